@@ -1,0 +1,92 @@
+"""pykafka08: an asyncio and trio client for every Apache Kafka from 0.8.0 to 4.x, in pure Python.
+
+A map of the package, from the top down; each line imports only from lines below it:
+
+    cli                         the console tools
+    producer  consumer          what applications use
+    cluster                     metadata, routing, one client per cluster
+    connection                  one TCP connection: pipelining, deadlines, versions
+    driver                      the loop that performs what a machine says, and the waiter
+    protocol  records           bytes <-> messages, bytes <-> records
+    wire  config  errors  error_codes
+
+``broker`` is the embedded broker, beside the tower.  ARCHITECTURE.md, in this folder, follows one record through it all.
+
+Names are imported on first use, so that ``import pykafka08`` alone costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "BrokerError": "errors",
+    "BufferFullError": "errors",
+    "ClosedError": "errors",
+    "Codec": "records.compression",
+    "ConfigError": "errors",
+    "Consumer": "consumer.consumer",
+    "CorruptRecordError": "errors",
+    "DeliveryTimeoutError": "errors",
+    "EmbeddedCluster": "broker.server",
+    "ErrorCode": "error_codes",
+    "KafkaError": "errors",
+    "NewRecord": "records.record",
+    "NoBrokersError": "errors",
+    "NoOffsetError": "errors",
+    "Producer": "producer.producer",
+    "Record": "records.record",
+    "RecordMetadata": "producer.delivery",
+    "RecordTooLargeError": "errors",
+    "RemoteProtocolError": "errors",
+    "RequestTimeoutError": "errors",
+    "TopicPartition": "records.record",
+    "TransportError": "errors",
+    "UnknownTopicError": "errors",
+    "UnsupportedVersionError": "errors",
+}
+
+__all__ = sorted(_HOME)  # noqa: PLE0605
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module 'pykafka08' has no attribute {name!r}")
+    value = getattr(import_module(f"pykafka08.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})
+
+
+if TYPE_CHECKING:
+    from pykafka08.broker.server import EmbeddedCluster
+    from pykafka08.consumer.consumer import Consumer
+    from pykafka08.error_codes import ErrorCode
+    from pykafka08.errors import (
+        BrokerError,
+        BufferFullError,
+        ClosedError,
+        ConfigError,
+        CorruptRecordError,
+        DeliveryTimeoutError,
+        KafkaError,
+        NoBrokersError,
+        NoOffsetError,
+        RecordTooLargeError,
+        RemoteProtocolError,
+        RequestTimeoutError,
+        TransportError,
+        UnknownTopicError,
+        UnsupportedVersionError,
+    )
+    from pykafka08.producer.delivery import RecordMetadata
+    from pykafka08.producer.producer import Producer
+    from pykafka08.records.compression import Codec
+    from pykafka08.records.record import NewRecord, Record, TopicPartition
