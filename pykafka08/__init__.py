@@ -10,7 +10,7 @@ A map of the package, from the top down; each line imports only from lines below
     protocol  records           bytes <-> messages, bytes <-> records
     wire  config  errors  error_codes
 
-``broker`` is the embedded broker, beside the tower.  ARCHITECTURE.md, in this folder, follows one record through it all.
+``broker`` is the embedded broker, beside the tower.  ARCHITECTURE.md, in this folder, follows one record through.
 
 Names are imported on first use, so that ``import pykafka08`` alone costs next to nothing.
 """
@@ -49,7 +49,32 @@ _HOME = {
     "UnsupportedVersionError": "errors",
 }
 
-__all__ = sorted(_HOME)  # noqa: PLE0605
+__all__ = [
+    "BrokerError",
+    "BufferFullError",
+    "ClosedError",
+    "Codec",
+    "ConfigError",
+    "Consumer",
+    "CorruptRecordError",
+    "DeliveryTimeoutError",
+    "EmbeddedCluster",
+    "ErrorCode",
+    "KafkaError",
+    "NewRecord",
+    "NoBrokersError",
+    "NoOffsetError",
+    "Producer",
+    "Record",
+    "RecordMetadata",
+    "RecordTooLargeError",
+    "RemoteProtocolError",
+    "RequestTimeoutError",
+    "TopicPartition",
+    "TransportError",
+    "UnknownTopicError",
+    "UnsupportedVersionError",
+]
 
 
 def __getattr__(name: str) -> Any:

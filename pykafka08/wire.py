@@ -2,7 +2,7 @@
 
 Shared by ``protocol`` (messages) and ``records`` (batches).  Readers take a buffer and a position and return the value
 and the position after it; they raise :class:`RemoteProtocolError` where the bytes end too early or lie about a length.
-Writers append to a ``bytearray``.  Source: Kafka's protocol guide, "Protocol primitive types"; KIP-482 for compact forms.
+Encoders return bytes.  Source: Kafka's protocol guide, "Protocol primitive types"; KIP-482 for compact forms.
 """
 
 from __future__ import annotations

@@ -1,0 +1,200 @@
+"""Settings of the clients as frozen dataclasses: default, unit, range.
+
+Names are Kafka's own property names in snake_case, with their units; users give them as keyword arguments of
+``Producer`` and ``Consumer``, which build these objects.  Every value is checked here, once, before anything is sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+from pykafka08.errors import ConfigError
+
+__all__ = ["Address", "ClientConfig", "ConsumerConfig", "ProducerConfig", "build", "parse_bootstrap_servers"]
+
+Address = tuple[str, int]
+"""A host name or IP address, and a TCP port."""
+
+DEFAULT_PORT = 9092
+MIB = 1024 * 1024
+
+
+def parse_bootstrap_servers(servers: str | Iterable[str]) -> tuple[Address, ...]:
+    """``"h1:9092,h2"``, a list of such, with ``[::1]:9092`` for IPv6; the port defaults to 9092."""
+    parts = servers.split(",") if isinstance(servers, str) else [part for item in servers for part in item.split(",")]
+    addresses = tuple(_parse_address(part.strip()) for part in parts if part.strip())
+    if not addresses:
+        raise ConfigError("bootstrap_servers names no address")
+    return addresses
+
+
+def _parse_address(text: str) -> Address:
+    protocol, separator, rest = text.partition("://")
+    if separator:
+        if protocol.upper() != "PLAINTEXT":
+            raise ConfigError(f"bootstrap server {text!r}: only PLAINTEXT is served by this release")
+        text = rest
+    if text.startswith("["):
+        host, _, port = text[1:].partition("]")
+        port = port.removeprefix(":")
+    elif text.count(":") > 1:
+        host, port = text, ""
+    else:
+        host, _, port = text.partition(":")
+    if not host:
+        raise ConfigError(f"bootstrap server {text!r} has no host")
+    if port and not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
+        raise ConfigError(f"bootstrap server {text!r} has no valid port")
+    return host, int(port) if port else DEFAULT_PORT
+
+
+def _check(config: object, bounds: dict[str, tuple[float, float]]) -> None:
+    for name, (least, most) in bounds.items():
+        value = getattr(config, name)
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value <= most:
+            raise ConfigError(f"{name}={value!r} is not a number from {least} to {most}")
+
+
+def _check_choice(config: object, name: str, choices: tuple[object, ...]) -> None:
+    value = getattr(config, name)
+    if value not in choices:
+        raise ConfigError(f"{name}={value!r} is not one of {', '.join(map(repr, choices))}")
+
+
+INT32_MAX = 2**31 - 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClientConfig:
+    """What every client needs; times in milliseconds, sizes in bytes."""
+
+    bootstrap_servers: tuple[Address, ...]
+    client_id: str = "pykafka08"
+    broker_version: str | None = None
+    """Optional hint such as ``"0.8.2"``; without it each broker is asked."""
+    request_timeout_ms: int = 30_000
+    """Time one request may take from its first byte to the last byte of its answer."""
+    default_api_timeout_ms: int = 60_000
+    """Deadline of a public call that was given no ``timeout``."""
+    retry_backoff_ms: int = 100
+    retry_backoff_max_ms: int = 1_000
+    reconnect_backoff_ms: int = 50
+    reconnect_backoff_max_ms: int = 1_000
+    socket_connection_setup_timeout_ms: int = 10_000
+    connections_max_idle_ms: int = 540_000
+    metadata_max_age_ms: int = 300_000
+    receive_message_max_bytes: int = 100 * MIB
+    """Largest frame taken from a broker; checked before a byte of its body is kept."""
+
+    def __post_init__(self) -> None:
+        _check(
+            self,
+            {
+                "request_timeout_ms": (1, INT32_MAX),
+                "default_api_timeout_ms": (1, INT32_MAX),
+                "retry_backoff_ms": (0, INT32_MAX),
+                "retry_backoff_max_ms": (0, INT32_MAX),
+                "reconnect_backoff_ms": (0, INT32_MAX),
+                "reconnect_backoff_max_ms": (0, INT32_MAX),
+                "socket_connection_setup_timeout_ms": (1, INT32_MAX),
+                "connections_max_idle_ms": (1, INT32_MAX),
+                "metadata_max_age_ms": (1, INT32_MAX),
+                "receive_message_max_bytes": (1024, INT32_MAX),
+            },
+        )
+
+
+Partitioner = Callable[[bytes | None, "tuple[int, ...]", "tuple[int, ...]"], int]
+"""``(key, all partitions, partitions with a leader) -> partition``."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProducerConfig:
+    """Settings of :class:`pykafka08.Producer`; times in milliseconds, sizes in bytes."""
+
+    acks: int | Literal["all"] = "all"
+    linger_ms: float = 5
+    """How long a batch may wait for more records."""
+    batch_size: int = 131_072
+    """A batch is closed when its records reach this size, before compression."""
+    compression_type: str = "none"
+    compression_level: int | None = None
+    partitioner: str | Partitioner = "murmur2"
+    delivery_timeout_ms: int = 120_000
+    """From the call to the outcome of a record, over metadata, waiting, wire and retries."""
+    buffer_memory: int = 32 * MIB
+    max_block_ms: int = 60_000
+    """How long ``send`` waits for room or metadata before it raises."""
+    max_request_size: int = MIB
+    """Largest record, and largest batch before compression."""
+    max_in_flight_requests_per_connection: int = 5
+
+    def __post_init__(self) -> None:
+        _check_choice(self, "acks", ("all", -1, 0, 1))
+        _check(
+            self,
+            {
+                "linger_ms": (0, INT32_MAX),
+                "batch_size": (0, INT32_MAX),
+                "delivery_timeout_ms": (1, INT32_MAX),
+                "buffer_memory": (1, 2**63 - 1),
+                "max_block_ms": (0, INT32_MAX),
+                "max_request_size": (1, INT32_MAX),
+                "max_in_flight_requests_per_connection": (1, 1000),
+            },
+        )
+
+    @property
+    def required_acks(self) -> int:
+        """``acks`` as the wire has it: -1, 0 or 1."""
+        return -1 if self.acks == "all" else int(self.acks)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConsumerConfig:
+    """Settings of :class:`pykafka08.Consumer`; times in milliseconds, sizes in bytes."""
+
+    group_id: str | None = None
+    auto_offset_reset: Literal["earliest", "latest", "none"] = "latest"
+    enable_auto_commit: bool = True
+    auto_commit_interval_ms: int = 5_000
+    fetch_min_bytes: int = 1
+    fetch_max_wait_ms: int = 500
+    fetch_max_bytes: int = 50 * MIB
+    max_partition_fetch_bytes: int = MIB
+    """Asked of each partition; grows by itself for one larger record on brokers before 0.10.1."""
+    fetch_buffer_bytes: int = 64 * MIB
+    """Fetched bytes that may wait to be read before fetching pauses."""
+    check_crcs: bool = True
+    isolation_level: Literal["read_uncommitted", "read_committed"] = "read_uncommitted"
+    max_unpacked_bytes: int = 64 * MIB
+    """Largest size one compressed batch may unpack to."""
+
+    def __post_init__(self) -> None:
+        _check_choice(self, "auto_offset_reset", ("earliest", "latest", "none"))
+        _check_choice(self, "isolation_level", ("read_uncommitted", "read_committed"))
+        _check(
+            self,
+            {
+                "auto_commit_interval_ms": (1, INT32_MAX),
+                "fetch_min_bytes": (0, INT32_MAX),
+                "fetch_max_wait_ms": (0, INT32_MAX),
+                "fetch_max_bytes": (1, INT32_MAX),
+                "max_partition_fetch_bytes": (1, INT32_MAX),
+                "fetch_buffer_bytes": (1, 2**63 - 1),
+                "max_unpacked_bytes": (1, 2**63 - 1),
+            },
+        )
+
+
+def build(settings: dict[str, Any], *kinds: type) -> list[Any]:
+    """Objects of the dataclasses ``kinds`` out of one set of keyword arguments; an unknown name is a ConfigError."""
+    known = {field.name: kind for kind in kinds for field in fields(kind)}
+    unknown = sorted(set(settings) - set(known))
+    if unknown:
+        raise ConfigError(f"unknown setting {', '.join(unknown)}; known are {', '.join(sorted(known))}")
+    if "bootstrap_servers" in settings:
+        settings = {**settings, "bootstrap_servers": parse_bootstrap_servers(settings["bootstrap_servers"])}
+    return [kind(**{name: settings[name] for name in settings if known[name] is kind}) for kind in kinds]

@@ -1,0 +1,269 @@
+"""What every driver stands on: the waiter, the wake-up, the loop around a machine, and the tree of a client's tasks.
+
+A *machine* decides and never waits; its *driver* performs what it says.  Here is the loop that both share ("poll,
+perform, wait for input or wake-up"), written once, and the light one-shot :class:`Waiter`, which asyncio and trio both
+know how to await and which costs no task, no event and no cancel scope.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from typing import Any, Generic, Protocol, TypeVar
+
+import anyio
+import structlog
+
+from pykafka08.errors import ClientFailedError, ClosedError
+
+__all__ = ["Driver", "Machine", "TaskTree", "Waiter", "Wakeup", "library_logger"]
+
+T = TypeVar("T")
+A = TypeVar("A", covariant=True)
+
+
+def library_logger(name: str) -> Any:
+    """A structlog logger over the standard library's logger ``pykafka08.<name>``.
+
+    It never prints by itself: records go to :mod:`logging`, which an application may configure, and the package's root
+    logger carries a NullHandler.
+    """
+    import logging
+
+    root = logging.getLogger("pykafka08")
+    if not root.handlers:
+        root.addHandler(logging.NullHandler())
+    return structlog.wrap_logger(
+        logging.getLogger(f"pykafka08.{name}"),
+        processors=[
+            structlog.stdlib.filter_by_level,
+            structlog.stdlib.render_to_log_kwargs,
+        ],
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=True,
+    )
+
+
+class Waiter(Generic[T]):
+    """One outcome, set once by a plain call, awaited by any number of tasks.
+
+    A task that is cancelled while it awaits leaves the waiter and the other tasks alone.  All calls belong to the
+    event loop's thread.
+    """
+
+    __slots__ = ("_callbacks", "_error", "_is_done", "_result", "_sleepers")
+
+    def __init__(self) -> None:
+        self._is_done = False
+        self._result: T | None = None
+        self._error: BaseException | None = None
+        self._sleepers: list[Any] = []
+        self._callbacks: list[Callable[[Waiter[T]], None]] = []
+
+    @property
+    def is_done(self) -> bool:
+        return self._is_done
+
+    @property
+    def error(self) -> BaseException | None:
+        """The exception it ended with, None while it waits or after a result."""
+        return self._error
+
+    def result(self) -> T:
+        """The result; raises the exception it ended with.  Only after ``is_done``."""
+        if self._error is not None:
+            raise self._error
+        return self._result  # type: ignore[return-value]
+
+    def set_result(self, result: T) -> bool:
+        """End it with ``result``; False if it had ended before."""
+        if self._is_done:
+            return False
+        self._result = result
+        self._finish()
+        return True
+
+    def set_exception(self, error: BaseException) -> bool:
+        """End it with ``error``; False if it had ended before."""
+        if self._is_done:
+            return False
+        self._error = error
+        self._finish()
+        return True
+
+    def add_done_callback(self, callback: Callable[[Waiter[T]], None]) -> None:
+        """Call ``callback(self)`` at the end, at once if that was before."""
+        if self._is_done:
+            callback(self)
+        else:
+            self._callbacks.append(callback)
+
+    def _finish(self) -> None:
+        self._is_done = True
+        sleepers, self._sleepers = self._sleepers, []
+        for sleeper in sleepers:
+            _wake(sleeper)
+        callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            callback(self)
+
+    def __await__(self) -> Generator[Any, None, T]:
+        if not self._is_done:
+            yield from _sleep(self._sleepers).__await__()
+        return self.result()
+
+
+async def _sleep(sleepers: list[Any]) -> None:
+    """Park the current task in ``sleepers`` until :func:`_wake`; leave the list when cancelled."""
+    loop = asyncio._get_running_loop()
+    if loop is not None:
+        future = loop.create_future()
+        sleepers.append(future)
+        try:
+            await future
+        except BaseException:
+            if future in sleepers:
+                sleepers.remove(future)
+            raise
+        return
+    import trio
+
+    task = trio.lowlevel.current_task()
+    sleepers.append(task)
+
+    def abort(_: object) -> trio.lowlevel.Abort:
+        sleepers.remove(task)
+        return trio.lowlevel.Abort.SUCCEEDED
+
+    await trio.lowlevel.wait_task_rescheduled(abort)
+
+
+def _wake(sleeper: Any) -> None:
+    if isinstance(sleeper, asyncio.Future):
+        if not sleeper.done():
+            sleeper.set_result(None)
+        return
+    import trio
+
+    trio.lowlevel.reschedule(sleeper)
+
+
+class Wakeup:
+    """A flag that one task waits for and anybody sets; setting it twice before it is seen wakes once."""
+
+    __slots__ = ("_is_set", "_sleepers")
+
+    def __init__(self) -> None:
+        self._is_set = False
+        self._sleepers: list[Any] = []
+
+    def set(self) -> None:
+        self._is_set = True
+        sleepers, self._sleepers = self._sleepers, []
+        for sleeper in sleepers:
+            _wake(sleeper)
+
+    async def wait(self, until: float | None = None) -> None:
+        """Return when set, or at ``until`` (seconds of the event loop's clock); clears the flag."""
+        if not self._is_set:
+            if until is None:
+                await _sleep(self._sleepers)
+            else:
+                with anyio.CancelScope(deadline=until):
+                    await _sleep(self._sleepers)
+        self._is_set = False
+
+
+class Machine(Protocol[A]):
+    """Pure state: no I/O, no clock; time is an argument, in monotonic seconds."""
+
+    def poll(self, now: float) -> Sequence[A]:
+        """What is to be done now; each action is handed out once."""
+
+    def next_wakeup(self) -> float | None:
+        """When to poll again though nothing happened; None for never."""
+
+
+class Driver(Generic[A]):
+    """Polls a machine and performs its actions until cancelled.
+
+    ``perform`` is a plain function: what must be awaited is started in the client's :class:`TaskTree` or submitted to a
+    connection, and comes back as an input of the machine followed by :meth:`wake`.
+    """
+
+    def __init__(self, machine: Machine[A], perform: Callable[[A], None]) -> None:
+        self._machine = machine
+        self._perform = perform
+        self._wakeup = Wakeup()
+
+    def wake(self) -> None:
+        """Something happened: poll again in this turn of the loop or the next."""
+        self._wakeup.set()
+
+    async def run(self) -> None:
+        while True:
+            for action in self._machine.poll(anyio.current_time()):
+                self._perform(action)
+            await self._wakeup.wait(self._machine.next_wakeup())
+
+
+class TaskTree:
+    """All background tasks of one client: none dies unseen, none outlives :meth:`aclose`.
+
+    A task that ends with an exception marks the tree as failed: :meth:`check` then raises :class:`ClientFailedError`
+    with the cause, and each ``on_failure`` callback is called once with that error, to wake whoever waits.
+    """
+
+    def __init__(self) -> None:
+        self._group: anyio.abc.TaskGroup | None = None
+        self._failure: ClientFailedError | None = None
+        self._on_failure: list[Callable[[ClientFailedError], None]] = []
+        self._is_closed = False
+
+    @property
+    def failure(self) -> ClientFailedError | None:
+        return self._failure
+
+    async def __aenter__(self) -> TaskTree:
+        if self._group is not None or self._is_closed:
+            raise ClosedError("a client is entered once; make a new one")
+        self._group = anyio.create_task_group()
+        await self._group.__aenter__()
+        return self
+
+    async def __aexit__(self, *exc_info: Any) -> None:
+        """Cancel every task and wait for their end."""
+        group, self._group, self._is_closed = self._group, None, True
+        if group is not None:
+            group.cancel_scope.cancel()
+            await group.__aexit__(None, None, None)
+
+    def on_failure(self, callback: Callable[[ClientFailedError], None]) -> None:
+        self._on_failure.append(callback)
+
+    def start(self, name: str, run: Callable[..., Awaitable[object]], *args: Any) -> None:
+        """Run ``run(*args)`` in the background."""
+        if self._group is None:
+            raise ClosedError("the client is not open")
+        self._group.start_soon(self._supervise, name, run, args, name=f"pykafka08: {name}")
+
+    async def _supervise(self, name: str, run: Callable[..., Awaitable[object]], args: tuple[Any, ...]) -> None:
+        try:
+            await run(*args)
+        except Exception as error:  # noqa: BLE001 - the outer edge: kept and raised at the user's next await
+            self._fail(name, error)
+
+    def _fail(self, name: str, error: Exception) -> None:
+        if self._failure is not None:
+            return
+        self._failure = ClientFailedError(f"the client's task {name!r} ended: {error!r}; close this client")
+        self._failure.__cause__ = error
+        for callback in self._on_failure:
+            callback(self._failure)
+
+    def check(self) -> None:
+        """Raise if a task has died, or if the client is closed."""
+        if self._failure is not None:
+            raise self._failure
+        if self._group is None:
+            raise ClosedError("the client is closed" if self._is_closed else "use the client with 'async with'")

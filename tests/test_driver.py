@@ -1,0 +1,141 @@
+"""The waiter, the wake-up, the loop around a machine, and the task tree."""
+
+from __future__ import annotations
+
+import logging
+
+import anyio
+import pytest
+
+from pykafka08.driver import Driver, TaskTree, Waiter, Wakeup, library_logger
+from pykafka08.errors import ClientFailedError, ClosedError
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_waiter_wakes_all_its_awaiters() -> None:
+    waiter: Waiter[int] = Waiter()
+    seen: list[int] = []
+
+    async def wait() -> None:
+        seen.append(await waiter)
+
+    async with anyio.create_task_group() as group:
+        for _ in range(3):
+            group.start_soon(wait)
+        await anyio.wait_all_tasks_blocked()
+        assert waiter.set_result(7)
+        assert not waiter.set_result(8)
+    assert seen == [7, 7, 7]
+    assert await waiter == 7
+
+
+async def test_a_cancelled_awaiter_leaves_the_waiter_to_the_others() -> None:
+    waiter: Waiter[str] = Waiter()
+    with anyio.move_on_after(0.01):
+        await waiter
+    assert not waiter.is_done
+    waiter.set_result("later")
+    assert await waiter == "later"
+
+
+async def test_an_error_is_raised_at_each_await_and_told_to_callbacks() -> None:
+    waiter: Waiter[None] = Waiter()
+    told: list[BaseException | None] = []
+    waiter.add_done_callback(lambda ended: told.append(ended.error))
+    error = ValueError("no")
+    waiter.set_exception(error)
+    waiter.add_done_callback(lambda ended: told.append(ended.error))
+    assert told == [error, error]
+    for _ in range(2):
+        with pytest.raises(ValueError, match="no"):
+            await waiter
+
+
+async def test_a_wakeup_set_before_the_wait_is_not_lost() -> None:
+    wakeup = Wakeup()
+    wakeup.set()
+    await wakeup.wait()
+    started = anyio.current_time()
+    await wakeup.wait(started + 0.02)
+    assert anyio.current_time() >= started + 0.02
+
+
+class CountDown:
+    def __init__(self) -> None:
+        self.polls = 0
+        self.asked = False
+
+    def poll(self, now: float) -> list[str]:
+        self.polls += 1
+        return ["go"] if self.asked else []
+
+    def next_wakeup(self) -> float | None:
+        return None
+
+
+async def test_a_driver_performs_what_its_machine_says() -> None:
+    machine = CountDown()
+    done = anyio.Event()
+    driver = Driver(machine, lambda action: done.set())
+    async with anyio.create_task_group() as group:
+        group.start_soon(driver.run)
+        await anyio.wait_all_tasks_blocked()
+        assert machine.polls == 1
+        machine.asked = True
+        driver.wake()
+        await done.wait()
+        group.cancel_scope.cancel()
+
+
+async def test_a_dead_task_is_raised_with_its_cause() -> None:
+    tree = TaskTree()
+    told: list[ClientFailedError] = []
+    tree.on_failure(told.append)
+
+    async def die() -> None:
+        raise RuntimeError("boom")
+
+    async with tree:
+        tree.check()
+        tree.start("victim", die)
+        await anyio.wait_all_tasks_blocked()
+        with pytest.raises(ClientFailedError, match="'victim' ended") as caught:
+            tree.check()
+        assert isinstance(caught.value.__cause__, RuntimeError)
+        assert told == [caught.value]
+
+
+async def test_nothing_outlives_the_tree() -> None:
+    tree = TaskTree()
+    ended: list[str] = []
+
+    async def stay() -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            ended.append("stay")
+
+    with pytest.raises(ClosedError, match="async with"):
+        tree.check()
+    async with tree:
+        tree.start("stay", stay)
+        await anyio.wait_all_tasks_blocked()
+    assert ended == ["stay"]
+    with pytest.raises(ClosedError, match="closed"):
+        tree.check()
+    with pytest.raises(ClosedError):
+        tree.start("late", stay)
+
+
+async def test_logging_prints_nothing_unless_configured(capfd: pytest.CaptureFixture[str]) -> None:
+    log = library_logger("test")
+    log.warning("nobody.listens", broker="h:1")
+    assert capfd.readouterr() == ("", "")
+
+
+async def test_logging_reaches_the_standard_library(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, logger="pykafka08"):
+        library_logger("test").info("something.happened", broker="h:1")
+    assert caplog.records[0].getMessage() == "something.happened"
+    assert caplog.records[0].broker == "h:1"  # type: ignore[attr-defined]
