@@ -1,1 +1,1 @@
-"""TODO-DOC"""
+"""The console tools."""

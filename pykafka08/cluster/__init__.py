@@ -1,1 +1,1 @@
-"""TODO-DOC"""
+"""One client of one cluster: metadata, routing, a connection per broker and purpose."""

@@ -1,1 +1,1 @@
-"""TODO-DOC"""
+"""One TCP connection to one broker: transport, framing, correlation, deadlines, the version handshake."""

@@ -1,1 +1,1 @@
-"""TODO-DOC"""
+"""Consuming records: positions, fetching, resets, batches and records."""

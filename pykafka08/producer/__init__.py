@@ -1,1 +1,1 @@
-"""TODO-DOC"""
+"""Producing records: partitioners, batches, retries, deliveries."""

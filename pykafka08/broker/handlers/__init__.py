@@ -1,1 +1,1 @@
-"""TODO-DOC"""
+"""One module per API that the embedded broker answers; each registers itself."""
