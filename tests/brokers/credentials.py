@@ -1,0 +1,119 @@
+"""SASL users and TLS certificates of a cluster, and the Java tools' `client-*.properties` that go with them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.brokers.jars import keytool_command, tool_class
+from tests.brokers.model import USERS, Cluster, ClusterError
+from tests.brokers.processes import run_quietly, run_side_by_side
+from tests.brokers.properties import STORE_PASSWORD, write_properties
+from tests.brokers.tools import tool_command
+
+MECHANISMS = {"plain": "PLAIN", "scram-sha-256": "SCRAM-SHA-256", "scram-sha-512": "SCRAM-SHA-512"}
+LOGIN_MODULES = "org.apache.kafka.common.security"
+
+
+def scram_mechanisms(cluster: Cluster) -> list[str]:
+    return [mechanism for mechanism in cluster.sasl if mechanism.startswith("SCRAM")]
+
+
+def write_jaas(cluster: Cluster) -> None:
+    """The brokers' own login, and with PLAIN the users they know."""
+    login = f'username="admin" password="{USERS["admin"]}"'
+    lines = ["KafkaServer {"]
+    if "PLAIN" in cluster.sasl:
+        users = " ".join(f'user_{name}="{password}"' for name, password in USERS.items())
+        lines.append(f"  {LOGIN_MODULES}.plain.PlainLoginModule required {login} {users};")
+    if scram_mechanisms(cluster):
+        lines.append(f"  {LOGIN_MODULES}.scram.ScramLoginModule required {login};")
+    (cluster.folder / "conf" / "jaas.conf").write_text("\n".join([*lines, "};", ""]))
+
+
+def write_client_configs(cluster: Cluster) -> None:
+    """client-ssl, client-sasl-MECHANISM and client-sasl-ssl-MECHANISM .properties, logging in as alice."""
+    folder = cluster.folder / "conf"
+    ssl = {"ssl.key.password": STORE_PASSWORD}
+    for side, file in (("truststore", "truststore"), ("keystore", "client")):
+        ssl[f"ssl.{side}.type"] = "PKCS12"
+        ssl[f"ssl.{side}.location"] = f"{cluster.dir}/ssl/{file}.p12"
+        ssl[f"ssl.{side}.password"] = STORE_PASSWORD
+    if "SSL" in cluster.listeners:
+        write_properties(folder / "client-ssl.properties", {"security.protocol": "SSL", **ssl})
+    for mechanism in cluster.sasl:
+        module = "plain.PlainLoginModule" if mechanism == "PLAIN" else "scram.ScramLoginModule"
+        login = f'{LOGIN_MODULES}.{module} required username="alice" password="{USERS["alice"]}";'
+        sasl = {"sasl.mechanism": mechanism, "sasl.jaas.config": login}
+        name = mechanism.lower()
+        write_properties(folder / f"client-sasl-{name}.properties", {"security.protocol": "SASL_PLAINTEXT", **sasl})
+        if "SASL_SSL" in cluster.listeners:
+            write_properties(
+                folder / f"client-sasl-ssl-{name}.properties", {"security.protocol": "SASL_SSL", **sasl, **ssl}
+            )
+
+
+def make_certificates(folder: Path) -> None:
+    """A CA of the cluster's own; certificates for brokers (127.0.0.1, localhost) and a client, as PEM and PKCS12."""
+    home = folder / "ssl"
+    home.mkdir(exist_ok=True)
+    _openssl(home, "req -x509 -newkey rsa:2048 -nodes -days 3650 -keyout ca.key -out ca.pem", "-subj", "/CN=test CA")
+    for name, extensions in (
+        ("broker", "subjectAltName=IP:127.0.0.1,DNS:localhost\nextendedKeyUsage=serverAuth,clientAuth\n"),
+        ("client", "extendedKeyUsage=clientAuth\n"),
+    ):
+        (home / f"{name}.ext").write_text(extensions)
+        _openssl(home, f"req -newkey rsa:2048 -nodes -keyout {name}.key -out {name}.csr", "-subj", f"/CN={name}")
+        _openssl(
+            home,
+            f"x509 -req -in {name}.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 3650 "
+            f"-extfile {name}.ext -out {name}.pem",
+        )
+        _openssl(
+            home,
+            f"pkcs12 -export -in {name}.pem -inkey {name}.key -certfile ca.pem -name {name} -out {name}.p12 "
+            f"-passout pass:{STORE_PASSWORD}",
+        )
+    store = home / "truststore.p12"
+    store.unlink(missing_ok=True)
+    keytool = [keytool_command(), "-importcert", "-noprompt", "-alias", "ca", "-file", f"{home}/ca.pem"]
+    run_quietly([*keytool, "-keystore", str(store), "-storetype", "PKCS12", "-storepass", STORE_PASSWORD], "keytool")
+
+
+def _openssl(home: Path, arguments: str, *more: str) -> None:
+    """Run openssl; the words that are file names of ours get the folder in front."""
+    words = [
+        f"{home}/{word}" if word.endswith((".key", ".pem", ".csr", ".ext", ".p12")) else word
+        for word in arguments.split()
+    ]
+    run_quietly(["openssl", *words, *more], f"openssl {words[0]}")
+
+
+def add_scram_users(cluster: Cluster) -> None:
+    """Write the SCRAM users into ZooKeeper, from where the brokers read them: before these start."""
+    mechanisms = scram_mechanisms(cluster)
+    if not mechanisms:
+        return
+    commands = {}
+    for user, password in USERS.items():
+        secrets = ",".join(f"{mechanism}=[password={password}]" for mechanism in mechanisms)
+        change = ["--alter", "--add-config", secrets, "--entity-type", "users", "--entity-name", user]
+        command = tool_command(cluster, "configs", "--zookeeper", str(cluster.zookeeper_address), *change)
+        commands[f"adding the SCRAM user {user}"] = command
+    run_side_by_side(commands)
+
+
+def format_storage(cluster: Cluster, nodes: list[int], features: list[str]) -> None:
+    """KRaft: prepare every node's log folder; SCRAM users go in with it."""
+    if not tool_class(cluster.jars, "storage"):
+        raise ClusterError(f"Kafka {cluster.version} has no StorageTool: it can't run without ZooKeeper")
+    extra = [word for feature in features for word in ("--feature", feature)]
+    for mechanism in scram_mechanisms(cluster):
+        for user, password in USERS.items():
+            extra += ["--add-scram", f"{mechanism}=[name={user},password={password}]"]
+    commands = {}
+    for node in nodes:
+        config = f"{cluster.dir}/conf/{node}.properties"
+        commands[f"formatting the storage of node {node}"] = tool_command(
+            cluster, "storage", "format", "-t", str(cluster.cluster_id), "-c", config, *extra
+        )
+    run_side_by_side(commands)

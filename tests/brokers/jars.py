@@ -1,0 +1,153 @@
+"""The cache of jars, one folder a release, filled by Maven once; the java command.
+
+The cache is `$KAFKA_BROKERS_CACHE`, or `.cache/kafka-brokers` in the home folder: never in the project.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import time
+import zipfile
+from functools import cache
+from pathlib import Path
+
+from tests.brokers import releases
+from tests.brokers.model import ClusterError
+
+ATTEMPTS = 3
+MAVEN_TIMEOUT_S = 900
+
+TOOL_CLASSES = {
+    "topics": ("org.apache.kafka.tools.TopicCommand", "kafka.admin.TopicCommand", "kafka.admin.CreateTopicCommand"),
+    "console-producer": (
+        "org.apache.kafka.tools.ConsoleProducer",
+        "kafka.tools.ConsoleProducer",
+        "kafka.producer.ConsoleProducer",
+    ),
+    "console-consumer": (
+        "org.apache.kafka.tools.consumer.ConsoleConsumer",
+        "kafka.tools.ConsoleConsumer",
+        "kafka.consumer.ConsoleConsumer",
+    ),
+    "consumer-groups": (
+        "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+        "kafka.admin.ConsumerGroupCommand",
+    ),
+    "configs": ("org.apache.kafka.tools.ConfigCommand", "kafka.admin.ConfigCommand"),
+    "acls": ("org.apache.kafka.tools.AclCommand", "kafka.admin.AclCommand"),
+    "get-offsets": ("org.apache.kafka.tools.GetOffsetShell", "kafka.tools.GetOffsetShell"),
+    "reassign-partitions": (
+        "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
+        "kafka.admin.ReassignPartitionsCommand",
+    ),
+    "preferred-election": (
+        "org.apache.kafka.tools.LeaderElectionCommand",
+        "kafka.admin.LeaderElectionCommand",
+        "kafka.admin.PreferredReplicaLeaderElectionCommand",
+    ),
+    "delete-records": ("org.apache.kafka.tools.DeleteRecordsCommand", "kafka.admin.DeleteRecordsCommand"),
+    "dump-log": ("org.apache.kafka.tools.DumpLogSegments", "kafka.tools.DumpLogSegments"),
+    "producer-perf": ("org.apache.kafka.tools.ProducerPerformance", "kafka.tools.ProducerPerformance"),
+    "consumer-perf": ("org.apache.kafka.tools.ConsumerPerformance", "kafka.tools.ConsumerPerformance"),
+    "storage": ("org.apache.kafka.tools.StorageTool", "kafka.tools.StorageTool"),
+    "zookeeper-shell": ("org.apache.zookeeper.ZooKeeperMain",),
+}
+"""A tool's short name, and the classes it has been over the years, newest first."""
+
+
+def cache_root() -> Path:
+    chosen = os.environ.get("KAFKA_BROKERS_CACHE")
+    return Path(chosen) if chosen else Path.home() / ".cache" / "kafka-brokers"
+
+
+def resolve(version: str) -> Path:
+    """The folder with the jars of a release: fetched with Maven the first time, only read after that."""
+    if not releases.is_version(version):
+        raise ClusterError(f"not a Kafka version: {version} (say 2.8.2, or one of {', '.join(releases.ALIASES)})")
+    root = cache_root()
+    root.mkdir(parents=True, exist_ok=True)
+    home = root / version
+    poms = [releases.pom(version)]
+    without_tools = releases.pom(version, with_tools=False)
+    if without_tools != poms[0]:
+        poms.append(without_tools)  # a few releases were published without kafka-tools
+    digest = hashlib.sha256(poms[0].encode()).hexdigest()
+    with (root / f"{version}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        ready = home / "READY"
+        if not ready.exists() or ready.read_text().strip() != digest:
+            fetched = _fetch(version, poms, root / f"{version}.part")
+            (fetched / "READY").write_text(digest + "\n")
+            shutil.rmtree(home, ignore_errors=True)
+            fetched.rename(home)
+    return home / "jars"
+
+
+def _fetch(version: str, poms: list[str], folder: Path) -> Path:
+    print(f"fetching the jars of Kafka {version} with Maven (once)", file=sys.stderr, flush=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    output = ""
+    for attempt in range(ATTEMPTS):
+        for text in poms:
+            (folder / "pom.xml").write_text(text)
+            shutil.rmtree(folder / "jars", ignore_errors=True)
+            output, ok = _run_maven(folder, refresh=attempt > 0)
+            if ok and list((folder / "jars").glob("kafka_*.jar")):
+                return folder
+        time.sleep(2 * (attempt + 1))
+    raise ClusterError(f"Maven could not resolve Kafka {version}:\n{output[-3000:]}")
+
+
+def _run_maven(folder: Path, *, refresh: bool) -> tuple[str, bool]:
+    command = ["mvn", "-q", "-B", *(["-U"] if refresh else []), "-f", str(folder / "pom.xml")]
+    command += ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={folder / 'jars'}"]
+    try:
+        run = subprocess.run(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=MAVEN_TIMEOUT_S, check=False
+        )
+    except FileNotFoundError:
+        raise ClusterError("Maven (mvn) is not installed; Debian's package is called maven") from None
+    except subprocess.TimeoutExpired:
+        return f"no end after {MAVEN_TIMEOUT_S} s", False
+    return run.stdout, run.returncode == 0
+
+
+@cache
+def find_class(jars: str, *names: str) -> str | None:
+    """The first of these classes that one of Kafka's own jars in the folder holds."""
+    held: set[str] = set()
+    wanted = {name.replace(".", "/") + ".class": name for name in names}
+    for jar in sorted(Path(jars).glob("kafka*.jar")):
+        with zipfile.ZipFile(jar) as archive:
+            held.update(wanted[path] for path in wanted.keys() & set(archive.namelist()))
+    return next((name for name in names if name in held), None)
+
+
+def tool_class(jars: str, tool: str) -> str | None:
+    """The class of a tool known by its short name; None when the release has no such tool."""
+    return find_class(jars, *TOOL_CLASSES[tool])
+
+
+def java_command() -> str:
+    """`$KAFKA_JAVA`, else the one of `$JAVA_HOME`, else the one on the path."""
+    explicit = os.environ.get("KAFKA_JAVA")
+    if explicit:
+        return explicit
+    home = os.environ.get("JAVA_HOME")
+    if home and (Path(home) / "bin" / "java").exists():
+        return str(Path(home) / "bin" / "java")
+    found = shutil.which("java")
+    if not found:
+        raise ClusterError("no java found; set KAFKA_JAVA or install a JDK (17 fits every version)")
+    return found
+
+
+def keytool_command() -> str:
+    beside = Path(java_command()).resolve().with_name("keytool")
+    return str(beside) if beside.exists() else "keytool"

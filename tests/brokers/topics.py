@@ -1,0 +1,71 @@
+"""Creating topics: by request where the release has one (0.10.1), through the release's own tool before that."""
+
+from __future__ import annotations
+
+import time
+
+from tests.brokers import probe
+from tests.brokers.jars import tool_class
+from tests.brokers.model import Cluster, ClusterError, Topic
+from tests.brokers.processes import run_quietly
+from tests.brokers.readiness import wait_topics
+from tests.brokers.tools import tool_command
+
+ALREADY_EXISTS = 36
+PASSING_ERRORS = {7, 38, 41}
+"""REQUEST_TIMED_OUT, INVALID_REPLICATION_FACTOR (not all brokers known yet), NOT_CONTROLLER."""
+
+
+def parse_topic(text: str, brokers: int) -> Topic:
+    """NAME[:PARTITIONS[:REPLICAS[:key=value,...]]]"""
+    name, *numbers = text.split(":", 3)
+    configs = numbers.pop() if len(numbers) == 3 else ""
+    try:
+        partitions, replicas = [*(int(number) for number in numbers), 1, 1][:2]
+        pairs = dict(pair.split("=", 1) for pair in configs.split(",")) if configs else {}
+    except ValueError:
+        raise ClusterError(f"--topic is NAME[:PARTITIONS[:REPLICAS[:key=value,...]]], not {text}") from None
+    topic = Topic(name, partitions, replicas, pairs)
+    if topic.replicas > brokers:
+        raise ClusterError(f"topic {name} wants {topic.replicas} replicas of {brokers} brokers")
+    return topic
+
+
+def create_topics(cluster: Cluster, topics: list[Topic]) -> None:
+    """Create them and wait until they can be used; one that exists already is left as it is."""
+    if not topics:
+        return
+    if cluster.release >= (0, 10, 1):
+        _by_request(cluster, topics)
+    else:
+        for topic in topics:
+            _by_tool(cluster, topic)
+    wait_topics(cluster, topics)
+
+
+def _by_request(cluster: Cluster, topics: list[Topic]) -> None:
+    end = time.monotonic() + 60
+    while True:
+        controller = probe.metadata(cluster.port(1), cluster.release).controller
+        errors: dict[str, tuple[int, str | None]] = {}
+        if str(controller) in cluster.brokers:
+            answer = probe.create_topics(cluster.port(int(str(controller))), topics)
+            errors = {name: error for name, error in answer.items() if error[0] not in (0, ALREADY_EXISTS)}
+            if not errors:
+                return
+        if time.monotonic() > end or any(code not in PASSING_ERRORS for code, _ in errors.values()):
+            raise ClusterError(f"creating topics failed: {errors or 'no controller'}")
+        time.sleep(0.3)
+
+
+def _by_tool(cluster: Cluster, topic: Topic) -> None:
+    where = ["--zookeeper", "{zookeeper}", "--topic", topic.name]
+    if str(tool_class(cluster.jars, "topics")).endswith("CreateTopicCommand"):  # 0.8.0
+        words = [*where, "--partition", str(topic.partitions), "--replica", str(topic.replicas)]
+    else:
+        words = ["--create", *where, "--partitions", str(topic.partitions)]
+        words += ["--replication-factor", str(topic.replicas)]
+        words += [word for key, value in topic.configs.items() for word in ("--config", f"{key}={value}")]
+    output = run_quietly(tool_command(cluster, "topics", *words), f"creating topic {topic.name}")
+    if "already exists" not in output and any(word in output for word in ("Error", "Exception", "failed")):
+        raise ClusterError(f"creating topic {topic.name}:\n{output[-2000:]}")
