@@ -1,8 +1,10 @@
-"""Fixtures for every test: the two event loops."""
+"""Fixtures for every test: the two event loops; what a test may need beyond Python is in `requirements`."""
 
 from __future__ import annotations
 
 import pytest
+
+pytest_plugins = ["tests.requirements"]
 
 
 @pytest.fixture(params=["asyncio", "trio"])

@@ -1,0 +1,45 @@
+# demo: only what users install. venv, test, check: everything for development. Nothing else has to be done by hand.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo venv test check clean peers
+
+demo: $(VENV)/.installed
+	$(BIN)/python examples/demo.py
+
+venv: $(VENV)/.developing
+
+test: $(VENV)/.developing peers
+	$(BIN)/python -m pytest
+
+check: $(VENV)/.developing
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+# kcat is a peer of the embedded broker in the tests; where it cannot be installed they say so in one line.
+peers:
+	@if ! command -v kcat >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  echo "installing kcat"; \
+	  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends kcat; } \
+	    >/dev/null || echo "kcat could not be installed"; \
+	fi
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
+	  { echo "$(PYTHON) is older than Python 3.10; name another with: make PYTHON=python3.12 ..." >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	touch $@
+
+$(VENV)/.developing: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@ $(VENV)/.installed

@@ -1,0 +1,65 @@
+"""The needs of tests: one line when skipped, failures when required."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.requirements import NEEDS, REQUIRE
+
+ROOT = Path(__file__).resolve().parents[1]
+SAMPLE = """
+import pytest
+
+@pytest.fixture
+def cluster():
+    raise AssertionError("set up although its test cannot run")
+
+@pytest.mark.{marker}
+@pytest.mark.parametrize("number", range(3))
+def test_one(number, cluster): ...
+
+@pytest.mark.{marker}
+def test_two(cluster): ...
+"""
+
+
+def run(folder: Path, *words: str, required: bool = False) -> subprocess.CompletedProcess[str]:
+    """pytest over the folder, with nothing on the path."""
+    environment = {**os.environ, "PATH": str(folder), "PYTHONPATH": str(ROOT), REQUIRE: "1" if required else "0"}
+    command = [sys.executable, "-m", "pytest", "-p", "tests.requirements", "-ra", "--rootdir", str(folder)]
+    command += ["-c", os.devnull, "-p", "no:cacheprovider", *words, str(folder)]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(params=sorted(NEEDS))
+def marker(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    (tmp_path / "test_sample.py").write_text(SAMPLE.format(marker=request.param))
+    return str(request.param)
+
+
+def test_missing_programs_are_named_in_one_line(marker: str, tmp_path: Path) -> None:
+    result = run(tmp_path)
+    lines = [line for line in result.stdout.splitlines() if line.startswith("SKIPPED")]
+    assert result.returncode == 0, result.stdout
+    assert len(lines) == 1
+    assert lines[0].startswith("SKIPPED [4]")
+    for program in NEEDS[marker].programs:
+        assert f"no {program}" in lines[0]
+
+
+def test_missing_programs_fail_where_they_are_required(marker: str, tmp_path: Path) -> None:
+    result = run(tmp_path, required=True)
+    assert result.returncode == 1
+    assert "4 failed" in result.stdout or "4 errors" in result.stdout, result.stdout
+
+
+def test_brokers_none_skips_the_tests_with_real_brokers(tmp_path: Path) -> None:
+    (tmp_path / "test_sample.py").write_text(SAMPLE.format(marker="brokers"))
+    result = run(tmp_path, "--brokers=none")
+    assert result.returncode == 0, result.stdout
+    assert "needs real brokers, switched off by --brokers=none" in result.stdout
