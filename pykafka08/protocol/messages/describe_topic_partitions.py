@@ -1,0 +1,89 @@
+"""DescribeTopicPartitions (API key 75)."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from pykafka08.protocol.schema import (
+    Request,
+    Response,
+    Struct,
+    array,
+    bool_,
+    int16,
+    int32,
+    message,
+    string,
+    struct,
+    struct_,
+    uuid_,
+)
+
+__all__ = [
+    "Cursor",
+    "DescribeTopicPartitionsRequest",
+    "DescribeTopicPartitionsResponse",
+    "DescribeTopicPartitionsResponsePartition",
+    "DescribeTopicPartitionsResponseTopic",
+    "TopicRequest",
+]
+
+
+@struct
+class TopicRequest(Struct):
+    """TopicRequest."""
+
+    name: str = string()
+
+
+@struct
+class Cursor(Struct):
+    """Cursor."""
+
+    topic_name: str = string()
+    partition_index: int = int32()
+
+
+@message(key=75, versions="0", flexible="0+")
+class DescribeTopicPartitionsRequest(Request["DescribeTopicPartitionsResponse"]):
+    """DescribeTopicPartitionsRequest."""
+
+    topics: list[TopicRequest] = array(TopicRequest)
+    response_partition_limit: int = int32(default=2000)
+    cursor: Cursor | None = struct_(Cursor, nullable="0+", default=None)
+
+
+@struct
+class DescribeTopicPartitionsResponsePartition(Struct):
+    """DescribeTopicPartitionsResponsePartition."""
+
+    error_code: int = int16()
+    partition_index: int = int32()
+    leader_id: int = int32()
+    leader_epoch: int = int32(default=-1, ignorable=True)
+    replica_nodes: list[int] = array(int32)
+    isr_nodes: list[int] = array(int32)
+    eligible_leader_replicas: list[int] | None = array(int32, nullable="0+", default=None)
+    last_known_elr: list[int] | None = array(int32, nullable="0+", default=None)
+    offline_replicas: list[int] = array(int32, ignorable=True)
+
+
+@struct
+class DescribeTopicPartitionsResponseTopic(Struct):
+    """DescribeTopicPartitionsResponseTopic."""
+
+    error_code: int = int16()
+    name: str | None = string(nullable="0+")
+    topic_id: UUID = uuid_(ignorable=True)
+    is_internal: bool = bool_(ignorable=True)
+    partitions: list[DescribeTopicPartitionsResponsePartition] = array(DescribeTopicPartitionsResponsePartition)
+    topic_authorized_operations: int = int32(default=-2147483648)
+
+
+@message(key=75, versions="0", flexible="0+")
+class DescribeTopicPartitionsResponse(Response):
+    """DescribeTopicPartitionsResponse."""
+
+    throttle_time_ms: int = int32(ignorable=True)
+    topics: list[DescribeTopicPartitionsResponseTopic] = array(DescribeTopicPartitionsResponseTopic)
+    next_cursor: Cursor | None = struct_(Cursor, nullable="0+", default=None)

@@ -1,0 +1,38 @@
+"""PushTelemetry (API key 72)."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from pykafka08.protocol.schema import (
+    Request,
+    Response,
+    bool_,
+    bytes_,
+    int16,
+    int32,
+    int8,
+    message,
+    uuid_,
+)
+
+__all__ = ["PushTelemetryRequest", "PushTelemetryResponse"]
+
+
+@message(key=72, versions="0", flexible="0+")
+class PushTelemetryRequest(Request["PushTelemetryResponse"]):
+    """PushTelemetryRequest."""
+
+    client_instance_id: UUID = uuid_()
+    subscription_id: int = int32()
+    terminating: bool = bool_()
+    compression_type: int = int8()
+    metrics: bytes = bytes_()
+
+
+@message(key=72, versions="0", flexible="0+")
+class PushTelemetryResponse(Response):
+    """PushTelemetryResponse."""
+
+    throttle_time_ms: int = int32()
+    error_code: int = int16()

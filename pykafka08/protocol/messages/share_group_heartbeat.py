@@ -1,0 +1,60 @@
+"""ShareGroupHeartbeat (API key 76)."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from pykafka08.protocol.schema import (
+    Request,
+    Response,
+    Struct,
+    array,
+    int16,
+    int32,
+    message,
+    string,
+    struct,
+    struct_,
+    uuid_,
+)
+
+__all__ = ["Assignment", "ShareGroupHeartbeatRequest", "ShareGroupHeartbeatResponse", "TopicPartitions"]
+
+
+@message(key=76, versions="0-1", flexible="0+")
+class ShareGroupHeartbeatRequest(Request["ShareGroupHeartbeatResponse"]):
+    """ShareGroupHeartbeatRequest."""
+
+    group_id: str = string()
+    member_id: str = string()
+    member_epoch: int = int32()
+    rack_id: str | None = string(nullable="0+", default=None)
+    subscribed_topic_names: list[str] | None = array(string, nullable="0+", default=None)
+
+
+@struct
+class TopicPartitions(Struct):
+    """TopicPartitions."""
+
+    topic_id: UUID = uuid_()
+    partitions: list[int] = array(int32)
+
+
+@struct
+class Assignment(Struct):
+    """Assignment."""
+
+    topic_partitions: list[TopicPartitions] = array(TopicPartitions)
+
+
+@message(key=76, versions="0-1", flexible="0+")
+class ShareGroupHeartbeatResponse(Response):
+    """ShareGroupHeartbeatResponse."""
+
+    throttle_time_ms: int = int32()
+    error_code: int = int16()
+    error_message: str | None = string(nullable="0+", default=None)
+    member_id: str | None = string(nullable="0+", default=None)
+    member_epoch: int = int32()
+    heartbeat_interval_ms: int = int32()
+    assignment: Assignment | None = struct_(Assignment, nullable="0+", default=None)
