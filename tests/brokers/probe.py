@@ -99,13 +99,16 @@ def _version(port: int, key: int, ours: int) -> int:
     return min(highest, ours)
 
 
-def metadata(port: int, release: Version, topics: Sequence[str] = ()) -> MetadataView:
-    """The cluster as one broker sees it, with the named topics (with none: all of them)."""
+def metadata(port: int, release: Version, topics: Sequence[str] = (), *, create: bool = False) -> MetadataView:
+    """The cluster as one broker sees it, with the named topics (with none: all of them).
+
+    `create` allows the broker to create what is not there; before 0.11 it does so in any case.
+    """
     version = _version(port, METADATA, 4) if release >= (0, 10) else 0
     names = struct.pack(">i", len(topics)) + b"".join(map(string, topics))
     if not topics:
         names = struct.pack(">i", -1 if version >= 1 else 0)
-    reader = call(port, METADATA, version, names + (b"\0" if version >= 4 else b""))
+    reader = call(port, METADATA, version, names + (struct.pack(">?", create) if version >= 4 else b""))
     return _read_metadata(reader, version)
 
 

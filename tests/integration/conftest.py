@@ -1,0 +1,56 @@
+"""Fixtures with real brokers. A test that asks for one of them needs Java and Maven: `tests/requirements.py`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from tests.integration.clusters import RELEASES, Clusters, RealCluster, end_leftovers, session_folder
+
+TIMEOUT_S = 300
+"""For one test with brokers: starting them, and fetching a release's jars the first time, counts too."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "clusters" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.brokers)
+            if item.get_closest_marker("timeout") is None:
+                item.add_marker(pytest.mark.timeout(TIMEOUT_S))
+
+
+@pytest.fixture(scope="session")
+def clusters() -> Iterator[Clusters]:
+    """Starts real clusters, one alive at a time; taken down at the end, also after Ctrl-C or SIGTERM."""
+    folder = session_folder(os.getpid())
+    end_leftovers(folder.parent)
+    folder.mkdir(parents=True)
+    on_the_main_thread = threading.current_thread() is threading.main_thread()
+    # SIGTERM's default would end pytest without a word to its fixtures
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler) if on_the_main_thread else None
+    started = Clusters(folder)
+    try:
+        yield started
+    finally:
+        started.take_down()
+        shutil.rmtree(folder, ignore_errors=True)
+        if on_the_main_thread:
+            signal.signal(signal.SIGTERM, before)
+
+
+@pytest.fixture(scope="session", params=RELEASES)
+def release(request: pytest.FixtureRequest) -> str:
+    """Every release in turn; session-wide, so that pytest runs all tests of a release before the next one's."""
+    return str(request.param)
+
+
+@pytest.fixture
+def kafka(release: str, clusters: Clusters) -> RealCluster:
+    """One broker of the release."""
+    return clusters.running(release)
