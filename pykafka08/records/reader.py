@@ -1,0 +1,342 @@
+"""From the record bytes of a Fetch answer to batches of records, whatever mix of magic 0, 1 and 2 they are.
+
+``read_batches`` checks each entry (sizes, checksum, codec, unpacked size) when it comes to it and hands out a
+FetchedBatch, whose records are made when they are asked for.  Damage is a CorruptRecordError that says where reading
+can go on.  Layouts are in ``batch`` and ``message_set``; which records an application may see (aborted transactions,
+control batches) is the consumer's business.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from enum import IntEnum
+from itertools import chain
+from typing import Protocol
+
+from pykafka08.errors import CorruptRecordError
+from pykafka08.records.batch import HEADER, HEADER_SIZE, PackedRecords, is_crc_right
+from pykafka08.records.compression import DEFAULT_UNPACK_LIMIT, Codec, decompress
+from pykafka08.records.message_set import CODEC_MASK, SMALLEST_MESSAGE, MessageColumns, read_messages, unwrap
+from pykafka08.records.record import Record, TimestampType
+from pykafka08.wire import Buffer
+
+__all__ = ["ControlType", "FetchedBatch", "first_entry_size", "only_partial", "read_batches"]
+
+_ENTRY = struct.Struct(">qi")  # every entry starts with an offset and the size of what follows
+_SMALLEST_HEAD = 17  # up to the magic byte, which is in the same place in all formats
+_SMALLEST_SIZES = (*SMALLEST_MESSAGE, HEADER_SIZE - _ENTRY.size)
+_LARGEST_OFFSET = (1 << 63) - 1
+
+_LOG_APPEND_BIT = 1 << 3
+_TRANSACTIONAL_BIT = 1 << 4
+_CONTROL_BIT = 1 << 5
+
+
+class ControlType(IntEnum):
+    """What a control batch says about its producer's transaction."""
+
+    ABORT = 0
+    COMMIT = 1
+
+
+class _Payload(Protocol):
+    def __len__(self) -> int: ...
+    def chunks(self) -> Iterator[list[Record]]: ...
+    def values(self) -> list[bytes | None]: ...
+    def keys(self) -> list[bytes | None]: ...
+
+
+class FetchedBatch:
+    """The records of one batch at or above the fetched offset; a run of plain messages of magic 0 or 1 is one batch.
+
+    ``next_offset`` is where to read on: it crosses what compaction removed, so it can be far above the last record.
+    Fields that magic 0 and 1 lack are -1.  Making records can raise CorruptRecordError where bytes with a right
+    checksum are no records.
+    """
+
+    __slots__ = (
+        "base_offset",
+        "base_sequence",
+        "codec",
+        "is_control",
+        "is_transactional",
+        "last_offset",
+        "leader_epoch",
+        "magic",
+        "max_timestamp_ms",
+        "partition",
+        "payload",
+        "producer_epoch",
+        "producer_id",
+        "timestamp_type",
+        "topic",
+    )
+
+    def __init__(
+        self,
+        payload: _Payload,
+        *,
+        topic: str,
+        partition: int,
+        magic: int,
+        codec: Codec,
+        base_offset: int,
+        last_offset: int,
+        timestamp_type: TimestampType,
+        max_timestamp_ms: int,
+        is_control: bool = False,
+        is_transactional: bool = False,
+        producer_id: int = -1,
+        producer_epoch: int = -1,
+        base_sequence: int = -1,
+        leader_epoch: int = -1,
+    ) -> None:
+        self.payload = payload
+        self.topic = topic
+        self.partition = partition
+        self.magic = magic
+        self.codec = codec
+        self.base_offset = base_offset
+        self.last_offset = last_offset
+        self.timestamp_type = timestamp_type
+        self.max_timestamp_ms = max_timestamp_ms
+        self.is_control = is_control
+        self.is_transactional = is_transactional
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.base_sequence = base_sequence
+        self.leader_epoch = leader_epoch
+
+    @property
+    def next_offset(self) -> int:
+        """The offset to fetch after this batch."""
+        return self.last_offset + 1
+
+    def __len__(self) -> int:
+        return len(self.payload)
+
+    def __iter__(self) -> Iterator[Record]:
+        return chain.from_iterable(self.payload.chunks())
+
+    def chunks(self) -> Iterator[list[Record]]:
+        """The records in lists of at most 256, each made when it is asked for."""
+        return self.payload.chunks()
+
+    def records(self) -> list[Record]:
+        """All records at once."""
+        return list(chain.from_iterable(self.payload.chunks()))
+
+    def values(self) -> list[bytes | None]:
+        """The values alone: cheaper than records."""
+        return self.payload.values()
+
+    def keys(self) -> list[bytes | None]:
+        """The keys alone."""
+        return self.payload.keys()
+
+    def control_type(self) -> ControlType | None:
+        """What a control batch says; None for an ordinary batch and for kinds that no consumer acts on."""
+        if not self.is_control or not len(self):
+            return None
+        key = next(iter(self)).key
+        # Key of a control record: version i16, type i16.
+        if key is None or len(key) < 4:
+            raise CorruptRecordError(
+                "control record has no type",
+                topic=self.topic,
+                partition=self.partition,
+                offset=self.base_offset,
+                next_offset=self.next_offset,
+            )
+        kind = int.from_bytes(key[2:4], "big", signed=True)
+        return ControlType(kind) if kind in ControlType._value2member_map_ else None
+
+    def __repr__(self) -> str:
+        return (
+            f"FetchedBatch({self.topic}[{self.partition}] offsets {self.base_offset}..{self.last_offset}, "
+            f"{len(self)} records, magic {self.magic}, {self.codec.label})"
+        )
+
+
+def first_entry_size(buffer: Buffer) -> int | None:
+    """Bytes that the first entry takes as a whole, present or not; None when not even its size is there."""
+    if len(buffer) < _ENTRY.size:
+        return None
+    _, size = _ENTRY.unpack_from(buffer)
+    return _ENTRY.size + int(size)
+
+
+def only_partial(buffer: Buffer) -> bool:
+    """True if there are bytes but the first entry is cut off: the fetch was smaller than the batch."""
+    size = first_entry_size(buffer)
+    return len(buffer) > 0 and (size is None or size > len(buffer))
+
+
+def read_batches(
+    buffer: Buffer,
+    *,
+    topic: str,
+    partition: int,
+    fetch_offset: int,
+    check_crcs: bool = True,
+    max_unpacked_bytes: int = DEFAULT_UNPACK_LIMIT,
+) -> Iterator[FetchedBatch]:
+    """The batches of ``buffer`` that reach ``fetch_offset`` or beyond, each checked when the iterator comes to it.
+
+    A cut-off entry at the end is dropped.  CorruptRecordError ends the iteration; call again with its ``next_offset``
+    to read on behind the damage.  A batch is unpacked when it is handed out, so take the next one when done with it.
+    """
+    source = _Source(buffer, topic, partition, fetch_offset, check_crcs, max_unpacked_bytes)
+    end = len(source.data)
+    position = 0
+    while end - position >= _SMALLEST_HEAD:
+        offset, size = _ENTRY.unpack_from(source.data, position)
+        entry_end = position + _ENTRY.size + size
+        if size >= 0 and entry_end > end:
+            return
+        try:
+            batch, after = _read_entry(source, position, entry_end, offset)
+        except CorruptRecordError as error:
+            error.topic, error.partition, error.offset = topic, partition, offset
+            if error.next_offset is None:
+                error.next_offset = _offset_after(source.data, position, entry_end, offset)
+            raise
+        position = after
+        if batch is not None:
+            yield batch
+
+
+class _Source:
+    """What stays the same while one buffer is read."""
+
+    __slots__ = ("check_crcs", "data", "fetch_offset", "limit", "partition", "topic")
+
+    def __init__(
+        self, buffer: Buffer, topic: str, partition: int, fetch_offset: int, check_crcs: bool, limit: int
+    ) -> None:
+        # One copy for all: slices of bytes are bytes, which is what records are made of.
+        self.data = buffer if type(buffer) is bytes else bytes(buffer)
+        self.topic = topic
+        self.partition = partition
+        self.fetch_offset = fetch_offset
+        self.check_crcs = check_crcs
+        self.limit = limit
+
+
+def _read_entry(source: _Source, position: int, entry_end: int, offset: int) -> tuple[FetchedBatch | None, int]:
+    """The batch at ``position`` and where the next entry starts; None for a batch below the fetched offset."""
+    data = source.data
+    magic = data[position + 16]
+    if magic > 2:
+        raise CorruptRecordError(f"magic {magic if magic < 128 else magic - 256} is unknown")
+    if entry_end - position - _ENTRY.size < _SMALLEST_SIZES[magic]:
+        raise CorruptRecordError(f"batch of magic {magic} claims a size of {entry_end - position - _ENTRY.size} bytes")
+    if not 0 <= offset < _LARGEST_OFFSET:
+        raise CorruptRecordError(f"offset {offset} does not exist")
+    if magic == 2:
+        return _read_batch(source, position, entry_end), entry_end
+    codec = data[position + 17] & CODEC_MASK
+    if not codec:
+        columns, after = read_messages(
+            data, position, len(data), fetch_offset=source.fetch_offset, check_crcs=source.check_crcs
+        )
+        return (_batch_of_messages(source, columns, codec, columns.offsets[-1]) if len(columns) else None), after
+    if offset < source.fetch_offset:
+        return None, entry_end
+    columns = unwrap(data, position, entry_end, check_crcs=source.check_crcs, limit=source.limit)
+    return _batch_of_messages(source, columns, codec, offset), entry_end
+
+
+def _batch_of_messages(source: _Source, columns: MessageColumns, codec: int, last_offset: int) -> FetchedBatch:
+    columns.topic = source.topic
+    columns.partition = source.partition
+    base_offset = columns.offsets[0]
+    columns.drop_below(source.fetch_offset)
+    return FetchedBatch(
+        columns,
+        topic=source.topic,
+        partition=source.partition,
+        magic=columns.magic,
+        codec=Codec(codec),
+        base_offset=base_offset,
+        last_offset=last_offset,
+        timestamp_type=columns.timestamp_type,
+        max_timestamp_ms=max(columns.timestamps, default=-1),
+    )
+
+
+def _read_batch(source: _Source, position: int, entry_end: int) -> FetchedBatch | None:
+    data = source.data
+    (
+        base_offset, _, leader_epoch, _, _, attributes, last_delta, base_timestamp, max_timestamp,
+        producer_id, producer_epoch, base_sequence, count,
+    ) = HEADER.unpack_from(data, position)  # fmt: skip
+    last_offset = base_offset + last_delta
+    if last_delta >= 0 and last_offset < source.fetch_offset:
+        return None
+    if source.check_crcs and not is_crc_right(data, position, entry_end):
+        raise CorruptRecordError("checksum of a record batch is wrong")
+    if last_delta < 0 or last_offset >= _LARGEST_OFFSET:
+        raise CorruptRecordError(f"last offset delta {last_delta} does not exist")
+    codec = attributes & CODEC_MASK
+    if codec > Codec.ZSTD:
+        raise CorruptRecordError(f"codec {codec} is unknown")
+    body, start, end = data, position + HEADER_SIZE, entry_end
+    if codec:
+        body = decompress(Codec(codec), memoryview(data)[start:end], limit=source.limit)
+        start, end = 0, len(body)
+    uses_append_time = bool(attributes & _LOG_APPEND_BIT)
+    timestamp_type = TimestampType.LOG_APPEND_TIME if uses_append_time else TimestampType.CREATE_TIME
+    records = PackedRecords(
+        body,
+        start,
+        end,
+        count,
+        topic=source.topic,
+        partition=source.partition,
+        base_offset=base_offset,
+        last_offset=last_offset,
+        base_timestamp=base_timestamp,
+        fixed_timestamp=max_timestamp if uses_append_time else None,
+        timestamp_type=timestamp_type,
+        leader_epoch=leader_epoch,
+    )
+    if base_offset < source.fetch_offset:
+        records.drop_below(source.fetch_offset)
+    return FetchedBatch(
+        records,
+        topic=source.topic,
+        partition=source.partition,
+        magic=2,
+        codec=Codec(codec),
+        base_offset=base_offset,
+        last_offset=last_offset,
+        timestamp_type=timestamp_type,
+        max_timestamp_ms=max_timestamp,
+        is_control=bool(attributes & _CONTROL_BIT),
+        is_transactional=bool(attributes & _TRANSACTIONAL_BIT),
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        leader_epoch=leader_epoch,
+    )
+
+
+def _offset_after(data: bytes, position: int, entry_end: int, offset: int) -> int | None:
+    """Where reading can go on behind a damaged entry: what follows in the buffer knows best, else its own header."""
+    if entry_end > position and len(data) - entry_end >= _SMALLEST_HEAD:
+        following, size = _ENTRY.unpack_from(data, entry_end)
+        magic = data[entry_end + 16]
+        # The offset of a wrapper is that of its last message: it does not tell where the set starts.
+        if magic == 2 and size > 0 and following > offset:
+            return int(following)
+    if not 0 <= offset < _LARGEST_OFFSET:
+        return None
+    if data[position + 16] < 2:
+        return offset + 1
+    if data[position + 16] == 2 and len(data) - position >= HEADER_SIZE:
+        last_delta = HEADER.unpack_from(data, position)[6]
+        if last_delta >= 0:
+            return int(offset + last_delta + 1)
+    return None

@@ -1,0 +1,164 @@
+"""What a broker does to record bytes: numbering a produced set, converting between the three formats.
+
+A client does not need this; the embedded broker and the tests do.  Source: KIP-31, KIP-32, KIP-98, and what released
+brokers do (0.8 and 0.9 pack a compressed set anew with absolute offsets, 0.10 and later number the wrapper alone).
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+from pykafka08.errors import CorruptRecordError, UnsupportedVersionError
+from pykafka08.records import batch as magic_2
+from pykafka08.records import message_set
+from pykafka08.records.checksums import crc32
+from pykafka08.records.compression import DEFAULT_UNPACK_LIMIT, Codec
+from pykafka08.records.message_set import TIMESTAMP_TYPE_BIT, MessageColumns
+from pykafka08.records.reader import FetchedBatch, read_batches
+from pykafka08.records.record import TimestampType
+from pykafka08.wire import INT64, Buffer
+
+__all__ = ["NumberedSet", "assign_offsets", "convert"]
+
+_ENTRY = struct.Struct(">qi")
+_CRC = struct.Struct(">I")
+_EPOCH_AT = 12
+_ATTRIBUTES = struct.Struct(">h")
+_ATTRIBUTES_AT = 21  # magic 2
+_LARGEST_TIMESTAMP_AT = 35  # magic 2
+
+
+class NumberedSet(NamedTuple):
+    """A set as the log stores it; ``max_timestamp`` is -1 in magic 0."""
+
+    data: bytes
+    count: int
+    max_timestamp: int
+
+
+def assign_offsets(
+    buffer: Buffer,
+    base_offset: int,
+    *,
+    leader_epoch: int = -1,
+    log_append_time_ms: int | None = None,
+    max_unpacked_bytes: int = DEFAULT_UNPACK_LIMIT,
+) -> NumberedSet:
+    """The produced set with offsets from ``base_offset`` on, in a new buffer; ``count`` is how many offsets it takes.
+
+    Batches of magic 2 are patched, not packed again.  CorruptRecordError for damage, a cut-off entry or no entry.
+    """
+    parts: list[Buffer] = []
+    offset = base_offset
+    largest_timestamp = -1
+    data = bytes(buffer)
+    position = 0
+    for batch in read_batches(data, topic="", partition=-1, fetch_offset=0, max_unpacked_bytes=max_unpacked_bytes):
+        # A run of plain messages is one batch: its entries end where the size fields say.
+        entries = len(batch) if batch.magic < 2 and not batch.codec else 1
+        start = position
+        for _ in range(entries):
+            position += _ENTRY.size + _ENTRY.unpack_from(data, position)[1]
+        if batch.magic == 2:
+            parts.append(_number_batch(data[start:position], offset, leader_epoch, log_append_time_ms))
+            offset += batch.last_offset - batch.base_offset + 1
+        else:
+            parts.append(_number_messages(data[start:position], batch, offset, log_append_time_ms))
+            offset += len(batch)
+        timestamp = batch.max_timestamp_ms
+        if batch.magic and log_append_time_ms is not None:
+            timestamp = log_append_time_ms
+        largest_timestamp = max(largest_timestamp, timestamp)
+    if position != len(data) or not data:
+        raise CorruptRecordError(f"{len(data) - position} bytes of the set are no whole entry")
+    return NumberedSet(b"".join(parts), offset - base_offset, largest_timestamp)
+
+
+def _number_batch(entry: bytes, offset: int, leader_epoch: int, append_time: int | None) -> bytearray:
+    patched = bytearray(entry)
+    INT64.pack_into(patched, 0, offset)
+    struct.pack_into(">i", patched, _EPOCH_AT, leader_epoch)
+    if append_time is not None:
+        (attributes,) = _ATTRIBUTES.unpack_from(patched, _ATTRIBUTES_AT)
+        _ATTRIBUTES.pack_into(patched, _ATTRIBUTES_AT, attributes | TIMESTAMP_TYPE_BIT)
+        INT64.pack_into(patched, _LARGEST_TIMESTAMP_AT, append_time)
+        magic_2.patch_crc(patched)
+    return patched
+
+
+def _number_messages(entries: bytes, batch: FetchedBatch, offset: int, append_time: int | None) -> bytes | bytearray:
+    count = len(batch)
+    if batch.codec:
+        numbers = range(offset, offset + count)
+        inner = batch.payload.offsets if isinstance(batch.payload, MessageColumns) else []
+        if batch.magic == 0 or inner[-1] - inner[0] != count - 1 or batch.last_offset != count - 1:
+            return _pack(batch, list(numbers), 1 if batch.magic else 0, append_time)
+        patched = bytearray(entries)
+        INT64.pack_into(patched, 0, numbers[-1])
+        _stamp(patched, 0, len(patched), append_time)
+        return patched
+    patched = bytearray(entries)
+    position = 0
+    for number in range(offset, offset + count):
+        INT64.pack_into(patched, position, number)
+        after = position + _ENTRY.size + _ENTRY.unpack_from(patched, position)[1]
+        if batch.magic:
+            _stamp(patched, position, after, append_time)
+        position = after
+    return patched
+
+
+def _stamp(entry: bytearray, start: int, end: int, append_time: int | None) -> None:
+    """Write the append time and its bit into a message of magic 1."""
+    if append_time is None:
+        return
+    entry[start + 17] |= TIMESTAMP_TYPE_BIT
+    INT64.pack_into(entry, start + 18, append_time)
+    _CRC.pack_into(entry, start + 12, crc32(memoryview(entry)[start + 16 : end]))
+
+
+def convert(buffer: Buffer, to_magic: int) -> bytes:
+    """The stored set in another format, as brokers convert it for requests of older or newer versions; offsets stay.
+
+    Downwards, headers and control batches are lost, and so are timestamps in magic 0.  A cut-off entry at the end is
+    dropped.  UnsupportedVersionError for zstd below magic 2.
+    """
+    parts: list[Buffer] = []
+    for batch in read_batches(buffer, topic="", partition=-1, fetch_offset=0):
+        if (batch.is_control and to_magic < 2) or not len(batch):
+            continue
+        offsets = [record.offset for record in batch]
+        append_time = batch.max_timestamp_ms if batch.timestamp_type == TimestampType.LOG_APPEND_TIME else None
+        parts.append(_pack(batch, offsets, to_magic, append_time))
+    return b"".join(parts)
+
+
+def _pack(batch: FetchedBatch, offsets: list[int], magic: int, append_time: int | None) -> bytes | bytearray:
+    records = batch.records()
+    timestamps = [record.timestamp_ms for record in records]
+    keys = [record.key for record in records]
+    values = [record.value for record in records]
+    if magic < 2:
+        if batch.codec == Codec.ZSTD:
+            raise UnsupportedVersionError("batches packed with zstd cannot be read below magic 2")
+        return message_set.encode_message_set(
+            magic, batch.codec, timestamps=timestamps, keys=keys, values=values, offsets=offsets,
+            log_append_time_ms=append_time if magic else None,
+        )  # fmt: skip
+    return magic_2.encode_batch(
+        batch.codec,
+        timestamps=timestamps,
+        keys=keys,
+        values=values,
+        headers=[record.headers for record in records],
+        offset_deltas=[offset - offsets[0] for offset in offsets],
+        base_offset=offsets[0],
+        producer_id=batch.producer_id,
+        producer_epoch=batch.producer_epoch,
+        base_sequence=batch.base_sequence,
+        is_transactional=batch.is_transactional,
+        is_control=batch.is_control,
+        log_append_time_ms=append_time,
+        leader_epoch=batch.leader_epoch,
+    )

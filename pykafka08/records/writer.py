@@ -1,0 +1,71 @@
+"""From columns to the record bytes of a Produce request, in the format that the broker's release knows.
+
+``encode_batch`` picks the layout by magic: 0 for Kafka 0.8 and 0.9, 1 for 0.10, 2 since 0.11.  What a broker does with
+a set afterwards (numbering, conversion) is in ``rewrite``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pykafka08.errors import LocalProtocolError, UnsupportedVersionError
+from pykafka08.records import batch, message_set
+from pykafka08.records.batch import set_producer_state
+from pykafka08.records.compression import Codec
+from pykafka08.records.record import Headers
+from pykafka08.records.rewrite import assign_offsets, convert
+
+__all__ = ["assign_offsets", "batch_overhead", "convert", "encode_batch", "record_size", "set_producer_state"]
+
+
+def encode_batch(
+    magic: int,
+    codec: Codec,
+    *,
+    timestamps: Sequence[int],
+    keys: Sequence[bytes | None],
+    values: Sequence[bytes | None],
+    headers: Sequence[Headers] | None = None,
+    level: int | None = None,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+    is_transactional: bool = False,
+    leader_epoch: int = -1,
+) -> bytes | bytearray:
+    """One set with offsets 0, 1, 2, ... from columns of one length, at least one record.
+
+    Timestamps are milliseconds, ignored in magic 0.  UnsupportedVersionError for headers below magic 2 (Kafka 0.11) and
+    for zstd below magic 2; LocalProtocolError for what cannot be encoded, such as a value that is not bytes.
+    """
+    if magic == 2:
+        return batch.encode_batch(
+            codec,
+            timestamps=timestamps,
+            keys=keys,
+            values=values,
+            headers=headers,
+            level=level,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            base_sequence=base_sequence,
+            is_transactional=is_transactional,
+            leader_epoch=leader_epoch,
+        )
+    if magic not in (0, 1):
+        raise LocalProtocolError(f"magic {magic} is unknown")
+    if headers is not None and any(headers):
+        raise UnsupportedVersionError("headers of records need magic 2, which came with Kafka 0.11")
+    return message_set.encode_message_set(magic, codec, timestamps=timestamps, keys=keys, values=values, level=level)
+
+
+def record_size(magic: int, key: bytes | None, value: bytes | None, headers: Headers = ()) -> int:
+    """Most bytes that one record adds to a set before compression."""
+    if magic == 2:
+        return batch.largest_record_size(key, value, headers)
+    return message_set.largest_message_size(magic, key, value)
+
+
+def batch_overhead(magic: int) -> int:
+    """Bytes of a set that do not belong to any one record: the header of magic 2, the wrapper of magic 0 and 1."""
+    return batch.HEADER_SIZE if magic == 2 else message_set.largest_message_size(magic, None, None)
