@@ -14,6 +14,7 @@
     ├── RequestTimeoutError          a deadline passed; the text says what was waited for
     │   └── DeliveryTimeoutError     a record was not acknowledged within the delivery deadline
     ├── BufferFullError              the producer's memory bound is reached
+    ├── RecordTypeError              a key, value or header to produce has a type that is not bytes-like
     ├── RecordTooLargeError          a record is larger than a request or a fetch may be
     ├── NoOffsetError                a partition has no position and its reset policy is "none"
     └── BrokerError                  the broker answered with an error code
@@ -45,6 +46,7 @@ __all__ = [
     "OffsetOutOfRangeError",
     "ProtocolError",
     "RecordTooLargeError",
+    "RecordTypeError",
     "RemoteProtocolError",
     "RequestTimeoutError",
     "TransportError",
@@ -168,6 +170,10 @@ class DeliveryTimeoutError(RequestTimeoutError):
 
 class BufferFullError(KafkaError):
     """The producer holds ``buffer_memory`` bytes of records that are not acknowledged yet."""
+
+
+class RecordTypeError(KafkaError, TypeError):
+    """A record to produce has a key, a value or a header of a type that Kafka cannot carry."""
 
 
 class RecordTooLargeError(KafkaError):
