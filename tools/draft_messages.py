@@ -124,7 +124,7 @@ def _default(kind: str, value: Any) -> str | None:
             value = int(value, 0)
     elif value == "null":
         value = None
-    if kind == "records" or value in ("", False, 0) and value is not None:
+    if kind == "records" or (value in ("", False, 0) and value is not None):
         return None
     return repr(value)
 

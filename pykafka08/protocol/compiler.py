@@ -136,7 +136,9 @@ def _compile_encoder(message: Any, version: int, is_flexible: bool) -> Callable[
 
 def _refuse(error: Exception, filename: str, source: SourceText, message: Any, version: int) -> NoReturn:
     """Names the field that could not be written."""
-    path, fields, item = "", (), None
+    path = ""
+    fields: tuple[Field, ...] = ()
+    item: Any = None
     for frame in _frames(error.__traceback__, filename):
         item = frame.tb_frame.f_locals.get("item")
         fields = source.fields[frame.tb_lineno - 1]

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 
 from pykafka08.errors import UnsupportedVersionError
 from pykafka08.protocol.compiler import Codec, compile_codec
@@ -235,7 +235,7 @@ def message(*, versions: str, key: int = -1, flexible: str | None = None) -> Cal
             _REQUESTS[key] = made
         elif issubclass(made, Response):
             _REQUESTS[key].response = made
-        return made  # type: ignore[no-any-return]
+        return cast("C", made)
 
     return decorate
 
@@ -254,7 +254,8 @@ def _slotted(cls: C) -> C:
     namespace["__slots__"] = tuple(field.name for field in fields)
     namespace["schema"] = tuple(fields)
     namespace["__init__"] = _constructor(cls.__qualname__, fields)
-    return type(cls)(cls.__name__, cls.__bases__, namespace)  # type: ignore[return-value]
+    made: Any = type(cls)
+    return cast("C", made(cls.__name__, cls.__bases__, namespace))
 
 
 def _constructor(owner: str, fields: list[Field]) -> Callable[..., None]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from enum import IntEnum
 from importlib import import_module
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from pykafka08.errors import UnsupportedVersionError
 from pykafka08.protocol.schema import Request, Response
@@ -150,4 +150,4 @@ def request_class(key: int) -> type[Request[Any]]:
 
 def response_class(key: int) -> type[Response]:
     """The response class of an API; UnsupportedVersionError where the key is not declared."""
-    return cast("type[Response]", _api(key).load()[1])
+    return _api(key).load()[1]

@@ -9,9 +9,9 @@ from pykafka08.protocol.schema import (
     Response,
     bool_,
     bytes_,
+    int8,
     int16,
     int32,
-    int8,
     message,
     uuid_,
 )

@@ -1,0 +1,130 @@
+"""Cuts a stream of bytes into frames: a 4-byte size, then that many bytes.  No I/O.
+
+Bytes come in either through :meth:`FrameSplitter.feed`, or, without a copy, through :meth:`~FrameSplitter.next_buffer`
+and :meth:`~FrameSplitter.bytes_received`, which are the two calls of an asyncio BufferedProtocol.  Small frames pass
+through one staging buffer; a frame too large for it gets a bytearray of its exact size, which the socket fills directly.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+
+from pykafka08.errors import RemoteProtocolError
+from pykafka08.wire import INT32, Buffer
+
+__all__ = ["MAX_FRAME_BYTES", "FrameSplitter"]
+
+MAX_FRAME_BYTES = 100 * 1024 * 1024
+"""Kafka's own limit of a request (``socket.request.max.bytes``)."""
+
+_STAGING_BYTES = 64 * 1024
+_SMALLEST_OWN = 8 * 1024
+
+_OTHER_PROTOCOLS = (
+    (b"HTTP", "the peer speaks HTTP"),
+    (b"\x15\x03", "the peer answered with a TLS alert: it expects TLS, or refused it"),
+    (b"\x16\x03", "the peer speaks TLS"),
+    (b"SSH-", "the peer speaks SSH"),
+)
+
+
+class FrameSplitter:
+    """Iterate it for the whole frames received so far, without their sizes, each as bytes or bytearray.
+
+    A size that is not positive or above ``max_frame_bytes`` ends the stream: after the frames before it, iteration
+    raises RemoteProtocolError, and goes on raising it.  No byte after such a size is kept.
+    """
+
+    def __init__(self, max_frame_bytes: int = MAX_FRAME_BYTES) -> None:
+        self._max_frame_bytes = max_frame_bytes
+        self._staging = memoryview(bytearray(_STAGING_BYTES))
+        self._start = 0
+        self._end = 0
+        self._own: bytearray | None = None
+        self._filled = 0
+        self._frames: deque[bytes | bytearray] = deque()
+        self._error: str | None = None
+
+    @property
+    def is_mid_frame(self) -> bool:
+        """True if a frame has begun and is not complete: an end of the stream now cuts it off."""
+        return self._own is not None or self._end > self._start
+
+    def __iter__(self) -> Iterator[bytes | bytearray]:
+        while self._frames:
+            yield self._frames.popleft()
+        if self._error is not None:
+            raise RemoteProtocolError(self._error)
+
+    def feed(self, data: Buffer) -> None:
+        """Takes bytes as they came."""
+        left = memoryview(data)
+        while left:
+            room = self.next_buffer(len(left))
+            size = min(len(room), len(left))
+            room[:size] = left[:size]
+            self.bytes_received(size)
+            left = left[size:]
+
+    def next_buffer(self, sizehint: int = -1) -> memoryview:
+        """Where the next bytes belong; never empty.  ``sizehint`` is asyncio's and has no influence."""
+        if self._own is not None:
+            return memoryview(self._own)[self._filled :]
+        if self._end == len(self._staging):
+            self._compact()
+        return self._staging[self._end :]
+
+    def bytes_received(self, size: int) -> None:
+        """``size`` bytes were written to the start of the last :meth:`next_buffer`."""
+        if self._error is not None:
+            return
+        if self._own is None:
+            self._end += size
+            self._split()
+            return
+        self._filled += size
+        if self._filled == len(self._own):
+            self._frames.append(self._own)
+            self._own = None
+
+    def _split(self) -> None:
+        """Takes the whole frames out of the staging buffer."""
+        staging, at, end = self._staging, self._start, self._end
+        while end - at >= INT32.size:
+            (size,) = INT32.unpack_from(staging, at)
+            if not 0 < size <= self._max_frame_bytes:
+                self._refuse(size, bytes(staging[at : at + INT32.size]))
+                return
+            body = at + INT32.size
+            if body + size > end:
+                if size >= _SMALLEST_OWN:
+                    self._start_own(size, staging[body:end])
+                    return
+                break
+            frame_end = body + size
+            self._frames.append(bytes(staging[body:frame_end]))
+            at = frame_end
+        self._start, self._end = (at, end) if at < end else (0, 0)
+
+    def _start_own(self, size: int, begun: memoryview) -> None:
+        self._own = bytearray(size)
+        self._own[: len(begun)] = begun
+        self._filled = len(begun)
+        self._start = self._end = 0
+
+    def _compact(self) -> None:
+        """Moves the begun frame to the front; it is shorter than the buffer, so that there is room after it."""
+        kept = bytes(self._staging[self._start : self._end])
+        self._staging[: len(kept)] = kept
+        self._start, self._end = 0, len(kept)
+
+    def _refuse(self, size: int, raw: bytes) -> None:
+        self._start = self._end = 0
+        if size > 0:
+            self._error = f"a frame of {size} bytes is announced; at most {self._max_frame_bytes} are accepted"
+        else:
+            self._error = f"a frame of {size} bytes is announced"
+        for beginning, meaning in _OTHER_PROTOCOLS:
+            if raw.startswith(beginning):
+                self._error += f"; {meaning}"
