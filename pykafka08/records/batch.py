@@ -164,7 +164,7 @@ class PackedRecords:
             raise self._damaged("a record runs past the end of its batch")
         self.start = position
 
-    def _records(self, position: int, count: int) -> tuple[list[Record], int]:
+    def _records(self, position: int, count: int) -> tuple[list[Record], int]:  # noqa: C901 - unrolled on purpose
         """``count`` records from ``position`` and the position after them."""
         data = self.data
         signed, length, new = _SIGNED, _LENGTH, object.__new__
@@ -260,7 +260,7 @@ class PackedRecords:
                 record.timestamp_ms = self.fixed_timestamp
         return records, position
 
-    def _values(self) -> tuple[list[bytes | None], int]:
+    def _values(self) -> tuple[list[bytes | None], int]:  # noqa: C901 - unrolled on purpose
         data, position = self.data, self.start
         length = _LENGTH
         values: list[bytes | None] = []
@@ -446,7 +446,7 @@ def _pack_records(
             ),
         )
     )
-    return list(chain.from_iterable(zip(map(_varint, map(len, bodies)), bodies)))
+    return list(chain.from_iterable(zip(map(_varint, map(len, bodies)), bodies, strict=True)))
 
 
 def _pack_headers(headers: Headers) -> bytes:
@@ -466,9 +466,8 @@ def largest_record_size(key: bytes | None, value: bytes | None, headers: Headers
     size = 36 + (len(key) if key else 0) + (len(value) if value else 0)
     for name, content in headers:
         name_size = len(name.encode())
-        size += (
-            varint_size(name_size) + name_size + (1 if content is None else varint_size(len(content)) + len(content))
-        )
+        size += varint_size(name_size) + name_size
+        size += 1 if content is None else varint_size(len(content)) + len(content)
     return size
 
 
@@ -480,7 +479,7 @@ def patch_crc(batch: bytearray) -> None:
 def is_crc_right(data: Buffer, start: int, end: int) -> bool:
     """True if the batch at ``data[start:end]`` has the checksum that its header says."""
     (stated,) = _CRC.unpack_from(data, start + _CRC_AT)
-    return stated == crc32c(memoryview(data)[start + _CRC_FROM : end])
+    return int(stated) == crc32c(memoryview(data)[start + _CRC_FROM : end])
 
 
 def set_producer_state(batch: Buffer, producer_id: int, producer_epoch: int, base_sequence: int) -> bytearray:

@@ -109,14 +109,13 @@ def _gzip(data: Buffer, level: int | None, _magic: int) -> bytes:
         packer = isal.compressobj(isal.ISAL_DEFAULT_COMPRESSION, zlib.DEFLATED, _GZIP_FRAME)
     else:
         packer = zlib.compressobj(zlib.Z_DEFAULT_COMPRESSION if level is None else level, zlib.DEFLATED, _GZIP_FRAME)
-    packed: bytes = packer.compress(data)
-    return packed + packer.flush()
+    return bytes(packer.compress(data) + packer.flush())
 
 
 def _gunzip(data: Buffer, limit: int, _magic: int) -> bytes:
     isal = _isal()
     library = zlib if isal is None else isal
-    return _unpack_members("gzip", lambda: library.decompressobj(_GZIP_FRAME), (library.error,), data, limit)
+    return _unpack_members("gzip", lambda: library.decompressobj(_GZIP_FRAME), library.error, data, limit)
 
 
 @cache
@@ -146,7 +145,7 @@ def _unzstd(data: Buffer, limit: int, _magic: int) -> bytes:
     library = _zstd_library()
     if library is None:
         return _unzstd_into(data, limit)
-    return _unpack_members("zstd", library.ZstdDecompressor, (library.ZstdError,), data, limit)
+    return _unpack_members("zstd", library.ZstdDecompressor, library.ZstdError, data, limit)
 
 
 @cache
@@ -213,7 +212,7 @@ def _zstd_bound(data: Buffer) -> int:
 
 
 def _unpack_members(
-    name: str, new_unpacker: Callable[[], Any], errors: tuple[type[Exception], ...], data: Buffer, limit: int
+    name: str, new_unpacker: Callable[[], Any], library_error: type[Exception], data: Buffer, limit: int
 ) -> bytes:
     """Unpack one or more members (gzip) or frames (zstd), one after another, with a streaming library.
 
@@ -241,7 +240,7 @@ def _unpack_members(
                 step *= 2
             position -= len(unpacker.unused_data)
             step = max(1024, 2 * (position - start))
-    except (*errors, EOFError) as error:
+    except (library_error, EOFError) as error:
         raise _damaged(name, error, None) from error
     return parts[0] if len(parts) == 1 else b"".join(parts)
 

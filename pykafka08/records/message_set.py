@@ -66,12 +66,9 @@ class MessageColumns:
         for start in range(0, len(self.offsets), CHUNK):
             stop = start + CHUNK
             records: list[Record] = []
-            for offset, timestamp, key, value in zip(
-                self.offsets[start:stop],
-                self.timestamps[start:stop],
-                self.key_column[start:stop],
-                self.value_column[start:stop],
-            ):
+            columns = (self.offsets, self.timestamps, self.key_column, self.value_column)
+            rows = zip(*(column[start:stop] for column in columns), strict=True)
+            for offset, timestamp, key, value in rows:
                 record = new(Record)
                 record.topic = topic
                 record.partition = partition
@@ -274,17 +271,11 @@ def _pack_messages(
     start = bytes((magic, attributes))
     stamp = struct.Struct(">bbq").pack
     null = size_of(-1)
-    for offset, timestamp, key, value in zip(offsets, timestamps, keys, values):
+    for offset, timestamp, key, value in zip(offsets, timestamps, keys, values, strict=True):
         if magic:
             start = stamp(1, attributes, timestamp)
-        if key is None:
-            message = start + null
-        else:
-            message = b"".join((start, size_of(len(key)), key))
-        if value is None:
-            message += null
-        else:
-            message = b"".join((message, size_of(len(value)), value))
+        message = start + null if key is None else b"".join((start, size_of(len(key)), key))
+        message = message + null if value is None else b"".join((message, size_of(len(value)), value))
         parts.append(entry(offset, len(message) + 4, crc32(message)))
         parts.append(message)
     return b"".join(parts)

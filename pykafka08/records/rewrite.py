@@ -33,7 +33,7 @@ class NumberedSet(NamedTuple):
     """A set as the log stores it; ``max_timestamp`` is -1 in magic 0."""
 
     data: bytes
-    count: int
+    offset_count: int
     max_timestamp: int
 
 
@@ -45,7 +45,7 @@ def assign_offsets(
     log_append_time_ms: int | None = None,
     max_unpacked_bytes: int = DEFAULT_UNPACK_LIMIT,
 ) -> NumberedSet:
-    """The produced set with offsets from ``base_offset`` on, in a new buffer; ``count`` is how many offsets it takes.
+    """The produced set with offsets from ``base_offset`` on, in a new buffer, and how many offsets it takes.
 
     Batches of magic 2 are patched, not packed again.  CorruptRecordError for damage, a cut-off entry or no entry.
     """
