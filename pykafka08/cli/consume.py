@@ -1,0 +1,98 @@
+"""``pykafka08 consume`` and ``pykafka08-console-consumer``: the records of a topic on standard output.
+
+Options and output are those of Kafka's own console consumer, 0.10 to 4.3.  Not here: the options (``plan``), what a
+record looks like (``formats``).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+import anyio
+
+from pykafka08.cli.exits import DONE, Interrupt, note, run, run_until
+from pykafka08.cli.plan import Plan, consumer_parser, plan_of
+from pykafka08.cli.printer import Printer
+from pykafka08.cli.progress import Progress
+from pykafka08.cli.streams import Output
+from pykafka08.errors import ConfigError, CorruptRecordError
+from pykafka08.records.record import TopicPartition
+
+if TYPE_CHECKING:
+    from pykafka08.consumer.consumer import Consumer
+
+__all__ = ["console_consumer", "main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """``pykafka08 consume``."""
+    return _main("pykafka08 consume", arguments)
+
+
+def console_consumer(arguments: Sequence[str] | None = None) -> int:
+    """``pykafka08-console-consumer``."""
+    return _main("pykafka08-console-consumer", arguments)
+
+
+def _main(prog: str, arguments: Sequence[str] | None) -> int:
+    parser = consumer_parser(prog)
+    options = parser.parse_args(arguments)
+    try:
+        plan = plan_of(options)
+    except ConfigError as error:
+        parser.error(str(error))
+    return run(prog, partial(_consume, plan), options.verbose)
+
+
+async def _consume(plan: Plan, interrupt: Interrupt) -> int:
+    output, progress = Output(sys.stdout.fileno()), Progress.on_terminal(unless_output=True)
+    printer = Printer(plan, output, progress)
+    try:
+        with interrupt.part():
+            await run_until(output.wait_closed, partial(_copy, plan, printer))
+    finally:
+        progress.clear()
+        note(f"Processed a total of {printer.records} messages")
+    return DONE
+
+
+async def _copy(plan: Plan, printer: Printer) -> None:
+    """Print batches until the count or the idle time is reached."""
+    from pykafka08.consumer.consumer import Consumer
+
+    topics = () if plan.topic is None or plan.partition is not None else (plan.topic,)
+    async with Consumer(*topics, **plan.settings) as consumer:
+        await _position(plan, consumer)
+        batches = consumer.batches()
+        while not printer.is_done:
+            with anyio.move_on_after(plan.idle_s) as idle:
+                try:
+                    batch = await anext(batches)
+                except CorruptRecordError as error:
+                    await _skip(plan, consumer, error)
+                    batches = consumer.batches()
+                    continue
+            if idle.cancelled_caught:
+                note(f"no record for {plan.idle_s:g} s")
+                return
+            await printer.print(batch)
+
+
+async def _position(plan: Plan, consumer: Consumer) -> None:
+    if plan.topic is None or plan.partition is None:
+        return
+    partition = TopicPartition(plan.topic, plan.partition)
+    consumer.assign([partition])
+    if plan.offset is not None:
+        await consumer.seek(partition, plan.offset)
+
+
+async def _skip(plan: Plan, consumer: Consumer, error: CorruptRecordError) -> None:
+    """Go on behind a damaged batch, where that is asked for and possible."""
+    if not plan.skips_errors or error.topic is None or error.partition is None or error.next_offset is None:
+        raise error
+    note(f"skipped: {error}")
+    await consumer.seek(TopicPartition(error.topic, error.partition), error.next_offset)

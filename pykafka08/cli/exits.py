@@ -1,0 +1,193 @@
+"""How the tools begin and end: exit statuses, signals, and one line for what went wrong.
+
+========  =======================================================
+status    meaning
+========  =======================================================
+0         done: the end, the count or the idle time-out was reached, or the reader of standard output went away
+1         a failure while running
+2         wrong usage
+4         no broker could be reached
+130, 143  ended by SIGINT or SIGTERM, after closing
+========  =======================================================
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import TypeVar
+
+import anyio
+
+from pykafka08.cli.streams import OutputClosedError
+from pykafka08.errors import (
+    AuthorizationError,
+    BrokerError,
+    ClosedError,
+    ConfigError,
+    CorruptRecordError,
+    KafkaError,
+    NoBrokersError,
+    NoOffsetError,
+    OffsetOutOfRangeError,
+    RecordTooLargeError,
+    RemoteProtocolError,
+    RequestTimeoutError,
+    TransportError,
+    UnknownTopicError,
+    UnsupportedVersionError,
+)
+
+__all__ = ["DONE", "FAILED", "NO_BROKER", "USAGE", "Interrupt", "describe", "note", "run", "run_until"]
+
+DONE, FAILED, USAGE, NO_BROKER = 0, 1, 2, 4
+
+T = TypeVar("T")
+
+_ADVICE: tuple[tuple[type[KafkaError], str], ...] = (
+    (ConfigError, "--help lists the options"),
+    (NoBrokersError, "check --bootstrap-server, and that a broker listens there"),
+    (UnknownTopicError, "check the name; a topic is made by its first producer where the brokers allow it"),
+    (AuthorizationError, "ask the cluster's owner for the right"),
+    (OffsetOutOfRangeError, "give --offset earliest or latest"),
+    (NoOffsetError, "give --offset earliest or latest"),
+    (CorruptRecordError, "--skip-message-on-error goes on after it"),
+    (RecordTooLargeError, "raise max_partition_fetch_bytes, max_request_size or the topic's max.message.bytes"),
+    (UnsupportedVersionError, "the broker is too old for this option"),
+    (RequestTimeoutError, "the broker may be busy or gone; -v shows what happens"),
+    (RemoteProtocolError, "the address may belong to something that is not Kafka"),
+    (TransportError, "the broker or the network went away; try again"),
+    (BrokerError, "-v shows what happens"),
+    (ClosedError, "-vv shows where"),
+    (KafkaError, "-vv shows where"),
+)
+
+
+def note(text: str) -> None:
+    """A line for the person at the terminal; standard output carries records only."""
+    if sys.stderr is not None:
+        print(text, file=sys.stderr, flush=True)
+
+
+def describe(error: KafkaError) -> str:
+    """One line: the cause, and what to try."""
+    advice = next(text for kind, text in _ADVICE if isinstance(error, kind))
+    cause = " ".join(str(error).split())
+    if isinstance(error, NoBrokersError) and error.causes and not any(name in cause for name in error.causes):
+        cause += ": " + "; ".join(f"{name}: {' '.join(str(why).split())}" for name, why in error.causes.items())
+    return f"{cause} ({advice})"
+
+
+def status_of(error: KafkaError) -> int:
+    if isinstance(error, OutputClosedError):
+        return DONE
+    if isinstance(error, ConfigError):
+        return USAGE
+    return NO_BROKER if isinstance(error, NoBrokersError) else FAILED
+
+
+def _use_logging(verbosity: int) -> None:
+    """``-v``: what the client does; ``-vv``: every step."""
+    if not verbosity:
+        return
+    import logging
+
+    logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    logging.getLogger("pykafka08").setLevel(logging.DEBUG if verbosity > 1 else logging.INFO)
+
+
+class Interrupt:
+    """SIGINT or SIGTERM: the first ends the :meth:`part` the tool is in; the second ends the process at once."""
+
+    def __init__(self) -> None:
+        self.signal: int | None = None
+        self._scope: anyio.CancelScope | None = None
+
+    @contextmanager
+    def part(self) -> Iterator[None]:
+        """What stands in this block is left when the signal comes, or at once if it came before; parts may nest."""
+        outer = self._scope
+        with anyio.CancelScope() as self._scope:
+            if self.signal is not None:
+                self._scope.cancel()
+            try:
+                yield
+            finally:
+                self._scope = outer
+
+    def arrive(self, number: int) -> None:
+        if self.signal is not None:
+            os._exit(128 + number)
+        self.signal = number
+        if self._scope is not None:
+            self._scope.cancel()
+
+
+Work = Callable[[Interrupt], Awaitable[int]]
+
+
+def run(prog: str, work: Work, verbosity: int = 0) -> int:
+    """Run ``work`` on asyncio and turn every end of it into an exit status."""
+    _use_logging(verbosity)
+    try:
+        return anyio.run(_supervised, work, backend="asyncio")
+    except KafkaError as error:
+        if not isinstance(error, OutputClosedError):
+            if verbosity > 1:
+                traceback.print_exception(type(error), error, error.__traceback__)
+            note(f"{prog}: {describe(error)}")
+        return status_of(error)
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+    finally:
+        _leave_output_alone()
+
+
+async def _supervised(work: Work) -> int:
+    interrupt = Interrupt()
+    status = await run_until(partial(_listen, interrupt), partial(work, interrupt))
+    return 128 + interrupt.signal if interrupt.signal is not None else status or DONE
+
+
+async def run_until(watch: Callable[[], Awaitable[object]], work: Callable[[], Awaitable[T]]) -> T | None:
+    """``await work()``, which is cancelled when ``watch()`` returns (None then).
+
+    The errors of ``work`` leave as they are, not in a group as a task's would.
+    """
+    result, failure = None, None
+    async with anyio.create_task_group() as tasks:
+
+        async def wait() -> None:
+            await watch()
+            tasks.cancel_scope.cancel()
+
+        tasks.start_soon(wait)
+        try:
+            result = await work()
+        except KafkaError as error:
+            failure = error
+        tasks.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
+    return result
+
+
+async def _listen(interrupt: Interrupt) -> None:
+    if os.name != "posix":
+        await anyio.sleep_forever()
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async for number in signals:
+            interrupt.arrive(number)
+
+
+def _leave_output_alone() -> None:
+    """Python flushes standard output once more at its end, which fails loudly when the reader is gone."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

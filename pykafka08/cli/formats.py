@@ -1,0 +1,161 @@
+"""From records to the bytes on standard output, as Kafka's own console consumer writes them.
+
+A format is made once from the ``print.*`` properties and then applied to whole batches.  Nothing here reads or writes.
+Source: the properties that ``kafka-console-consumer --help`` lists; the fields' order and texts were observed on 2.8.2
+and 4.3.1 and are the same on both (``print.epoch`` and ``print.delivery`` came later).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Protocol
+
+from pykafka08.cli.deserializers import Deserializer, deserializer
+from pykafka08.records.record import Record
+
+__all__ = ["Batch", "RecordFormat", "Renderer", "format_properties"]
+
+
+class Batch(Protocol):
+    """What a format needs of the consumer's batches."""
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[Record]: ...
+
+    def values(self) -> Sequence[bytes | None]: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordFormat:
+    """Which fields are printed and what stands between them; :meth:`compile` makes it a function."""
+
+    timestamp: bool = False
+    partition: bool = False
+    offset: bool = False
+    delivery: bool = False
+    epoch: bool = False
+    headers: bool = False
+    key: bool = False
+    value: bool = True
+    key_separator: bytes = b"\t"
+    line_separator: bytes = b"\n"
+    headers_separator: bytes = b","
+    null_literal: bytes = b"null"
+    key_deserializer: Deserializer | None = None
+    value_deserializer: Deserializer | None = None
+    headers_deserializer: Deserializer | None = None
+
+    def compile(self) -> Renderer:
+        """The functions that do it, made once for all records."""
+        fields = self._fields()
+        if fields == [self._value] and self.value_deserializer is None:
+            return Renderer(fields, self, batch=self._values_only)
+        return Renderer(fields, self)
+
+    def _fields(self) -> list[Field]:
+        table: list[tuple[bool, Field]] = [
+            (self.timestamp, _timestamp),
+            (self.partition, lambda record: b"Partition:%d" % record.partition),
+            (self.offset, lambda record: b"Offset:%d" % record.offset),
+            (self.delivery, lambda record: b"Delivery:NOT_PRESENT"),
+            (self.epoch, _epoch),
+            (self.headers, self._headers),
+            (self.key, self._key),
+            (self.value, self._value),
+        ]
+        return [field for is_printed, field in table if is_printed]
+
+    def _values_only(self, batch: Batch, limit: int) -> bytes:
+        values = batch.values()
+        if limit < len(values):
+            values = values[:limit]
+        null = self.null_literal
+        lines = [null if value is None else value for value in values]
+        lines.append(b"")
+        return self.line_separator.join(lines)
+
+    def _show(self, data: bytes | None, convert: Deserializer | None) -> bytes:
+        if data is None:
+            return self.null_literal
+        return data if convert is None else convert(data)
+
+    def _key(self, record: Record) -> bytes:
+        return self._show(record.key, self.key_deserializer)
+
+    def _value(self, record: Record) -> bytes:
+        return self._show(record.value, self.value_deserializer)
+
+    def _headers(self, record: Record) -> bytes:
+        if not record.headers:
+            return b"NO_HEADERS"
+        convert = self.headers_deserializer
+        shown = [b"%b:%b" % (name.encode(), self._show(value, convert)) for name, value in record.headers]
+        return self.headers_separator.join(shown)
+
+
+Field = Callable[[Record], bytes]
+
+
+class Renderer:
+    """A compiled format.
+
+    ``batch(batch, limit)`` is the text of the first ``limit`` records, ``line(record)`` that of one; they raise
+    :class:`KafkaError` where a deserializer refuses a record.
+    """
+
+    def __init__(
+        self, fields: list[Field], settings: RecordFormat, batch: Callable[[Batch, int], bytes] | None = None
+    ) -> None:
+        self._fields = fields
+        self._separator = settings.key_separator
+        self._end = settings.line_separator
+        self.batch = batch or self._batch
+
+    def line(self, record: Record) -> bytes:
+        if not self._fields:
+            return b""
+        return self._separator.join([field(record) for field in self._fields]) + self._end
+
+    def _batch(self, batch: Batch, limit: int) -> bytes:
+        return b"".join([self.line(record) for record in islice(batch, limit)])
+
+
+_TIMESTAMP_TYPES = {0: b"CreateTime:%d", 1: b"LogAppendTime:%d"}
+
+
+def _timestamp(record: Record) -> bytes:
+    text = _TIMESTAMP_TYPES.get(record.timestamp_type)
+    return b"NO_TIMESTAMP" if text is None else text % record.timestamp_ms
+
+
+def _epoch(record: Record) -> bytes:
+    return b"Epoch:NOT_PRESENT" if record.leader_epoch < 0 else b"Epoch:%d" % record.leader_epoch
+
+
+def _is_true(text: str) -> bool:
+    return text.strip().lower() == "true"
+
+
+_KEYWORDS: dict[str, tuple[str, Callable[[str], object]]] = {
+    **{
+        f"print.{name}": (name, _is_true)
+        for name in ("timestamp", "partition", "offset", "delivery", "epoch", "headers", "key", "value")
+    },
+    "key.separator": ("key_separator", str.encode),
+    "line.separator": ("line_separator", str.encode),
+    "headers.separator": ("headers_separator", str.encode),
+    "null.literal": ("null_literal", str.encode),
+    "key.deserializer": ("key_deserializer", deserializer),
+    "value.deserializer": ("value_deserializer", deserializer),
+    "headers.deserializer": ("headers_deserializer", deserializer),
+}
+
+
+def format_properties(properties: Mapping[str, str]) -> tuple[RecordFormat, list[str]]:
+    """The format that the formatter properties ask for, and the names that mean nothing to it."""
+    known = {_KEYWORDS[name][0]: _KEYWORDS[name][1](text) for name, text in properties.items() if name in _KEYWORDS}
+    unknown = [name for name in properties if name not in _KEYWORDS]
+    return RecordFormat(**known), unknown  # type: ignore[arg-type]

@@ -1,0 +1,60 @@
+"""The options that several commands share, and the parser they are made with."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import pykafka08
+from pykafka08.cli.exits import note
+from pykafka08.cli.properties import parse_pairs, read_properties, settings_of
+
+__all__ = ["add_client_options", "client_settings", "natural", "new_parser", "positive"]
+
+
+def new_parser(prog: str, description: str, epilog: str | None = None) -> argparse.ArgumentParser:
+    """A parser with ``--version`` and ``-v``; wrong usage ends with status 2."""
+    parser = argparse.ArgumentParser(
+        prog=prog, description=description, epilog=epilog, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--version", action="version", version=f"pykafka08 {pykafka08.__version__}")
+    parser.add_argument("-v", "--verbose", action="count", default=0, help="tell what happens; twice: every step")
+    return parser
+
+
+def add_client_options(parser: argparse.ArgumentParser, role: str) -> None:
+    """Where the brokers are, and the client's properties under each name that Kafka's tools have given them."""
+    parser.add_argument(
+        "--bootstrap-server", "-b", required=True, metavar="HOST:PORT,...", help="one or more brokers to ask first"
+    )
+    parser.add_argument(
+        "--command-property", f"--{role}-property", dest="properties", action="append", default=[],
+        metavar="NAME=VALUE", help="a setting of the client, by Kafka's name for it; comes before the file's",
+    )  # fmt: skip
+    parser.add_argument(
+        "--command-config", f"--{role}.config", dest="config", metavar="FILE", help="a properties file with settings"
+    )
+
+
+def client_settings(options: argparse.Namespace, kind: type) -> dict[str, Any]:
+    """Keyword arguments for the client, of the file and the options together."""
+    properties = {**(read_properties(options.config) if options.config else {}), **parse_pairs(options.properties)}
+    settings, unknown = settings_of(properties, kind)
+    if unknown:
+        note(f"settings that mean nothing to this client: {', '.join(unknown)}")
+    settings["bootstrap_servers"] = options.bootstrap_server
+    return settings
+
+
+def positive(text: str) -> int:
+    """A whole number above 0."""
+    if not text.isascii() or not text.isdigit() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
+    return int(text)
+
+
+def natural(text: str) -> int:
+    """A whole number from 0 up."""
+    if not text.isascii() or not text.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 up")
+    return int(text)

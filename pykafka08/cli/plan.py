@@ -1,0 +1,145 @@
+"""The options of the console consumer, and the plan they make.
+
+Not here: carrying it out (``consume``), what a record looks like (``formats``), what the client's settings are called
+(``properties``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from pykafka08.cli.exits import note
+from pykafka08.cli.formats import RecordFormat, format_properties
+from pykafka08.cli.options import add_client_options, client_settings, natural, new_parser, positive
+from pykafka08.cli.properties import parse_pairs, read_properties
+from pykafka08.config import ConsumerConfig
+from pykafka08.errors import ConfigError
+
+__all__ = ["Plan", "consumer_parser", "plan_of", "topic_pattern"]
+
+EPILOG = """\
+formatter properties: print.timestamp, print.partition, print.offset, print.delivery, print.epoch, print.headers,
+print.key, print.value (true or false), key.separator, line.separator, headers.separator, null.literal,
+key.deserializer, value.deserializer, headers.deserializer
+
+Records go to standard output, everything else to standard error.  Nothing is committed.
+exit status: 0 done, 1 failure while running, 2 wrong usage, 4 no broker reached, 130 and 143 after a signal
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What the options ask for."""
+
+    settings: dict[str, Any]
+    topic: str | None
+    pattern: re.Pattern[str] | None
+    partition: int | None
+    offset: int | None
+    limit: float
+    """Records to print, infinite if not given."""
+    idle_s: float
+    """Seconds without a record after which to end."""
+    record_format: RecordFormat
+    skips_errors: bool
+
+
+def consumer_parser(prog: str) -> argparse.ArgumentParser:
+    parser = new_parser(prog, "Print the records of a topic.", EPILOG)
+    add_client_options(parser, "consumer")
+    what = parser.add_argument_group("what to read")
+    add = what.add_argument
+    add("--topic", "-t", help="the topic")
+    add("--include", "--whitelist", metavar="REGEX", help="topics whose whole name matches; commas separate several")
+    add("--partition", "-p", type=natural, metavar="N", help="this partition alone")
+    add("--offset", "-o", metavar="N", help="start here in the partition: a number, earliest, or latest (default)")
+    add("--from-beginning", action="store_true", help="start with the earliest record rather than with new ones")
+    add("--max-messages", "-n", type=positive, metavar="N", help="end after so many records")
+    add("--timeout-ms", type=natural, metavar="MS", help="end when there was no record for so long")
+    add("--isolation-level", choices=("read_uncommitted", "read_committed"), help="default read_uncommitted")
+    add("--group", metavar="ID", help="not in this release: consumer groups")
+    how = parser.add_argument_group("how to print")
+    add = how.add_argument
+    add("--formatter-property", "--property", dest="formatter_properties", action="append", default=[],
+        metavar="NAME=VALUE", help="see below")  # fmt: skip
+    add("--formatter-config", metavar="FILE", help="a properties file with formatter properties")
+    add("--formatter", default="DefaultMessageFormatter", metavar="CLASS",
+        help="DefaultMessageFormatter, or NoOpMessageFormatter, which prints nothing")  # fmt: skip
+    add("--key-deserializer", metavar="CLASS", help="e.g. LongDeserializer; bytes are printed as they are without it")
+    add("--value-deserializer", metavar="CLASS", help="the same for values")
+    add("--skip-message-on-error", action="store_true", help="skip a record that cannot be shown instead of ending")
+    return parser
+
+
+def plan_of(options: argparse.Namespace) -> Plan:
+    """The plan; a ConfigError says which options contradict each other."""
+    if (options.topic is None) == (options.include is None):
+        raise ConfigError("exactly one of --topic and --include is needed")
+    if options.group is not None:
+        raise ConfigError("--group: consumer groups are not in this release; without it every partition is read")
+    if options.partition is not None and options.topic is None:
+        raise ConfigError("--partition needs --topic")
+    if options.offset is not None and options.partition is None:
+        raise ConfigError("--offset needs --partition")
+    if options.offset is not None and options.from_beginning:
+        raise ConfigError("--offset and --from-beginning exclude each other")
+    settings = client_settings(options, ConsumerConfig)
+    offset = _apply_offsets(options, settings)
+    if options.isolation_level is not None:
+        settings["isolation_level"] = options.isolation_level
+    return Plan(
+        settings=settings,
+        topic=options.topic,
+        pattern=None if options.include is None else topic_pattern(options.include),
+        partition=options.partition,
+        offset=offset,
+        limit=math.inf if options.max_messages is None else options.max_messages,
+        idle_s=math.inf if options.timeout_ms is None else options.timeout_ms / 1000,
+        record_format=_record_format(options),
+        skips_errors=options.skip_message_on_error,
+    )
+
+
+def _apply_offsets(options: argparse.Namespace, settings: dict[str, Any]) -> int | None:
+    """Set ``auto_offset_reset``; the number that --offset gave, if it was one."""
+    reset = settings.get("auto_offset_reset")
+    if options.from_beginning and reset == "latest":
+        raise ConfigError("--from-beginning and auto.offset.reset=latest exclude each other")
+    text = "earliest" if options.from_beginning else (options.offset or reset or "latest").strip().lower()
+    if text in ("earliest", "latest", "none"):
+        settings["auto_offset_reset"] = text
+        return None
+    if not text.isascii() or not text.isdigit() or int(text) >= 2**63:
+        raise ConfigError(f"--offset {options.offset!r} is neither a number from 0 up, nor earliest, nor latest")
+    settings.setdefault("auto_offset_reset", "latest")
+    return int(text)
+
+
+def topic_pattern(text: str) -> re.Pattern[str]:
+    """The expression of --include; a comma outside braces separates alternatives, as 0.8's tool had it."""
+    try:
+        return re.compile(re.sub(r",(?![^{]*})", "|", text.strip()))
+    except re.error as error:
+        raise ConfigError(f"--include {text!r} is no regular expression: {error}") from None
+
+
+def _record_format(options: argparse.Namespace) -> RecordFormat:
+    formatter = options.formatter.rpartition(".")[2]
+    if formatter == "NoOpMessageFormatter":
+        return RecordFormat(value=False)
+    if formatter != "DefaultMessageFormatter":
+        raise ConfigError(f"--formatter {options.formatter!r}: Java classes cannot be used here")
+    properties = read_properties(options.formatter_config) if options.formatter_config else {}
+    properties.update(parse_pairs(options.formatter_properties))
+    for name in ("key", "value"):
+        given = getattr(options, f"{name}_deserializer")
+        if given is not None:
+            properties[f"{name}.deserializer"] = given
+    record_format, unknown = format_properties(properties)
+    if unknown:
+        note(f"formatter properties that mean nothing here: {', '.join(unknown)}")
+    return record_format

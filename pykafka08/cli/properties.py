@@ -1,0 +1,127 @@
+"""Properties as Kafka's tools take them: ``key=value`` options and ``.properties`` files, turned into our settings.
+
+A file has Java's syntax: ``=``, ``:`` or blanks after the key, ``#`` and ``!`` comments, a backslash at the end of a
+line to go on, ``\\n``, ``\\t`` and ``\\uXXXX``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from pykafka08.config import ClientConfig
+from pykafka08.errors import ConfigError
+
+__all__ = ["parse_pairs", "read_properties", "settings_of"]
+
+_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_KEY = re.compile(r"((?:\\.|[^\\=:\s])*)\s*[=:]?\s*", re.DOTALL)
+
+
+def parse_pairs(texts: Iterable[str]) -> dict[str, str]:
+    """``["a=b", "c"]`` as ``{"a": "b", "c": ""}``; the last one of a name wins."""
+    pairs = {}
+    for text in texts:
+        name, _, value = text.partition("=")
+        if not name.strip():
+            raise ConfigError(f"{text!r} is not of the form name=value")
+        pairs[name.strip()] = value
+    return pairs
+
+
+def read_properties(path: str) -> dict[str, str]:
+    """The pairs of a Java properties file."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"the properties file {path} cannot be read: {error}") from error
+    pairs = {}
+    for line in _logical_lines(text):
+        match = _KEY.match(line)
+        if match is not None and match.group(1):
+            pairs[_unescape(match.group(1))] = _unescape(line[match.end() :])
+    return pairs
+
+
+def _logical_lines(text: str) -> Iterable[str]:
+    kept = ""
+    for raw in re.split(r"\r\n|\r|\n", text):
+        line = raw.lstrip(" \t\f")
+        if not kept and line.startswith(("#", "!")):
+            continue
+        backslashes = len(line) - len(line.rstrip("\\"))
+        if backslashes % 2:
+            kept += line[:-1]
+        else:
+            yield kept + line
+            kept = ""
+    if kept:
+        yield kept
+
+
+def _unescape(text: str) -> str:
+    return _ESCAPE.sub(lambda match: _escaped(match.group(1)), text)
+
+
+def _escaped(text: str) -> str:
+    if len(text) == 5:
+        return chr(int(text[1:], 16))
+    return _ESCAPES.get(text, text)
+
+
+_OTHER_NAMES = {
+    "metadata_broker_list": "bootstrap_servers",
+    "request_required_acks": "acks",
+    "compression_codec": "compression_type",
+    "fetch_wait_max_ms": "fetch_max_wait_ms",
+    "fetch_message_max_bytes": "max_partition_fetch_bytes",
+}
+"""Names of the clients of 0.8 and what they are called today."""
+
+_OTHER_VALUES = {("auto_offset_reset", "smallest"): "earliest", ("auto_offset_reset", "largest"): "latest"}
+
+_REFUSED = {
+    "group_id": "consumer groups are not in this release",
+    "transactional_id": "transactions are not in this release",
+}
+
+
+def settings_of(properties: Mapping[str, str], kind: type) -> tuple[dict[str, Any], list[str]]:
+    """Keyword arguments for a client out of Java's names, and the names that this client does not have.
+
+    ``kind`` is ``ConsumerConfig`` or ``ProducerConfig``.  A property that would change what is read or who may read it
+    is never passed over: it is a ConfigError if this release cannot honour it.
+    """
+    types = {field.name: str(field.type) for config in (ClientConfig, kind) for field in fields(config)}
+    settings: dict[str, Any] = {}
+    unknown = []
+    for name, text in properties.items():
+        setting = name.replace(".", "_").replace("-", "_")
+        setting = _OTHER_NAMES.get(setting, setting)
+        if setting in _REFUSED:
+            raise ConfigError(f"{name}={text}: {_REFUSED[setting]}")
+        if setting == "security_protocol" and text.strip().upper() != "PLAINTEXT":
+            raise ConfigError(f"{name}={text}: this release speaks PLAINTEXT only")
+        if setting not in types:
+            unknown.append(name)
+            continue
+        settings[setting] = _OTHER_VALUES.get((setting, text.strip())) or _value(name, text.strip(), types[setting])
+    return settings, unknown
+
+
+def _value(name: str, text: str, type_name: str) -> Any:
+    if "bool" in type_name:
+        if text.lower() not in ("true", "false"):
+            raise ConfigError(f"{name}={text!r} is neither true nor false")
+        return text.lower() == "true"
+    if "int" in type_name and re.fullmatch(r"[+-]?\d+", text):
+        return int(text)
+    if type_name == "float" and re.fullmatch(r"\d+(\.\d+)?", text):
+        return float(text)
+    if type_name in ("int", "float", "int | None"):
+        raise ConfigError(f"{name}={text!r} is not a number")
+    return text
