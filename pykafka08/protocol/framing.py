@@ -2,7 +2,7 @@
 
 Bytes come in either through :meth:`FrameSplitter.feed`, or, without a copy, through :meth:`~FrameSplitter.next_buffer`
 and :meth:`~FrameSplitter.bytes_received`, which are the two calls of an asyncio BufferedProtocol.  Small frames pass
-through one staging buffer; a frame too large for it gets a bytearray of its exact size, which the socket fills directly.
+through one staging buffer; a large frame gets a bytearray of its exact size, which the socket fills directly.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Request header v1: api key int16, version int16, correlation id int32, client id nullable string (always the old,
 not-compact form, so that any broker can read it).  v2, used by flexible versions, adds a tagged section.  v0 of
 ControlledShutdown alone has no client id.  Response header v0: correlation id int32; v1 adds a tagged section.
-Responses to ApiVersions have header v0 in every version: their reader does not know yet what the broker speaks (KIP-511).
+Responses to ApiVersions always have header v0: their reader does not know yet what the broker speaks (KIP-511).
 """
 
 from __future__ import annotations
