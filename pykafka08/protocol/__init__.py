@@ -1,1 +1,1 @@
-"""Bytes to messages and back: declarations, their compiler, headers, framing, version negotiation.  No I/O, no clock."""
+"""Bytes to messages and back: declarations, compiler, headers, framing, version negotiation.  No I/O, no clock."""

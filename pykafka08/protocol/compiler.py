@@ -31,8 +31,8 @@ class Codec(NamedTuple):
 
     encode: Callable[[list[Buffer], Any], None]
     """Appends the pieces of a message to a list."""
-    decode: Callable[[Buffer, int], Any]
-    """The message that fills a buffer from an offset to its end."""
+    decode: Callable[[Buffer, int], tuple[Any, int]]
+    """The message that begins at an offset of a buffer, and how many bytes are left after it."""
 
 
 def compile_codec(message: Any, version: int, is_flexible: bool) -> Codec:
@@ -48,13 +48,13 @@ def _load(source: SourceText, root: str, filename: str) -> Callable[..., Any]:
     return function
 
 
-def _compile_decoder(message: Any, version: int, is_flexible: bool) -> Callable[[Buffer, int], Any]:
+def _compile_decoder(message: Any, version: int, is_flexible: bool) -> Callable[[Buffer, int], tuple[Any, int]]:
     made = DecoderSource(message, version, is_flexible)
     filename = f"<pykafka08 decoder of {message.__name__} version {version}>"
     read = _load(made.source, made.root, filename)
     keeps_views = _has_records(message)
 
-    def decode(buffer: Buffer, offset: int) -> Any:
+    def decode(buffer: Buffer, offset: int) -> tuple[Any, int]:
         start = 0
         if not keeps_views and type(buffer) is not bytes:
             start, offset, buffer = offset, 0, bytes(memoryview(buffer)[offset:])
@@ -68,12 +68,7 @@ def _compile_decoder(message: Any, version: int, is_flexible: bool) -> Callable[
                 f"{message.__name__} version {version}: {path}: {cause} (byte {start + at} of {start + end})",
                 api=message.name,
             ) from error
-        if at != end:
-            raise RemoteProtocolError(
-                f"{message.__name__} version {version}: {end - at} bytes left over after byte {start + at}",
-                api=message.name,
-            )
-        return items[0]
+        return items[0], end - at
 
     return decode
 

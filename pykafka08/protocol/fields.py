@@ -108,7 +108,10 @@ _KIND_DEFAULTS: dict[str, object] = {
 
 @dataclass(slots=True, eq=False)
 class Field:
-    """One declared field; ``element`` is the kind of an array's elements, ``struct`` the class where that is "struct"."""
+    """One declared field.
+
+    ``element`` is the kind of an array's elements; ``struct`` is the class, for structs and arrays of them.
+    """
 
     kind: str
     versions: VersionRange

@@ -22,7 +22,7 @@ import linecache
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 
-from pykafka08.errors import UnsupportedVersionError
+from pykafka08.errors import RemoteProtocolError, UnsupportedVersionError
 from pykafka08.protocol.compiler import Codec, compile_codec
 from pykafka08.protocol.fields import (
     MISSING,
@@ -186,8 +186,18 @@ class Message(Struct):
 
         Record sets are views of ``buffer``.  RemoteProtocolError if the bytes are anything but one whole message.
         """
-        message: M = cls._codecs[version].decode(buffer, offset)
+        message, left = cls.decode_start(buffer, version, offset)
+        if left:
+            raise RemoteProtocolError(
+                f"{cls.__name__} version {version}: {left} bytes left over after byte {len(buffer) - left}",
+                api=cls.name,
+            )
         return message
+
+    @classmethod
+    def decode_start(cls: type[M], buffer: Buffer, version: int, offset: int = 0) -> tuple[M, int]:
+        """As :meth:`decode`, for a message that more bytes may follow: the message, and how many bytes are left."""
+        return cls._codecs[version].decode(buffer, offset)
 
     @classmethod
     def is_flexible(cls, version: int) -> bool:

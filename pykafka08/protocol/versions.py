@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
 from typing import Any
 
 from pykafka08.errors import ConfigError, UnsupportedVersionError
@@ -116,15 +118,16 @@ def _numbers(release: str) -> list[int]:
     return [int(part) for part in release.strip().split(".")]
 
 
-def release_versions(release: str) -> dict[int, VersionRange]:
+@cache
+def release_versions(release: str) -> Mapping[int, VersionRange]:
     """API key to range, for a name of ``RELEASES``.  Only APIs that clients use."""
     position = RELEASES.index(release)
     ranges: dict[int, VersionRange] = {}
     for key, steps in HISTORY.items():
         for since, versions in steps:
             if RELEASES.index(since) <= position:
-                ranges[key] = VersionRange.parse(versions)
-    return ranges
+                ranges[key] = versions
+    return MappingProxyType(ranges)
 
 
 def _guess(ranges: Mapping[int, VersionRange]) -> str:
