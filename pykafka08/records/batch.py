@@ -1,33 +1,29 @@
 """Record batches of magic 2: a header of 61 bytes, then records of varints (Kafka 0.11 and later).
 
-Here are the layout, the packing of columns into a batch and the unpacking of records out of one.  Finding batches in
-the bytes of a Fetch answer is the work of ``reader``; magic 0 and 1 are in ``message_set``.
-Source: Kafka's documentation, "Record Batch"; KIP-98.
+Here are the layout and the making of records; columns become batches in ``batch_packing``, ``reader`` finds batches in
+the bytes of a Fetch answer, magic 0 and 1 are in ``message_set``.  Source: Kafka's documentation, "Record Batch";
+KIP-98.
 
-These loops are what a consumer and a producer spend their time in.  What looks unrolled is: a call, a closure or an
-attribute look-up per record shows in the throughput.
+The two loops are what a consumer spends its time in.  What looks unrolled is: a call, a closure or an attribute look-up
+per record shows in the throughput.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
-from itertools import repeat
+from collections.abc import Iterator
 
-from pykafka08.errors import CorruptRecordError, LocalProtocolError, RemoteProtocolError
+from pykafka08.errors import CorruptRecordError, RemoteProtocolError
 from pykafka08.records.checksums import crc32c
-from pykafka08.records.compression import Codec, compress
-from pykafka08.records.record import Headers, Record
-from pykafka08.wire import Buffer, encode_varint, read_varint, read_varlong, varint_size
+from pykafka08.records.record import Record
+from pykafka08.wire import Buffer, read_varint, read_varlong
 
 __all__ = [
     "CHUNK",
     "HEADER",
     "HEADER_SIZE",
-    "LAST_OFFSET_DELTA",
     "PackedRecords",
-    "encode_batch",
-    "largest_record_size",
+    "is_crc_right",
     "patch_crc",
     "set_producer_state",
 ]
@@ -36,9 +32,7 @@ __all__ = [
 #: base timestamp, largest timestamp, producer id, producer epoch, base sequence, record count
 HEADER = struct.Struct(">qiibIhiqqqhii")
 HEADER_SIZE = HEADER.size
-LAST_OFFSET_DELTA = struct.Struct(">i")
 
-_BLANK_HEADER = bytes(HEADER_SIZE)
 _CRC = struct.Struct(">I")
 _CRC_AT = 17
 _CRC_FROM = 21  # the checksum covers everything from here to the end
@@ -358,158 +352,6 @@ def _long_sum(data: bytes, position: int, base: int) -> tuple[int, int]:
     if not -(1 << 63) <= total < 1 << 63:
         raise RemoteProtocolError("an offset or timestamp does not fit 64 bits")
     return total, position
-
-
-# Encoding: tables of varints, few parts per record, one join for all.
-
-
-class _Varints(dict[int, bytes]):
-    """Varints by value behind a fixed prefix: small ones are kept, others are made when asked for."""
-
-    def __init__(self, prefix: bytes) -> None:
-        super().__init__((value, prefix + encode_varint(value)) for value in range(-1, _SMALL))
-        self.prefix = prefix
-
-    def __missing__(self, value: int) -> bytes:
-        return self.prefix + encode_varint(value)
-
-
-_SMALL = 8192  # varints below take two bytes
-_VARINTS = _Varints(b"")
-_STAMPS = _Varints(b"\x00")  # the attributes of a record, of which none is in use, and its timestamp delta
-_varint = _VARINTS.__getitem__
-_stamp = _STAMPS.__getitem__
-_SMALL_VARINTS = [_varint(value) for value in range(_SMALL)]
-_SPANS = [value + len(_varint(value)) for value in range(_SMALL)]  # of so many bytes with their length before them
-_NULL_LENGTH = _varint(-1)
-_NO_HEADERS = b"\x00"
-
-
-def encode_batch(
-    codec: Codec,
-    *,
-    timestamps: Sequence[int],
-    keys: Sequence[bytes | None],
-    values: Sequence[bytes | None],
-    headers: Sequence[Headers] | None = None,
-    offset_deltas: Sequence[int] | None = None,
-    base_offset: int = 0,
-    level: int | None = None,
-    producer_id: int = -1,
-    producer_epoch: int = -1,
-    base_sequence: int = -1,
-    is_transactional: bool = False,
-    is_control: bool = False,
-    log_append_time_ms: int | None = None,
-    leader_epoch: int = -1,
-) -> bytearray:
-    """One batch of magic 2; columns of one length, at least one record.  ``offset_deltas`` default to 0, 1, 2, ..."""
-    count = len(values)
-    deltas = range(count) if offset_deltas is None else offset_deltas
-    if (
-        not count
-        or len({count, len(keys), len(timestamps), len(deltas), len(values if headers is None else headers)}) > 1
-    ):
-        raise LocalProtocolError("a batch needs columns of one length with at least one record")
-    attributes = codec | is_transactional << 4 | is_control << 5
-    largest_timestamp = max(timestamps)
-    if log_append_time_ms is not None:
-        attributes |= 8
-        largest_timestamp = log_append_time_ms
-    try:
-        parts = _pack_records(timestamps, keys, values, headers, deltas)
-        if codec:
-            parts = [compress(codec, b"".join(parts), level=level)]
-        batch = bytearray().join((_BLANK_HEADER, *parts))
-        HEADER.pack_into(
-            batch, 0, base_offset, len(batch) - 12, leader_epoch, 2, 0, attributes, deltas[-1],
-            timestamps[0], largest_timestamp, producer_id, producer_epoch, base_sequence, count,
-        )  # fmt: skip
-    except (TypeError, struct.error) as error:
-        raise LocalProtocolError(f"a record cannot be encoded: {error}") from error
-    patch_crc(batch)
-    return batch
-
-
-def _pack_records(
-    timestamps: Sequence[int],
-    keys: Sequence[bytes | None],
-    values: Sequence[bytes | None],
-    headers: Sequence[Headers] | None,
-    deltas: Sequence[int],
-) -> list[bytes]:
-    """The records in pieces, to be joined."""
-    base = timestamps[0]
-    stamps = map(_stamp, [timestamp - base for timestamp in timestamps])
-    offsets = map(_varint, deltas)
-    if headers is None and all(values) and keys.count(None) == len(keys):
-        return _pack_keyless(stamps, offsets, values)  # type: ignore[arg-type]
-    tails = repeat(_NO_HEADERS, len(values)) if headers is None else map(_pack_headers, headers)
-    small, spans = _SMALL_VARINTS, _SPANS
-    parts: list[bytes] = []
-    for stamp, offset, key, value, tail in zip(stamps, offsets, keys, values, tails, strict=True):
-        size = len(stamp) + len(offset) + len(tail)
-        if key is None:
-            key_length = _NULL_LENGTH
-            size += 1
-        elif (key_size := len(key)) < _SMALL:
-            key_length = small[key_size]
-            size += spans[key_size]
-        else:
-            key_length = _varint(key_size)
-            size += len(key_length) + key_size
-        if value is None:
-            value_length = _NULL_LENGTH
-            size += 1
-        elif (value_size := len(value)) < _SMALL:
-            value_length = small[value_size]
-            size += spans[value_size]
-        else:
-            value_length = _varint(value_size)
-            size += len(value_length) + value_size
-        parts += (
-            small[size] if size < _SMALL else _varint(size),
-            stamp, offset, key_length, key or b"", value_length, value or b"", tail,
-        )  # fmt: skip
-    return parts
-
-
-def _pack_keyless(stamps: Iterator[bytes], offsets: Iterator[bytes], values: Sequence[bytes]) -> list[bytes]:
-    """The same for the commonest case, at two thirds of the price: no key, no header, no null value."""
-    small, spans = _SMALL_VARINTS, _SPANS
-    parts: list[bytes] = []
-    for stamp, offset, value in zip(stamps, offsets, values, strict=True):
-        value_size = len(value)
-        if value_size < _SMALL - 32:
-            size = len(stamp) + len(offset) + spans[value_size] + 2
-            parts += (small[size], stamp, offset, _NULL_LENGTH, small[value_size], value, _NO_HEADERS)
-        else:
-            value_length = _varint(value_size)
-            size = len(stamp) + len(offset) + len(value_length) + value_size + 2
-            parts += (_varint(size), stamp, offset, _NULL_LENGTH, value_length, value, _NO_HEADERS)
-    return parts
-
-
-def _pack_headers(headers: Headers) -> bytes:
-    if not headers:
-        return _NO_HEADERS
-    parts = [_varint(len(headers))]
-    for name, value in headers:
-        encoded = name.encode()
-        parts += (_varint(len(encoded)), encoded)
-        parts += (_varint(-1),) if value is None else (_varint(len(value)), value)
-    return b"".join(parts)
-
-
-def largest_record_size(key: bytes | None, value: bytes | None, headers: Headers = ()) -> int:
-    """Most bytes that one record adds to a batch that is not compressed."""
-    # length 5, attributes 1, timestamp 10, offset 5, key length 5, value length 5, header count 5
-    size = 36 + (len(key) if key else 0) + (len(value) if value else 0)
-    for name, content in headers:
-        name_size = len(name.encode())
-        size += varint_size(name_size) + name_size
-        size += 1 if content is None else varint_size(len(content)) + len(content)
-    return size
 
 
 def patch_crc(batch: bytearray) -> None:

@@ -10,8 +10,9 @@ import struct
 from typing import NamedTuple
 
 from pykafka08.errors import CorruptRecordError, UnsupportedVersionError
-from pykafka08.records import batch as magic_2
 from pykafka08.records import message_set
+from pykafka08.records.batch import patch_crc
+from pykafka08.records.batch_packing import encode_batch
 from pykafka08.records.checksums import crc32
 from pykafka08.records.compression import DEFAULT_UNPACK_LIMIT, Codec
 from pykafka08.records.message_set import TIMESTAMP_TYPE_BIT, MessageColumns
@@ -83,7 +84,7 @@ def _number_batch(entry: bytes, offset: int, leader_epoch: int, append_time: int
         (attributes,) = _ATTRIBUTES.unpack_from(patched, _ATTRIBUTES_AT)
         _ATTRIBUTES.pack_into(patched, _ATTRIBUTES_AT, attributes | TIMESTAMP_TYPE_BIT)
         INT64.pack_into(patched, _LARGEST_TIMESTAMP_AT, append_time)
-        magic_2.patch_crc(patched)
+        patch_crc(patched)
     return patched
 
 
@@ -146,7 +147,7 @@ def _pack(batch: FetchedBatch, offsets: list[int], magic: int, append_time: int 
             magic, batch.codec, timestamps=timestamps, keys=keys, values=values, offsets=offsets,
             log_append_time_ms=append_time if magic else None,
         )  # fmt: skip
-    return magic_2.encode_batch(
+    return encode_batch(
         batch.codec,
         timestamps=timestamps,
         keys=keys,

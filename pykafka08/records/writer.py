@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pykafka08.errors import LocalProtocolError, UnsupportedVersionError
-from pykafka08.records import batch, message_set
-from pykafka08.records.batch import set_producer_state
+from pykafka08.records import batch_packing, message_set
+from pykafka08.records.batch import HEADER_SIZE, set_producer_state
 from pykafka08.records.compression import Codec
 from pykafka08.records.record import Headers
 from pykafka08.records.rewrite import assign_offsets, convert
@@ -39,7 +39,7 @@ def encode_batch(
     for zstd below magic 2; LocalProtocolError for what cannot be encoded, such as a value that is not bytes.
     """
     if magic == 2:
-        return batch.encode_batch(
+        return batch_packing.encode_batch(
             codec,
             timestamps=timestamps,
             keys=keys,
@@ -62,10 +62,10 @@ def encode_batch(
 def record_size(magic: int, key: bytes | None, value: bytes | None, headers: Headers = ()) -> int:
     """Most bytes that one record adds to a set before compression."""
     if magic == 2:
-        return batch.largest_record_size(key, value, headers)
+        return batch_packing.largest_record_size(key, value, headers)
     return message_set.largest_message_size(magic, key, value)
 
 
 def batch_overhead(magic: int) -> int:
     """Bytes of a set that do not belong to any one record: the header of magic 2, the wrapper of magic 0 and 1."""
-    return batch.HEADER_SIZE if magic == 2 else message_set.largest_message_size(magic, None, None)
+    return HEADER_SIZE if magic == 2 else message_set.largest_message_size(magic, None, None)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pykafka08.errors import KafkaError
-from pykafka08.records import batch as magic_2
+from pykafka08.records.batch_packing import encode_batch
 from pykafka08.records.compression import Codec
 from pykafka08.records.message_set import encode_message_set
 from pykafka08.records.reader import FetchedBatch, read_batches
@@ -132,7 +132,7 @@ def _write(batch: FetchedBatch) -> bytes | bytearray:
             offsets=offsets,
             log_append_time_ms=batch.max_timestamp_ms if is_append_time else None,
         )
-    return magic_2.encode_batch(
+    return encode_batch(
         batch.codec,
         timestamps=timestamps,
         keys=keys,

@@ -1,0 +1,191 @@
+"""Packing columns into a record batch of magic 2; its layout and the way back are in ``batch``.
+
+Tables of varints, few parts per record, one join for all: that is what interpreted Python does fastest.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Sequence
+from itertools import repeat
+
+from pykafka08.errors import LocalProtocolError
+from pykafka08.records.batch import HEADER, HEADER_SIZE, patch_crc
+from pykafka08.records.compression import Codec, compress
+from pykafka08.records.record import Headers
+from pykafka08.wire import encode_varint, varint_size
+
+__all__ = ["encode_batch", "largest_record_size"]
+
+_BLANK_HEADER = bytes(HEADER_SIZE)
+_SMALL = 8192  # varints below take one or two bytes
+_MOST_KEPT = 1 << 16
+_NO_HEADERS = b"\x00"
+
+
+def _varint(value: int) -> bytes:
+    return _SMALL_VARINTS[value] if 0 <= value < _SMALL else _long_varint(value)
+
+
+def _long_varint(value: int) -> bytes:
+    raw = value << 1 if value >= 0 else (-value << 1) - 1
+    if raw >> 28:
+        return encode_varint(value)
+    if raw >> 21:
+        return bytes((raw & 127 | 128, raw >> 7 & 127 | 128, raw >> 14 & 127 | 128, raw >> 21))
+    return bytes((raw & 127 | 128, raw >> 7 & 127 | 128, raw >> 14)) if raw >> 14 else encode_varint(value)
+
+
+class _Stamps(dict[int, bytes]):
+    """A record's attributes, of which none is in use, and its timestamp delta, by delta."""
+
+    def __missing__(self, delta: int) -> bytes:
+        return b"\x00" + _long_varint(delta)
+
+
+_SMALL_VARINTS = [encode_varint(value) for value in range(_SMALL)]
+_NULL_LENGTH = encode_varint(-1)
+_SPANS = [value + len(_SMALL_VARINTS[value]) for value in range(_SMALL)]  # of so many bytes and the length before them
+_STAMPS = _Stamps((delta, b"\x00" + varint) for delta, varint in enumerate(_SMALL_VARINTS))
+_stamp = _STAMPS.__getitem__
+# Offset deltas, alone and with the length of a null key behind them.  They grow with the largest batch that was packed.
+_OFFSETS = _SMALL_VARINTS.copy()
+_KEYLESS_OFFSETS = [varint + _NULL_LENGTH for varint in _OFFSETS]
+
+
+def _kept_offsets(count: int, kept: list[bytes], suffix: bytes) -> Iterable[bytes]:
+    """Offset deltas 0, 1, ... below ``count``, each with ``suffix``, from the table ``kept``."""
+    if count > _MOST_KEPT:
+        return (_varint(delta) + suffix for delta in range(count))
+    if count > len(kept):
+        kept.extend([_varint(delta) + suffix for delta in range(len(kept), count)])
+    return kept[:count]
+
+
+def encode_batch(
+    codec: Codec,
+    *,
+    timestamps: Sequence[int],
+    keys: Sequence[bytes | None],
+    values: Sequence[bytes | None],
+    headers: Sequence[Headers] | None = None,
+    offset_deltas: Sequence[int] | None = None,
+    base_offset: int = 0,
+    level: int | None = None,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+    is_transactional: bool = False,
+    is_control: bool = False,
+    log_append_time_ms: int | None = None,
+    leader_epoch: int = -1,
+) -> bytearray:
+    """One batch of magic 2; columns of one length, at least one record.  ``offset_deltas`` default to 0, 1, 2, ..."""
+    count = len(values)
+    deltas = range(count) if offset_deltas is None else offset_deltas
+    if (
+        not count
+        or len({count, len(keys), len(timestamps), len(deltas), len(values if headers is None else headers)}) > 1
+    ):
+        raise LocalProtocolError("a batch needs columns of one length with at least one record")
+    attributes = codec | is_transactional << 4 | is_control << 5
+    largest_timestamp = max(timestamps)
+    if log_append_time_ms is not None:
+        attributes |= 8
+        largest_timestamp = log_append_time_ms
+    try:
+        parts = _pack_records(timestamps, keys, values, headers, offset_deltas)
+        if codec:
+            parts = [compress(codec, b"".join(parts), level=level)]
+        batch = bytearray().join((_BLANK_HEADER, *parts))
+        last_delta = count - 1 if offset_deltas is None else offset_deltas[-1]
+        HEADER.pack_into(
+            batch, 0, base_offset, len(batch) - 12, leader_epoch, 2, 0, attributes, last_delta,
+            timestamps[0], largest_timestamp, producer_id, producer_epoch, base_sequence, count,
+        )  # fmt: skip
+    except (TypeError, struct.error) as error:
+        raise LocalProtocolError(f"a record cannot be encoded: {error}") from error
+    patch_crc(batch)
+    return batch
+
+
+def _pack_records(
+    timestamps: Sequence[int],
+    keys: Sequence[bytes | None],
+    values: Sequence[bytes | None],
+    headers: Sequence[Headers] | None,
+    deltas: Sequence[int] | None,
+) -> list[bytes]:
+    """The records in pieces, to be joined."""
+    base, count = timestamps[0], len(values)
+    stamps = map(_stamp, [timestamp - base for timestamp in timestamps])
+    if headers is None and deltas is None and all(values) and keys.count(None) == count:
+        return _pack_keyless(stamps, values)  # type: ignore[arg-type]
+    offsets = _kept_offsets(count, _OFFSETS, b"") if deltas is None else map(_varint, deltas)
+    tails = repeat(_NO_HEADERS, count) if headers is None else map(_pack_headers, headers)
+    small, spans = _SMALL_VARINTS, _SPANS
+    parts: list[bytes] = []
+    for stamp, offset, key, value, tail in zip(stamps, offsets, keys, values, tails, strict=True):
+        size = len(stamp) + len(offset) + len(tail)
+        if key is None:
+            key_length = _NULL_LENGTH
+            size += 1
+        elif (key_size := len(key)) < _SMALL:
+            key_length = small[key_size]
+            size += spans[key_size]
+        else:
+            key_length = _varint(key_size)
+            size += len(key_length) + key_size
+        if value is None:
+            value_length = _NULL_LENGTH
+            size += 1
+        elif (value_size := len(value)) < _SMALL:
+            value_length = small[value_size]
+            size += spans[value_size]
+        else:
+            value_length = _varint(value_size)
+            size += len(value_length) + value_size
+        parts += (
+            small[size] if size < _SMALL else _varint(size),
+            stamp, offset, key_length, key or b"", value_length, value or b"", tail,
+        )  # fmt: skip
+    return parts
+
+
+def _pack_keyless(stamps: Iterable[bytes], values: Sequence[bytes]) -> list[bytes]:
+    """The same for the commonest case, at two thirds of the price: no key, no header, no null value, no gap."""
+    small, spans = _SMALL_VARINTS, _SPANS
+    parts: list[bytes] = []
+    offsets = _kept_offsets(len(values), _KEYLESS_OFFSETS, _NULL_LENGTH)
+    for stamp, offset, value in zip(stamps, offsets, values, strict=True):
+        value_size = len(value)
+        if value_size < _SMALL - 32:
+            size = len(stamp) + len(offset) + spans[value_size] + 1
+            parts += (small[size], stamp, offset, small[value_size], value, _NO_HEADERS)
+        else:
+            value_length = _varint(value_size)
+            size = len(stamp) + len(offset) + len(value_length) + value_size + 1
+            parts += (_varint(size), stamp, offset, value_length, value, _NO_HEADERS)
+    return parts
+
+
+def _pack_headers(headers: Headers) -> bytes:
+    if not headers:
+        return _NO_HEADERS
+    parts = [_varint(len(headers))]
+    for name, value in headers:
+        encoded = name.encode()
+        parts += (_varint(len(encoded)), encoded)
+        parts += (_NULL_LENGTH,) if value is None else (_varint(len(value)), value)
+    return b"".join(parts)
+
+
+def largest_record_size(key: bytes | None, value: bytes | None, headers: Headers = ()) -> int:
+    """Most bytes that one record adds to a batch that is not compressed."""
+    # length 5, attributes 1, timestamp 10, offset 5, key length 5, value length 5, header count 5
+    size = 36 + (len(key) if key else 0) + (len(value) if value else 0)
+    for name, content in headers:
+        name_size = len(name.encode())
+        size += varint_size(name_size) + name_size
+        size += 1 if content is None else varint_size(len(content)) + len(content)
+    return size
