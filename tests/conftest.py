@@ -1,10 +1,10 @@
-"""Fixtures for every test: the two event loops; what a test may need beyond Python is in `requirements`."""
+"""Fixtures for every test: the two event loops; `requirements` and `integration.fixtures` have the rest."""
 
 from __future__ import annotations
 
 import pytest
 
-pytest_plugins = ["tests.requirements"]
+pytest_plugins = ["tests.requirements", "tests.integration.fixtures"]
 
 
 @pytest.fixture(params=["asyncio", "trio"])

@@ -72,6 +72,7 @@ class RealCluster:
 
     folder: Path
     _names: itertools.count[int] = field(default_factory=itertools.count)
+    _java_topics: dict[int, str] = field(default_factory=dict)
 
     @cached_property
     def _cluster(self) -> Cluster:
@@ -109,6 +110,15 @@ class RealCluster:
         """The first values of a topic, read by the release's own console consumer."""
         return self.console.consume(topic, max_messages)
 
+    def written_by_java(self, lines_per_codec: int) -> str:
+        """A topic with lines "CODEC NUMBER" from the release's own producer, a run for each codec; made once."""
+        if lines_per_codec not in self._java_topics:
+            topic = self.new_topic("java")
+            for codec in self.console.codecs:
+                self.java_produce(topic, [f"{codec} {number}" for number in range(lines_per_codec)], codec)
+            self._java_topics[lines_per_codec] = topic
+        return self._java_topics[lines_per_codec]
+
     def new_topic(self, prefix: str, partitions: int = 1, replicas: int = 1, **configs: str) -> str:
         """A topic nobody else uses, ready; the name begins with the prefix."""
         name = f"{prefix}-{next(self._names)}"
@@ -121,13 +131,30 @@ class RealCluster:
 
     def leader(self, topic: str, partition: int, asked: int) -> int:
         """The leader as the broker `asked` tells it now; -1 is none."""
-        view = probe.metadata(self._cluster.port(asked), self.release, [topic])
-        return next((one.leader for one in view.topics.get(topic, []) if one.partition == partition), -1)
+        view = self._partition(topic, partition, asked)
+        return view.leader if view else -1
+
+    def preferred_leader(self, topic: str, partition: int, asked: int) -> int:
+        """The first of the partition's replicas."""
+        view = self._partition(topic, partition, asked)
+        return view.replicas[0] if view else -1
 
     def in_sync(self, topic: str, partition: int, asked: int) -> list[int]:
         """The in-sync replicas as the broker `asked` tells them now."""
+        view = self._partition(topic, partition, asked)
+        return view.isr if view else []
+
+    def _partition(self, topic: str, partition: int, asked: int) -> probe.PartitionView | None:
         view = probe.metadata(self._cluster.port(asked), self.release, [topic])
-        return next((one.isr for one in view.topics.get(topic, []) if one.partition == partition), [])
+        return next((one for one in view.topics.get(topic, []) if one.partition == partition), None)
+
+    def elect_preferred_leaders(self) -> None:
+        """Give every partition back to its preferred leader, through the release's own tool."""
+        if self.release < (2, 4):
+            self.tool("preferred-election", "--zookeeper", "{zookeeper}")
+        else:
+            words = ["--bootstrap-server", "{bootstrap}", "--election-type", "preferred", "--all-topic-partitions"]
+            self.tool("preferred-election", *words)
 
     def kill(self, broker: int) -> None:
         """SIGKILL; returns when it is gone."""

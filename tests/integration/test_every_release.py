@@ -1,0 +1,74 @@
+"""The same calls, with no version setting, against real brokers of every era, and that era's own Java tools."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from pykafka08 import Consumer, Producer
+from tests.integration.clusters import RealCluster
+from tests.integration.reading import read_records
+
+RECORDS = 10_000
+LINES_PER_CODEC = 500
+PARTITIONS = 3
+
+pytestmark = pytest.mark.anyio
+
+
+def sample_records(count: int, seed: str) -> list[tuple[bytes | None, bytes]]:
+    """Keys and values of many kinds: no key, empty, text that compresses well, bytes that do not."""
+    rng = random.Random(seed)
+    kinds = (
+        lambda n: (None, b"plain value %d" % n),
+        lambda n: (b"key %d" % (n % 97), b"the same words over and over " * (n % 5)),
+        lambda n: (b"", rng.randbytes(n % 300)),
+        lambda n: (f"schlüssel {n % 13}".encode(), b""),
+    )
+    return [kinds[n % len(kinds)](n) for n in range(count)]
+
+
+async def round_trip(bootstrap_servers: str, topic: str, codec: str) -> None:
+    """The script: produce, read back, compare. It is told where the brokers are and nothing of their release."""
+    sent = sample_records(RECORDS, codec)
+    async with Producer(bootstrap_servers=bootstrap_servers, compression_type=codec) as producer:
+        deliveries = []
+        for key, value in sent:
+            await producer.ready()
+            deliveries.append(producer.enqueue(topic, value, key=key))
+        acknowledged = [await delivery for delivery in deliveries]
+    placed = {(ack.partition, ack.offset): record for ack, record in zip(acknowledged, sent, strict=True)}
+    assert len(placed) == RECORDS, "two records were acknowledged at one offset"
+    async with Consumer(topic, bootstrap_servers=bootstrap_servers, auto_offset_reset="earliest") as consumer:
+        got = await read_records(consumer, RECORDS)
+    assert {(record.partition, record.offset): (record.key, record.value) for record in got} == placed
+    for partition in range(PARTITIONS):
+        offsets = [record.offset for record in got if record.partition == partition]
+        assert offsets == list(range(len(offsets))), f"partition {partition} was not read in order"
+
+
+async def test_ten_thousand_records_with_each_codec_come_back_equal(kafka: RealCluster) -> None:
+    for codec in kafka.codecs:
+        topic = kafka.new_topic(f"round-trip-{codec}", PARTITIONS)
+        await round_trip(kafka.bootstrap, topic, codec)
+
+
+async def test_the_java_consumer_reads_ours(kafka: RealCluster) -> None:
+    topic = kafka.new_topic("ours")
+    lines = []
+    for codec in kafka.codecs:
+        mine = [f"{codec} {number} {'ä' * (number % 40)}" for number in range(LINES_PER_CODEC)]
+        async with Producer(bootstrap_servers=kafka.bootstrap, compression_type=codec) as producer:
+            await producer.send_many(topic, [line.encode() for line in mine])
+        lines += mine
+    assert kafka.java_consume(topic, len(lines)) == lines
+
+
+async def test_ours_reads_the_java_producer(kafka: RealCluster) -> None:
+    lines = [f"{codec} {number}" for codec in kafka.console.codecs for number in range(LINES_PER_CODEC)]
+    topic = kafka.written_by_java(LINES_PER_CODEC)
+    async with Consumer(topic, bootstrap_servers=kafka.bootstrap, auto_offset_reset="earliest") as consumer:
+        got = await read_records(consumer, len(lines))
+    assert [record.value.decode() for record in got] == lines
+    assert [record.offset for record in got] == list(range(len(lines)))
