@@ -1,7 +1,7 @@
 """What each release of Kafka serves to clients: which API from which release on, in which versions.
 
 One row an API; each step of a row is a release and what it and its successors serve: the highest version, or a range
-where the lowest is not 0.  0.8 and 0.9 cannot be asked: their steps are from their sources.  From 0.10.0 on the steps are
+where the lowest is not 0.  0.8 and 0.9 cannot be asked: their steps are from their sources.  From 0.10.0 on they are
 what the kafka-clients jar of the release's last patch declares for brokers, without versions that were not stable yet.
 A real broker may serve less: APIs of KRaft need KRaft, telemetry a receiver, share groups a switch.  Keys 11 and 12 of
 0.8.2 are left out: it parses a dialect of its own there and cannot answer.  Kafka 4 advertises Produce 0 and serves 3.

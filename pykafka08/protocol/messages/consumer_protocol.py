@@ -1,9 +1,8 @@
 """What members of a "consumer" group tell each other through the coordinator, which does not read it.
 
-Each member sends a Subscription with JoinGroup; the leader answers each with an Assignment through SyncGroup.  Both begin
-with their own version, int16, and none is ever flexible.  The versions are a promise, not a negotiation: whoever meets a
-higher version reads what it knows and ignores what follows.  0 since 0.9; 1 adds owned partitions (2.4, KIP-429), 2 the
-generation (3.2, KIP-792), 3 the rack (3.5, KIP-881).  Assignment has had the same fields from 0 to 3.
+Each member sends a Subscription with JoinGroup; the leader answers each with an Assignment through SyncGroup.  Both
+begin with their own version, int16, and none is ever flexible.  The versions are a promise, not a negotiation: whoever
+meets a higher version reads what it knows and ignores what follows.
 """
 
 from __future__ import annotations
