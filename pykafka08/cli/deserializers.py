@@ -10,6 +10,7 @@ import math
 import struct
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 
 from pykafka08.errors import ConfigError, KafkaError
 
@@ -61,11 +62,7 @@ def java_floating(value: float, digits: int) -> str:
         return f"{sign}Infinity"
     if value == 0:
         return f"{sign}0.0"
-    layout = ">f" if digits == 9 else ">d"
-    size = abs(value)
-    wanted = struct.pack(layout, size)
-    candidates = (f"{size:.{n}e}" for n in range(digits))
-    text = next(text for text in candidates if struct.pack(layout, float(text)) == wanted)
+    text = _shortest(abs(value), digits, ">f" if digits == 9 else ">d")
     mantissa, _, power = text.partition("e")
     figures, exponent = mantissa.replace(".", "").rstrip("0"), int(power)
     if not -3 <= exponent < 7:
@@ -74,6 +71,17 @@ def java_floating(value: float, digits: int) -> str:
         return f"{sign}0.{'0' * (-exponent - 1)}{figures}"
     whole = figures[: exponent + 1].ljust(exponent + 1, "0")
     return f"{sign}{whole}.{figures[exponent + 1 :] or '0'}"
+
+
+def _shortest(size: float, digits: int, layout: str) -> str:
+    """``size`` in e-notation with the fewest digits, two at least, that pack to the same bytes."""
+    wanted = struct.pack(layout, size)
+    for n in range(1, digits):
+        text = f"{size:.{n}e}"
+        with suppress(OverflowError):  # rounded up beyond the largest float
+            if struct.pack(layout, float(text)) == wanted:
+                return text
+    return f"{size:.{digits}e}"
 
 
 def _uuid(data: bytes) -> bytes:

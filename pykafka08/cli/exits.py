@@ -17,7 +17,7 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import TypeVar
@@ -150,7 +150,10 @@ def run(prog: str, work: Work, verbosity: int = 0) -> int:
 
 async def _supervised(work: Work) -> int:
     interrupt = Interrupt()
-    status = await run_until(partial(_listen, interrupt), partial(work, interrupt))
+    if os.name != "posix":  # Ctrl-C arrives as KeyboardInterrupt there
+        return await work(interrupt)
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        status = await run_until(partial(_listen, interrupt, signals), partial(work, interrupt))
     return 128 + interrupt.signal if interrupt.signal is not None else status or DONE
 
 
@@ -177,12 +180,9 @@ async def run_until(watch: Callable[[], Awaitable[object]], work: Callable[[], A
     return result
 
 
-async def _listen(interrupt: Interrupt) -> None:
-    if os.name != "posix":
-        await anyio.sleep_forever()
-    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-        async for number in signals:
-            interrupt.arrive(number)
+async def _listen(interrupt: Interrupt, signals: AsyncIterator[signal.Signals]) -> None:
+    async for number in signals:
+        interrupt.arrive(number)
 
 
 def _leave_output_alone() -> None:

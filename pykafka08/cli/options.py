@@ -12,18 +12,18 @@ from pykafka08.cli.properties import parse_pairs, read_properties, settings_of
 __all__ = ["add_client_options", "client_settings", "natural", "new_parser", "positive"]
 
 
-def new_parser(prog: str, description: str, epilog: str | None = None) -> argparse.ArgumentParser:
-    """A parser with ``--version`` and ``-v``; wrong usage ends with status 2."""
+def new_parser(prog: str, description: str, epilog: str) -> argparse.ArgumentParser:
+    """A parser with ``-v``; wrong usage ends with status 2."""
     parser = argparse.ArgumentParser(
         prog=prog, description=description, epilog=epilog, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--version", action="version", version=f"pykafka08 {pykafka08.__version__}")
     parser.add_argument("-v", "--verbose", action="count", default=0, help="tell what happens; twice: every step")
     return parser
 
 
 def add_client_options(parser: argparse.ArgumentParser, role: str) -> None:
     """Where the brokers are, and the client's properties under each name that Kafka's tools have given them."""
+    parser.add_argument("--version", action="version", version=f"pykafka08 {pykafka08.__version__}")
     parser.add_argument(
         "--bootstrap-server", "-b", required=True, metavar="HOST:PORT,...", help="one or more brokers to ask first"
     )

@@ -1,0 +1,81 @@
+"""``pykafka08 broker``: the embedded broker as a process of its own.
+
+Its first line on standard output is ``BROKERS=host:port,...``.  It serves until it is interrupted, or until standard
+input ends if that is a pipe or a socket: so it never outlives the program that started it.  A terminal, a file or
+/dev/null as standard input, or none at all, does not end it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from functools import partial
+
+import anyio
+
+from pykafka08.cli.exits import DONE, Interrupt, note, run
+from pykafka08.cli.options import natural, new_parser, positive
+from pykafka08.cli.streams import Output, ends_with_its_peer, wait_for_end
+from pykafka08.errors import ConfigError
+
+__all__ = ["main"]
+
+PROG = "pykafka08 broker"
+EPILOG = """\
+The first line on standard output is BROKERS=host:port,... for --bootstrap-server of any Kafka client.
+Records are kept in memory and are gone at the end.  Only this machine can connect.
+It ends on SIGINT or SIGTERM and, where standard input is a pipe, when that pipe closes.
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    try:
+        topics = dict(_topic(text) for text in options.topic)
+    except ConfigError as error:
+        parser.error(str(error))
+    return run(PROG, partial(_serve, options, topics), options.verbose)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = new_parser(PROG, "Serve Kafka from memory on this machine.", EPILOG)
+    add = parser.add_argument
+    add("--brokers", type=positive, default=1, metavar="N", help="size of the cluster; default 1")
+    add("--version", metavar="RELEASE", default="4.3", help="play this release, from 0.8.0 to 4.3; default 4.3")
+    add("--port", type=natural, default=0, metavar="N", help="the first broker's port; default: any that is free")
+    add("--topic", action="append", default=[], metavar="NAME[:PARTITIONS]", help="make this topic; may be repeated")
+    add("--partitions", type=positive, default=1, metavar="N", help="of topics made on demand; default 1")
+    add("--no-auto-create", action="store_true", help="a topic that is asked for and not there is an error")
+    return parser
+
+
+def _topic(text: str) -> tuple[str, int]:
+    name, separator, count = text.rpartition(":")
+    if not separator:
+        return text, 1
+    if not name or not count.isascii() or not count.isdigit() or int(count) == 0:
+        raise ConfigError(f"--topic {text!r} is not of the form name:partitions")
+    return name, int(count)
+
+
+async def _serve(options: argparse.Namespace, topics: dict[str, int], interrupt: Interrupt) -> int:
+    from pykafka08.broker.server import EmbeddedCluster
+
+    async with EmbeddedCluster(
+        brokers=options.brokers,
+        version=options.version,
+        port=options.port,
+        topics=topics,
+        default_partitions=options.partitions,
+        auto_create_topics=not options.no_auto_create,
+    ) as cluster:
+        await Output(sys.stdout.fileno()).write(f"BROKERS={cluster.bootstrap_servers}\n".encode())
+        note(f"{options.brokers} broker(s) as Kafka {cluster.version}, in memory; end with Ctrl-C")
+        with interrupt.part():
+            if sys.stdin is not None and ends_with_its_peer(sys.stdin.fileno()):
+                await wait_for_end(sys.stdin.fileno())
+            else:
+                await anyio.sleep_forever()
+    return DONE

@@ -1,0 +1,166 @@
+"""What the options of the console consumer and of ``produce`` ask for, and which contradict each other."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from pykafka08.cli import produce
+from pykafka08.cli.plan import Plan, consumer_parser, plan_of, topic_pattern
+from pykafka08.errors import ConfigError, KafkaError
+
+SERVER = ["--bootstrap-server", "h:1"]
+
+
+def plan(*arguments: str) -> Plan:
+    return plan_of(consumer_parser("prog").parse_args([*SERVER, *arguments]))
+
+
+def test_defaults_start_with_new_records() -> None:
+    made = plan("--topic", "t")
+    assert made.settings == {"bootstrap_servers": "h:1", "auto_offset_reset": "latest"}
+    assert (made.topic, made.partition, made.offset, made.pattern) == ("t", None, None, None)
+    assert made.limit == made.idle_s == math.inf
+
+
+def test_everything_at_once(tmp_path: Path) -> None:
+    config = tmp_path / "c.properties"
+    config.write_text("fetch.max.wait.ms=1\nfetch.min.bytes=7\n")
+    made = plan(
+        *("--topic", "t", "--partition", "3", "--offset", "17", "--max-messages", "5", "--timeout-ms", "1500"),
+        *("--isolation-level", "read_uncommitted", "--property", "print.key=true", "--skip-message-on-error"),
+        *("--formatter-property", "key.separator=:", "--consumer.config", str(config)),
+        *("--consumer-property", "fetch.max.wait.ms=2", "--command-property", "client.id=c"),
+        *("--value-deserializer", "LongDeserializer"),
+    )
+    assert (made.partition, made.offset, made.limit, made.idle_s, made.skips_errors) == (3, 17, 5, 1.5, True)
+    assert made.settings == {
+        "bootstrap_servers": "h:1",
+        "auto_offset_reset": "latest",
+        "isolation_level": "read_uncommitted",
+        "fetch_max_wait_ms": 2,
+        "fetch_min_bytes": 7,
+        "client_id": "c",
+    }
+    assert made.record_format.key
+    assert made.record_format.key_separator == b":"
+    assert made.record_format.value_deserializer is not None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reset", "offset"),
+    [
+        (["--from-beginning"], "earliest", None),
+        (["--partition", "0", "--from-beginning"], "earliest", None),
+        (["--partition", "0", "--offset", "EARLIEST"], "earliest", None),
+        (["--partition", "0", "--offset", "latest"], "latest", None),
+        (["--partition", "0", "--offset", "0"], "latest", 0),
+        (["--consumer-property", "auto.offset.reset=earliest"], "earliest", None),
+        (["--consumer-property", "auto.offset.reset=none", "--partition", "0", "--offset", "9"], "none", 9),
+    ],
+)
+def test_where_to_start(arguments: list[str], reset: str, offset: int | None) -> None:
+    made = plan("--topic", "t", *arguments)
+    assert (made.settings["auto_offset_reset"], made.offset) == (reset, offset)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "cause"),
+    [
+        ([], "exactly one of --topic and --include"),
+        (["--topic", "t", "--include", "t"], "exactly one of --topic and --include"),
+        (["--include", "t", "--partition", "0"], "--partition needs --topic"),
+        (["--topic", "t", "--offset", "1"], "--offset needs --partition"),
+        (["--topic", "t", "--partition", "0", "--offset", "-1"], "neither a number from 0 up"),
+        (["--topic", "t", "--partition", "0", "--offset", "9223372036854775808"], "neither a number from 0 up"),
+        (["--topic", "t", "--partition", "0", "--offset", "1", "--from-beginning"], "exclude each other"),
+        (["--topic", "t", "--from-beginning", "--consumer-property", "auto.offset.reset=latest"], "exclude each other"),
+        (["--topic", "t", "--group", "g"], "consumer groups are not in this release"),
+        (["--include", "("], "no regular expression"),
+        (["--topic", "t", "--formatter", "com.example.Mine"], "Java classes"),
+        (["--topic", "t", "--key-deserializer", "Nope"], "there is no deserializer 'Nope'"),
+    ],
+)
+def test_contradictions(arguments: list[str], cause: str) -> None:
+    with pytest.raises(ConfigError, match=cause):
+        plan(*arguments)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--topic", "t", "--max-messages", "0"], ["--topic", "t", "--partition", "x"], ["--enable-systest-events"], ["t"]],
+)
+def test_wrong_usage_ends_with_status_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        plan(*arguments)
+    assert end.value.code == 2
+    written = capsys.readouterr()
+    assert not written.out
+    assert "usage:" in written.err
+
+
+def test_a_pattern_matches_whole_names_and_commas_separate() -> None:
+    pattern = topic_pattern("a.*,b{2,3}")
+    assert [name for name in ("a", "abc", "bb", "bbb", "b", "xa") if pattern.fullmatch(name)] == [
+        "a",
+        "abc",
+        "bb",
+        "bbb",
+    ]
+
+
+def test_a_formatter_that_prints_nothing() -> None:
+    made = plan("--topic", "t", "--formatter", "org.apache.kafka.tools.consumer.NoOpMessageFormatter")
+    assert made.record_format.compile().batch([], 1) == b""
+    assert not made.record_format.value
+
+
+def send_plan(*arguments: str) -> produce.Plan:
+    return produce.plan_of(produce.produce_parser().parse_args([*SERVER, "--topic", "t", *arguments]))
+
+
+def test_produce_defaults_wait_for_every_replica() -> None:
+    assert send_plan().settings == {"bootstrap_servers": "h:1", "acks": "all"}
+
+
+def test_produce_options() -> None:
+    made = send_plan(
+        *("-K", r"\t", "-c", "zstd", "--acks", "1", "-p", "2", "-H", "a=b", "-H", "c=", "--null-marker", "-")
+    )
+    assert made.settings == {"bootstrap_servers": "h:1", "acks": 1, "compression_type": "zstd"}
+    assert (made.key_delimiter, made.partition, made.null_marker) == (b"\t", 2, b"-")
+    assert made.headers == (("a", b"b"), ("c", b""))
+
+
+@pytest.mark.parametrize(
+    ("text", "delimiter"),
+    [(":", b":"), (r"\x00\xfF", b"\0\xff"), (r"\\t", b"\\t"), ("é", "é".encode()), (r"a\q", b"a\\q")],
+)
+def test_escapes_in_a_delimiter(text: str, delimiter: bytes) -> None:
+    assert send_plan("-K", text).key_delimiter == delimiter
+
+
+@pytest.mark.parametrize("arguments", [["--acks", "2"], ["-K", ""], ["-H", "novalue"], ["-H", "=x"]])
+def test_produce_contradictions(arguments: list[str]) -> None:
+    with pytest.raises(ConfigError):
+        send_plan(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("line", "key", "value"),
+    [(b"k:v", b"k", b"v"), (b"k:v:w", b"k", b"v:w"), (b":v", b"", b"v"), (b"-:v", None, b"v"), (b"k:-", b"k", None)],
+)
+def test_lines_with_keys(line: bytes, key: bytes | None, value: bytes | None) -> None:
+    assert produce.record_of(line, 1, send_plan("-K", ":", "--null-marker", "-")) == (key, value)
+
+
+def test_lines_without_keys() -> None:
+    assert produce.record_of(b"a:b", 1, send_plan()) == (None, b"a:b")
+    assert produce.record_of(b"", 1, send_plan()) == (None, b"")
+
+
+def test_a_line_without_its_key_is_an_error_that_counts_lines() -> None:
+    with pytest.raises(KafkaError, match=r"line 12 has no key delimiter.*topic 't'"):
+        produce.record_of(b"v", 12, send_plan("-K", ":"))
