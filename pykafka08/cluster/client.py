@@ -1,0 +1,358 @@
+"""The driver of one client of one cluster: metadata, and a connection per broker and purpose, made on demand.
+
+Producer and Consumer each own one.  What is asked when stands in ``machine``; a connection's own life in
+``connection``.  Here: which connection carries a request, reconnect backoff, and telling everybody about new snapshots.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable
+from enum import Enum
+from typing import Any, TypeVar
+
+import anyio
+
+from pykafka08.cluster.machine import Ask, Backoff, ClusterMachine
+from pykafka08.cluster.metadata import Broker, Snapshot
+from pykafka08.config import Address, ClientConfig
+from pykafka08.connection.connection import Connection, Message, clock
+from pykafka08.connection.transport import Dial, open_tcp
+from pykafka08.driver import Driver, TaskTree, Waiter, library_logger
+from pykafka08.error_codes import ErrorCode
+from pykafka08.errors import (
+    ClosedError,
+    KafkaError,
+    RemoteProtocolError,
+    RequestTimeoutError,
+    TransportError,
+    UnknownTopicError,
+)
+from pykafka08.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from pykafka08.protocol.schema import Response
+from pykafka08.protocol.versions import BrokerVersions
+
+__all__ = ["Client", "Purpose"]
+
+R = TypeVar("R", bound=Response)
+
+log = library_logger("cluster")
+
+
+class Purpose(Enum):
+    """What a connection is for: a broker answers each connection in order, so a long poll needs one of its own."""
+
+    CONTROL = "control"
+    FETCH = "fetch"
+    PRODUCE = "produce"
+
+
+class Client:
+    """One client of one cluster; ``async with Client(config) as client``.
+
+    ``allow_auto_topic_creation`` False asks brokers (0.11 and later) not to create topics that metadata names.
+    """
+
+    def __init__(
+        self,
+        config: ClientConfig,
+        tasks: TaskTree | None = None,
+        *,
+        allow_auto_topic_creation: bool = True,
+        dial: Dial = open_tcp,
+    ) -> None:
+        self.config = config
+        self.tasks = tasks if tasks is not None else TaskTree()
+        self._owns_tasks = tasks is None
+        self._allow_auto_topic_creation = allow_auto_topic_creation
+        self._dial = dial
+        self._connections: dict[tuple[Address, Purpose], Connection] = {}
+        self._versions: dict[Address, BrokerVersions] = {}
+        self._backoffs: dict[Address, tuple[Backoff, float]] = {}
+        self._callbacks: list[Callable[[Snapshot], None]] = []
+        self._news: Waiter[Snapshot] = Waiter()
+        self._scope = anyio.CancelScope()
+        self._is_open = False
+
+    # --- life -------------------------------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Client:
+        if self._owns_tasks:
+            await self.tasks.__aenter__()
+        try:
+            self._now = clock()
+            self._machine = ClusterMachine(self.config, random.random, self._now())
+            self._driver = Driver(self._machine, self._ask)
+            self._is_open = True
+            self.tasks.on_failure(self._fail_waiting)
+            self.tasks.start("metadata", self._run)
+            await self._wait_for_news(0, self._deadline(None), "the first metadata")
+        except BaseException:
+            await self.aclose()
+            raise
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close every connection; open requests fail with ClosedError.  Never waits for a broker."""
+        self._is_open = False
+        self._scope.cancel()
+        self._fail_waiting(ClosedError("the client was closed"))
+        with anyio.CancelScope(shield=True):
+            for connection in list(self._connections.values()):
+                await connection.aclose()
+        if self._owns_tasks:
+            await self.tasks.__aexit__(None, None, None)
+
+    async def _run(self) -> None:
+        with self._scope:
+            await self._driver.run()
+
+    def _fail_waiting(self, error: KafkaError) -> None:
+        waiting, self._news = self._news, Waiter()
+        waiting.set_exception(error)
+        self._news.set_exception(error)
+
+    # --- metadata ---------------------------------------------------------------------------------------------------
+
+    @property
+    def metadata(self) -> Snapshot:
+        """The newest snapshot."""
+        return self._machine.snapshot
+
+    def on_metadata(self, callback: Callable[[Snapshot], None]) -> None:
+        """Call ``callback(snapshot)`` at each new snapshot, plainly."""
+        self._callbacks.append(callback)
+
+    def use_topics(self, names: Iterable[str]) -> None:
+        """Metadata asks for these topics from now on, too."""
+        self._machine.use_topics(names)
+        self._driver.wake()
+
+    def use_all_topics(self) -> None:
+        """Metadata asks for every topic of the cluster from now on."""
+        self._machine.use_all_topics()
+        self._driver.wake()
+
+    def invalidate(self, generation: int) -> None:
+        """What a snapshot of that generation said is wrong: refresh soon, once."""
+        self._machine.invalidate(generation)
+        self._driver.wake()
+
+    async def refresh(self, *, timeout: float | None = None) -> Snapshot:
+        """A snapshot newer than the present one; a refresh that is under way counts."""
+        self.tasks.check()
+        generation = self.metadata.generation
+        self.invalidate(generation)
+        return await self._wait_for_news(generation, self._deadline(timeout), "new metadata")
+
+    async def wait_for_topics(self, names: Iterable[str], *, timeout: float | None = None) -> Snapshot:
+        """The snapshot in which each topic has partitions.
+
+        UnknownTopicError if one has none at the deadline; another BrokerError at once where waiting cannot help.
+        """
+        self.tasks.check()
+        wanted = list(names)
+        deadline = self._deadline(timeout)
+        self.use_topics(wanted)
+        missing: list[str] = []
+        try:
+            while missing := [name for name in wanted if not self._machine.is_found(name)]:
+                await self._wait_for_news(self.metadata.generation, deadline, "metadata")
+        except RequestTimeoutError as error:
+            raise self._missing_topic(missing[0], error) from error
+        return self.metadata
+
+    def _missing_topic(self, name: str, error: RequestTimeoutError) -> KafkaError:
+        code = self.metadata.topic_error(name) or ErrorCode.LEADER_NOT_AVAILABLE
+        if not self._machine.can_tell(name):
+            return RequestTimeoutError(f"the brokers said nothing about the topic in time: {error}", topic=name)
+        if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            return UnknownTopicError(code, "the cluster has no such topic", topic=name)
+        return UnknownTopicError(code, "the topic has no partitions yet", topic=name)
+
+    async def _wait_for_news(self, generation: int, deadline: float, what: str) -> Snapshot:
+        """A snapshot newer than ``generation``."""
+        while self.metadata.generation <= generation:
+            with anyio.CancelScope(deadline=deadline) as scope:
+                await self._news
+            if scope.cancelled_caught:
+                raise RequestTimeoutError(f"{what} did not come before the deadline; {self._machine.last_failure()}")
+        return self.metadata
+
+    def _deadline(self, timeout: float | None) -> float:
+        seconds = self.config.default_api_timeout_ms / 1000 if timeout is None else timeout
+        return self._now() + seconds
+
+    def _ask(self, ask: Ask) -> None:
+        """Perform the machine's one action."""
+        log.debug("metadata.ask", node_id=ask.node_id, topics=ask.topics)
+        waiter = self.submit(
+            ask.node_id,
+            lambda versions: self._metadata_request(ask, versions),
+            timeout=self.config.request_timeout_ms / 1000,
+        )
+        waiter.add_done_callback(lambda ended: self._metadata_ended(ask, ended))
+
+    def _metadata_request(self, ask: Ask, versions: BrokerVersions) -> MetadataRequest:
+        version = versions.pick(MetadataRequest)
+        if ask.topics is None:
+            request = MetadataRequest(topics=None if version > 0 else [])
+        else:
+            request = MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in ask.topics])
+        if version >= 4:
+            request.allow_auto_topic_creation = self._allow_auto_topic_creation
+        return request
+
+    def _metadata_ended(self, ask: Ask, ended: Waiter[Any]) -> None:
+        if ended.error is not None:
+            log.info("metadata.failed", node_id=ask.node_id, cause=str(ended.error))
+            self._machine.metadata_failed(ask.attempt, ended.error, self._now())
+            if self._machine.bootstrap_error is not None and not self.metadata.generation:
+                self._fail_waiting(self._machine.bootstrap_error)
+        elif self._machine.metadata_received(ask.attempt, ended.result(), self._now()):
+            self._tell(self._machine.snapshot)
+        self._driver.wake()
+
+    def _tell(self, snapshot: Snapshot) -> None:
+        log.debug("metadata.new", generation=snapshot.generation, brokers=len(snapshot.brokers))
+        self._close_strangers(snapshot)
+        waiting, self._news = self._news, Waiter()
+        waiting.set_result(snapshot)
+        for callback in self._callbacks:
+            callback(snapshot)
+
+    # --- requests ---------------------------------------------------------------------------------------------------
+
+    def submit(
+        self, node_id: int, message: Message[R], *, timeout: float, purpose: Purpose = Purpose.CONTROL
+    ) -> Waiter[R]:
+        """Send ``message`` to a broker, in the highest version that both know, after those before it.
+
+        Connects if need be; the waiter ends within ``timeout`` seconds.  A request without an answer (acks=0) ends
+        with None when it is with the operating system.
+        """
+        broker = self._machine.broker(node_id)
+        if broker is None:
+            self.invalidate(self.metadata.generation)
+            return _failed(TransportError(f"broker {node_id} is not in the cluster's metadata; it is asked for again"))
+        if not self._is_open:
+            return _failed(ClosedError("the client is closed", broker=broker.name))
+        return self._connection(broker, purpose).submit(message, timeout=timeout)
+
+    async def request(
+        self, node_id: int, message: Message[R], *, timeout: float | None = None, purpose: Purpose = Purpose.CONTROL
+    ) -> R:
+        """The answer of one broker; ``timeout`` defaults to ``request_timeout_ms``."""
+        self.tasks.check()
+        seconds = self.config.request_timeout_ms / 1000 if timeout is None else timeout
+        return await self.submit(node_id, message, timeout=seconds, purpose=purpose)
+
+    async def request_any(self, message: Message[R], *, timeout: float | None = None) -> R:
+        """The answer of any broker, for what may be asked twice: each is tried until one answers or time is up."""
+        deadline = self._deadline(timeout)
+        most = self.config.request_timeout_ms / 1000
+        backoff = Backoff(self.config.retry_backoff_ms / 1000, self.config.retry_backoff_max_ms / 1000, random.random)
+        while True:
+            error: KafkaError | None = None
+            for node_id in self._machine.candidates():
+                left = deadline - self._now()
+                if error is not None and left <= 0:
+                    raise error
+                try:
+                    return await self.request(node_id, message, timeout=min(most, max(left, 0.0)))
+                except (TransportError, RemoteProtocolError, RequestTimeoutError) as failed:
+                    error = failed
+            pause = backoff.failed()
+            if error is not None and self._now() + pause >= deadline:
+                raise error
+            await anyio.sleep(pause)
+
+    def versions_nowait(self, node_id: int) -> BrokerVersions | None:
+        """What that broker serves; None if it was never connected to."""
+        broker = self._machine.broker(node_id)
+        return self._versions.get((broker.host, broker.port)) if broker is not None else None
+
+    async def versions(self, node_id: int, *, timeout: float | None = None) -> BrokerVersions:
+        """What that broker serves; connects to learn it."""
+        self.tasks.check()
+        known = self.versions_nowait(node_id)
+        if known is not None:
+            return known
+        broker = self._machine.broker(node_id)
+        if broker is None:
+            raise TransportError(f"broker {node_id} is not in the cluster's metadata")
+        deadline = self._deadline(timeout)
+        with anyio.CancelScope(deadline=deadline):
+            return await self._connection(broker, Purpose.CONTROL).wait_ready()
+        raise RequestTimeoutError("the broker's versions did not come before the deadline", broker=broker.name)
+
+    # --- connections ------------------------------------------------------------------------------------------------
+
+    def _connection(self, broker: Broker, purpose: Purpose) -> Connection:
+        """The open connection for that purpose, or a new one."""
+        address = (broker.host, broker.port)
+        connection = self._connections.get((address, purpose))
+        if connection is not None and connection.is_open:
+            return connection
+        previous = self._versions.get(address)
+        has_sibling = any(other.is_ready for (at, _), other in self._connections.items() if at == address)
+        connection = Connection(
+            self.config,
+            address,
+            self.tasks,
+            broker=broker.name,
+            known=previous if has_sibling else None,
+            previous=previous,
+            dial_at=self._backoffs[address][1] if address in self._backoffs else None,
+            on_ready=self._connection_ready,
+            on_end=lambda ended: self._connection_ended(ended, purpose),
+            dial=self._dial,
+        )
+        self._connections[address, purpose] = connection
+        return connection
+
+    def _connection_ready(self, connection: Connection) -> None:
+        assert connection.versions is not None
+        self._versions[connection.address] = connection.versions
+        self._backoffs.pop(connection.address, None)
+        for node_id in self._nodes_at(connection.address):
+            self._machine.broker_reachable(node_id)
+
+    def _connection_ended(self, connection: Connection, purpose: Purpose) -> None:
+        address = connection.address
+        if self._connections.get((address, purpose)) is connection:
+            del self._connections[address, purpose]
+        if not self._is_open or isinstance(connection.error, ClosedError):
+            return
+        now = self._now()
+        if not connection.was_ready:
+            backoff, _ = self._backoffs.get(address) or (self._new_backoff(), 0.0)
+            self._backoffs[address] = (backoff, now + backoff.failed())
+            for node_id in self._nodes_at(address):
+                self._machine.broker_unreachable(node_id, now)
+        elif not connection.was_idle:
+            self._machine.invalidate(self.metadata.generation)
+        self._driver.wake()
+
+    def _new_backoff(self) -> Backoff:
+        config = self.config
+        return Backoff(config.reconnect_backoff_ms / 1000, config.reconnect_backoff_max_ms / 1000, random.random)
+
+    def _nodes_at(self, address: Address) -> list[int]:
+        return [each.node_id for each in self.metadata.brokers.values() if (each.host, each.port) == address]
+
+    def _close_strangers(self, snapshot: Snapshot) -> None:
+        """Close unused connections to addresses that are no broker's any more; in use, they end by themselves."""
+        known = {(each.host, each.port) for each in (*snapshot.brokers.values(), *self._machine.seeds)}
+        for (address, _), connection in list(self._connections.items()):
+            if address not in known and not connection.open_calls:
+                connection.close()
+
+
+def _failed(error: KafkaError) -> Waiter[Any]:
+    waiter: Waiter[Any] = Waiter()
+    waiter.set_exception(error)
+    return waiter

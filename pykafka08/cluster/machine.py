@@ -1,0 +1,306 @@
+"""When to ask for metadata, and whom: bootstrap, age, invalidation, new topics, backoff.  Pure; times are seconds.
+
+Here: the newest snapshot and the plan for the next.  Not here: connections (``client``), what a snapshot means
+(``metadata``).
+
+    A *refresh* is one question, put to one broker; if that broker is slow, to a second one as well; if it fails, to the
+    next one.  The first good answer ends the refresh and makes the next snapshot; later answers are dropped.
+    A *round* is over when every candidate has failed.  Candidates are the brokers of the snapshot, those first that
+    answered last, then the bootstrap addresses.  At the first round's end the bootstrap has failed; later rounds are
+    repeated with backoff for as long as the client lives.
+
+    Why a refresh is due       When
+    never had one              at once
+    invalidated                at once, or one backoff after the last refresh
+    topics missing             at once for new ones, then with backoff while they, or their leaders, are missing
+    a leader's broker is gone  with backoff while a partition in use is led by a broker that cannot be reached
+    age                        ``metadata_max_age`` after the last
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from pykafka08.cluster.metadata import Broker, Snapshot
+from pykafka08.config import ClientConfig
+from pykafka08.error_codes import ErrorCode
+from pykafka08.errors import NoBrokersError, broker_error
+from pykafka08.protocol.messages.metadata import MetadataResponse
+
+__all__ = ["Ask", "Backoff", "ClusterMachine"]
+
+SLOW_ANSWER = 1.0
+"""A broker that has not answered for so long is not waited for alone: it may be paused, or cut off."""
+
+TROUBLE_BACKOFF_MAX = 0.4
+"""Longest pause between refreshes while records cannot flow, so that a new leader is found soon."""
+
+UNREACHABLE_FOR = 10.0
+"""How long a failed connect counts as news about a broker, if nobody tries again."""
+
+UNSOLVABLE = frozenset({ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.INVALID_TOPIC_EXCEPTION})
+"""Topic errors that asking again will not mend."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Send Metadata to ``node_id`` for ``topics`` (None: all) and report with ``attempt``."""
+
+    attempt: int
+    node_id: int
+    topics: tuple[str, ...] | None
+
+
+class Backoff:
+    """Doubling pauses with jitter of a fifth to either side; ``jitter()`` is uniform in 0 to 1."""
+
+    __slots__ = ("_first", "_jitter", "_most", "failures")
+
+    def __init__(self, first: float, most: float, jitter: Callable[[], float]) -> None:
+        self._first = first
+        self._most = max(first, most)
+        self._jitter = jitter
+        self.failures = 0
+
+    def pause(self) -> float:
+        """Seconds to wait after so many failures."""
+        pause = min(self._most, self._first * 2.0 ** min(max(0, self.failures - 1), 30))
+        return pause * (0.8 + 0.4 * self._jitter())
+
+    def failed(self) -> float:
+        """Count one failure; seconds to wait after it."""
+        self.failures += 1
+        return self.pause()
+
+    def succeeded(self) -> None:
+        self.failures = 0
+
+
+class ClusterMachine:
+    """The state of one client's view of its cluster; ``jitter`` is a source of numbers in 0 to 1."""
+
+    def __init__(self, config: ClientConfig, jitter: Callable[[], float], now: float) -> None:
+        self.snapshot = Snapshot(0, fetched_at=now)
+        self.seeds = tuple(
+            Broker(-1 - index, host, port) for index, (host, port) in enumerate(config.bootstrap_servers)
+        )
+        self.bootstrap_error: NoBrokersError | None = None
+        self._jitter = jitter
+        self._max_age = config.metadata_max_age_ms / 1000
+        self._topics: set[str] = set()
+        self._uses_all = False
+        self._is_new_topic = False
+        self._is_invalid = False
+        self._unreachable: dict[int, float] = {}
+        self._answered_last: int | None = None
+        self._last_error: Exception | None = None
+        self._asked: dict[int, Ask] = {}
+        self._hedge_at = 0.0
+        self._attempts = 0
+        self._tried: set[int] = set()
+        self._causes: dict[str, Exception] = {}
+        most = min(config.retry_backoff_max_ms / 1000, TROUBLE_BACKOFF_MAX)
+        self._trouble = Backoff(config.retry_backoff_ms / 1000, most, jitter)
+        self._rounds = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000, jitter)
+        self._not_before = now
+
+    # --- questions --------------------------------------------------------------------------------------------------
+
+    @property
+    def topics(self) -> frozenset[str]:
+        """The topics in use."""
+        return frozenset(self._topics)
+
+    @property
+    def uses_all_topics(self) -> bool:
+        return self._uses_all
+
+    @property
+    def is_refreshing(self) -> bool:
+        return bool(self._asked)
+
+    def broker(self, node_id: int) -> Broker | None:
+        """The broker of that id; negative ids are bootstrap addresses."""
+        if node_id >= 0:
+            return self.snapshot.brokers.get(node_id)
+        return self.seeds[-1 - node_id] if -1 - node_id < len(self.seeds) else None
+
+    def candidates(self) -> list[int]:
+        """Brokers to ask something that any broker can answer: the likeliest first, the bootstrap addresses last."""
+        brokers = self.snapshot.brokers
+        known = [node_id for node_id in brokers if node_id >= 0]
+        known.sort(key=lambda each: (each in self._unreachable, each != self._answered_last, self._jitter()))
+        addresses = {(brokers[node_id].host, brokers[node_id].port) for node_id in known}
+        seeds = [seed.node_id for seed in self.seeds if (seed.host, seed.port) not in addresses]
+        seeds.sort(key=lambda each: (each != self._answered_last, self._jitter()))
+        return known + seeds
+
+    def is_found(self, topic: str) -> bool:
+        """True if the topic has partitions; raises if it never will."""
+        code = self.snapshot.topic_error(topic)
+        if code in UNSOLVABLE:
+            raise broker_error(code, topic=topic, api="Metadata")
+        return not code and bool(self.snapshot.partitions(topic))
+
+    def can_tell(self, topic: str) -> bool:
+        """True if the newest snapshot was asked about the topic."""
+        return self._uses_all or topic in self.snapshot.topics
+
+    def last_failure(self) -> str:
+        """Why the last question was not answered, for an error's text."""
+        return f"the last broker asked: {self._last_error}" if self._last_error else "no broker has refused"
+
+    # --- inputs -----------------------------------------------------------------------------------------------------
+
+    def use_topics(self, names: Iterable[str]) -> None:
+        new = set(names) - self._topics
+        self._topics |= new
+        if any(name not in self.snapshot.topics for name in new):
+            self._is_new_topic = True
+
+    def use_all_topics(self) -> None:
+        if not self._uses_all:
+            self._uses_all = self._is_new_topic = True
+
+    def drop_topics(self, names: Iterable[str]) -> None:
+        self._topics -= set(names)
+
+    def invalidate(self, generation: int) -> None:
+        """What was learnt from that snapshot is wrong.  Older generations are known to be: nothing happens."""
+        if generation >= self.snapshot.generation:
+            self._is_invalid = True
+
+    def broker_reachable(self, node_id: int) -> None:
+        """A connection to it is ready."""
+        self._unreachable.pop(node_id, None)
+
+    def broker_unreachable(self, node_id: int, now: float) -> None:
+        """A connection to it could not be made: somebody else may lead its partitions soon."""
+        if node_id in self.snapshot.brokers:
+            self._unreachable[node_id] = now + UNREACHABLE_FOR
+            self._is_invalid = True
+
+    def metadata_received(self, attempt: int, response: MetadataResponse, now: float) -> bool:
+        """True if it made a new snapshot."""
+        ask = self._asked.get(attempt)
+        if ask is None:
+            return False
+        if response.error_code:
+            self.metadata_failed(attempt, broker_error(response.error_code, api="Metadata"), now)
+            return False
+        self._is_new_topic = self._is_new_topic and not self._covers(ask)
+        self._is_invalid = False
+        self._asked.clear()
+        self._end_round()
+        self._answered_last = ask.node_id
+        self._last_error = None
+        self.snapshot = self.snapshot.next(
+            response,
+            now=now,
+            wanted=lambda name: self._uses_all or name in self._topics,
+            spare_brokers=self.seeds,
+        )
+        self._unreachable = {each: until for each, until in self._unreachable.items() if each in self.snapshot.brokers}
+        if self._is_in_trouble(now):
+            self._not_before = now + self._trouble.failed()
+        else:
+            self._trouble.succeeded()
+            self._not_before = now + self._trouble.pause()
+        return True
+
+    def metadata_failed(self, attempt: int, error: Exception, now: float) -> None:
+        """The broker did not answer; the next one is asked at the next poll."""
+        ask = self._asked.pop(attempt, None)
+        if ask is None:
+            return
+        self._last_error = error
+        broker = self.broker(ask.node_id)
+        if broker is not None:
+            self._causes[f"{broker.host}:{broker.port}"] = error
+        if not self._asked:
+            if self._next_candidate() is None:
+                self._round_failed(now)
+
+    # --- outputs ----------------------------------------------------------------------------------------------------
+
+    def poll(self, now: float) -> list[Ask]:
+        if self._asked:
+            if now < self._hedge_at:
+                return []
+        elif not self._is_due(now):
+            return []
+        node_id = self._next_candidate()
+        self._hedge_at = now + SLOW_ANSWER
+        if node_id is None:
+            return []
+        self._attempts += 1
+        topics = None if self._uses_all else tuple(sorted(self._topics))
+        ask = self._asked[self._attempts] = Ask(self._attempts, node_id, topics)
+        self._tried.add(node_id)
+        return [ask]
+
+    def next_wakeup(self) -> float | None:
+        if self._asked:
+            return self._hedge_at
+        if self._is_urgent():
+            return self._not_before
+        wakes = [self.snapshot.fetched_at + self._max_age]
+        return max(self._not_before, min([*wakes, *self._unreachable.values()]))
+
+    # --- inside -----------------------------------------------------------------------------------------------------
+
+    def _is_due(self, now: float) -> bool:
+        if self._is_new_topic and self.snapshot.generation and not self._rounds.failures:
+            return True
+        if now < self._not_before:
+            return False
+        return self._is_urgent() or self._is_in_trouble(now) or now >= self.snapshot.fetched_at + self._max_age
+
+    def _is_urgent(self) -> bool:
+        """True if the next refresh waits for nothing but the backoff."""
+        return (
+            not self.snapshot.generation
+            or bool(self._tried)
+            or self._is_invalid
+            or self._is_new_topic
+            or bool(self._trouble.failures)
+        )
+
+    def _is_in_trouble(self, now: float) -> bool:
+        """True if records of a topic in use cannot flow, and asking again may change that."""
+        for node_id in [each for each, until in self._unreachable.items() if until <= now]:
+            del self._unreachable[node_id]
+        snapshot = self.snapshot
+        for name in snapshot.topics if self._uses_all else self._topics:
+            topic = snapshot.topics.get(name)
+            if topic is None or topic.error:
+                if topic is None or topic.error not in UNSOLVABLE:
+                    return True
+                continue
+            leaders = {each.leader for each in topic.partitions.values()}
+            if not leaders or not leaders <= snapshot.brokers.keys() or leaders & self._unreachable.keys():
+                return True
+        return False
+
+    def _covers(self, ask: Ask) -> bool:
+        """True if a question asked for all that is in use now."""
+        return ask.topics is None or (not self._uses_all and self._topics <= set(ask.topics))
+
+    def _next_candidate(self) -> int | None:
+        return next((node_id for node_id in self.candidates() if node_id not in self._tried), None)
+
+    def _round_failed(self, now: float) -> None:
+        if not self.snapshot.generation:
+            said = "; ".join(str(cause) for cause in self._causes.values())
+            text = f"no bootstrap address answered as a Kafka broker: {said}"
+            self.bootstrap_error = NoBrokersError(text, self._causes)
+        self._tried.clear()
+        self._causes.clear()
+        self._not_before = now + self._rounds.failed()
+        self._is_invalid = True
+
+    def _end_round(self) -> None:
+        self._tried.clear()
+        self._causes.clear()
+        self._rounds.succeeded()

@@ -1,0 +1,168 @@
+"""What the cluster looks like: an immutable snapshot with a generation, built from any version of Metadata.
+
+Here: brokers, topics, partitions, leaders.  Not here: when to ask and whom (``machine``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
+from uuid import UUID
+
+from pykafka08.error_codes import ErrorCode
+from pykafka08.protocol.messages.metadata import (
+    MetadataResponse,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from pykafka08.protocol.schema import ZERO_UUID
+
+__all__ = ["Broker", "Partition", "Snapshot", "Topic"]
+
+
+class Broker(NamedTuple):
+    """A broker and the address it wants to be reached at; ``node_id`` is negative for a bootstrap address."""
+
+    node_id: int
+    host: str
+    port: int
+    rack: str | None = None
+
+    @property
+    def name(self) -> str:
+        """``"host:port (id N)"``, as error texts have it."""
+        return f"{self.host}:{self.port} (id {self.node_id})" if self.node_id >= 0 else f"{self.host}:{self.port}"
+
+
+class Partition(NamedTuple):
+    """``leader`` and ``leader_epoch`` are -1 if unknown; ``error`` is 0 where only a replica is down."""
+
+    leader: int
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    error: int
+
+
+class Topic(NamedTuple):
+    """``topic_id`` is None before Metadata v10; ``partitions`` is keyed by partition number, in order."""
+
+    name: str
+    topic_id: UUID | None
+    error: int
+    is_internal: bool
+    partitions: Mapping[int, Partition]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The cluster at one moment.  A later snapshot has a higher ``generation``; ``fetched_at`` is monotonic seconds."""
+
+    generation: int
+    brokers: Mapping[int, Broker] = field(default_factory=lambda: MappingProxyType({}))
+    topics: Mapping[str, Topic] = field(default_factory=lambda: MappingProxyType({}))
+    controller_id: int | None = None
+    cluster_id: str | None = None
+    fetched_at: float = 0.0
+
+    def leader(self, topic: str, partition: int) -> int | None:
+        """Node id of the leader; None if the partition is unknown, or its leader is."""
+        known = self.topics.get(topic)
+        found = known.partitions.get(partition) if known is not None else None
+        return found.leader if found is not None and found.leader in self.brokers else None
+
+    def leader_epoch(self, topic: str, partition: int) -> int:
+        """-1 if unknown, always so before Metadata v7 (Kafka 2.1)."""
+        known = self.topics.get(topic)
+        found = known.partitions.get(partition) if known is not None else None
+        return found.leader_epoch if found is not None else -1
+
+    def partitions(self, topic: str) -> tuple[int, ...]:
+        """Partition numbers in order; empty if the topic is unknown or has an error."""
+        known = self.topics.get(topic)
+        return tuple(known.partitions) if known is not None else ()
+
+    def available_partitions(self, topic: str) -> tuple[int, ...]:
+        """Partitions whose leader is known."""
+        known = self.topics.get(topic)
+        if known is None:
+            return ()
+        return tuple(number for number, each in known.partitions.items() if each.leader in self.brokers)
+
+    def topic_error(self, topic: str) -> int:
+        """Error code of the topic; UNKNOWN_TOPIC_OR_PARTITION if the snapshot lacks it."""
+        known = self.topics.get(topic)
+        return known.error if known is not None else int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+    def topic_id(self, topic: str) -> UUID | None:
+        """None if unknown, always so before Metadata v10 (Kafka 2.8)."""
+        known = self.topics.get(topic)
+        return known.topic_id if known is not None else None
+
+    def topic_of_id(self, topic_id: UUID) -> str | None:
+        """The name of a topic id."""
+        return next((topic.name for topic in self.topics.values() if topic.topic_id == topic_id), None)
+
+    def is_led(self, topic: str) -> bool:
+        """True if every partition of the topic has a known leader, and there is one."""
+        known = self.topics.get(topic)
+        if known is None or known.error or not known.partitions:
+            return False
+        return all(each.leader in self.brokers for each in known.partitions.values())
+
+    def next(
+        self,
+        response: MetadataResponse,
+        *,
+        now: float,
+        wanted: Callable[[str], bool],
+        spare_brokers: Collection[Broker] = (),
+    ) -> Snapshot:
+        """The snapshot after this one: ``response`` reduced to the ``wanted`` topics.
+
+        ``spare_brokers`` stand in where the response names no broker (0.8 before the first topic).
+        """
+        brokers = {each.node_id: Broker(each.node_id, each.host, each.port, each.rack) for each in response.brokers}
+        if not brokers:
+            brokers = {broker.node_id: broker for broker in spare_brokers}
+        topics = {
+            topic.name: self._topic(topic, brokers)
+            for topic in response.topics
+            if topic.name is not None and wanted(topic.name)
+        }
+        return Snapshot(
+            generation=self.generation + 1,
+            brokers=MappingProxyType(brokers),
+            topics=MappingProxyType(topics),
+            controller_id=response.controller_id if response.controller_id >= 0 else None,
+            cluster_id=response.cluster_id if response.cluster_id is not None else self.cluster_id,
+            fetched_at=now,
+        )
+
+    def _topic(self, topic: MetadataResponseTopic, brokers: Mapping[int, Broker]) -> Topic:
+        assert topic.name is not None
+        topic_id = topic.topic_id if topic.topic_id != ZERO_UUID else None
+        before = self.topics.get(topic.name)
+        known: Mapping[int, Partition] = {}
+        if before is not None and topic_id is not None and before.topic_id == topic_id:
+            known = before.partitions  # of the same topic, so that a lower leader epoch can only be older news
+        partitions = {}
+        for each in sorted(topic.partitions, key=_index):
+            made = _partition(each)
+            old = known.get(each.partition_index)
+            if old is not None and old.leader_epoch > made.leader_epoch and old.leader in brokers:
+                made = old  # the broker asked has not heard of the newer leader yet
+            partitions[each.partition_index] = made
+        return Topic(topic.name, topic_id, topic.error_code, topic.is_internal, MappingProxyType(partitions))
+
+
+def _index(partition: MetadataResponsePartition) -> int:
+    return partition.partition_index
+
+
+def _partition(each: MetadataResponsePartition) -> Partition:
+    """Error 9 only notes that some replica is down."""
+    error = 0 if each.error_code == ErrorCode.REPLICA_NOT_AVAILABLE else each.error_code
+    return Partition(each.leader_id, each.leader_epoch, tuple(each.replica_nodes), tuple(each.isr_nodes), error)

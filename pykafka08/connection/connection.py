@@ -1,0 +1,247 @@
+"""The driver of one connection: opens the transport, feeds the machine, sweeps its deadlines, closes everything.
+
+``submit`` is a plain function that returns a light waiter; no task and no cancel scope is spent on a request.  One task
+per connection runs the sweep.  Which broker to talk to and when to dial again is the business of ``cluster``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import anyio
+
+from pykafka08 import __version__
+from pykafka08.config import Address, ClientConfig
+from pykafka08.connection.handshake import Handshake
+from pykafka08.connection.machine import ConnectionMachine, Redial, State
+from pykafka08.connection.transport import Dial, Transport, open_tcp
+from pykafka08.driver import TaskTree, Waiter, Wakeup, library_logger
+from pykafka08.errors import KafkaError
+from pykafka08.protocol.schema import Request, Response
+from pykafka08.protocol.versions import BrokerVersions
+from pykafka08.wire import Buffer
+
+__all__ = ["Connection", "Message"]
+
+R = TypeVar("R", bound=Response)
+Message = Request[R] | Callable[[BrokerVersions], Request[R]]
+"""A request, or what makes one when the broker's versions are known."""
+
+log = library_logger("connection")
+
+CLOSE_SECONDS = 1.0
+
+
+def clock() -> Callable[[], float]:
+    """The running event loop's monotonic clock; a direct call costs a tenth of anyio's."""
+    loop = asyncio._get_running_loop()
+    return loop.time if loop is not None else anyio.current_time
+
+
+class Connection:
+    """One connection to one broker; opens in the background from the moment it is made.
+
+    ``known`` are the broker's versions if another live connection has them, ``previous`` those of before it was lost;
+    ``dial_at`` delays the first dial (backoff).  ``on_ready`` and ``on_end`` are called once each, plainly; ``on_end``
+    always, and last.
+    """
+
+    def __init__(
+        self,
+        config: ClientConfig,
+        address: Address,
+        tasks: TaskTree,
+        *,
+        broker: str | None = None,
+        known: BrokerVersions | None = None,
+        previous: BrokerVersions | None = None,
+        dial_at: float | None = None,
+        on_ready: Callable[[Connection], None] | None = None,
+        on_end: Callable[[Connection], None] | None = None,
+        dial: Dial = open_tcp,
+    ) -> None:
+        self.address = address
+        self._config = config
+        self._tasks = tasks
+        self._now = clock()
+        self._on_ready = on_ready
+        self._on_end = on_end
+        self._dial = dial
+        self._dial_at = self._now() if dial_at is None else dial_at
+        self._transport: Transport | None = None
+        self._wakeup = Wakeup()
+        self._wakes_at = 0.0
+        self._ready: Waiter[BrokerVersions] = Waiter()
+        self._ended: Waiter[None] = Waiter()
+        name = broker or f"{address[0]}:{address[1]}"
+        if known is None and config.broker_version is not None:
+            known = BrokerVersions.of_release(config.broker_version)
+        self._setup_deadline = self._dial_at + config.socket_connection_setup_timeout_ms / 1000
+        self._machine = ConnectionMachine(
+            name,
+            config.client_id,
+            Handshake(name, __version__, known=known, previous=previous),
+            now=self._now(),
+            setup_deadline=self._setup_deadline,
+            request_timeout=config.request_timeout_ms / 1000,
+            max_idle=config.connections_max_idle_ms / 1000,
+        )
+        tasks.start(f"connection to {name}", self._run)
+
+    @property
+    def broker(self) -> str:
+        """``"host:port"`` or ``"host:port (id N)"``."""
+        return self._machine.broker
+
+    @property
+    def is_open(self) -> bool:
+        """False once it is closed for whatever reason; a submit would fail at once."""
+        return self._machine.state is not State.CLOSED
+
+    @property
+    def is_ready(self) -> bool:
+        return self._machine.state is State.READY
+
+    @property
+    def was_ready(self) -> bool:
+        """True once it has carried requests, also afterwards."""
+        return self._machine.was_ready
+
+    @property
+    def was_idle(self) -> bool:
+        """True if it was closed for want of use."""
+        return self._machine.was_idle
+
+    @property
+    def open_calls(self) -> int:
+        return self._machine.open_calls
+
+    @property
+    def error(self) -> KafkaError | None:
+        """Why it is closed."""
+        return self._machine.error
+
+    @property
+    def versions(self) -> BrokerVersions | None:
+        """What the broker serves; None until it was asked."""
+        return self._machine.versions
+
+    def submit(self, message: Message[R], *, version: int | None = None, timeout: float) -> Waiter[R]:
+        """Send ``message`` after those before it; the waiter ends within ``timeout`` seconds.
+
+        While the connection opens, requests wait.  A request that expects no answer (acks=0) ends with None when it is
+        with the operating system.
+        """
+        waiter: Waiter[R] = Waiter()
+        now = self._now()
+        deadline = now + timeout
+        self._machine.submit(message, version, waiter, deadline, now)
+        if self._transport is not None:
+            self._transport.wake_writer()
+        if deadline < self._wakes_at:
+            self._wakeup.set()
+        return waiter
+
+    async def wait_ready(self) -> BrokerVersions:
+        """The broker's versions; raises what ended the connection instead.  Bounded by the set-up time-out."""
+        return await self._ready
+
+    def close(self, error: KafkaError | None = None) -> None:
+        """Begin to close: open calls fail with ``error`` or a ClosedError."""
+        self._machine.close(error)
+        self._wakeup.set()
+
+    async def aclose(self) -> None:
+        """Close and wait until the socket is gone."""
+        self.close()
+        await self._ended
+
+    # --- what the transport calls (transport.Link) ------------------------------------------------------------------
+
+    def data_to_send(self) -> list[Buffer]:
+        return self._machine.data_to_send()
+
+    def data_sent(self) -> None:
+        self._machine.data_sent()
+
+    def frame_received(self, frame: Buffer) -> None:
+        self._machine.frame_received(frame, self._now())
+        self._after_input()
+
+    def connection_lost(self, error: KafkaError) -> None:
+        self._machine.connection_lost(error, self._now())
+        self._after_input()
+
+    def _after_input(self) -> None:
+        machine = self._machine
+        if not self._ready.is_done:
+            if self._transport is not None:
+                self._transport.wake_writer()
+            if machine.state is State.READY and machine.versions is not None:
+                log.info("connection.ready", broker=machine.broker, release=machine.versions.release_guess)
+                self._wakeup.set()
+                self._ready.set_result(machine.versions)
+                if self._on_ready is not None:
+                    self._on_ready(self)
+        if machine.wants_poll:
+            self._wakeup.set()
+
+    # --- the task ---------------------------------------------------------------------------------------------------
+
+    async def _run(self) -> None:
+        try:
+            async with anyio.create_task_group() as group:
+                group.start_soon(self._open)
+                await self._sweep(group.start_soon)
+                group.cancel_scope.cancel()
+        finally:
+            self._machine.close()
+            await self._drop_transport()
+            self._finish()
+
+    async def _open(self) -> None:
+        await anyio.sleep(max(0.0, self._dial_at - self._now()))
+        host, port = self.address
+        limit = self._config.receive_message_max_bytes
+        try:
+            self._transport = await self._dial(
+                self, host, port, deadline=self._setup_deadline, max_frame_bytes=limit, tasks=self._tasks
+            )
+        except KafkaError as error:
+            self.connection_lost(error)
+            return
+        self._machine.opened(self._now())
+        self._after_input()
+
+    async def _sweep(self, start_soon: Callable[..., Any]) -> None:
+        """Perform what the machine says until it says Close."""
+        machine = self._machine
+        while True:
+            for action in machine.poll(self._now()):
+                if isinstance(action, Redial):
+                    log.debug("connection.redial", broker=machine.broker)
+                    await self._drop_transport()
+                    start_soon(self._open)
+                else:
+                    log.info("connection.closed", broker=machine.broker, cause=str(action.error))
+                    return
+            wakes_at = machine.next_wakeup()
+            self._wakes_at = wakes_at if wakes_at is not None else 0.0
+            await self._wakeup.wait(wakes_at)
+
+    async def _drop_transport(self) -> None:
+        transport, self._transport = self._transport, None
+        if transport is not None:
+            transport.close()
+            with anyio.move_on_after(CLOSE_SECONDS, shield=True):
+                await transport.wait_closed()
+
+    def _finish(self) -> None:
+        error = self._machine.error
+        assert error is not None
+        self._ready.set_exception(error)
+        if self._on_end is not None:
+            self._on_end(self)
+        self._ended.set_result(None)

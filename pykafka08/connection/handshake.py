@@ -1,0 +1,185 @@
+"""Which release is that broker?  The first requests on a connection, as pure decisions.
+
+Here: what to ask next, what an answer or a closed connection says about the peer.  Not here: bytes on the wire and
+correlation (``machine``), the table of old releases (``protocol.versions``).
+
+    metadata v1, no topics ── answered as v1 ──> ApiVersions v3 ── ranges ──────────────────> done
+        │      │                                    └── error 35 ──> ApiVersions in a lower version ──> done
+        │      └───────── answered as v0 ──> ListGroups v0 ── answered ────────────────────> done: 0.9
+        │                                        └── closed ── dial again ─────────────────> done: 0.8
+        └── closed ── dial again ──> ApiVersions v0 ── ranges ──> Metadata v1 ── answered ──> done
+                                                                      └── closed ───────────> not for us (SASL?)
+
+Brokers 0.8 and 0.9 ignore the version of Metadata and answer as v0, harmlessly.  ApiVersions must never reach 0.9: it
+is not answered, and the other clients of that broker may lose their requests.  Source: KIP-35, KIP-511; observed on
+real brokers of each release.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+from pykafka08.error_codes import ErrorCode
+from pykafka08.errors import RemoteProtocolError, TransportError, broker_error
+from pykafka08.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from pykafka08.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from pykafka08.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from pykafka08.protocol.schema import Request
+from pykafka08.protocol.versions import BrokerVersions
+from pykafka08.wire import Buffer
+
+__all__ = ["NOT_KAFKA", "Handshake", "Step"]
+
+NOT_KAFKA = "not a plaintext Kafka listener? (a ZooKeeper, TLS or SASL port behaves so)"
+
+API_VERSIONS_VERSION = 3
+"""Known to every broker since 2.4; asking for 4 would cost brokers up to 3.8 a second round trip."""
+
+OLD_RELEASES = ("0.8", "0.9")
+
+VERSIONS_OF_0_8 = BrokerVersions(BrokerVersions.of_release("0.8.0").ranges, "0.8")
+"""What 0.8.0, 0.8.1 and 0.8.2 have in common.  Telling them apart makes them close connections and log errors, which is
+only worth it for committed offsets."""
+
+
+class Step(Enum):
+    """What is being asked; the value is the version that is sent."""
+
+    METADATA = ("metadata", 1)
+    API_VERSIONS = ("api versions", API_VERSIONS_VERSION)
+    LIST_GROUPS = ("list groups", 0)
+    API_VERSIONS_FIRST = ("api versions first", 0)
+    METADATA_AGAIN = ("metadata again", 1)
+    DONE = ("done", 0)
+
+
+class Handshake:
+    """Decides; the connection machine sends ``next_request()`` and tells ``answered`` or ``closed``.
+
+    ``known`` skips the probe (a ``broker_version`` hint, or another live connection to the same broker).  ``previous``
+    is what the broker was before it was lost: an old one is never asked for ApiVersions on a mere close.
+    """
+
+    def __init__(
+        self,
+        broker: str,
+        software_version: str,
+        *,
+        known: BrokerVersions | None = None,
+        previous: BrokerVersions | None = None,
+    ) -> None:
+        self.broker = broker
+        self.versions = known
+        self._software_version = software_version
+        self._may_ask_api_versions = previous is None or not previous.release_guess.startswith(OLD_RELEASES)
+        self._step = Step.DONE if known is not None else Step.METADATA
+        self._version = Step.METADATA.value[1]
+
+    @property
+    def is_done(self) -> bool:
+        return self._step is Step.DONE
+
+    @property
+    def step(self) -> Step:
+        return self._step
+
+    def next_request(self) -> tuple[Request[Any], int]:
+        """What to send now, and in which version."""
+        if self._step in (Step.METADATA, Step.METADATA_AGAIN):
+            return MetadataRequest(topics=[]), self._version
+        if self._step is Step.LIST_GROUPS:
+            return ListGroupsRequest(), self._version
+        if self._version < 3:  # the fields came with version 3
+            return ApiVersionsRequest(), self._version
+        name = ApiVersionsRequest(client_software_name="pykafka08", client_software_version=self._software_version)
+        return name, self._version
+
+    def answered(self, frame: Buffer, offset: int) -> None:
+        """The body of the answer to the last request is ``frame[offset:]``."""
+        if self._step in (Step.METADATA, Step.METADATA_AGAIN):
+            self._metadata_answered(frame, offset)
+        elif self._step is Step.LIST_GROUPS:
+            ListGroupsResponse.decode(frame, 0, offset)
+            self._finish(BrokerVersions.of_release("0.9.0"))
+        else:
+            self._api_versions_answered(frame, offset)
+
+    def closed(self, error: TransportError) -> None:
+        """The peer closed the connection instead of answering.
+
+        Returns when another connection may tell more; raises the final word otherwise.
+        """
+        if self._step is Step.LIST_GROUPS:
+            self._finish(VERSIONS_OF_0_8)
+        elif self._step is Step.METADATA and self._may_ask_api_versions:
+            self._go(Step.API_VERSIONS_FIRST)
+        elif self._step is Step.METADATA_AGAIN:
+            raise TransportError(
+                "the peer answers ApiVersions but closes the connection on Metadata: a SASL listener? "
+                "Only PLAINTEXT listeners are served by this release",
+                broker=self.broker,
+            ) from error
+        else:
+            raise TransportError(
+                f"the peer closed the connection on our first request: {NOT_KAFKA}", broker=self.broker
+            ) from error
+
+    def _metadata_answered(self, frame: Buffer, offset: int) -> None:
+        if _is_metadata(frame, offset, 1):
+            if self.versions is not None:
+                self._step = Step.DONE
+            else:
+                self._go(Step.API_VERSIONS)
+        elif _is_metadata(frame, offset, 0) and self._step is Step.METADATA:
+            self._go(Step.LIST_GROUPS)
+        else:
+            raise RemoteProtocolError(
+                f"the answer to our first request is neither Metadata v1 nor v0: {NOT_KAFKA}", broker=self.broker
+            )
+
+    def _api_versions_answered(self, frame: Buffer, offset: int) -> None:
+        answer = _decode_api_versions(frame, offset, self._version)
+        if answer.error_code == ErrorCode.UNSUPPORTED_VERSION and self._version > 0:
+            theirs = [entry.max_version for entry in answer.api_keys if entry.api_key == ApiVersionsRequest.api_key]
+            self._version = max(0, min(self._version - 1, *theirs)) if theirs else 0
+            return
+        if answer.error_code:
+            raise broker_error(answer.error_code, broker=self.broker, api="ApiVersions")
+        versions = self._versions_of(answer)
+        if self._step is Step.API_VERSIONS_FIRST:
+            self.versions = versions
+            self._go(Step.METADATA_AGAIN)
+        else:
+            self._finish(versions)
+
+    def _versions_of(self, answer: ApiVersionsResponse) -> BrokerVersions:
+        """Ranges as announced; entries that cannot be meant (minimum above maximum) are left out."""
+        versions = BrokerVersions.of_answer(
+            entry for entry in answer.api_keys if 0 <= entry.min_version <= entry.max_version
+        )
+        if not versions.serves(MetadataRequest):
+            raise RemoteProtocolError("the peer's ApiVersions does not offer Metadata", broker=self.broker)
+        return versions
+
+    def _go(self, step: Step) -> None:
+        self._step, self._version = step, step.value[1]
+
+    def _finish(self, versions: BrokerVersions) -> None:
+        self.versions, self._step = versions, Step.DONE
+
+
+def _is_metadata(frame: Buffer, offset: int, version: int) -> bool:
+    """True if the bytes are exactly one Metadata answer of that version."""
+    try:
+        MetadataResponse.decode(frame, version, offset)
+    except RemoteProtocolError:
+        return False
+    return True
+
+
+def _decode_api_versions(frame: Buffer, offset: int, version: int) -> ApiVersionsResponse:
+    """An error 35 is always in the layout of version 0, whatever was asked."""
+    if bytes(frame[offset : offset + 2]) == b"\x00\x23":
+        return ApiVersionsResponse.decode(frame, 0, offset)
+    return ApiVersionsResponse.decode(frame, version, offset)

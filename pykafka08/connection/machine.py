@@ -1,0 +1,373 @@
+"""One connection as pure state: order, correlation ids, deadlines, the version handshake, and the end of all of it.
+
+Here: which bytes go out, whose answer a frame is, what fails and with which error.  Not here: sockets and waiting
+(``transport``, ``connection``), which broker to talk to (``cluster``).  Times are monotonic seconds.
+
+    CONNECTING ── opened ──> HANDSHAKE ── versions known ──> READY ── idle, lost, poisoned ──> CLOSED
+        ^                        │
+        └─── redial (a closed connection is an answer of some releases; see ``handshake``)
+
+Calls are accepted in the first three states; until READY they are held, with their deadlines running.  A broker answers
+in the order of the requests, so the oldest open request is the only one whose answer may come; anything else poisons
+the connection.  Two clocks run on a call: the *caller's* deadline ends only the wait, and its late answer is dropped;
+when an answer is overdue for the request time-out as well, the peer is taken for dead and the connection is closed.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Protocol
+
+from pykafka08.connection.handshake import NOT_KAFKA, Handshake
+from pykafka08.errors import (
+    ClosedError,
+    KafkaError,
+    RemoteProtocolError,
+    RequestTimeoutError,
+    TransportError,
+)
+from pykafka08.protocol.headers import request_parts, split_response
+from pykafka08.protocol.messages.produce import ProduceRequest
+from pykafka08.protocol.schema import Request
+from pykafka08.protocol.versions import BrokerVersions
+from pykafka08.wire import INT32, Buffer
+
+__all__ = ["Call", "Close", "Content", "ConnectionMachine", "Outcome", "Redial", "State"]
+
+Content = Request[Any] | Callable[[BrokerVersions], Request[Any]]
+"""A request, or what makes one when the broker's versions are known."""
+
+LAST_CORRELATION_ID = 2**31 - 1
+
+
+class Outcome(Protocol):
+    """Told once how a call ended; a result of None for acks=0, when written."""
+
+    def set_result(self, result: Any, /) -> object: ...
+
+    def set_exception(self, error: BaseException, /) -> object: ...
+
+
+class State(Enum):
+    CONNECTING = "connecting"
+    HANDSHAKE = "handshake"
+    READY = "ready"
+    CLOSED = "closed"
+
+
+@dataclass(frozen=True, slots=True)
+class Redial:
+    """Close the transport and open another to the same broker."""
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """Close the transport; every call has its outcome."""
+
+    error: KafkaError
+
+
+Action = Redial | Close
+
+
+class Call:
+    """One request of a caller, or (``outcome`` None) of the handshake."""
+
+    __slots__ = ("content", "correlation_id", "deadline", "name", "outcome", "overdue", "request", "sent_at", "version")
+
+    def __init__(self, content: Content, version: int | None, outcome: Outcome | None, deadline: float) -> None:
+        self.content = content
+        self.version = version
+        self.outcome = outcome
+        self.deadline = deadline
+        self.request: Request[Any] | None = None
+        self.name = getattr(content, "name", "request")
+        self.correlation_id = -1
+        self.sent_at = 0.0
+        self.overdue = deadline
+        """When a missing answer closes the connection."""
+
+    def end(self, response: Any) -> None:
+        """Tell the outcome, once."""
+        outcome, self.outcome = self.outcome, None
+        if outcome is not None:
+            outcome.set_result(response)
+
+    def fail(self, error: KafkaError) -> None:
+        outcome, self.outcome = self.outcome, None
+        if outcome is not None:
+            outcome.set_exception(error)
+
+
+class ConnectionMachine:
+    """The state of one connection to ``broker`` ("host:port", with its id where known)."""
+
+    def __init__(
+        self,
+        broker: str,
+        client_id: str,
+        handshake: Handshake,
+        *,
+        now: float,
+        setup_deadline: float,
+        request_timeout: float,
+        max_idle: float,
+    ) -> None:
+        self.broker = broker
+        self.state = State.CONNECTING
+        self.error: KafkaError | None = None
+        self.was_ready = False
+        self.was_idle = False
+        self.last_activity = now
+        self._client_id = client_id
+        self._handshake = handshake
+        self._setup_deadline = setup_deadline
+        self._request_timeout = request_timeout
+        self._max_idle = max_idle
+        self._correlation_id = 0
+        self._held: deque[Call] = deque()
+        self._open: deque[Call] = deque()
+        self._deadlines: list[tuple[float, int, Call]] = []
+        self._pushed = 0
+        self._out: list[Buffer] = []
+        self._unanswered: list[Call] = []
+        self._actions: list[Action] = []
+
+    @property
+    def versions(self) -> BrokerVersions | None:
+        """What the broker serves; None until the handshake is done."""
+        return self._handshake.versions if self._handshake.is_done else None
+
+    @property
+    def wants_poll(self) -> bool:
+        """True if the transport must be dealt with now."""
+        return bool(self._actions)
+
+    @property
+    def open_calls(self) -> int:
+        """Calls without an outcome."""
+        return len(self._held) + len(self._open)
+
+    # --- inputs ---------------------------------------------------------------------------------------------------
+
+    def submit(self, content: Content, version: int | None, outcome: Outcome, deadline: float, now: float) -> None:
+        """Send a request, or hold it until the broker is known; ``version`` None picks the highest common one."""
+        if self.state is State.CLOSED:
+            assert self.error is not None
+            outcome.set_exception(self.error)
+            return
+        call = Call(content, version, outcome, deadline)
+        if self.state is State.READY:
+            self._send_call(call, now)
+        else:
+            self._held.append(call)
+            self._add_deadline(deadline, call)
+
+    def opened(self, now: float) -> None:
+        """A transport is open."""
+        self.last_activity = now
+        self.state = State.HANDSHAKE
+        self._advance(now)
+
+    def frame_received(self, frame: Buffer, now: float) -> None:
+        """One whole frame came, without its size."""
+        if self.state is State.CLOSED:
+            return
+        self.last_activity = now
+        if not self._open:
+            self._poison(self._broken("an answer came that nobody asked for"))
+            return
+        try:
+            self._match(frame, now)
+        except KafkaError as error:
+            self._poison(error)
+
+    def connection_lost(self, error: KafkaError, now: float) -> None:
+        """The transport ended, or could not be opened, or its bytes were not frames."""
+        if self.state is State.CLOSED:
+            return
+        if self.state is State.HANDSHAKE and isinstance(error, TransportError) and self._open:
+            try:
+                self._handshake.closed(error)
+            except KafkaError as final:
+                self._poison(final)
+                return
+            self._redial(now)
+            return
+        self._poison(error)
+
+    def close(self, error: KafkaError | None = None) -> None:
+        """End it from this side; open calls fail with ``error``, or a ClosedError."""
+        self._poison(error or ClosedError("the connection was closed by this client", broker=self.broker))
+
+    # --- outputs --------------------------------------------------------------------------------------------------
+
+    def data_to_send(self) -> list[Buffer]:
+        """Bytes to write, in order, each handed out once.  Follow with :meth:`data_sent`."""
+        out, self._out = self._out, []
+        return out
+
+    def data_sent(self) -> None:
+        """What :meth:`data_to_send` gave is with the operating system: requests without an answer are done."""
+        if self._unanswered:
+            done, self._unanswered = self._unanswered, []
+            for call in done:
+                call.end(None)
+
+    def poll(self, now: float) -> list[Action]:
+        """Ends calls whose time is up; says what is to be done with the transport."""
+        if self.state in (State.CONNECTING, State.HANDSHAKE) and now >= self._setup_deadline:
+            self._poison(self._setup_error())
+        while self._deadlines and self._deadlines[0][0] <= now:
+            self._expire(heapq.heappop(self._deadlines)[2], now)
+        if self.state is State.READY and not self._open and now >= self.last_activity + self._max_idle:
+            self.was_idle = True
+            self._poison(TransportError(f"closed after {self._max_idle:g} s without use", broker=self.broker))
+        actions, self._actions = self._actions, []
+        return actions
+
+    def next_wakeup(self) -> float | None:
+        if self.state is State.CLOSED:
+            return None
+        times = [self._deadlines[0][0]] if self._deadlines else []
+        times.append(self.last_activity + self._max_idle if self.state is State.READY else self._setup_deadline)
+        return min(times)
+
+    # --- sending --------------------------------------------------------------------------------------------------
+
+    def _advance(self, now: float) -> None:
+        """Go on with the handshake, or with the held calls if it is done."""
+        if not self._handshake.is_done:
+            request, version = self._handshake.next_request()
+            self._write(Call(request, version, None, self._setup_deadline), request, version, now)
+            return
+        self.state, self.was_ready = State.READY, True
+        held, self._held = self._held, deque()
+        for call in held:
+            if call.outcome is not None:  # it may have timed out meanwhile
+                self._send_call(call, now)
+
+    def _send_call(self, call: Call, now: float) -> None:
+        try:
+            self._write(call, *self._resolve(call), now)
+        except KafkaError as error:
+            if error.broker is None:
+                error.broker = self.broker
+            call.fail(error)
+
+    def _resolve(self, call: Call) -> tuple[Request[Any], int]:
+        """The request of a call and the version to send it in."""
+        versions = self._handshake.versions
+        assert versions is not None
+        request = call.content if isinstance(call.content, Request) else call.content(versions)
+        version = call.version if call.version is not None else versions.pick(type(request))
+        return request, version
+
+    def _write(self, call: Call, request: Request[Any], version: int, now: float) -> None:
+        correlation_id = self._correlation_id
+        parts = request_parts(request, version, correlation_id, self._client_id)
+        self._correlation_id = 0 if correlation_id == LAST_CORRELATION_ID else correlation_id + 1
+        self._out.append(INT32.pack(sum(map(len, parts))))
+        self._out.extend(parts)
+        self.last_activity = now
+        call.name, call.content = request.name, request  # the caller's closure is not needed any more
+        if type(request) is ProduceRequest and request.acks == 0:
+            self._unanswered.append(call)
+            return
+        call.request, call.version, call.correlation_id, call.sent_at = request, version, correlation_id, now
+        call.overdue = max(call.deadline, now + self._request_timeout)
+        self._open.append(call)
+        if call.outcome is not None:
+            self._add_deadline(call.deadline, call)
+
+    def _add_deadline(self, deadline: float, call: Call) -> None:
+        """Entries of answered calls are left in the heap until it is mostly made of them."""
+        if len(self._deadlines) > 4 * self.open_calls + 64:
+            self._deadlines = [entry for entry in self._deadlines if entry[2].request or entry[2].outcome]
+            heapq.heapify(self._deadlines)
+        self._pushed += 1
+        heapq.heappush(self._deadlines, (deadline, self._pushed, call))
+
+    # --- receiving ------------------------------------------------------------------------------------------------
+
+    def _match(self, frame: Buffer, now: float) -> None:
+        call = self._open[0]
+        assert call.request is not None
+        assert call.version is not None
+        response_class = call.request.response
+        correlation_id, offset = split_response(response_class, call.version, frame)
+        if correlation_id != call.correlation_id:
+            raise self._broken(f"an answer carries correlation id {correlation_id}, {call.correlation_id} was due")
+        if self.state is State.HANDSHAKE:
+            self._open.popleft()
+            self._handshake.answered(frame, offset)
+            self._advance(now)
+            return
+        response = None if call.outcome is None else response_class.decode(frame, call.version, offset)
+        self._open.popleft()
+        call.request = None
+        call.end(response)
+
+    def _broken(self, text: str) -> RemoteProtocolError:
+        return RemoteProtocolError(f"{text}; the connection is closed", broker=self.broker)
+
+    # --- endings --------------------------------------------------------------------------------------------------
+
+    def _expire(self, call: Call, now: float) -> None:
+        """The deadline at the top of the heap has passed: the caller's, then the one for a missing answer."""
+        if call.outcome is not None:
+            call.fail(self._timeout_error(call, now))
+        if call.request is None:
+            return
+        if call.overdue > now:
+            self._add_deadline(call.overdue, call)
+            return
+        waited = now - call.sent_at
+        self._poison(
+            TransportError(
+                f"no answer to {call.name} within {waited:.3g} s; the connection is closed", broker=self.broker
+            )
+        )
+
+    def _timeout_error(self, call: Call, now: float) -> RequestTimeoutError:
+        if call.request is None:
+            return RequestTimeoutError(
+                f"{call.name} was not sent before its deadline: the connection is still {self.state.value}",
+                broker=self.broker,
+                api=call.name,
+            )
+        return RequestTimeoutError(
+            f"no answer to {call.name} within {now - call.sent_at:.3g} s", broker=self.broker, api=call.name
+        )
+
+    def _setup_error(self) -> TransportError:
+        if self.state is State.CONNECTING:
+            return TransportError("could not be reached in time", broker=self.broker)
+        return TransportError(
+            f"the peer accepted the connection but sent nothing in time: {NOT_KAFKA}", broker=self.broker
+        )
+
+    def _redial(self, now: float) -> None:
+        self.state = State.CONNECTING
+        self._open.clear()
+        self._out.clear()
+        self.last_activity = now
+        self._actions.append(Redial())
+
+    def _poison(self, error: KafkaError) -> None:
+        """Fail every call with this one error, and close."""
+        if self.state is State.CLOSED:
+            return
+        if error.broker is None:
+            error.broker = self.broker
+        self.state, self.error = State.CLOSED, error
+        calls = [*self._open, *self._unanswered, *self._held]
+        for emptied in (self._open, self._held, self._unanswered, self._deadlines, self._out):
+            emptied.clear()
+        self._actions.append(Close(error))
+        for call in calls:
+            call.fail(error)
