@@ -21,12 +21,23 @@ from pykafka08.records.message_set import CODEC_MASK, SMALLEST_MESSAGE, MessageC
 from pykafka08.records.record import Record, TimestampType
 from pykafka08.wire import Buffer
 
-__all__ = ["ControlType", "FetchedBatch", "first_entry_size", "only_partial", "read_batches"]
+__all__ = [
+    "EVERY_OFFSET",
+    "ControlType",
+    "FetchedBatch",
+    "first_entry_size",
+    "only_partial",
+    "read_batches",
+    "read_produced",
+]
 
 _ENTRY = struct.Struct(">qi")  # every entry starts with an offset and the size of what follows
 _SMALLEST_HEAD = 17  # up to the magic byte, which is in the same place in all formats
 _SMALLEST_SIZES = (*SMALLEST_MESSAGE, HEADER_SIZE - _ENTRY.size)
 _LARGEST_OFFSET = (1 << 63) - 1
+
+#: A fetch offset that no offset is below, not even those that produced sets have.
+EVERY_OFFSET = -1 << 63
 
 _LOG_APPEND_BIT = 1 << 3
 _TRANSACTIONAL_BIT = 1 << 4
@@ -188,23 +199,39 @@ def read_batches(
     to read on behind the damage.  A batch is unpacked when it is handed out, so take the next one when done with it.
     """
     source = _Source(buffer, topic, partition, fetch_offset, check_crcs, max_unpacked_bytes)
-    end = len(source.data)
+    return (batch for _, _, batch in _read_entries(source))
+
+
+def read_produced(
+    buffer: Buffer, *, max_unpacked_bytes: int = DEFAULT_UNPACK_LIMIT
+) -> Iterator[tuple[int, int, FetchedBatch]]:
+    """Start, end and batch for each entry (or run of plain messages) of a set that has no offsets of its own yet.
+
+    Some clients write -1, or 0 in every message, before the broker numbers them.
+    """
+    return _read_entries(_Source(buffer, "", -1, EVERY_OFFSET, True, max_unpacked_bytes))
+
+
+def _read_entries(source: _Source) -> Iterator[tuple[int, int, FetchedBatch]]:
+    # One copy for all: slices of bytes are bytes, which is what records are made of.
+    data = source.data = bytes(source.data)
+    end = len(data)
     position = 0
     while end - position >= _SMALLEST_HEAD:
-        offset, size = _ENTRY.unpack_from(source.data, position)
+        offset, size = _ENTRY.unpack_from(data, position)
         entry_end = position + _ENTRY.size + size
         if size >= 0 and entry_end > end:
             return
         try:
-            batch, after = _read_entry(source, position, entry_end, offset)
+            batch, after = _read_entry(source, data, position, entry_end, offset)
         except CorruptRecordError as error:
-            error.topic, error.partition, error.offset = topic, partition, offset
+            error.topic, error.partition, error.offset = source.topic, source.partition, offset
             if error.next_offset is None:
-                error.next_offset = _offset_after(source.data, position, entry_end, offset)
+                error.next_offset = _offset_after(data, position, entry_end, offset)
             raise
-        position = after
         if batch is not None:
-            yield batch
+            yield position, after, batch
+        position = after
 
 
 class _Source:
@@ -215,8 +242,7 @@ class _Source:
     def __init__(
         self, buffer: Buffer, topic: str, partition: int, fetch_offset: int, check_crcs: bool, limit: int
     ) -> None:
-        # One copy for all: slices of bytes are bytes, which is what records are made of.
-        self.data = buffer if type(buffer) is bytes else bytes(buffer)
+        self.data = buffer
         self.topic = topic
         self.partition = partition
         self.fetch_offset = fetch_offset
@@ -224,18 +250,19 @@ class _Source:
         self.limit = limit
 
 
-def _read_entry(source: _Source, position: int, entry_end: int, offset: int) -> tuple[FetchedBatch | None, int]:
+def _read_entry(
+    source: _Source, data: bytes, position: int, entry_end: int, offset: int
+) -> tuple[FetchedBatch | None, int]:
     """The batch at ``position`` and where the next entry starts; None for a batch below the fetched offset."""
-    data = source.data
     magic = data[position + 16]
     if magic > 2:
         raise CorruptRecordError(f"magic {magic if magic < 128 else magic - 256} is unknown")
     if entry_end - position - _ENTRY.size < _SMALLEST_SIZES[magic]:
         raise CorruptRecordError(f"batch of magic {magic} claims a size of {entry_end - position - _ENTRY.size} bytes")
-    if not 0 <= offset < _LARGEST_OFFSET:
+    if not min(0, source.fetch_offset) <= offset < _LARGEST_OFFSET:
         raise CorruptRecordError(f"offset {offset} does not exist")
     if magic == 2:
-        return _read_batch(source, position, entry_end), entry_end
+        return _read_batch(source, data, position, entry_end), entry_end
     codec = data[position + 17] & CODEC_MASK
     if not codec:
         columns, after = read_messages(
@@ -266,8 +293,7 @@ def _batch_of_messages(source: _Source, columns: MessageColumns, codec: int, las
     )
 
 
-def _read_batch(source: _Source, position: int, entry_end: int) -> FetchedBatch | None:
-    data = source.data
+def _read_batch(source: _Source, data: bytes, position: int, entry_end: int) -> FetchedBatch | None:
     (
         base_offset, _, leader_epoch, _, _, attributes, last_delta, base_timestamp, max_timestamp,
         producer_id, producer_epoch, base_sequence, count,

@@ -7,7 +7,7 @@ brokers do (0.8 and 0.9 pack a compressed set anew with absolute offsets, 0.10 a
 from __future__ import annotations
 
 import struct
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from pykafka08.errors import CorruptRecordError, UnsupportedVersionError
 from pykafka08.records import message_set
@@ -15,8 +15,8 @@ from pykafka08.records.batch import patch_crc
 from pykafka08.records.batch_packing import encode_batch
 from pykafka08.records.checksums import crc32
 from pykafka08.records.compression import DEFAULT_UNPACK_LIMIT, Codec
-from pykafka08.records.message_set import TIMESTAMP_TYPE_BIT, MessageColumns
-from pykafka08.records.reader import FetchedBatch, read_batches
+from pykafka08.records.message_set import TIMESTAMP_TYPE_BIT
+from pykafka08.records.reader import FetchedBatch, read_produced
 from pykafka08.records.record import TimestampType
 from pykafka08.wire import INT64, Buffer
 
@@ -30,11 +30,12 @@ _ATTRIBUTES_AT = 21  # magic 2
 _LARGEST_TIMESTAMP_AT = 35  # magic 2
 
 
-class NumberedSet(NamedTuple):
-    """A set as the log stores it; ``max_timestamp`` is -1 in magic 0."""
+@dataclass(frozen=True, slots=True)
+class NumberedSet:
+    """A set as the log stores it; ``count`` is how many offsets it takes, ``max_timestamp`` is -1 in magic 0."""
 
     data: bytes
-    offset_count: int
+    count: int
     max_timestamp: int
 
 
@@ -51,28 +52,24 @@ def assign_offsets(
     Batches of magic 2 are patched, not packed again.  CorruptRecordError for damage, a cut-off entry or no entry.
     """
     parts: list[Buffer] = []
-    offset = base_offset
-    largest_timestamp = -1
     data = bytes(buffer)
-    position = 0
-    for batch in read_batches(data, topic="", partition=-1, fetch_offset=0, max_unpacked_bytes=max_unpacked_bytes):
-        # A run of plain messages is one batch: its entries end where the size fields say.
-        entries = len(batch) if batch.magic < 2 and not batch.codec else 1
-        start = position
-        for _ in range(entries):
-            position += _ENTRY.size + _ENTRY.unpack_from(data, position)[1]
+    offset, end = base_offset, 0
+    largest_timestamp = -1
+    for start, end, batch in read_produced(data, max_unpacked_bytes=max_unpacked_bytes):
+        entry = data[start:end]
         if batch.magic == 2:
-            parts.append(_number_batch(data[start:position], offset, leader_epoch, log_append_time_ms))
-            offset += batch.last_offset - batch.base_offset + 1
+            if len(batch) != batch.last_offset - batch.base_offset + 1:
+                raise CorruptRecordError(f"produced batch has {len(batch)} records, its offsets say otherwise")
+            parts.append(_number_batch(entry, offset, leader_epoch, log_append_time_ms))
         else:
-            parts.append(_number_messages(data[start:position], batch, offset, log_append_time_ms))
-            offset += len(batch)
+            parts.append(_number_messages(entry, batch, offset, log_append_time_ms))
+        offset += len(batch)
         timestamp = batch.max_timestamp_ms
         if batch.magic and log_append_time_ms is not None:
             timestamp = log_append_time_ms
         largest_timestamp = max(largest_timestamp, timestamp)
-    if position != len(data) or not data:
-        raise CorruptRecordError(f"{len(data) - position} bytes of the set are no whole entry")
+    if end != len(data) or not data:
+        raise CorruptRecordError(f"{len(data) - end} bytes of the set are no whole entry")
     return NumberedSet(b"".join(parts), offset - base_offset, largest_timestamp)
 
 
@@ -90,23 +87,21 @@ def _number_batch(entry: bytes, offset: int, leader_epoch: int, append_time: int
 
 def _number_messages(entries: bytes, batch: FetchedBatch, offset: int, append_time: int | None) -> bytes | bytearray:
     count = len(batch)
-    if batch.codec:
-        numbers = range(offset, offset + count)
-        inner = batch.payload.offsets if isinstance(batch.payload, MessageColumns) else []
-        if batch.magic == 0 or inner[-1] - inner[0] != count - 1 or batch.last_offset != count - 1:
-            return _pack(batch, list(numbers), 1 if batch.magic else 0, append_time)
-        patched = bytearray(entries)
-        INT64.pack_into(patched, 0, numbers[-1])
-        _stamp(patched, 0, len(patched), append_time)
-        return patched
     patched = bytearray(entries)
-    position = 0
-    for number in range(offset, offset + count):
-        INT64.pack_into(patched, position, number)
-        after = position + _ENTRY.size + _ENTRY.unpack_from(patched, position)[1]
-        if batch.magic:
-            _stamp(patched, position, after, append_time)
-        position = after
+    if not batch.codec:
+        position = 0
+        for number in range(offset, offset + count):
+            INT64.pack_into(patched, position, number)
+            after = position + _ENTRY.size + _ENTRY.unpack_from(patched, position)[1]
+            if batch.magic:
+                _stamp(patched, position, after, append_time)
+            position = after
+        return patched
+    inner = [record.offset for record in batch]
+    if batch.magic == 0 or inner != list(range(inner[0], inner[0] + count)):
+        return _pack(batch, list(range(offset, offset + count)), batch.magic, append_time)
+    INT64.pack_into(patched, 0, offset + count - 1)
+    _stamp(patched, 0, len(patched), append_time)
     return patched
 
 
@@ -120,13 +115,17 @@ def _stamp(entry: bytearray, start: int, end: int, append_time: int | None) -> N
 
 
 def convert(buffer: Buffer, to_magic: int) -> bytes:
-    """The stored set in another format, as brokers convert it for requests of older or newer versions; offsets stay.
+    """The set in another format, as brokers convert it for requests of older or newer versions; offsets stay.
 
-    Downwards, headers and control batches are lost, and so are timestamps in magic 0.  A cut-off entry at the end is
-    dropped.  UnsupportedVersionError for zstd below magic 2.
+    What has the format already is copied.  Downwards, headers and control batches are lost, and so are timestamps in
+    magic 0.  A cut-off entry at the end is dropped.  UnsupportedVersionError for zstd below magic 2.
     """
     parts: list[Buffer] = []
-    for batch in read_batches(buffer, topic="", partition=-1, fetch_offset=0):
+    data = bytes(buffer)
+    for start, end, batch in read_produced(data):
+        if batch.magic == to_magic:
+            parts.append(data[start:end])
+            continue
         if (batch.is_control and to_magic < 2) or not len(batch):
             continue
         offsets = [record.offset for record in batch]
