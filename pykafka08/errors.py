@@ -28,6 +28,8 @@ happened, where, and what can be done.  Exceptions of other libraries are mapped
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pykafka08.error_codes import ErrorCode
 
 __all__ = [
@@ -119,7 +121,7 @@ class TransportError(KafkaError):
 class NoBrokersError(TransportError):
     """No bootstrap address answered as a Kafka broker; ``causes`` maps each address to its own error."""
 
-    def __init__(self, message: str, causes: dict[str, Exception] | None = None) -> None:
+    def __init__(self, message: str, causes: Mapping[str, BaseException] | None = None) -> None:
         super().__init__(message)
         self.causes = dict(causes or {})
 

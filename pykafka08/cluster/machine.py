@@ -82,9 +82,7 @@ class ClusterMachine:
 
     def __init__(self, config: ClientConfig, jitter: Callable[[], float], now: float) -> None:
         self.snapshot = Snapshot(0, fetched_at=now)
-        self.seeds = tuple(
-            Broker(-1 - index, host, port) for index, (host, port) in enumerate(config.bootstrap_servers)
-        )
+        self.seeds = tuple(Broker(-1 - index, *address) for index, address in enumerate(config.bootstrap_servers))
         self.bootstrap_error: NoBrokersError | None = None
         self._jitter = jitter
         self._max_age = config.metadata_max_age_ms / 1000
@@ -94,12 +92,12 @@ class ClusterMachine:
         self._is_invalid = False
         self._unreachable: dict[int, float] = {}
         self._answered_last: int | None = None
-        self._last_error: Exception | None = None
+        self._last_error: BaseException | None = None
         self._asked: dict[int, Ask] = {}
         self._hedge_at = 0.0
         self._attempts = 0
         self._tried: set[int] = set()
-        self._causes: dict[str, Exception] = {}
+        self._causes: dict[str, BaseException] = {}
         most = min(config.retry_backoff_max_ms / 1000, TROUBLE_BACKOFF_MAX)
         self._trouble = Backoff(config.retry_backoff_ms / 1000, most, jitter)
         self._rounds = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000, jitter)
@@ -209,7 +207,7 @@ class ClusterMachine:
             self._not_before = now + self._trouble.pause()
         return True
 
-    def metadata_failed(self, attempt: int, error: Exception, now: float) -> None:
+    def metadata_failed(self, attempt: int, error: BaseException, now: float) -> None:
         """The broker did not answer; the next one is asked at the next poll."""
         ask = self._asked.pop(attempt, None)
         if ask is None:
@@ -218,9 +216,8 @@ class ClusterMachine:
         broker = self.broker(ask.node_id)
         if broker is not None:
             self._causes[f"{broker.host}:{broker.port}"] = error
-        if not self._asked:
-            if self._next_candidate() is None:
-                self._round_failed(now)
+        if not self._asked and self._next_candidate() is None:
+            self._round_failed(now)
 
     # --- outputs ----------------------------------------------------------------------------------------------------
 

@@ -231,7 +231,7 @@ class _StreamTransport:
     async def connect(cls, link: Link, address: Any, max_frame_bytes: int, tasks: TaskTree) -> _StreamTransport:
         stream = await anyio.connect_tcp(address[0], address[1])
         try:
-            _set_options(stream.extra(anyio.abc.SocketAttribute.raw_socket))
+            _set_options(stream.extra(anyio.abc.SocketAttribute.raw_socket))  # noqa: S610 - not Django
             transport = cls(link, stream, max_frame_bytes)
             tasks.start(f"bytes of {address[0]}:{address[1]}", transport._run)
         except BaseException:
