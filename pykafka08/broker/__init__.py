@@ -1,1 +1,18 @@
-"""The embedded broker: a real TCP server in pure Python that plays any release from 0.8.0 to 4.3, in memory."""
+"""The embedded broker: a real Kafka server over TCP, in pure Python, with its logs in memory.
+
+    server       EmbeddedCluster: what tests and the console tool start; Broker: one listener
+    listener     sockets, under asyncio and trio
+    session      one client's connection: requests in order, answers in order
+    dispatch     from a frame to the handler of its API, and back
+    handlers/    one file per API
+    personality  which release is played: versions, formats, manners
+    state        topics, partitions, leaders
+    log          one partition's batches
+    append       what is checked and changed before a batch enters a log
+    groups       the coordinator of consumer groups
+    faults       scripted faults, and the log of requests
+    timers       the clock and what is to happen later
+
+It shares the message and record layers with the client and nothing above them, so that one bug cannot hide on both
+sides.
+"""

@@ -1,0 +1,139 @@
+"""What a broker checks and changes before record bytes enter a log: format, size, checksums, sequence, offsets.
+
+Answers are error codes, never exceptions of other kinds.  Source: Kafka's LogValidator and UnifiedLog, as the releases
+behave; KIP-32 (timestamps), KIP-98 (sequences).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pykafka08.broker.log import ENTRY_HEADER, MAGIC_AT, StoredBatch
+from pykafka08.broker.personality import Personality
+from pykafka08.broker.sequences import SequenceError
+from pykafka08.broker.state import Partition, Topic
+from pykafka08.error_codes import ErrorCode
+from pykafka08.errors import CorruptRecordError, UnsupportedVersionError
+from pykafka08.records.compression import Codec
+from pykafka08.records.reader import FetchedBatch, read_batches
+from pykafka08.records.rewrite import assign_offsets, convert
+from pykafka08.wire import INT32, Buffer
+
+__all__ = ["AppendResult", "append"]
+
+ZSTD_PRODUCE_VERSION = 7
+ONE_BATCH_PRODUCE_VERSION = 3
+
+
+class AppendResult(NamedTuple):
+    """The outcome for one partition; ``log_append_time_ms`` is -1 where records keep their own timestamps."""
+
+    error_code: ErrorCode = ErrorCode.NONE
+    message: str | None = None
+    base_offset: int = -1
+    log_append_time_ms: int = -1
+
+
+class _Refused(Exception):
+    def __init__(self, code: ErrorCode, reason: str) -> None:
+        super().__init__(reason)
+        self.code = code
+
+
+def append(
+    partition: Partition, records: Buffer | None, personality: Personality, *, version: int, now_ms: int
+) -> AppendResult:
+    """Append what Produce ``version`` carried for one partition, whole or not at all."""
+    try:
+        return _append(partition, records or b"", personality, version, now_ms)
+    except (_Refused, SequenceError) as refusal:
+        return AppendResult(refusal.code, str(refusal))
+    except CorruptRecordError as error:
+        return AppendResult(ErrorCode.CORRUPT_MESSAGE, error.message)
+    except UnsupportedVersionError as error:
+        return AppendResult(ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, error.message)
+
+
+def _append(
+    partition: Partition, records: Buffer, personality: Personality, version: int, now_ms: int
+) -> AppendResult:
+    log, topic = partition.log, partition.topic
+    batches = list(read_batches(records, topic=topic.name, partition=partition.index, fetch_offset=0))
+    _check(records, batches, topic, personality, version)
+    if not batches:
+        return AppendResult(base_offset=-1)
+    append_time = now_ms if topic.uses_log_append_time and personality.magic_of(topic.config) > 0 else None
+    head = batches[0]
+    if head.producer_id >= 0:
+        known = log.sequences.check(head.producer_id, head.producer_epoch, head.base_sequence, len(head))
+        if known is not None:
+            return AppendResult(base_offset=known.base_offset, log_append_time_ms=known.timestamp_ms)
+    base_offset = log.end_offset
+    magic = personality.magic_of(topic.config)
+    data = records if all(batch.magic == magic for batch in batches) else convert(records, magic)
+    numbered = assign_offsets(
+        data, base_offset, leader_epoch=partition.leader_epoch, log_append_time_ms=append_time
+    )
+    stored_at = -1 if append_time is None else append_time
+    _store(partition, numbered.data, base_offset, numbered.count, numbered.max_timestamp, now_ms)
+    if head.producer_id >= 0:
+        log.sequences.appended(
+            head.producer_id, head.producer_epoch, head.base_sequence, len(head), base_offset, stored_at
+        )
+    partition.changed()
+    return AppendResult(base_offset=base_offset, log_append_time_ms=stored_at)
+
+
+def _store(partition: Partition, data: bytes, base_offset: int, count: int, max_timestamp: int, now_ms: int) -> None:
+    """Magic 2 goes in batch by batch, so that a fetch starts at the batch it asks for; older sets stay in one piece."""
+    log, epoch = partition.log, partition.leader_epoch
+    pieces = [(base_offset, base_offset + count - 1, data)]
+    if data[MAGIC_AT] == 2:
+        pieces = [(base, last, data[start:end]) for base, last, start, end in _batch_bounds(data)]
+    for base, last, piece in pieces:
+        log.append(
+            StoredBatch(
+                base, last, piece, max_timestamp_ms=max_timestamp, appended_at_ms=now_ms, leader_epoch=epoch
+            )
+        )
+
+
+def _batch_bounds(data: bytes) -> list[tuple[int, int, int, int]]:
+    """First offset, last offset, start and end of each magic 2 batch."""
+    bounds, position = [], 0
+    while position < len(data):
+        end = position + ENTRY_HEADER + INT32.unpack_from(data, position + 8)[0]
+        base = int.from_bytes(data[position : position + 8], "big")
+        bounds.append((base, base + INT32.unpack_from(data, position + 23)[0], position, end))
+        position = end
+    return bounds
+
+
+def _check(
+    records: Buffer, batches: list[FetchedBatch], topic: Topic, personality: Personality, version: int
+) -> None:
+    if version >= ONE_BATCH_PRODUCE_VERSION and (len(batches) != 1 or batches[0].magic != 2):
+        raise _Refused(
+            personality.invalid_record_code, f"Produce v{version} takes exactly one batch of magic 2 for a partition"
+        )
+    limit = int(topic.config.get("max.message.bytes", personality.max_message_bytes))
+    position = 0
+    while position + ENTRY_HEADER <= len(records):
+        size = ENTRY_HEADER + INT32.unpack_from(records, position + 8)[0]
+        if size > limit:
+            raise _Refused(ErrorCode.MESSAGE_TOO_LARGE, f"an entry of {size} bytes is above the limit of {limit}")
+        position += size
+    if position != len(records):
+        raise _Refused(ErrorCode.CORRUPT_MESSAGE, "the record bytes end inside an entry")
+    is_compacted = "compact" in topic.config.get("cleanup.policy", "delete")
+    for batch in batches:
+        if batch.magic > personality.max_magic:
+            raise _Refused(ErrorCode.CORRUPT_MESSAGE, f"magic {batch.magic} is not known to {personality.release}")
+        if batch.codec == Codec.ZSTD and version < ZSTD_PRODUCE_VERSION:
+            raise _Refused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"zstd needs Produce v{ZSTD_PRODUCE_VERSION}")
+        if batch.codec not in personality.codecs:
+            raise _Refused(ErrorCode.UNKNOWN_SERVER_ERROR, f"codec {batch.codec} is not known to {personality.release}")
+        if batch.is_control:
+            raise _Refused(ErrorCode.INVALID_RECORD, "clients may not write control batches")
+        if is_compacted and None in batch.keys():
+            raise _Refused(personality.invalid_record_code, "records of a compacted topic need a key")

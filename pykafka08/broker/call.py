@@ -1,0 +1,99 @@
+"""One request on its way through a handler, and what a handler may do besides answering."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from pykafka08.broker.cluster_state import ClusterState, Node
+from pykafka08.broker.faults import ScriptedCall
+from pykafka08.broker.personality import Personality
+from pykafka08.broker.state import Partition, Topic
+from pykafka08.driver import Waiter
+from pykafka08.error_codes import ErrorCode
+from pykafka08.protocol.headers import RequestHeader
+from pykafka08.protocol.schema import Response
+
+__all__ = ["Call", "CloseConnection", "Reply", "answered_later"]
+
+Reply: TypeAlias = "Response | Waiter[Response | None] | None"
+"""What a handler returns: the answer, a waiter that will have it, or None for a request that gets no answer."""
+
+
+class CloseConnection(Exception):
+    """Close the client's connection without an answer; the text is for the log."""
+
+
+class Call:
+    """A request with its surroundings.  ``version`` is the one it is answered in."""
+
+    __slots__ = ("client_host", "cluster", "header", "node", "script", "session_state", "version")
+
+    def __init__(
+        self,
+        cluster: ClusterState,
+        node: Node,
+        header: RequestHeader,
+        version: int,
+        script: ScriptedCall,
+        client_host: str,
+        session_state: dict[str, object],
+    ) -> None:
+        self.cluster = cluster
+        self.node = node
+        self.header = header
+        self.version = version
+        self.script = script
+        self.client_host = client_host
+        self.session_state = session_state
+
+    @property
+    def personality(self) -> Personality:
+        return self.cluster.personality
+
+    @property
+    def client_id(self) -> str:
+        return self.header.client_id or ""
+
+    def scripted_error(self, topic: str | None = None, partition: int | None = None) -> int:
+        """The code that a test wants in place of the outcome, 0 for none."""
+        return self.script.error(topic, partition)
+
+    def scripted_error_after(self, topic: str | None = None, partition: int | None = None) -> int:
+        """The code that a test wants though the request was performed, 0 for none."""
+        return self.script.error(topic, partition, after=True)
+
+    def led_partition(
+        self, topic: Topic | None, name: str, index: int, leader_epoch: int = -1
+    ) -> tuple[Partition | None, int]:
+        """A partition that this broker leads, or None and the error code: scripted, unknown, not leader, fenced."""
+        code = self.scripted_error(name, index)
+        if code:
+            return None, code
+        if topic is None or not 0 <= index < len(topic.partitions):
+            return None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        partition = topic.partitions[index]
+        if partition.leader != self.node.node_id:
+            return None, ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if leader_epoch >= 0 and leader_epoch != partition.leader_epoch:
+            is_old = leader_epoch < partition.leader_epoch
+            return None, ErrorCode.FENCED_LEADER_EPOCH if is_old else ErrorCode.UNKNOWN_LEADER_EPOCH
+        return partition, ErrorCode.NONE
+
+
+def answered_later(
+    call: Call, seconds: float, answer: Callable[[], Response | None]
+) -> tuple[Waiter[Response | None], Callable[[], None]]:
+    """A waiter that gets ``answer()`` after ``seconds``, and a function that lets it have it at once.
+
+    The timer goes when the waiter is done, also when the client's connection ends first.
+    """
+    waiter: Waiter[Response | None] = Waiter()
+
+    def finish() -> None:
+        if not waiter.is_done:
+            waiter.set_result(answer())
+
+    timer = call.cluster.timers.call_after(max(0.0, seconds), finish)
+    waiter.add_done_callback(lambda _: timer.cancel())
+    return waiter, finish

@@ -1,0 +1,119 @@
+"""All that the brokers of one embedded cluster share: who is up, topics, groups, producer ids, faults, the clock.
+
+No sockets here; those are ``server``'s and ``listener``'s.
+"""
+
+from __future__ import annotations
+
+import base64
+import time
+import uuid
+from collections.abc import Mapping
+from itertools import count
+
+from pykafka08.broker.faults import Faults, LoggedRequest
+from pykafka08.broker.personality import Personality
+from pykafka08.broker.state import Topic, Topics, is_valid_topic_name
+from pykafka08.broker.timers import Timers
+from pykafka08.driver import library_logger
+from pykafka08.protocol.schema import VersionRange
+
+__all__ = ["ClusterState", "Node"]
+
+KEPT_REQUESTS = 100_000
+
+
+class Node:
+    """One broker as the others and the clients know it."""
+
+    def __init__(self, node_id: int, host: str, port: int) -> None:
+        self.node_id = node_id
+        self.host = host
+        self.port = port
+        self.is_running = False
+
+    @property
+    def address(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    def __repr__(self) -> str:
+        return f"Node({self.node_id}, {self.address}, {'running' if self.is_running else 'stopped'})"
+
+
+class ClusterState:
+    """Shared state; every handler gets at it through its call."""
+
+    def __init__(
+        self,
+        personality: Personality,
+        *,
+        default_partitions: int,
+        default_replication_factor: int,
+        auto_create_topics: bool,
+    ) -> None:
+        self.personality = personality
+        self.default_partitions = default_partitions
+        self.default_replication_factor = default_replication_factor
+        self.auto_create_topics = auto_create_topics
+        self.cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        self.nodes: dict[int, Node] = {}
+        self.topics = Topics(self.live_node_ids)
+        self.timers = Timers()
+        self.faults = Faults()
+        self.requests: list[LoggedRequest] = []
+        self.failures: list[Exception] = []
+        self.served: Mapping[int, VersionRange] = {}
+        self.log = library_logger("broker")
+        self._producer_ids = count(1000)
+
+    def live_nodes(self) -> list[Node]:
+        return [node for node in self.nodes.values() if node.is_running]
+
+    def live_node_ids(self) -> list[int]:
+        return [node.node_id for node in self.live_nodes()]
+
+    @property
+    def controller_id(self) -> int:
+        return min(self.live_node_ids(), default=-1)
+
+    def coordinator(self, key: str) -> Node | None:
+        """The live broker that coordinates a group or a transactional id."""
+        live = self.live_nodes()
+        return live[_java_hash(key) % len(live)] if live else None
+
+    def new_producer_id(self) -> int:
+        return next(self._producer_ids)
+
+    def now_ms(self) -> int:
+        """The wall clock, which records are stamped with."""
+        return time.time_ns() // 1_000_000
+
+    def auto_create(self, name: str) -> Topic | None:
+        """Make an unknown topic if this cluster does so and the name is valid."""
+        if not self.auto_create_topics or not is_valid_topic_name(name):
+            return None
+        return self.topics.create(name, self.default_partitions, self.default_replication_factor)
+
+    def log_request(self, request: LoggedRequest) -> None:
+        if len(self.requests) >= KEPT_REQUESTS:
+            del self.requests[: KEPT_REQUESTS // 10]
+        self.requests.append(request)
+
+    def failed(self, error: Exception, **facts: object) -> None:
+        """A handler raised what it should not: keep it for the cluster's exit, which raises it."""
+        self.failures.append(error)
+        self.log.error("the embedded broker failed", exc_info=error, **facts)
+
+
+def _java_hash(text: str) -> int:
+    """java.lang.String.hashCode, as a positive number."""
+    value = 0
+    for unit in text.encode("utf-16-be")[1::2] if text.isascii() else _utf16_units(text):
+        value = (31 * value + unit) & 0xFFFFFFFF
+    signed = value - 2**32 if value >= 2**31 else value
+    return abs(signed) if signed != -(2**31) else 0
+
+
+def _utf16_units(text: str) -> list[int]:
+    data = text.encode("utf-16-be", "surrogatepass")
+    return [data[at] << 8 | data[at + 1] for at in range(0, len(data), 2)]

@@ -1,0 +1,182 @@
+"""Fetch: records from an offset on, at once or when enough of them are there (a long poll).
+
+Every request is answered in full; sessions (KIP-227) are declined with session id 0, which clients accept.  Source:
+``ReplicaManager`` and ``DelayedFetch``; KIP-74 (the first batch comes whole), KIP-320 (epochs), KIP-516 (topic ids).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+from uuid import UUID
+
+from pykafka08.broker.call import Call, Reply, answered_later
+from pykafka08.broker.handlers import handles
+from pykafka08.broker.state import Partition, Topic
+from pykafka08.error_codes import ErrorCode
+from pykafka08.errors import UnsupportedVersionError
+from pykafka08.protocol.messages.fetch import (
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionData,
+)
+from pykafka08.records.rewrite import convert
+
+__all__ = ["fetch"]
+
+WHOLE_BATCH_VERSION = 3
+EPOCH_VERSION = 12
+TOPIC_ID_VERSION = 13
+ENDPOINT_VERSION = 16
+
+
+class _Wanted(NamedTuple):
+    """One partition of the request with what it points at."""
+
+    topic: Topic | None
+    name: str
+    topic_id: UUID
+    asked: FetchPartition
+
+
+@handles(FetchRequest)
+def fetch(call: Call, request: FetchRequest) -> Reply:
+    wanted = [
+        _Wanted(*_topic(call, topic), topic.topic_id, asked) for topic in request.topics for asked in topic.partitions
+    ]
+    if request.max_wait_ms <= 0 or not wanted or not _must_wait(call, wanted, request.min_bytes):
+        return _answer(call, request, wanted)
+    waiter, finish = answered_later(call, request.max_wait_ms / 1000, lambda: _answer(call, request, wanted))
+    watched = [each.topic.partitions[each.asked.partition] for each in wanted if each.topic is not None]
+
+    def look(_: Partition) -> None:
+        if not _must_wait(call, wanted, request.min_bytes):
+            finish()
+
+    for partition in watched:
+        partition.watch(look)
+    waiter.add_done_callback(lambda _: [partition.unwatch(look) for partition in watched])
+    return waiter
+
+
+def _topic(call: Call, topic: FetchTopic) -> tuple[Topic | None, str]:
+    if call.version >= TOPIC_ID_VERSION:
+        found = call.cluster.topics.find_id(topic.topic_id)
+        return found, found.name if found else ""
+    return call.cluster.topics.find(topic.topic), topic.topic
+
+
+def _must_wait(call: Call, wanted: list[_Wanted], min_bytes: int) -> bool:
+    """True while there are fewer than ``min_bytes`` and no error to report."""
+    size = 0
+    for each in wanted:
+        if each.topic is None or not 0 <= each.asked.partition < len(each.topic.partitions):
+            return False
+        partition = each.topic.partitions[each.asked.partition]
+        log, offset = partition.log, each.asked.fetch_offset
+        if partition.leader != call.node.node_id or not log.start_offset <= offset <= log.end_offset:
+            return False
+        if each.asked.current_leader_epoch not in (-1, partition.leader_epoch):
+            return False
+        size += min(log.bytes_from(offset, max(1, min_bytes - size)), each.asked.partition_max_bytes)
+        if size >= min_bytes:
+            return False
+    return not call.script.has("answer")
+
+
+def _answer(call: Call, request: FetchRequest, wanted: list[_Wanted]) -> FetchResponse:
+    response = FetchResponse(error_code=call.scripted_error() if not wanted else 0)
+    left = request.max_bytes
+    topics: dict[tuple[str, UUID], FetchableTopicResponse] = {}
+    for each in wanted:
+        data = _partition(call, each, left)
+        left -= len(data.records or b"")
+        key = each.name, each.topic_id
+        if key not in topics:
+            topics[key] = FetchableTopicResponse(topic=each.name, topic_id=each.topic_id)
+            response.responses.append(topics[key])
+        topics[key].partitions.append(data)
+    response.node_endpoints = _endpoints(call, response)
+    return response
+
+
+def _partition(call: Call, wanted: _Wanted, left: int) -> PartitionData:
+    asked = wanted.asked
+    partition, code = call.led_partition(wanted.topic, wanted.name, asked.partition, asked.current_leader_epoch)
+    if wanted.topic is None and code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and call.version >= TOPIC_ID_VERSION:
+        code = ErrorCode.UNKNOWN_TOPIC_ID
+    data = PartitionData(
+        partition_index=asked.partition, error_code=code, high_watermark=-1, aborted_transactions=None, records=b""
+    )
+    if partition is None:
+        _new_leader(call, wanted, data)
+        return data
+    log = partition.log
+    data.high_watermark = data.last_stable_offset = log.end_offset
+    data.log_start_offset = log.start_offset
+    if not log.start_offset <= asked.fetch_offset <= log.end_offset:
+        data.error_code = ErrorCode.OFFSET_OUT_OF_RANGE
+        data.high_watermark = -1
+        return data
+    if call.version >= EPOCH_VERSION and _diverges(partition, asked, data):
+        return data
+    _read(call, partition, asked, min(left, asked.partition_max_bytes), data, is_first=left > 0)
+    return data
+
+
+def _diverges(partition: Partition, asked: FetchPartition, data: PartitionData) -> bool:
+    """Tell a reader whose last epoch does not end where it thinks (KIP-595); True if so."""
+    if asked.last_fetched_epoch < 0:
+        return False
+    epoch, end = partition.log.epoch_end(asked.last_fetched_epoch)
+    if epoch == asked.last_fetched_epoch and end >= asked.fetch_offset:
+        return False
+    data.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end)
+    return True
+
+
+def _read(
+    call: Call, partition: Partition, asked: FetchPartition, max_bytes: int, data: PartitionData, *, is_first: bool
+) -> None:
+    if max_bytes <= 0 and not is_first:
+        return
+    whole_first = call.version >= WHOLE_BATCH_VERSION and is_first
+    records, magic = partition.log.read(asked.fetch_offset, max_bytes, whole_first=whole_first)
+    newest = call.personality.fetch_magic(call.version)
+    if magic > newest and records:
+        if not call.personality.converts_down:
+            data.error_code = ErrorCode.UNSUPPORTED_VERSION
+            return
+        try:
+            records = convert(records, newest)
+        except UnsupportedVersionError:
+            data.error_code = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+            return
+    data.records = records
+
+
+def _new_leader(call: Call, wanted: _Wanted, data: PartitionData) -> None:
+    """Tell clients of v12 and later who leads now, where this broker does not."""
+    moved = data.error_code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+    if call.version >= EPOCH_VERSION and moved and wanted.topic is not None:
+        index = wanted.asked.partition
+        if 0 <= index < len(wanted.topic.partitions):
+            partition = wanted.topic.partitions[index]
+            data.current_leader = LeaderIdAndEpoch(leader_id=partition.leader, leader_epoch=partition.leader_epoch)
+
+
+def _endpoints(call: Call, response: FetchResponse) -> list[NodeEndpoint]:
+    """Where the new leaders are."""
+    if call.version < ENDPOINT_VERSION:
+        return []
+    leaders = {data.current_leader.leader_id for topic in response.responses for data in topic.partitions}
+    return [
+        NodeEndpoint(node_id=node.node_id, host=node.host, port=node.port)
+        for node in call.cluster.live_nodes()
+        if node.node_id in leaders
+    ]

@@ -1,0 +1,128 @@
+"""Produce: appends record batches; with acks=0 there is no answer, and an error closes the connection.
+
+Source: ``KafkaApis`` and ``ReplicaManager`` at each tag for acks; KIP-1 (acks above 1), KIP-951 (the new leader in the
+answer).  What happens to the bytes is in ``broker.append``.
+"""
+
+from __future__ import annotations
+
+from pykafka08.broker.append import AppendResult, append
+from pykafka08.broker.call import Call, CloseConnection, Reply, answered_later
+from pykafka08.broker.handlers import handles
+from pykafka08.broker.state import Partition, Topic
+from pykafka08.error_codes import ErrorCode
+from pykafka08.protocol.messages.produce import (
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+
+__all__ = ["produce"]
+
+TOPIC_ID_VERSION = 13
+NEW_LEADER_VERSION = 10
+ALL_IN_SYNC = -1
+
+
+@handles(ProduceRequest)
+def produce(call: Call, request: ProduceRequest) -> Reply:
+    response = ProduceResponse()
+    waits_for_acks = False
+    for data in request.topic_data:
+        if call.version >= TOPIC_ID_VERSION:
+            topic, unknown = call.cluster.topics.find_id(data.topic_id), ErrorCode.UNKNOWN_TOPIC_ID
+            name = topic.name if topic else ""
+        else:
+            topic, unknown = call.cluster.topics.find(data.name), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            name = data.name
+        answers = []
+        for each in data.partition_data:
+            partition, result = _append(call, request, topic, name, each)
+            if topic is None and result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                result = result._replace(error_code=unknown)
+            if partition is not None and request.acks > len(partition.isr):
+                waits_for_acks = True
+                result = result._replace(error_code=ErrorCode.REQUEST_TIMED_OUT)
+            answers.append(_answer(call, each, result, partition))
+        response.responses.append(TopicProduceResponse(name=name, topic_id=data.topic_id, partition_responses=answers))
+    if request.acks == 0:
+        return _unanswered(response)
+    _add_new_leaders(call, request, response)
+    if waits_for_acks:
+        return answered_later(call, request.timeout_ms / 1000, lambda: response)[0]
+    return response
+
+
+def _append(
+    call: Call, request: ProduceRequest, topic: Topic | None, name: str, data: PartitionProduceData
+) -> tuple[Partition | None, AppendResult]:
+    partition, code = call.led_partition(topic, name, data.index)
+    if partition is None:
+        return None, AppendResult(ErrorCode(code))
+    refusal = _refusal(call, request.acks, partition)
+    if refusal:
+        return None, AppendResult(refusal)
+    result = append(
+        partition, data.records, call.personality, version=call.version, now_ms=call.cluster.now_ms()
+    )
+    code = call.scripted_error_after(name, data.index)
+    return partition, result._replace(error_code=ErrorCode(code), base_offset=-1) if code else result
+
+
+def _refusal(call: Call, acks: int, partition: Partition) -> ErrorCode:
+    """0.8 takes any number of acks and waits for that many replicas; later brokers take -1, 0 and 1."""
+    if acks not in (-1, 0, 1) and call.personality >= (0, 9):
+        return ErrorCode.INVALID_REQUIRED_ACKS
+    if acks == ALL_IN_SYNC and len(partition.isr) < partition.topic.min_insync_replicas:
+        return ErrorCode.NOT_ENOUGH_REPLICAS
+    return ErrorCode.NONE
+
+
+def _answer(
+    call: Call, data: PartitionProduceData, result: AppendResult, partition: Partition | None
+) -> PartitionProduceResponse:
+    is_good = result.error_code == ErrorCode.NONE
+    return PartitionProduceResponse(
+        index=data.index,
+        error_code=result.error_code,
+        base_offset=result.base_offset,
+        log_append_time_ms=result.log_append_time_ms,
+        log_start_offset=partition.log.start_offset if is_good and partition is not None else -1,
+        error_message=result.message,
+    )
+
+
+def _unanswered(response: ProduceResponse) -> None:
+    for topic in response.responses:
+        for answer in topic.partition_responses:
+            if answer.error_code:
+                raise CloseConnection(
+                    f"acks=0 to {topic.name}-{answer.index}: {ErrorCode.of(answer.error_code)!r}, nobody to tell"
+                )
+
+
+def _add_new_leaders(call: Call, request: ProduceRequest, response: ProduceResponse) -> None:
+    """Tell clients of v10 and later who leads now, where this broker does not."""
+    if call.version < NEW_LEADER_VERSION:
+        return
+    leaders = set()
+    for topic in response.responses:
+        for answer in topic.partition_responses:
+            if answer.error_code != ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                continue
+            found = call.cluster.topics.find(topic.name)
+            if found is not None and answer.index < len(found.partitions):
+                partition = found.partitions[answer.index]
+                answer.current_leader = LeaderIdAndEpoch(
+                    leader_id=partition.leader, leader_epoch=partition.leader_epoch
+                )
+                leaders.add(partition.leader)
+    response.node_endpoints = [
+        NodeEndpoint(node_id=node.node_id, host=node.host, port=node.port)
+        for node in call.cluster.live_nodes()
+        if node.node_id in leaders
+    ]

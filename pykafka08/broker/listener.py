@@ -1,0 +1,235 @@
+"""Sockets of one broker, under asyncio and under trio.  What is read goes to a Session, what it writes goes out.
+
+asyncio gets a BufferedProtocol that reads straight into the frames; trio gets a reader and a writer task a connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from typing import Any, Protocol, cast
+
+import anyio
+import anyio.abc
+
+from pykafka08.broker.session import Output, Session
+from pykafka08.driver import TaskTree, Wakeup
+
+__all__ = ["Listener", "bind", "listen"]
+
+READ_BYTES = 64 * 1024
+BACKLOG = 128
+
+SessionFactory = Callable[[str, Output], Session]
+
+
+class Listener(Protocol):
+    """An open listener with its connections."""
+
+    async def aclose(self) -> None:
+        """Close the listener and every connection at once; nothing of them remains afterwards."""
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A bound socket; its port can be asked for before anybody listens."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.setblocking(False)
+        bound.bind((host, port))
+    except OSError:
+        bound.close()
+        raise
+    return bound
+
+
+async def listen(bound: socket.socket, new_session: SessionFactory, tasks: TaskTree) -> Listener:
+    """Accept connections on ``bound``; each gets a session of its own."""
+    loop = asyncio._get_running_loop()
+    if loop is not None:
+        return await _AsyncioListener.open(loop, bound, new_session)
+    return _StreamListener(bound, new_session, tasks)
+
+
+class _AsyncioListener:
+    def __init__(self) -> None:
+        self.connections: set[_AsyncioConnection] = set()
+        self._server: asyncio.Server | None = None
+        self._all_gone = Wakeup()
+
+    @classmethod
+    async def open(
+        cls, loop: asyncio.AbstractEventLoop, bound: socket.socket, new_session: SessionFactory
+    ) -> _AsyncioListener:
+        listener = cls()
+        listener._server = await loop.create_server(
+            lambda: _AsyncioConnection(listener, new_session), sock=bound, backlog=BACKLOG
+        )
+        return listener
+
+    def gone(self, connection: _AsyncioConnection) -> None:
+        self.connections.discard(connection)
+        if not self.connections:
+            self._all_gone.set()
+
+    async def aclose(self) -> None:
+        with anyio.CancelScope(shield=True):
+            if self._server is not None:
+                self._server.close()
+            # A connection that was accepted a moment ago is announced in the next turn of the loop.
+            await anyio.lowlevel.checkpoint()
+            while self.connections:
+                for connection in tuple(self.connections):
+                    connection.abort()
+                await self._all_gone.wait()
+
+
+class _AsyncioConnection(asyncio.BufferedProtocol):
+    def __init__(self, listener: _AsyncioListener, new_session: SessionFactory) -> None:
+        self._listener = listener
+        self._new_session = new_session
+        self._transport: asyncio.Transport | None = None
+        self._session: Session | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        peer = transport.get_extra_info("peername")
+        self._session = self._new_session(peer[0] if peer else "", self)
+        self._listener.connections.add(self)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        assert self._session is not None
+        return self._session.next_buffer(sizehint)
+
+    def buffer_updated(self, nbytes: int) -> None:
+        assert self._session is not None
+        self._session.bytes_received(nbytes)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._session is not None:
+            self._session.closed()
+        self._listener.gone(self)
+
+    def pause_writing(self) -> None:
+        self.pause_reading()
+
+    def resume_writing(self) -> None:
+        self.resume_reading()
+
+    def write(self, data: bytes) -> None:
+        if self._transport is not None:
+            self._transport.write(data)
+
+    def close(self) -> None:
+        if self._transport is not None:
+            self._transport.close()
+
+    def abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    def pause_reading(self) -> None:
+        if self._transport is not None:
+            self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        if self._transport is not None:
+            self._transport.resume_reading()
+
+
+class _StreamListener:
+    def __init__(self, bound: socket.socket, new_session: SessionFactory, tasks: TaskTree) -> None:
+        self._scope = anyio.CancelScope()
+        self._ended = Wakeup()
+        bound.listen(BACKLOG)
+        tasks.start("embedded broker", self._run, bound, new_session)
+
+    async def _run(self, bound: socket.socket, new_session: SessionFactory) -> None:
+        import trio
+
+        listener = trio.SocketListener(trio.socket.from_stdlib_socket(bound))
+        try:
+            with self._scope:
+                async with trio.open_nursery() as nursery, listener:
+                    while True:
+                        stream = await listener.accept()
+                        nursery.start_soon(_StreamConnection(stream, new_session).run)
+        finally:
+            self._ended.set()
+
+    async def aclose(self) -> None:
+        self._scope.cancel()
+        with anyio.CancelScope(shield=True):
+            await self._ended.wait()
+
+
+class _StreamConnection:
+    def __init__(self, stream: Any, new_session: SessionFactory) -> None:
+        self._stream = stream
+        self._written: list[bytes] = []
+        self._to_write = Wakeup()
+        self._to_read = Wakeup()
+        self._is_paused = False
+        self._is_ending = False
+        peer = stream.socket.getpeername()
+        self._session = new_session(peer[0], self)
+
+    async def run(self) -> None:
+        import trio
+
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._write_all, nursery.cancel_scope)
+                await self._read_all()
+                nursery.cancel_scope.cancel()
+        finally:
+            self._session.closed()
+            await trio.aclose_forcefully(self._stream)
+
+    async def _read_all(self) -> None:
+        import trio
+
+        while True:
+            while self._is_paused:
+                await self._to_read.wait()
+            room = self._session.next_buffer(READ_BYTES)
+            try:
+                size = await self._stream.socket.recv_into(room)
+            except (OSError, trio.ClosedResourceError):
+                return
+            if not size:
+                return
+            self._session.bytes_received(size)
+
+    async def _write_all(self, scope: Any) -> None:
+        import trio
+
+        while True:
+            while self._written:
+                written, self._written = self._written, []
+                try:
+                    await self._stream.send_all(b"".join(written))
+                except (trio.BrokenResourceError, trio.ClosedResourceError):
+                    scope.cancel()
+                    return
+            if self._is_ending:
+                scope.cancel()
+                return
+            await self._to_write.wait()
+
+    def write(self, data: bytes) -> None:
+        self._written.append(data)
+        self._to_write.set()
+
+    def close(self) -> None:
+        self._is_ending = True
+        self._to_write.set()
+
+    def pause_reading(self) -> None:
+        self._is_paused = True
+
+    def resume_reading(self) -> None:
+        self._is_paused = False
+        self._to_read.set()

@@ -1,0 +1,238 @@
+"""EmbeddedCluster: real Kafka brokers on loopback sockets, for tests, demos and trying things out.
+
+    async with EmbeddedCluster(brokers=3, version="2.8", topics={"orders": 6}) as cluster:
+        ...  # any Kafka client at cluster.bootstrap_servers
+
+What a broker answers is in ``handlers``; how it reads and writes sockets in ``listener``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from pykafka08.broker.cluster_state import ClusterState, Node
+from pykafka08.broker.faults import Faults, LoggedRequest
+from pykafka08.broker.handlers import load_handlers
+from pykafka08.broker.listener import Listener, bind, listen
+from pykafka08.broker.personality import check_version
+from pykafka08.broker.session import Output, Session
+from pykafka08.broker.state import Partition, is_valid_topic_name
+from pykafka08.driver import TaskTree
+from pykafka08.errors import ClientFailedError, ConfigError
+from pykafka08.records.record import Record
+
+__all__ = ["EmbeddedCluster"]
+
+LOOPBACK = "127.0.0.1"
+REPLICATION_FACTOR = 3
+
+
+class EmbeddedCluster:
+    """Brokers 0 to ``brokers`` - 1 that play Kafka ``version``; their logs live in memory and go with them.
+
+    ``topics`` maps names to partition counts.  ``port`` is the first broker's, the others take the ports after it; 0
+    lets the system choose.  ``host`` is where to listen and what clients are told.  ``replication_factor`` is the
+    default of new topics: 3, or the number of brokers where there are fewer.
+
+    An error inside the brokers (not one that they answer) is raised as ClientFailedError when the block ends.
+    """
+
+    def __init__(
+        self,
+        brokers: int = 1,
+        version: str = "4.3",
+        topics: Mapping[str, int] | None = None,
+        *,
+        default_partitions: int = 1,
+        auto_create_topics: bool = True,
+        replication_factor: int | None = None,
+        host: str = LOOPBACK,
+        port: int = 0,
+    ) -> None:
+        if isinstance(brokers, bool) or not isinstance(brokers, int) or brokers < 1:
+            raise ConfigError(f"brokers={brokers!r} is not a number of brokers")
+        if default_partitions < 1:
+            raise ConfigError(f"default_partitions={default_partitions!r} is not a number of partitions")
+        if not 0 <= port <= 65536 - brokers:
+            raise ConfigError(f"port={port!r} leaves no room for {brokers} ports")
+        self._state = ClusterState(
+            check_version(version),
+            default_partitions=default_partitions,
+            default_replication_factor=replication_factor or min(REPLICATION_FACTOR, brokers),
+            auto_create_topics=auto_create_topics,
+        )
+        handlers = load_handlers()
+        self._state.served = {
+            key: versions for key, versions in self._state.personality.versions.items() if key in handlers
+        }
+        self._state.nodes = {
+            node_id: Node(node_id, host, port + node_id if port else 0) for node_id in range(brokers)
+        }
+        self._topics = dict(topics or {})
+        self._tasks = TaskTree()
+        self._listeners: dict[int, Listener] = {}
+
+    # -- life
+
+    async def __aenter__(self) -> EmbeddedCluster:
+        await self._tasks.__aenter__()
+        try:
+            self._state.timers.start()
+            self._tasks.start("clock of the embedded cluster", self._state.timers.run)
+            for node_id in self._state.nodes:
+                await self._open(node_id)
+            for name, partitions in self._topics.items():
+                self.create_topic(name, partitions)
+        except BaseException:
+            await self._close()
+            raise
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, *exc_info: Any) -> None:
+        await self._close()
+        if kind is None and self._tasks.failure is not None:
+            raise self._tasks.failure
+        if kind is None and self._state.failures:
+            first = self._state.failures[0]
+            raise ClientFailedError(
+                f"the embedded broker failed {len(self._state.failures)} times, first with {first!r}"
+            ) from first
+
+    async def _close(self) -> None:
+        for node_id in tuple(self._listeners):
+            await self._shut(node_id)
+        await self._tasks.__aexit__()
+
+    async def _open(self, node_id: int) -> None:
+        node = self._state.nodes[node_id]
+        bound = bind(node.host, node.port)
+        node.port = bound.getsockname()[1]
+        self._listeners[node_id] = await listen(bound, partial(self._new_session, node), self._tasks)
+        node.is_running = True
+
+    async def _shut(self, node_id: int) -> None:
+        self._state.nodes[node_id].is_running = False
+        await self._listeners.pop(node_id).aclose()
+
+    def _new_session(self, node: Node, client_host: str, output: Output) -> Session:
+        return Session(self._state, node, client_host, output)
+
+    # -- what it is
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """``"host:port,host:port"`` of the running brokers."""
+        return ",".join(node.address for node in self._state.live_nodes())
+
+    @property
+    def version(self) -> str:
+        """The release that is played."""
+        return self._state.personality.release
+
+    @property
+    def brokers(self) -> tuple[Node, ...]:
+        """All brokers, the stopped ones too: ``node_id``, ``host``, ``port``, ``is_running``."""
+        return tuple(self._state.nodes.values())
+
+    @property
+    def faults(self) -> Faults:
+        """The script of faults."""
+        return self._state.faults
+
+    @property
+    def requests(self) -> list[LoggedRequest]:
+        """Every request so far (the last 100,000), oldest first; clear the list to start anew."""
+        return self._state.requests
+
+    # -- topics
+
+    @property
+    def topics(self) -> dict[str, int]:
+        """Topic names and their numbers of partitions."""
+        return {topic.name: len(topic.partitions) for topic in self._state.topics}
+
+    def create_topic(
+        self,
+        name: str,
+        partitions: int | None = None,
+        *,
+        replication_factor: int | None = None,
+        config: Mapping[str, str] | None = None,
+    ) -> None:
+        """Make a topic at once; ``config`` has Kafka's topic properties (``"message.timestamp.type"``, ...)."""
+        if not is_valid_topic_name(name):
+            raise ConfigError(f"{name!r} is not a valid topic name")
+        if name in self._state.topics:
+            raise ConfigError(f"topic {name!r} exists")
+        self._state.topics.create(
+            name,
+            self._state.default_partitions if partitions is None else partitions,
+            self._state.default_replication_factor if replication_factor is None else replication_factor,
+            dict(config or {}),
+        )
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic at once, with its records."""
+        topic = self._state.topics.find(name)
+        if topic is None:
+            raise ConfigError(f"there is no topic {name!r}")
+        self._state.topics.delete(topic)
+
+    def leader(self, topic: str, partition: int) -> int:
+        """The leader's node id; -1 while there is none."""
+        return self._partition(topic, partition).leader
+
+    def records(self, topic: str, partition: int) -> list[Record]:
+        """All records of a partition, decoded."""
+        return [record for batch in self._partition(topic, partition).log.batches() for record in batch]
+
+    def log_start_offset(self, topic: str, partition: int) -> int:
+        return self._partition(topic, partition).log.start_offset
+
+    def log_end_offset(self, topic: str, partition: int) -> int:
+        """The offset that the next record will get."""
+        return self._partition(topic, partition).log.end_offset
+
+    def delete_records(self, topic: str, partition: int, before_offset: int) -> None:
+        """Delete the records before an offset, as retention does."""
+        self._partition(topic, partition).log.trim(before_offset)
+
+    # -- leaders and brokers
+
+    def move_leader(self, topic: str, partition: int, node_id: int) -> None:
+        """Make a running broker the leader, and a replica if it was none."""
+        if not self._node(node_id).is_running:
+            raise ConfigError(f"broker {node_id} is stopped and cannot lead")
+        target = self._partition(topic, partition)
+        if node_id not in target.replicas:
+            target.replicas.append(node_id)
+            target.isr.append(node_id)
+        target.lead(node_id)
+
+    async def stop_broker(self, node_id: int) -> None:
+        """Close a broker's listener and connections at once; leaders move to live replicas."""
+        if not self._node(node_id).is_running:
+            raise ConfigError(f"broker {node_id} is stopped already")
+        await self._shut(node_id)
+        self._state.topics.brokers_changed()
+
+    async def start_broker(self, node_id: int) -> None:
+        """Start a stopped broker again, at the port it had; it takes no leadership back by itself."""
+        if self._node(node_id).is_running:
+            raise ConfigError(f"broker {node_id} is running already")
+        await self._open(node_id)
+        self._state.topics.brokers_changed()
+
+    def _node(self, node_id: int) -> Node:
+        node = self._state.nodes.get(node_id)
+        if node is None:
+            raise ConfigError(f"there is no broker {node_id}")
+        return node
+
+    def _partition(self, topic: str, partition: int) -> Partition:
+        found = self._state.topics.find_partition(topic, partition)
+        if found is None:
+            raise ConfigError(f"there is no partition {partition} of topic {topic!r}")
+        return found

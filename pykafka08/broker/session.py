@@ -1,0 +1,165 @@
+"""One client's connection to one broker: frames in, answers out, in order.
+
+No sockets: bytes go out through an :class:`Output`.  Requests are served one after the other; a long poll holds up the
+ones behind it and no other connection.  What one read brings is answered with one write.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from functools import partial
+from typing import Protocol
+
+from pykafka08.broker.call import Call, CloseConnection
+from pykafka08.broker.cluster_state import ClusterState, Node
+from pykafka08.broker.dispatch import begin, encode_answer
+from pykafka08.driver import Waiter
+from pykafka08.errors import ClosedError, KafkaError
+from pykafka08.protocol.framing import FrameSplitter
+from pykafka08.protocol.schema import Response
+
+__all__ = ["Output", "Session"]
+
+MOST_WAITING_FRAMES = 64
+
+
+class Output(Protocol):
+    """The way back to the client."""
+
+    def write(self, data: bytes) -> None: ...
+
+    def close(self) -> None:
+        """End the connection after what was written."""
+
+    def pause_reading(self) -> None: ...
+
+    def resume_reading(self) -> None: ...
+
+
+class Session:
+    """Serves one connection."""
+
+    def __init__(self, cluster: ClusterState, node: Node, client_host: str, output: Output) -> None:
+        self._cluster = cluster
+        self._node = node
+        self._client_host = client_host
+        self._output = output
+        self._splitter = FrameSplitter()
+        self._frames: deque[bytes | bytearray] = deque()
+        self._answers: list[bytes] = []
+        self._waiter: Waiter[Response | None] | None = None
+        self._state: dict[str, object] = {}
+        self._is_busy = False
+        self._is_serving = False
+        self._is_closed = False
+        self._is_paused = False
+
+    def next_buffer(self, sizehint: int) -> memoryview:
+        """Where the socket is to put the next bytes."""
+        return self._splitter.next_buffer(sizehint)
+
+    def bytes_received(self, size: int) -> None:
+        """``size`` bytes were put there."""
+        self._splitter.bytes_received(size)
+        self._take_frames()
+
+    def _take_frames(self) -> None:
+        broken: KafkaError | None = None
+        try:
+            self._frames.extend(self._splitter)
+        except KafkaError as error:
+            broken = error
+        self._serve_waiting()
+        if broken is not None:
+            self._end(str(broken))
+
+    def closed(self) -> None:
+        """The connection is gone; whoever prepares an answer is told so."""
+        self._is_closed = True
+        self._frames.clear()
+        waiter, self._waiter = self._waiter, None
+        if waiter is not None:
+            waiter.set_exception(ClosedError("the client's connection ended"))
+
+    def _serve_waiting(self) -> None:
+        if self._is_serving:
+            return
+        self._is_serving = True
+        while self._frames and not self._is_busy and not self._is_closed:
+            self._serve(self._frames.popleft())
+        self._is_serving = False
+        self._flush()
+
+    def _serve(self, frame: bytes | bytearray) -> None:
+        try:
+            call, reply = begin(self._cluster, self._node, frame, self._client_host, self._state)
+        except (CloseConnection, KafkaError) as error:
+            self._end(str(error))
+            return
+        except Exception as error:  # noqa: BLE001 - the outer edge: one client's request must not end the broker
+            self._cluster.failed(error, broker=self._node.node_id)
+            self._end(repr(error))
+            return
+        if isinstance(reply, Waiter):
+            self._is_busy = True
+            self._waiter = reply
+            reply.add_done_callback(partial(self._replied, call))
+        else:
+            self._answer(call, reply)
+
+    def _replied(self, call: Call, waiter: Waiter[Response | None]) -> None:
+        self._waiter = None
+        self._is_busy = False
+        if self._is_closed:
+            return
+        if waiter.error is not None:
+            self._end(str(waiter.error))
+            return
+        self._answer(call, waiter.result())
+        self._serve_waiting()
+
+    def _answer(self, call: Call, response: Response | None) -> None:
+        delay = call.script.delay()
+        if delay > 0:
+            self._is_busy = True
+            self._cluster.timers.call_after(delay, partial(self._delayed, call, response))
+            return
+        self._send(call, response)
+
+    def _delayed(self, call: Call, response: Response | None) -> None:
+        self._is_busy = False
+        if not self._is_closed:
+            self._send(call, response)
+            self._serve_waiting()
+
+    def _send(self, call: Call, response: Response | None) -> None:
+        if call.script.takes("close_after"):
+            self._end("scripted: closed after the request was performed")
+        elif response is not None and not call.script.takes("drop_answer"):
+            try:
+                self._answers.append(encode_answer(call, response))
+            except Exception as error:  # noqa: BLE001 - the outer edge, as above
+                self._cluster.failed(error, broker=self._node.node_id, api=type(response).__name__)
+                self._end(repr(error))
+
+    def _flush(self) -> None:
+        if self._is_closed:
+            return
+        if self._answers:
+            answers, self._answers = self._answers, []
+            self._output.write(answers[0] if len(answers) == 1 else b"".join(answers))
+        is_full = len(self._frames) >= MOST_WAITING_FRAMES
+        if is_full != self._is_paused:
+            self._is_paused = is_full
+            if is_full:
+                self._output.pause_reading()
+            else:
+                self._output.resume_reading()
+
+    def _end(self, reason: str) -> None:
+        """Send what was answered, then close."""
+        if not self._is_closed:
+            self._cluster.log.debug("closing a client's connection", broker=self._node.node_id, reason=reason)
+            self._flush()
+            self.closed()
+            self._output.close()

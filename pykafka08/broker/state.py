@@ -1,0 +1,163 @@
+"""The cluster as all its brokers see it: topics, partitions, leaders, replicas.
+
+Replicas share one log: what a leader appends, every replica has.  Sockets live in ``server``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from uuid import UUID, uuid4
+
+from pykafka08.broker.log import PartitionLog
+
+__all__ = ["NO_LEADER", "Partition", "Topic", "Topics", "is_valid_topic_name"]
+
+NO_LEADER = -1
+LONGEST_NAME = 249
+
+Watcher = Callable[["Partition"], None]
+
+
+class Partition:
+    """One partition: its log, who leads it, and who waits for it to change."""
+
+    def __init__(self, topic: Topic, index: int, replicas: list[int]) -> None:
+        self.topic = topic
+        self.index = index
+        self.replicas = replicas
+        self.isr = list(replicas)
+        self.leader = NO_LEADER
+        self.leader_epoch = -1
+        self.log = PartitionLog(topic.name, index)
+        self._watchers: list[Watcher] = []
+
+    def __repr__(self) -> str:
+        return f"Partition({self.topic.name}-{self.index}, leader={self.leader}, end={self.log.end_offset})"
+
+    @property
+    def offline_replicas(self) -> list[int]:
+        return [node for node in self.replicas if node not in self.isr]
+
+    def watch(self, watcher: Watcher) -> None:
+        """Call ``watcher`` at every change: records appended, leader moved, topic deleted."""
+        self._watchers.append(watcher)
+
+    def unwatch(self, watcher: Watcher) -> None:
+        if watcher in self._watchers:
+            self._watchers.remove(watcher)
+
+    def changed(self) -> None:
+        for watcher in tuple(self._watchers):
+            watcher(self)
+
+    def lead(self, node_id: int) -> None:
+        """Make ``node_id`` (or nobody, NO_LEADER) the leader."""
+        if self.leader != node_id:
+            self.leader = node_id
+            self.leader_epoch += 1
+            self.changed()
+
+    def brokers_changed(self, live: Iterable[int]) -> None:
+        """Shrink or grow the in-sync set, and move the leader to a live replica if it has none."""
+        alive = set(live)
+        self.isr = [node for node in self.replicas if node in alive]
+        if self.leader not in alive:
+            self.lead(self.isr[0] if self.isr else NO_LEADER)
+
+
+class Topic:
+    """A topic; ``topic_id`` is visible from Kafka 2.8 on."""
+
+    def __init__(self, name: str, config: dict[str, str] | None = None) -> None:
+        self.name = name
+        self.topic_id = uuid4()
+        self.config = dict(config or {})
+        self.partitions: list[Partition] = []
+
+    def __repr__(self) -> str:
+        return f"Topic({self.name!r}, {len(self.partitions)} partitions)"
+
+    @property
+    def uses_log_append_time(self) -> bool:
+        return self.config.get("message.timestamp.type") == "LogAppendTime"
+
+    @property
+    def min_insync_replicas(self) -> int:
+        return int(self.config.get("min.insync.replicas", "1"))
+
+
+class Topics:
+    """All topics, by name and by id; new partitions are spread over the live brokers."""
+
+    def __init__(self, live: Callable[[], list[int]]) -> None:
+        self._live = live
+        self._by_name: dict[str, Topic] = {}
+        self._by_id: dict[UUID, Topic] = {}
+        self._next_broker = 0
+
+    def __iter__(self) -> Iterable[Topic]:  # type: ignore[override]
+        return iter(tuple(self._by_name.values()))
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._by_name
+
+    def find(self, name: str) -> Topic | None:
+        return self._by_name.get(name)
+
+    def find_id(self, topic_id: UUID) -> Topic | None:
+        return self._by_id.get(topic_id)
+
+    def find_partition(self, name: str, index: int) -> Partition | None:
+        topic = self._by_name.get(name)
+        return topic.partitions[index] if topic is not None and 0 <= index < len(topic.partitions) else None
+
+    def create(
+        self, name: str, partitions: int, replication_factor: int, config: dict[str, str] | None = None
+    ) -> Topic:
+        topic = Topic(name, config)
+        self._by_name[name] = topic
+        self._by_id[topic.topic_id] = topic
+        self.grow(topic, partitions, replication_factor)
+        return topic
+
+    def create_assigned(self, name: str, replicas: list[list[int]], config: dict[str, str] | None = None) -> Topic:
+        """A topic whose partitions have exactly these replicas; the first live one of each leads."""
+        topic = self.create(name, 0, 1, config)
+        for nodes in replicas:
+            self.add_partition(topic, nodes)
+        return topic
+
+    def grow(self, topic: Topic, partitions: int, replication_factor: int) -> None:
+        """Add partitions until there are ``partitions``; leaders go round the live brokers."""
+        while len(topic.partitions) < partitions:
+            live = self._live()
+            first = self._next_broker
+            self._next_broker += 1
+            count = min(max(1, replication_factor), len(live))
+            self.add_partition(topic, [live[(first + step) % len(live)] for step in range(count)])
+
+    def add_partition(self, topic: Topic, replicas: list[int]) -> None:
+        partition = Partition(topic, len(topic.partitions), list(replicas))
+        topic.partitions.append(partition)
+        partition.brokers_changed(self._live())
+
+    def delete(self, topic: Topic) -> None:
+        del self._by_name[topic.name], self._by_id[topic.topic_id]
+        for partition in topic.partitions:
+            partition.lead(NO_LEADER)
+            partition.changed()
+
+    def brokers_changed(self) -> None:
+        live = self._live()
+        for topic in self._by_name.values():
+            for partition in topic.partitions:
+                partition.brokers_changed(live)
+
+
+def is_valid_topic_name(name: str) -> bool:
+    """Kafka's rule since 0.10: letters, digits, dot, underscore, hyphen, up to 249, not ``.`` or ``..``."""
+    return name not in ("", ".", "..") and len(name) <= LONGEST_NAME and not re.search(r"[^a-zA-Z0-9._-]", name)
