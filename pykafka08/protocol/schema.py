@@ -244,7 +244,7 @@ def message(*, versions: str, key: int = -1, flexible: str | None = None) -> Cal
         if issubclass(made, Request):
             _REQUESTS[key] = made
         elif issubclass(made, Response):
-            _REQUESTS[key].response = made
+            _REQUESTS[key].response = made  # declared in the same file, after its request
         return cast("C", made)
 
     return decorate
