@@ -38,6 +38,9 @@ R = TypeVar("R", bound=Response)
 
 log = library_logger("cluster")
 
+CLOSE_SECONDS = 2.0
+"""Sockets are closed without a word to the peer, so that this is never reached; but nothing waits for ever."""
+
 
 class Purpose(Enum):
     """What a connection is for: a broker answers each connection in order, so a long poll needs one of its own."""
@@ -86,11 +89,18 @@ class Client:
             self._is_open = True
             self.tasks.on_failure(self._fail_waiting)
             self.tasks.start("metadata", self._run)
-            await self._wait_for_news(0, self._deadline(None), "the first metadata")
+            await self._bootstrap()
         except BaseException:
             await self.aclose()
             raise
         return self
+
+    async def _bootstrap(self) -> None:
+        """Wait for the first snapshot; NoBrokersError as soon as every address has failed."""
+        with anyio.CancelScope(deadline=self._deadline(None)):
+            await self._news
+            return
+        raise self._machine.no_brokers()
 
     async def __aexit__(self, *exc_info: object) -> None:
         await self.aclose()
@@ -100,8 +110,11 @@ class Client:
         self._is_open = False
         self._scope.cancel()
         self._fail_waiting(ClosedError("the client was closed"))
-        with anyio.CancelScope(shield=True):
-            for connection in list(self._connections.values()):
+        connections = list(self._connections.values())
+        for connection in connections:
+            connection.close()
+        with anyio.move_on_after(CLOSE_SECONDS, shield=True):
+            for connection in connections:
                 await connection.aclose()
         if self._owns_tasks:
             await self.tasks.__aexit__(None, None, None)

@@ -216,6 +216,7 @@ class ClusterMachine:
         broker = self.broker(ask.node_id)
         if broker is not None:
             self._causes[f"{broker.host}:{broker.port}"] = error
+        self._hedge_at = now
         if not self._asked and self._next_candidate() is None:
             self._round_failed(now)
 
@@ -287,11 +288,14 @@ class ClusterMachine:
     def _next_candidate(self) -> int | None:
         return next((node_id for node_id in self.candidates() if node_id not in self._tried), None)
 
+    def no_brokers(self) -> NoBrokersError:
+        """The error of a bootstrap that has come to nothing so far."""
+        said = "; ".join(str(cause) for cause in self._causes.values()) or "none has answered yet"
+        return NoBrokersError(f"no bootstrap address answered as a Kafka broker: {said}", self._causes)
+
     def _round_failed(self, now: float) -> None:
         if not self.snapshot.generation:
-            said = "; ".join(str(cause) for cause in self._causes.values())
-            text = f"no bootstrap address answered as a Kafka broker: {said}"
-            self.bootstrap_error = NoBrokersError(text, self._causes)
+            self.bootstrap_error = self.no_brokers()
         self._tried.clear()
         self._causes.clear()
         self._not_before = now + self._rounds.failed()

@@ -32,7 +32,7 @@ from pykafka08.errors import (
 )
 from pykafka08.protocol.headers import request_parts, split_response
 from pykafka08.protocol.messages.produce import ProduceRequest
-from pykafka08.protocol.schema import Request
+from pykafka08.protocol.schema import Request, Response
 from pykafka08.protocol.versions import BrokerVersions
 from pykafka08.wire import INT32, Buffer
 
@@ -77,19 +77,30 @@ Action = Redial | Close
 class Call:
     """One request of a caller, or (``outcome`` None) of the handshake."""
 
-    __slots__ = ("content", "correlation_id", "deadline", "name", "outcome", "overdue", "request", "sent_at", "version")
+    __slots__ = (
+        "content",
+        "correlation_id",
+        "deadline",
+        "name",
+        "outcome",
+        "overdue",
+        "response",
+        "sent_at",
+        "version",
+    )
 
     def __init__(self, content: Content, version: int | None, outcome: Outcome | None, deadline: float) -> None:
-        self.content = content
+        self.content: Content | None = content
         self.version = version
         self.outcome = outcome
         self.deadline = deadline
-        self.request: Request[Any] | None = None
+        self.response: type[Response] | None = None
+        """Set from the moment it is written until it is answered."""
         self.name = getattr(content, "name", "request")
         self.correlation_id = -1
         self.sent_at = 0.0
         self.overdue = deadline
-        """When a missing answer closes the connection."""
+        """When a missing answer, or bytes that do not leave, close the connection."""
 
     def end(self, response: Any) -> None:
         """Tell the outcome, once."""
@@ -97,7 +108,7 @@ class Call:
         if outcome is not None:
             outcome.set_result(response)
 
-    def fail(self, error: KafkaError) -> None:
+    def fail(self, error: Exception) -> None:
         outcome, self.outcome = self.outcome, None
         if outcome is not None:
             outcome.set_exception(error)
@@ -149,8 +160,8 @@ class ConnectionMachine:
 
     @property
     def open_calls(self) -> int:
-        """Calls without an outcome."""
-        return len(self._held) + len(self._open)
+        """Calls that are held, open or being written."""
+        return len(self._held) + len(self._open) + len(self._unanswered)
 
     # --- inputs ---------------------------------------------------------------------------------------------------
 
@@ -216,6 +227,7 @@ class ConnectionMachine:
         if self._unanswered:
             done, self._unanswered = self._unanswered, []
             for call in done:
+                call.response = None
                 call.end(None)
 
     def poll(self, now: float) -> list[Action]:
@@ -254,8 +266,8 @@ class ConnectionMachine:
     def _send_call(self, call: Call, now: float) -> None:
         try:
             self._write(call, *self._resolve(call), now)
-        except KafkaError as error:
-            if error.broker is None:
+        except Exception as error:  # noqa: BLE001 - the content may be the caller's own code; it is raised to the caller
+            if isinstance(error, KafkaError) and error.broker is None:
                 error.broker = self.broker
             call.fail(error)
 
@@ -263,6 +275,7 @@ class ConnectionMachine:
         """The request of a call and the version to send it in."""
         versions = self._handshake.versions
         assert versions is not None
+        assert call.content is not None
         request = call.content if isinstance(call.content, Request) else call.content(versions)
         version = call.version if call.version is not None else versions.pick(type(request))
         return request, version
@@ -274,20 +287,20 @@ class ConnectionMachine:
         self._out.append(INT32.pack(sum(map(len, parts))))
         self._out.extend(parts)
         self.last_activity = now
-        call.name, call.content = request.name, request  # the caller's closure is not needed any more
+        call.name, call.content = request.name, None  # what was written need not be kept alive
+        call.response, call.version, call.correlation_id, call.sent_at = request.response, version, correlation_id, now
         if type(request) is ProduceRequest and request.acks == 0:
             self._unanswered.append(call)
-            return
-        call.request, call.version, call.correlation_id, call.sent_at = request, version, correlation_id, now
-        call.overdue = max(call.deadline, now + self._request_timeout)
-        self._open.append(call)
+        else:
+            call.overdue = max(call.deadline, now + self._request_timeout)
+            self._open.append(call)
         if call.outcome is not None:
             self._add_deadline(call.deadline, call)
 
     def _add_deadline(self, deadline: float, call: Call) -> None:
         """Entries of answered calls are left in the heap until it is mostly made of them."""
         if len(self._deadlines) > 4 * self.open_calls + 64:
-            self._deadlines = [entry for entry in self._deadlines if entry[2].request or entry[2].outcome]
+            self._deadlines = [entry for entry in self._deadlines if entry[2].response or entry[2].outcome]
             heapq.heapify(self._deadlines)
         self._pushed += 1
         heapq.heappush(self._deadlines, (deadline, self._pushed, call))
@@ -296,9 +309,9 @@ class ConnectionMachine:
 
     def _match(self, frame: Buffer, now: float) -> None:
         call = self._open[0]
-        assert call.request is not None
+        response_class = call.response
+        assert response_class is not None
         assert call.version is not None
-        response_class = call.request.response
         correlation_id, offset = split_response(response_class, call.version, frame)
         if correlation_id != call.correlation_id:
             raise self._broken(f"an answer carries correlation id {correlation_id}, {call.correlation_id} was due")
@@ -309,11 +322,11 @@ class ConnectionMachine:
             return
         response = None if call.outcome is None else response_class.decode(frame, call.version, offset)
         self._open.popleft()
-        call.request = None
+        call.response = None
         call.end(response)
 
     def _broken(self, text: str) -> RemoteProtocolError:
-        return RemoteProtocolError(f"{text}; the connection is closed", broker=self.broker)
+        return RemoteProtocolError(f"{text}; the connection is closed")
 
     # --- endings --------------------------------------------------------------------------------------------------
 
@@ -321,35 +334,30 @@ class ConnectionMachine:
         """The deadline at the top of the heap has passed: the caller's, then the one for a missing answer."""
         if call.outcome is not None:
             call.fail(self._timeout_error(call, now))
-        if call.request is None:
+        if call.response is None:
             return
         if call.overdue > now:
             self._add_deadline(call.overdue, call)
             return
-        waited = now - call.sent_at
-        self._poison(
-            TransportError(
-                f"no answer to {call.name} within {waited:.3g} s; the connection is closed", broker=self.broker
-            )
-        )
+        self._poison(TransportError(f"{self._lateness(call, now)}; the connection is closed"))
 
     def _timeout_error(self, call: Call, now: float) -> RequestTimeoutError:
-        if call.request is None:
-            return RequestTimeoutError(
-                f"{call.name} was not sent before its deadline: the connection is still {self.state.value}",
-                broker=self.broker,
-                api=call.name,
-            )
-        return RequestTimeoutError(
-            f"no answer to {call.name} within {now - call.sent_at:.3g} s", broker=self.broker, api=call.name
-        )
+        if call.response is None:
+            text = f"{call.name} was not sent before its deadline: the connection is still in state {self.state.value}"
+        else:
+            text = self._lateness(call, now)
+        return RequestTimeoutError(text, broker=self.broker, api=call.name)
+
+    def _lateness(self, call: Call, now: float) -> str:
+        waited = f"within {now - call.sent_at:.3g} s"
+        if call in self._unanswered:
+            return f"{call.name} could not be written {waited}: the peer takes no more bytes"
+        return f"no answer to {call.name} {waited}"
 
     def _setup_error(self) -> TransportError:
         if self.state is State.CONNECTING:
-            return TransportError("could not be reached in time", broker=self.broker)
-        return TransportError(
-            f"the peer accepted the connection but sent nothing in time: {NOT_KAFKA}", broker=self.broker
-        )
+            return TransportError("the broker could not be reached in time")
+        return TransportError(f"the peer took the connection but sent nothing in time: {NOT_KAFKA}")
 
     def _redial(self, now: float) -> None:
         self.state = State.CONNECTING

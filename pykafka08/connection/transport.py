@@ -113,10 +113,10 @@ def _reason(error: BaseException) -> str:
     return (isinstance(error, OSError) and error.strerror) or str(error) or type(error).__name__
 
 
-def _lost(error: BaseException | None) -> TransportError:
+def _lost(error: BaseException | None, splitter: FrameSplitter) -> TransportError:
     """Ours for the end of a stream: a close by the peer when ``error`` is None."""
     if error is None:
-        return TransportError("the peer closed the connection")
+        return TransportError("the peer closed the connection" + " inside a frame" * splitter.is_mid_frame)
     lost = TransportError(f"the connection was lost: {_reason(error)}")
     lost.__cause__ = error
     return lost
@@ -174,7 +174,7 @@ class _AsyncioTransport(asyncio.BufferedProtocol):
         self.wake_writer()
 
     def connection_lost(self, error: Exception | None) -> None:
-        self._end(_lost(error))
+        self._end(_lost(error, self._splitter))
         self._closed.set_result(None)
 
     def wake_writer(self) -> None:
@@ -258,9 +258,9 @@ class _StreamTransport:
         except RemoteProtocolError as error:
             self._end(error)
         except anyio.EndOfStream:
-            self._end(_lost(None))
+            self._end(_lost(None, self._splitter))
         except (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
-            self._end(_lost(error))
+            self._end(_lost(error, self._splitter))
 
     async def _write(self) -> None:
         try:
@@ -271,7 +271,7 @@ class _StreamTransport:
                     if self._link is not None:
                         self._link.data_sent()
         except (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
-            self._end(_lost(error))
+            self._end(_lost(error, self._splitter))
 
     def wake_writer(self) -> None:
         self._wakeup.set()
@@ -314,7 +314,7 @@ class MemoryTransport:
     def peer_closes(self, error: KafkaError | None = None) -> None:
         if not self.is_closed:
             self.is_closed = True
-            self._link.connection_lost(error or _lost(None))
+            self._link.connection_lost(error or _lost(None, self._splitter))
 
     def close(self) -> None:
         self.is_closed = True
