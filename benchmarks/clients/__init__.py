@@ -1,0 +1,1 @@
+"""One module per client: how that client is told to do each job, in the fastest way its documentation has."""
