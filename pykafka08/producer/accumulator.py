@@ -1,0 +1,245 @@
+"""Where records come in: each is put into the open batch of its partition, or parked until its topic has metadata.
+
+Pure.  What becomes of a batch afterwards is decided in ``machine``, which is told of each new batch (:class:`Sending`).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+from typing import Protocol
+
+from pykafka08.cluster.metadata import Snapshot
+from pykafka08.config import ProducerConfig
+from pykafka08.error_codes import ErrorCode
+from pykafka08.errors import ConfigError, KafkaError, broker_error
+from pykafka08.producer.batch import BATCH_OVERHEAD, RECORD_OVERHEAD, Batch, Span
+from pykafka08.producer.partitioners import Chooser
+from pykafka08.producer.queues import PartitionQueue, TopicQueues, set_leader
+from pykafka08.records.record import Headers
+
+__all__ = ["Accumulator", "Sending"]
+
+
+class Sending(Protocol):
+    """What the accumulator tells the machine."""
+
+    def batch_opened(self, batch: Batch) -> None:
+        """A batch has come to be, and has a deadline."""
+
+    def queue_changed(self, queue: PartitionQueue, now: float) -> None:
+        """Batches of the queue were opened or closed."""
+
+    def metadata_missing(self, topic: TopicQueues, now: float) -> None:
+        """Records of the topic were parked."""
+
+    def batch_failed(self, batch: Batch, error: KafkaError) -> None:
+        """Records that cannot go anywhere."""
+
+
+class Accumulator:
+    """Topics, queues and open batches."""
+
+    def __init__(self, config: ProducerConfig, make_chooser: Callable[[], Chooser], sending: Sending) -> None:
+        self._delivery_timeout = config.delivery_timeout_ms / 1000
+        self._metadata_timeout = min(config.max_block_ms, config.delivery_timeout_ms) / 1000
+        self._batch_limit = min(config.batch_size, config.max_request_size)
+        self._make_chooser = make_chooser
+        self._sending = sending
+        self.snapshot = Snapshot(generation=0)
+        self.topics: dict[str, TopicQueues] = {}
+        self.new_topics: list[str] = []
+        """Topics that nobody has asked metadata for yet."""
+        self.enqueued = 0
+        self.buffered_bytes = 0
+
+    # --- records come in ----------------------------------------------------------------------------------------------
+
+    def record_added(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None,
+        headers: Headers,
+        partition: int | None,
+        timestamp_ms: int,
+        size: int,
+        now: float,
+    ) -> Batch:
+        """Take a record of at most ``size`` encoded bytes; it is the last of the batch that comes back."""
+        queues = self.topics.get(topic)
+        if queues is None:
+            queues = self._add_topic(topic)
+        batch = None
+        if key is None and partition is None and queues.sticky is not None:
+            queue = queues.sticky
+            batch = queue.open
+            if batch is not None and (batch.size + size > queue.limit or now > batch.closes_at):
+                batch = None
+        if batch is None:
+            batch = self._batch_for(queues, key, partition, size, now)
+        # Batch.append, written out: every single record passes here.
+        batch.values.append(value)
+        batch.timestamps.append(timestamp_ms)
+        if key is not None or batch.keys is not None:
+            batch.append_key(key)
+        if headers or batch.headers is not None:
+            batch.append_headers(headers)
+        batch.size += size
+        self.buffered_bytes += size
+        self.enqueued += 1
+        return batch
+
+    def values_added(self, topic: str, values: Sequence[bytes], timestamp_ms: int, now: float) -> list[Span]:
+        """Take values without keys, in order."""
+        queues = self.topics.get(topic) or self._add_topic(topic)
+        bounds = [0, *accumulate(len(value) + RECORD_OVERHEAD for value in values)]
+        spans = []
+        start = 0
+        while start < len(values):
+            first_size = bounds[start + 1] - bounds[start]
+            batch = queues.sticky.open if queues.sticky is not None else None
+            if batch is None or batch.size + first_size > self._batch_limit or now > batch.closes_at:
+                batch = self._batch_for(queues, None, None, first_size, now)
+            end = start + 1
+            sticky = queues.sticky
+            if sticky is not None and batch is sticky.open:
+                end = max(end, bisect_right(bounds, bounds[start] + sticky.limit - batch.size) - 1)
+            spans.append((batch, len(batch), end - start))
+            batch.extend(values[start:end], timestamp_ms, bounds[end] - bounds[start])
+            start = end
+        self.buffered_bytes += bounds[-1]
+        self.enqueued += len(values)
+        return spans
+
+    def released(self, batch: Batch) -> None:
+        """The records of ``batch`` no longer take room."""
+        self.buffered_bytes -= batch.size - BATCH_OVERHEAD
+
+    # --- which batch --------------------------------------------------------------------------------------------------
+
+    def _add_topic(self, name: str) -> TopicQueues:
+        topic = self.topics[name] = TopicQueues(name, self._make_chooser())
+        topic.update(self.snapshot)
+        self.new_topics.append(name)
+        return topic
+
+    def _batch_for(self, topic: TopicQueues, key: bytes | None, partition: int | None, size: int, now: float) -> Batch:
+        """The open batch that the next record goes into, made if need be."""
+        if not topic.partitions or (partition is not None and partition not in topic.partitions):
+            return self._parked_batch(topic, partition, now)
+        queue = self._choose(topic, key, size, now) if partition is None else self.queue(topic, partition)
+        batch = queue.open
+        if batch is None or batch.size + size > queue.limit or now > batch.closes_at:
+            batch = self._open_batch(queue, size, now, now)
+        return batch
+
+    def _choose(self, topic: TopicQueues, key: bytes | None, size: int, now: float) -> PartitionQueue:
+        stickiness = topic.chooser.stickiness if key is None else 0
+        sticky = topic.sticky
+        if stickiness and sticky is not None:
+            # Only here, where a batch ends, is another partition chosen: a batch is not cut for it.
+            sticky.close_open()
+            self._sending.queue_changed(sticky, now)
+            if sticky.closed_bytes - topic.sticky_since + BATCH_OVERHEAD + size <= stickiness:
+                return sticky
+        queue = self.queue(topic, topic.chooser.choose(key, topic, now))
+        if stickiness:
+            topic.sticky, topic.sticky_since = queue, queue.closed_bytes
+        return queue
+
+    def queue(self, topic: TopicQueues, partition: int) -> PartitionQueue:
+        queue = topic.queues.get(partition)
+        if queue is None:
+            queue = topic.queues[partition] = PartitionQueue(topic, partition, self._batch_limit)
+            set_leader(queue, self.snapshot)
+        return queue
+
+    def _open_batch(self, queue: PartitionQueue, size: int, created: float, now: float) -> Batch:
+        queue.close_open()
+        batch = Batch(queue.topic.name, queue.partition, created, created + self._delivery_timeout)
+        queue.batches.append(batch)
+        if batch.size + size < queue.limit:
+            queue.open = batch
+        else:
+            batch.is_closed = True
+            queue.closed_bytes += batch.size + size
+        self._sending.batch_opened(batch)
+        self._sending.queue_changed(queue, now)
+        return batch
+
+    # --- records that wait for metadata -------------------------------------------------------------------------------
+
+    def _parked_batch(self, topic: TopicQueues, partition: int | None, now: float) -> Batch:
+        batch = topic.parked[-1] if topic.parked else None
+        if batch is None or now > batch.closes_at:
+            batch = Batch(topic.name, -1, now, now + self._metadata_timeout)
+            batch.chosen = []
+            topic.parked.append(batch)
+            self._sending.batch_opened(batch)
+            self._sending.metadata_missing(topic, now)
+        assert batch.chosen is not None
+        batch.chosen.append(partition)
+        return batch
+
+    def metadata_changed(self, snapshot: Snapshot, now: float) -> None:
+        """Route what was parked, or fail it where the cluster says that it never will have a place."""
+        self.snapshot = snapshot
+        for topic in self.topics.values():
+            topic.update(snapshot)
+            if topic.parked:
+                self._route_parked(topic, now)
+
+    def _route_parked(self, topic: TopicQueues, now: float) -> None:
+        error = ErrorCode.of(topic.error)
+        if topic.partitions:
+            topic.misses = 0
+            parked, topic.parked = topic.parked, []
+            for batch in parked:
+                batch.forward([self._route(topic, batch, index, now) for index in range(len(batch))])
+        elif error != ErrorCode.NONE and not (isinstance(error, ErrorCode) and error.is_retriable):
+            parked, topic.parked = topic.parked, []
+            for batch in parked:
+                self._sending.batch_failed(batch, broker_error(topic.error, api="Metadata", topic=topic.name))
+
+    def _route(self, topic: TopicQueues, parked: Batch, index: int, now: float) -> tuple[Batch, int]:
+        assert parked.chosen is not None
+        partition, key = parked.chosen[index], parked.keys[index] if parked.keys is not None else None
+        size = parked.record_bytes(index)
+        try:
+            if partition is None:
+                queue = self._choose_parked(topic, key, size, now)
+            elif partition in topic.partitions:
+                queue = self.queue(topic, partition)
+            else:
+                raise no_such_partition(topic, partition)
+        except KafkaError as error:
+            refused = Batch(topic.name, -1 if partition is None else partition, parked.created, parked.deadline)
+            refused.take(parked, index, size)
+            self._sending.batch_failed(refused, error)
+            return refused, 0
+        batch = queue.open
+        if batch is None or batch.size + size > queue.limit:
+            batch = self._open_batch(queue, size, parked.created, now)
+        return batch, batch.take(parked, index, size)
+
+    def _choose_parked(self, topic: TopicQueues, key: bytes | None, size: int, now: float) -> PartitionQueue:
+        sticky = topic.sticky if key is None else None
+        if sticky is not None and sticky.open is not None and sticky.open.size + size <= sticky.limit:
+            return sticky
+        try:
+            return self._choose(topic, key, size, now)
+        except KafkaError:
+            raise
+        except Exception as error:  # the application's partitioner: its record raises, the others go on
+            raise ConfigError(f"the partitioner of topic {topic.name!r} raised {error!r}") from error
+
+
+def no_such_partition(topic: TopicQueues, partition: int) -> KafkaError:
+    return broker_error(
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        f"topic {topic.name!r} has {len(topic.partitions)} partitions, and no partition {partition}",
+        topic=topic.name,
+        partition=partition,
+    )

@@ -1,0 +1,51 @@
+"""What the producer's machine asks its driver to do, and the counters that it shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pykafka08.producer.batch import Batch
+
+__all__ = ["Action", "Counters", "RefreshMetadata", "Send", "UseTopics"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Send:
+    """Send these batches, of different partitions, to their leader in one request."""
+
+    node_id: int
+    generation: int
+    """Of the metadata that named the leader."""
+    batches: list[Batch]
+
+
+@dataclass(frozen=True, slots=True)
+class UseTopics:
+    """Ask for the metadata of these topics too."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RefreshMetadata:
+    """The metadata of this generation does not serve."""
+
+    generation: int
+
+
+Action = Send | UseTopics | RefreshMetadata
+
+
+class Counters(NamedTuple):
+    """What became of all records so far: ``enqueued == acknowledged + failed + in_buffer`` at any time."""
+
+    enqueued: int
+    acknowledged: int
+    failed: int
+    in_buffer: int
+    buffered_bytes: int
+    """Of keys, values and headers, with a bound for their framing."""
+    requests: int
+    retries: int
+    """Batches that were put back to be sent again."""

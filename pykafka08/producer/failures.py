@@ -1,0 +1,86 @@
+"""The errors that records end with: which broker, topic and partition, and why."""
+
+from __future__ import annotations
+
+from pykafka08.cluster.metadata import Snapshot
+from pykafka08.errors import (
+    BrokerError,
+    DeliveryTimeoutError,
+    KafkaError,
+    RecordTooLargeError,
+    RemoteProtocolError,
+    broker_error,
+)
+from pykafka08.producer.batch import Batch
+from pykafka08.producer.queues import PartitionQueue, TopicQueues
+
+__all__ = ["expired", "left_out", "produce_error", "refused_as_too_large"]
+
+
+def broker_name(snapshot: Snapshot, node_id: int) -> str:
+    broker = snapshot.brokers.get(node_id)
+    return broker.name if broker is not None else f"id {node_id}"
+
+
+def produce_error(snapshot: Snapshot, node_id: int, batch: Batch, code: int, message: str | None) -> BrokerError:
+    """The broker answered with ``code`` for the batch."""
+    return broker_error(
+        code,
+        message,
+        broker=broker_name(snapshot, node_id),
+        api="Produce",
+        topic=batch.topic,
+        partition=batch.partition,
+    )
+
+
+def left_out(snapshot: Snapshot, node_id: int, batch: Batch) -> KafkaError:
+    """The broker's answer does not mention the partition."""
+    return RemoteProtocolError(
+        "the broker's answer leaves the partition out",
+        broker=broker_name(snapshot, node_id),
+        api="Produce",
+        topic=batch.topic,
+        partition=batch.partition,
+    )
+
+
+def refused_as_too_large(batch: Batch, error: KafkaError) -> KafkaError:
+    """The broker refused a batch of one record for its size."""
+    refusal = RecordTooLargeError(
+        f"the broker refused a record of about {batch.record_bytes(0)} bytes: {error}",
+        broker=error.broker,
+        topic=batch.topic,
+        partition=batch.partition,
+    )
+    refusal.__cause__ = error
+    return refusal
+
+
+def expired(snapshot: Snapshot, batch: Batch, topic: TopicQueues, queue: PartitionQueue | None) -> KafkaError:
+    """The batch's deadline has passed; ``queue`` is None if it waited for metadata."""
+    seconds = batch.deadline - batch.created
+    leader = queue.leader if queue is not None else None
+    if leader is None and snapshot.brokers and topic.error:
+        text = f"topic {topic.name!r} did not become available within {seconds:g} s"
+        return broker_error(topic.error, text, api="Metadata", topic=topic.name)
+    if queue is None:
+        why = "no broker has told the topic's partitions"
+    elif leader is None:
+        why = "no leader of the partition is known"
+    elif queue.in_flight is batch:
+        why = "the broker has not answered; the records may or may not be in the log"
+    elif batch.attempts:
+        why = f"{batch.attempts} attempts failed"
+    else:
+        why = "the broker was busy with earlier requests"
+    if batch.last_error is not None:
+        why += f"; last: {batch.last_error}"
+    error = DeliveryTimeoutError(
+        f"not acknowledged within {seconds:g} s: {why}",
+        topic=batch.topic,
+        partition=batch.partition if batch.partition >= 0 else None,
+        broker=broker_name(snapshot, leader[0]) if leader is not None else None,
+    )
+    error.__cause__ = batch.last_error
+    return error

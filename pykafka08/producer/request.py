@@ -1,0 +1,148 @@
+"""A Produce request out of batches, and outcomes out of its answer.  Pure.
+
+The message format follows the version of Produce that the leader serves; a batch is encoded once for each format, at
+the moment when its leader's release is known.  Sources: KIP-32 (magic 1), KIP-98 (magic 2), KIP-110 (zstd).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pykafka08.cluster.metadata import Snapshot
+from pykafka08.errors import KafkaError, UnsupportedVersionError
+from pykafka08.producer.batch import Batch
+from pykafka08.producer.reactions import Outcome
+from pykafka08.protocol.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from pykafka08.protocol.schema import ZERO_UUID
+from pykafka08.protocol.versions import BrokerVersions
+from pykafka08.records.compression import Codec
+from pykafka08.records.writer import encode_batch
+
+__all__ = ["Encoding", "build_request", "magic_of", "read_response"]
+
+ZSTD_SINCE_PRODUCE = 7
+NO_LZ4 = ("0.8.0", "0.8.1")
+"""Releases before lz4; an unnamed 0.8 may be 0.8.2, which has it."""
+
+Refuse = Callable[[Batch, list[int], KafkaError], "Batch | None"]
+"""``(batch, indices of its records, why) -> what is left of the batch``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """The producer's settings that stand in each request."""
+
+    acks: int
+    timeout_ms: int
+    codec: Codec
+    level: int | None = None
+
+
+def magic_of(produce_version: int) -> int:
+    """The message format that goes with a version of Produce."""
+    if produce_version >= 3:
+        return 2
+    return 1 if produce_version == 2 else 0
+
+
+def build_request(
+    batches: Sequence[Batch], versions: BrokerVersions, metadata: Snapshot, encoding: Encoding, refuse: Refuse
+) -> ProduceRequest:
+    """One request with all ``batches``, in the highest version that the broker serves.
+
+    Records that its release cannot carry are given to ``refuse``; UnsupportedVersionError if that leaves none.
+    """
+    version = versions.pick(ProduceRequest)
+    _check_codec(encoding.codec, version, versions)
+    magic = magic_of(version)
+    topics: dict[str, TopicProduceData] = {}
+    for batch in batches:
+        sealed = _without_headers(batch, versions, refuse) if magic < 2 and batch.headers is not None else batch
+        if sealed is None:
+            continue
+        data = sealed.encoded(magic)
+        if data is None:
+            data = _encode(sealed, magic, encoding)
+        topic = topics.get(sealed.topic)
+        if topic is None:
+            topic_id = metadata.topic_id(sealed.topic) or ZERO_UUID
+            topic = topics[sealed.topic] = TopicProduceData(name=sealed.topic, topic_id=topic_id)
+        topic.partition_data.append(PartitionProduceData(index=sealed.partition, records=data))
+    if not topics:
+        raise _no_headers(versions)
+    return ProduceRequest(acks=encoding.acks, timeout_ms=encoding.timeout_ms, topic_data=list(topics.values()))
+
+
+def _check_codec(codec: Codec, version: int, versions: BrokerVersions) -> None:
+    since = None
+    if codec is Codec.ZSTD and version < ZSTD_SINCE_PRODUCE:
+        since = "2.1"
+    elif codec is Codec.LZ4 and versions.release_guess in NO_LZ4:
+        since = "0.8.2"
+    if since is not None:
+        raise UnsupportedVersionError(
+            f"compression_type {codec.name.lower()!r} needs Kafka {since}; the broker is {versions.release_guess}",
+            api="Produce",
+        )
+
+
+def _encode(batch: Batch, magic: int, encoding: Encoding) -> bytes | bytearray:
+    data = encode_batch(
+        magic,
+        encoding.codec,
+        timestamps=batch.timestamps,
+        keys=batch.keys if batch.keys is not None else [None] * len(batch),
+        values=batch.values,
+        headers=batch.headers,
+        level=encoding.level,
+        producer_id=batch.producer_id,
+        producer_epoch=batch.producer_epoch,
+        base_sequence=batch.base_sequence,
+    )
+    batch.keep_encoded(magic, data)
+    return data
+
+
+def _without_headers(batch: Batch, versions: BrokerVersions, refuse: Refuse) -> Batch | None:
+    assert batch.headers is not None
+    indices = [index for index, headers in enumerate(batch.headers) if headers]
+    return refuse(batch, indices, _no_headers(versions, batch)) if indices else batch
+
+
+def _no_headers(versions: BrokerVersions, batch: Batch | None = None) -> UnsupportedVersionError:
+    return UnsupportedVersionError(
+        f"headers of records need Kafka 0.11; the broker is {versions.release_guess}",
+        api="Produce",
+        topic=batch.topic if batch is not None else None,
+        partition=batch.partition if batch is not None else None,
+    )
+
+
+def read_response(batches: Sequence[Batch], request: ProduceRequest, response: ProduceResponse) -> list[Outcome | None]:
+    """For each batch of ``request`` what the broker said of it, None if nothing."""
+    names = {topic.topic_id: topic.name for topic in request.topic_data}
+    answers = {
+        (topic.name or names.get(topic.topic_id), answer.index): answer
+        for topic in response.responses
+        for answer in topic.partition_responses
+    }
+    return [_outcome(answers.get((batch.topic, batch.partition))) for batch in batches]
+
+
+def _outcome(answer: PartitionProduceResponse | None) -> Outcome | None:
+    if answer is None:
+        return None
+    return Outcome(
+        answer.error_code,
+        answer.base_offset,
+        answer.log_append_time_ms,
+        answer.error_message,
+        [(each.batch_index, each.batch_index_error_message) for each in answer.record_errors],
+    )
