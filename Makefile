@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo venv test check clean peers
+.PHONY: demo venv test check bench-quick clean peers
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py
@@ -18,6 +18,9 @@ check: $(VENV)/.developing
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+bench-quick: $(VENV)/.developing
+	$(BIN)/python benchmarks/run.py
 
 # kcat is a peer of the embedded broker in the tests; where it cannot be installed they say so in one line.
 peers:

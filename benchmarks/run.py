@@ -1,6 +1,6 @@
 """Produce and consume with this client, aiokafka and kafka-python, turn by turn against one broker.
 
-    python benchmarks/run.py --quick
+    python benchmarks/run.py
 
 Every turn is a process of its own; the order of the clients changes with each round; the figures are medians.  Counts
 and sizes are verified each time: those of a producer by the broker's own log end offset, read by librdkafka, which also
@@ -69,7 +69,6 @@ def main() -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
-    add("--quick", action="store_true", help="5 rounds of few records: some two minutes (the default)")
     add("--bootstrap-server", metavar="HOST:PORT", help="use this broker; it must create topics by itself")
     add("--release", default="4.3.1", help="start this release of Kafka where Java and Maven are there; default 4.3.1")
     add("--rounds", type=int, default=5)
