@@ -1,0 +1,106 @@
+"""The package as a whole: what it exports, what it needs, what it loads, and that it says nothing by itself."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from importlib import import_module
+from importlib.metadata import requires
+from pathlib import Path
+
+import pytest
+
+import pykafka08
+
+ROOT = Path(__file__).parent.parent
+
+
+def python(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, timeout=50, check=True, cwd=ROOT
+    )
+
+
+def test_every_export_exists_and_every_name_is_exported() -> None:
+    assert pykafka08.__all__ == sorted(pykafka08.__all__)
+    assert set(pykafka08.__all__) == set(pykafka08._HOME)
+    for name in pykafka08.__all__:
+        assert getattr(pykafka08, name) is getattr(import_module(f"pykafka08.{pykafka08._HOME[name]}"), name)
+    assert set(pykafka08.__all__) <= set(dir(pykafka08))
+    with pytest.raises(AttributeError, match="Nothing"):
+        pykafka08.Nothing  # noqa: B018
+
+
+def test_every_module_exports_what_its_all_says() -> None:
+    modules = [path.relative_to(ROOT).with_suffix("") for path in (ROOT / "pykafka08").rglob("*.py")]
+    checked = 0
+    for path in modules:
+        if path.name in ("__init__", "__main__"):
+            continue
+        module = import_module(".".join(path.parts))
+        for name in getattr(module, "__all__", ()):
+            assert hasattr(module, name), f"{module.__name__}.{name}"
+            checked += 1
+    assert checked > 100
+
+
+def test_the_package_is_typed() -> None:
+    assert (ROOT / "pykafka08" / "py.typed").exists()
+
+
+def test_five_packages_are_required_and_no_more() -> None:
+    needed = [text for text in requires("pykafka08") or [] if "extra ==" not in text]
+    names = {re.split(r"[^A-Za-z0-9_.-]", text)[0].lower() for text in needed}
+    assert names == {"anyio", "crc32c", "kazoo", "python-snappy", "structlog"}
+
+
+def test_importing_the_package_loads_nothing_of_it() -> None:
+    loaded = python("import sys; before = set(sys.modules); import pykafka08; print(*set(sys.modules) - before)").stdout
+    foreign = {"asyncio", "anyio", "structlog", "kazoo", "snappy", "cramjam", "crc32c", "ssl", "trio", "socket"}
+    assert not foreign & set(loaded.split())
+    assert {name for name in loaded.split() if name.startswith("pykafka08")} == {"pykafka08"}
+
+
+def test_a_client_loads_neither_the_broker_nor_the_console_nor_trio() -> None:
+    loaded = python("import sys; from pykafka08 import Consumer, Producer; print(*sys.modules)").stdout.split()
+    assert "pykafka08.producer.producer" in loaded
+    unwanted = ("pykafka08.broker", "pykafka08.cli", "kazoo", "trio", "argparse", "ssl")
+    assert not [name for name in loaded if name in unwanted]
+
+
+ROUND_TRIP = """
+import anyio
+from pykafka08 import Consumer, EmbeddedCluster, KafkaError, Producer
+
+async def main():
+    async with EmbeddedCluster(topics={"t": 1}) as cluster:
+        servers = cluster.bootstrap_servers
+        async with Producer(bootstrap_servers=servers) as producer:
+            await producer.send_many("t", [b"a", b"b"])
+        async with Consumer("t", bootstrap_servers=servers, auto_offset_reset="earliest") as consumer:
+            async for record in consumer:
+                if record.value == b"b":
+                    break
+            await cluster.stop_broker(0)
+            with anyio.move_on_after(0.3):
+                await consumer.getone()
+    try:
+        async with Producer(bootstrap_servers=servers):
+            raise SystemExit("there is no broker any more")
+    except KafkaError:
+        pass
+
+anyio.run(main, backend=BACKEND)
+"""
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_using_the_package_writes_nothing(backend: str) -> None:
+    run = python(f"BACKEND = {backend!r}\n{ROUND_TRIP}")
+    assert (run.stdout, run.stderr) == ("", "")
+
+
+def test_the_changelog_has_a_place_for_what_comes() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert "## [Unreleased]" in text
