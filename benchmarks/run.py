@@ -152,9 +152,8 @@ def _play(case: Case, round_number: int, bootstrap: str, descriptions: dict[str,
 def _print_setting(what: str, options: argparse.Namespace, descriptions: dict[str, Any]) -> None:
     print(f"broker:  {what}")
     print(f"machine: {_processor()}, Python {platform.python_version()}, {platform.system()} {platform.release()}")
-    print(
-        f"turns:   {options.rounds} rounds; topic with one partition; no compression; medians;\n         speed and CPU are ratios to {REFERENCE}"
-    )
+    print(f"turns:   {options.rounds} rounds; topic with one partition; no compression")
+    print(f"figures: medians; speed and CPU are ratios to {REFERENCE} in the same round")
     for client, description in descriptions.items():
         print(f"{client} {description['version']}: {description['settings']}")
     sys.stdout.flush()
