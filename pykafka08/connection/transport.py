@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import os
 import socket
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -108,9 +109,14 @@ async def _resolve(host: str, port: int, deadline: float) -> list[SocketAddress]
 
 def _reason(error: BaseException) -> str:
     """The operating system's words for an error, which anyio may have wrapped."""
-    while not (isinstance(error, OSError) and error.strerror) and (error.__cause__ or error.__context__):
-        error = error.__cause__ or error.__context__  # type: ignore[assignment]
-    return (isinstance(error, OSError) and error.strerror) or str(error) or type(error).__name__
+    inner: BaseException | None = error
+    while inner is not None and not (isinstance(inner, OSError) and inner.errno):
+        inner = inner.__cause__ or inner.__context__
+    if isinstance(inner, socket.gaierror):  # its numbers are not those of the system
+        return inner.strerror or str(inner)
+    if isinstance(inner, OSError) and inner.errno:
+        return os.strerror(inner.errno)
+    return str(error) or type(error).__name__
 
 
 def _lost(error: BaseException | None, splitter: FrameSplitter) -> TransportError:

@@ -1,0 +1,194 @@
+"""Which release is that broker: the questions that are asked, and what the answers mean."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pykafka08.connection.handshake import Handshake
+from pykafka08.error_codes import ErrorCode
+from pykafka08.errors import BrokerError, RemoteProtocolError, TransportError
+from pykafka08.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
+from pykafka08.protocol.messages.list_groups import ListGroupsResponse
+from pykafka08.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from pykafka08.protocol.messages.produce import ProduceRequest
+from pykafka08.protocol.schema import Response
+from pykafka08.protocol.versions import BrokerVersions
+from tests.connection.answers import api_versions, metadata, topic
+
+LOST = TransportError("the peer closed the connection")
+
+
+def new(**options: Any) -> Handshake:
+    return Handshake("h:9092", "1.0", **options)
+
+
+def asked(handshake: Handshake) -> tuple[str, int]:
+    request, version = handshake.next_request()
+    request.encode(version)
+    return request.name, version
+
+
+def answer(handshake: Handshake, response: Response, version: int) -> None:
+    handshake.answered(response.encode(version), 0)
+
+
+def test_a_modern_broker_is_asked_for_its_ranges() -> None:
+    handshake = new()
+    assert asked(handshake) == ("Metadata", 1)
+    assert handshake.next_request()[0] == MetadataRequest(topics=[])
+    answer(handshake, metadata(), 1)
+    assert asked(handshake) == ("ApiVersions", 3)
+    answer(handshake, api_versions("2.8"), 3)
+    assert handshake.is_done
+    assert handshake.versions is not None
+    assert handshake.versions.release_guess == "2.8"
+
+
+def test_kafka_4_serves_no_produce_below_3() -> None:
+    handshake = new()
+    answer(handshake, metadata(), 1)
+    keys = [*api_versions("4.3").api_keys]
+    keys = [ApiVersion(api_key=0, min_version=0, max_version=12) if each.api_key == 0 else each for each in keys]
+    answer(handshake, ApiVersionsResponse(api_keys=keys), 3)
+    assert handshake.versions is not None
+    assert handshake.versions.ranges[ProduceRequest.api_key].min == 3
+
+
+@pytest.mark.parametrize(
+    ("listed", "next_version"), [([], 0), ([(18, 0, 2)], 2), ([(18, 0, 0)], 0), ([(18, 0, 7)], 2), ([(18, -1, -1)], 0)]
+)
+def test_a_refused_version_of_api_versions_is_asked_lower(
+    listed: list[tuple[int, int, int]], next_version: int
+) -> None:
+    handshake = new()
+    answer(handshake, metadata(), 1)
+    entries = [ApiVersion(api_key=key, min_version=low, max_version=high) for key, low, high in listed]
+    refusal = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=entries)
+    answer(handshake, refusal, 0)
+    assert asked(handshake) == ("ApiVersions", next_version)
+    answer(handshake, api_versions("1.1"), next_version)
+    assert handshake.versions is not None
+    assert handshake.versions.release_guess == "1.1"
+
+
+def test_a_broker_that_refuses_every_version_is_an_error() -> None:
+    handshake = new()
+    answer(handshake, metadata(), 1)
+    refusal = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+    answer(handshake, refusal, 0)
+    with pytest.raises(BrokerError) as caught:
+        answer(handshake, refusal, 0)
+    assert caught.value.code is ErrorCode.UNSUPPORTED_VERSION
+    assert caught.value.broker == "h:9092"
+
+
+@pytest.mark.parametrize("brokers", [[], [(0, "h", 9092)], [(0, "h", 1), (1, "h", 2)]])
+@pytest.mark.parametrize("topics", [[], [topic("a", [0, 1])], [topic("b", error=5), topic("a", [-1])]])
+def test_0_9_answers_list_groups_and_is_never_asked_for_api_versions(brokers: list[Any], topics: list[Any]) -> None:
+    handshake = new()
+    answer(handshake, metadata(brokers, topics), 0)
+    assert asked(handshake) == ("ListGroups", 0)
+    answer(handshake, ListGroupsResponse(error_code=15), 0)
+    assert handshake.is_done
+    assert handshake.versions == BrokerVersions.of_release("0.9.0")
+
+
+def test_0_8_closes_on_list_groups() -> None:
+    handshake = new()
+    answer(handshake, metadata(), 0)
+    handshake.closed(LOST)
+    assert handshake.is_done
+    assert handshake.versions is not None
+    assert handshake.versions.release_guess == "0.8"
+    assert {int(key): str(versions) for key, versions in handshake.versions.ranges.items()} == {
+        0: "0",
+        1: "0",
+        2: "0",
+        3: "0",
+    }
+
+
+def test_a_close_on_metadata_is_tried_once_with_api_versions() -> None:
+    handshake = new()
+    handshake.closed(LOST)
+    assert asked(handshake) == ("ApiVersions", 0)
+    answer(handshake, api_versions("2.8"), 0)
+    assert asked(handshake) == ("Metadata", 1)
+    answer(handshake, metadata(), 1)
+    assert handshake.is_done
+    assert handshake.versions is not None
+    assert handshake.versions.release_guess == "2.8"
+
+
+def test_a_peer_that_closes_twice_is_no_plaintext_kafka() -> None:
+    handshake = new()
+    handshake.closed(LOST)
+    with pytest.raises(TransportError, match="ZooKeeper, TLS or SASL") as caught:
+        handshake.closed(LOST)
+    assert caught.value.broker == "h:9092"
+    assert caught.value.__cause__ is LOST
+
+
+def test_a_listener_that_knows_api_versions_alone_wants_sasl() -> None:
+    handshake = new()
+    handshake.closed(LOST)
+    answer(handshake, api_versions("2.8"), 0)
+    with pytest.raises(TransportError, match="SASL"):
+        handshake.closed(LOST)
+
+
+@pytest.mark.parametrize("release", ["0.8.0", "0.8.2", "0.9.0"])
+def test_a_broker_known_as_old_is_not_asked_for_api_versions_after_a_close(release: str) -> None:
+    handshake = new(previous=BrokerVersions.of_release(release))
+    with pytest.raises(TransportError):
+        handshake.closed(LOST)
+
+
+@pytest.mark.parametrize("garbage", [b"", b"\0", b"\0\0\0\0", b"\xff" * 12, b"HTTP/1.1 400", bytes(40)])
+def test_an_answer_that_is_no_metadata_is_an_error(garbage: bytes) -> None:
+    with pytest.raises(RemoteProtocolError, match="neither Metadata v1 nor v0"):
+        new().answered(garbage, 0)
+
+
+def test_bytes_after_the_answer_are_an_error() -> None:
+    for version in (0, 1):
+        with pytest.raises(RemoteProtocolError):
+            new().answered(metadata().encode(version) + b"\0", 0)
+
+
+@pytest.mark.parametrize("entries", [[], [(0, 0, 3)], [(3, 5, 1)], [(3, 999, 1000)]])
+def test_ranges_without_a_usable_metadata_are_an_error(entries: list[tuple[int, int, int]]) -> None:
+    handshake = new()
+    answer(handshake, metadata(), 1)
+    listed = [ApiVersion(api_key=key, min_version=low, max_version=high) for key, low, high in entries]
+    with pytest.raises(RemoteProtocolError, match="does not offer Metadata"):
+        answer(handshake, ApiVersionsResponse(api_keys=listed), 3)
+
+
+def test_impossible_ranges_are_left_out() -> None:
+    handshake = new()
+    answer(handshake, metadata(), 1)
+    entries = [*api_versions("2.8").api_keys, ApiVersion(api_key=77, min_version=4, max_version=1)]
+    answer(handshake, ApiVersionsResponse(api_keys=entries), 3)
+    assert handshake.versions is not None
+    assert 77 not in handshake.versions.ranges
+
+
+def test_known_versions_skip_the_probe() -> None:
+    known = BrokerVersions.of_release("0.10.0")
+    handshake = new(known=known)
+    assert handshake.is_done
+    assert handshake.versions is known
+
+
+def test_the_usual_metadata_answers_are_read_in_one_way_only() -> None:
+    """A v0 answer never reads as v1, nor the reverse, over many shapes."""
+    for count in range(4):
+        brokers = [(node_id, "h" * node_id, node_id) for node_id in range(count)]
+        for topics in ([], [topic("t", range(count))], [topic("a"), topic("b", error=3)]):
+            response = metadata(brokers, topics)
+            for version, other in ((0, 1), (1, 0)):
+                with pytest.raises(RemoteProtocolError):
+                    MetadataResponse.decode(response.encode(version), other)
