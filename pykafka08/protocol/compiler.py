@@ -131,33 +131,34 @@ def _compile_encoder(message: Any, version: int, is_flexible: bool) -> Callable[
 
 def _refuse(error: Exception, filename: str, source: SourceText, message: Any, version: int) -> NoReturn:
     """Names the field that could not be written."""
-    path = ""
+    head = f"{message.__name__} version {version}"
+    owner = message.__name__
     fields: tuple[Field, ...] = ()
     item: Any = None
     for frame in _frames(error.__traceback__, filename):
         item = frame.tb_frame.f_locals.get("item")
+        if not hasattr(item, "schema"):
+            kind = type(item).__name__ if item is not None else "None"
+            raise LocalProtocolError(f"{head}: {owner} needs a struct, not {kind}", api=message.name) from error
         fields = source.fields[frame.tb_lineno - 1]
-        path = _longer(path, fields[:1])
-    head = f"{message.__name__} version {version}"
+        owner = f"{type(item).__name__}.{fields[0].name}" if fields else type(item).__name__
     for field in fields:
-        value = getattr(item, field.name, None)
-        misfit = _misfit(field, value)
-        if value is None and not field.is_nullable(version):
-            text = f"{head}: {type(item).__name__}.{field.name} must not be None"
-            if field.nullable is None or version > field.nullable.max:
-                raise LocalProtocolError(text, api=message.name) from error
-            raise UnsupportedVersionError(f"{text} before version {field.nullable.min}", api=message.name) from error
-        if misfit:
-            raise LocalProtocolError(
-                f"{head}: {type(item).__name__}.{field.name} {misfit}", api=message.name
+        value = getattr(item, field.name)
+        text = f"{head}: {type(item).__name__}.{field.name}"
+        if value is None and field.nullable is not None and version < field.nullable.min:
+            raise UnsupportedVersionError(
+                f"{text} must not be None before version {field.nullable.min}", api=message.name
             ) from error
-    raise LocalProtocolError(f"{head}: {path.replace('[]', '')}: {error}", api=message.name) from error
+        misfit = _misfit(field, value, field.is_nullable(version))
+        if misfit:
+            raise LocalProtocolError(f"{text} {misfit}", api=message.name) from error
+    raise LocalProtocolError(f"{head}: {owner}: {error}", api=message.name) from error
 
 
-def _misfit(field: Field, value: object) -> str | None:
+def _misfit(field: Field, value: object, is_nullable: bool) -> str | None:
     """What is wrong with ``value``, None if nothing can be said about it."""
     if value is None:
-        return None
+        return None if is_nullable else "must not be None"
     if field.kind == "array":
         return _array_misfit(field, value)
     return _kind_misfit(field.kind, value)

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Callable
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 
 from pykafka08.errors import RemoteProtocolError, UnsupportedVersionError
@@ -98,14 +99,13 @@ class Struct:
 
     __slots__ = ("unknown_tagged_fields",)
     schema: ClassVar[tuple[Field, ...]] = ()
+    _values: ClassVar[attrgetter[Any]] = attrgetter("unknown_tagged_fields")
     unknown_tagged_fields: dict[int, bytes] | None
 
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):
             return NotImplemented
-        return self.unknown_tagged_fields == getattr(other, "unknown_tagged_fields", None) and all(
-            getattr(self, field.name) == getattr(other, field.name) for field in self.schema
-        )
+        return bool(self._values(self) == self._values(other))
 
     __hash__ = None  # type: ignore[assignment]  # instances can change
 
@@ -263,6 +263,7 @@ def _slotted(cls: C) -> C:
         namespace.pop(unwanted, None)
     namespace["__slots__"] = tuple(field.name for field in fields)
     namespace["schema"] = tuple(fields)
+    namespace["_values"] = attrgetter("unknown_tagged_fields", *namespace["__slots__"])
     namespace["__init__"] = _constructor(cls.__qualname__, fields)
     made: Any = type(cls)
     return cast("C", made(cls.__name__, cls.__bases__, namespace))

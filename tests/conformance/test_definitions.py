@@ -43,9 +43,6 @@ def _declared() -> dict[str, type[Message]]:
 
 def _of_declared(kafka: dict[str, Definition]) -> Iterator[tuple[type[Message], Definition]]:
     ours = _declared()
-    former = {
-        f"{name}{kind}": key for name, key in (("ListClientMetricsResources", 74),) for kind in ("Request", "Response")
-    }
     for name, definition in kafka.items():
         if name in ours:
             yield ours[name], definition
