@@ -18,6 +18,7 @@ from pykafka08.cli.plan import Plan, consumer_parser, plan_of
 from pykafka08.cli.printer import Printer
 from pykafka08.cli.progress import Progress
 from pykafka08.cli.streams import Output
+from pykafka08.cli.topics import follow_topics
 from pykafka08.errors import ConfigError, CorruptRecordError
 from pykafka08.records.record import TopicPartition
 
@@ -60,34 +61,36 @@ async def _consume(plan: Plan, interrupt: Interrupt) -> int:
 
 
 async def _copy(plan: Plan, printer: Printer) -> None:
-    """Print batches until the count or the idle time is reached."""
+    """Open a consumer on what the plan names, and print."""
     from pykafka08.consumer.consumer import Consumer
 
-    topics = () if plan.topic is None or plan.partition is not None else (plan.topic,)
-    async with Consumer(*topics, **plan.settings) as consumer:
-        await _position(plan, consumer)
-        batches = consumer.batches()
-        while not printer.is_done:
-            with anyio.move_on_after(plan.idle_s) as idle:
-                try:
-                    batch = await anext(batches)
-                except CorruptRecordError as error:
-                    await _skip(plan, consumer, error)
-                    batches = consumer.batches()
-                    continue
-            if idle.cancelled_caught:
-                note(f"no record for {plan.idle_s:g} s")
-                return
-            await printer.print(batch)
+    whole_topics = () if plan.topic is None or plan.partition is not None else (plan.topic,)
+    async with Consumer(*whole_topics, **plan.settings) as consumer:
+        if plan.topic is not None and plan.partition is not None:
+            partition = TopicPartition(plan.topic, plan.partition)
+            consumer.assign([partition])
+            if plan.offset is not None:
+                await consumer.seek(partition, plan.offset)
+        if plan.pattern is None:
+            await _print_all(plan, consumer, printer)
+        else:
+            follow = partial(follow_topics, consumer, plan.pattern, plan.settings)
+            await run_until(follow, partial(_print_all, plan, consumer, printer))
 
 
-async def _position(plan: Plan, consumer: Consumer) -> None:
-    if plan.topic is None or plan.partition is None:
-        return
-    partition = TopicPartition(plan.topic, plan.partition)
-    consumer.assign([partition])
-    if plan.offset is not None:
-        await consumer.seek(partition, plan.offset)
+async def _print_all(plan: Plan, consumer: Consumer, printer: Printer) -> None:
+    """Until the count or the idle time is reached."""
+    while not printer.is_done:
+        with anyio.move_on_after(plan.idle_s) as idle:
+            try:
+                batch = await consumer.next_batch()
+            except CorruptRecordError as error:
+                await _skip(plan, consumer, error)
+                continue
+        if idle.cancelled_caught:
+            note(f"no record for {plan.idle_s:g} s")
+            return
+        await printer.print(batch)
 
 
 async def _skip(plan: Plan, consumer: Consumer, error: CorruptRecordError) -> None:

@@ -160,23 +160,27 @@ async def _supervised(work: Work) -> int:
 async def run_until(watch: Callable[[], Awaitable[object]], work: Callable[[], Awaitable[T]]) -> T | None:
     """``await work()``, which is cancelled when ``watch()`` returns (None then).
 
-    The errors of ``work`` leave as they are, not in a group as a task's would.
+    The errors of both leave as they are, not in a group as a task's would.
     """
-    result, failure = None, None
+    result: T | None = None
+    failures: list[KafkaError] = []
     async with anyio.create_task_group() as tasks:
 
         async def wait() -> None:
-            await watch()
+            try:
+                await watch()
+            except KafkaError as error:
+                failures.append(error)
             tasks.cancel_scope.cancel()
 
         tasks.start_soon(wait)
         try:
             result = await work()
         except KafkaError as error:
-            failure = error
+            failures.append(error)
         tasks.cancel_scope.cancel()
-    if failure is not None:
-        raise failure
+    if failures:
+        raise failures[0]
     return result
 
 

@@ -31,6 +31,10 @@ exit status: 0 done, 1 failure while running, 2 wrong usage, 4 no broker reached
 """
 
 
+API_TIMEOUT_MS = 15_000
+"""A person waits for the answer: a topic that is not there is told sooner than a program would want it."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Plan:
     """What the options ask for."""
@@ -87,7 +91,7 @@ def plan_of(options: argparse.Namespace) -> Plan:
         raise ConfigError("--offset needs --partition")
     if options.offset is not None and options.from_beginning:
         raise ConfigError("--offset and --from-beginning exclude each other")
-    settings = client_settings(options, ConsumerConfig)
+    settings = {"default_api_timeout_ms": API_TIMEOUT_MS, **client_settings(options, ConsumerConfig)}
     offset = _apply_offsets(options, settings)
     if options.isolation_level is not None:
         settings["isolation_level"] = options.isolation_level

@@ -20,7 +20,11 @@ def plan(*arguments: str) -> Plan:
 
 def test_defaults_start_with_new_records() -> None:
     made = plan("--topic", "t")
-    assert made.settings == {"bootstrap_servers": "h:1", "auto_offset_reset": "latest"}
+    assert made.settings == {
+        "bootstrap_servers": "h:1",
+        "auto_offset_reset": "latest",
+        "default_api_timeout_ms": 15_000,
+    }
     assert (made.topic, made.partition, made.offset, made.pattern) == ("t", None, None, None)
     assert made.limit == made.idle_s == math.inf
 
@@ -32,7 +36,14 @@ def test_everything_at_once(tmp_path: Path) -> None:
         *("--topic", "t", "--partition", "3", "--offset", "17", "--max-messages", "5", "--timeout-ms", "1500"),
         *("--isolation-level", "read_uncommitted", "--property", "print.key=true", "--skip-message-on-error"),
         *("--formatter-property", "key.separator=:", "--consumer.config", str(config)),
-        *("--consumer-property", "fetch.max.wait.ms=2", "--command-property", "client.id=c"),
+        *(
+            "--consumer-property",
+            "fetch.max.wait.ms=2",
+            "--command-property",
+            "client.id=c",
+            "--command-property",
+            "default.api.timeout.ms=7",
+        ),
         *("--value-deserializer", "LongDeserializer"),
     )
     assert (made.partition, made.offset, made.limit, made.idle_s, made.skips_errors) == (3, 17, 5, 1.5, True)
@@ -43,6 +54,7 @@ def test_everything_at_once(tmp_path: Path) -> None:
         "fetch_max_wait_ms": 2,
         "fetch_min_bytes": 7,
         "client_id": "c",
+        "default_api_timeout_ms": 7,
     }
     assert made.record_format.key
     assert made.record_format.key_separator == b":"
