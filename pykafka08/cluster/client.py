@@ -245,7 +245,7 @@ class Client:
         """Send ``message`` to a broker, in the highest version that both know, after those before it.
 
         Connects if need be; the waiter ends within ``timeout`` seconds.  A request without an answer (acks=0) ends
-        with None when it is with the operating system.
+        with None when it is on its way.
         """
         broker = self._machine.broker(node_id)
         if broker is None:

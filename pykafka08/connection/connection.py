@@ -132,7 +132,7 @@ class Connection:
         """Send ``message`` after those before it; the waiter ends within ``timeout`` seconds.
 
         While the connection opens, requests wait.  A request that expects no answer (acks=0) ends with None when it is
-        with the operating system.
+        on its way: taken by the socket, or by the event loop for it.
         """
         waiter: Waiter[R] = Waiter()
         now = self._now()

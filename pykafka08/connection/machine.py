@@ -223,7 +223,7 @@ class ConnectionMachine:
         return out
 
     def data_sent(self) -> None:
-        """What :meth:`data_to_send` gave is with the operating system: requests without an answer are done."""
+        """What :meth:`data_to_send` gave is on its way: requests without an answer are done."""
         if self._unanswered:
             done, self._unanswered = self._unanswered, []
             for call in done:
