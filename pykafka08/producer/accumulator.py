@@ -53,6 +53,7 @@ class Accumulator:
         """Topics that nobody has asked metadata for yet."""
         self.enqueued = 0
         self.buffered_bytes = 0
+        self.has_freed_room = False
 
     # --- records come in ----------------------------------------------------------------------------------------------
 
@@ -116,6 +117,7 @@ class Accumulator:
     def released(self, batch: Batch) -> None:
         """The records of ``batch`` no longer take room."""
         self.buffered_bytes -= batch.size - BATCH_OVERHEAD
+        self.has_freed_room = True
 
     # --- which batch --------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from pykafka08.producer.batch import Batch
 
-__all__ = ["Action", "Counters", "RefreshMetadata", "Send", "UseTopics"]
+__all__ = ["Action", "Counters", "RefreshMetadata", "RoomFreed", "Send", "UseTopics"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,7 +34,12 @@ class RefreshMetadata:
     generation: int
 
 
-Action = Send | UseTopics | RefreshMetadata
+@dataclass(frozen=True, slots=True)
+class RoomFreed:
+    """Records have ended: those who wait for room may have it."""
+
+
+Action = Send | UseTopics | RefreshMetadata | RoomFreed
 
 
 class Counters(NamedTuple):

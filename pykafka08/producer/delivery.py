@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, cast, overload
 from pykafka08.driver import Waiter
 from pykafka08.producer.batch import Batch, Span
 
-__all__ = ["Delivery", "RecordMetadata", "SentRecords", "wait_until_ended"]
+__all__ = ["Delivery", "RecordMetadata", "SentRecords", "add_span", "wait_until_ended"]
 
 
 class RecordMetadata(NamedTuple):
@@ -46,6 +46,11 @@ class Delivery:
     def is_done(self) -> bool:
         """Acknowledged or failed: awaiting it will not wait."""
         return self._batch.follow(self._index)[0].is_done
+
+    @property
+    def place(self) -> Span:
+        """As a run of one record."""
+        return self._batch, self._index, 1
 
     def __await__(self) -> Generator[Any, None, RecordMetadata]:
         batch, index = self._batch.follow(self._index)
@@ -86,6 +91,16 @@ async def wait_until_ended(batch: Batch) -> None:
         while not current.is_done and not current.is_forwarded:
             await _waiter(current)
         pending += current.forwarded_to()
+
+
+def add_span(spans: list[Span], batch: Batch, first: int, count: int) -> None:
+    """Append a run of records, joined with the run before where it goes on from there."""
+    if spans:
+        last_batch, last_first, last_count = spans[-1]
+        if last_batch is batch and last_first + last_count == first:
+            spans[-1] = (batch, last_first, last_count + count)
+            return
+    spans.append((batch, first, count))
 
 
 class SentRecords(Sequence[RecordMetadata]):

@@ -16,7 +16,7 @@ from pykafka08.cluster.metadata import Snapshot
 from pykafka08.config import ClientConfig, ProducerConfig
 from pykafka08.errors import KafkaError
 from pykafka08.producer.accumulator import Accumulator
-from pykafka08.producer.actions import Action, Counters, RefreshMetadata, Send, UseTopics
+from pykafka08.producer.actions import Action, Counters, RefreshMetadata, RoomFreed, Send, UseTopics
 from pykafka08.producer.batch import Batch
 from pykafka08.producer.failures import expired, left_out, produce_error, refused_as_too_large
 from pykafka08.producer.partitioners import Chooser
@@ -196,6 +196,9 @@ class ProducerMachine:
         if self._is_refresh_wanted:
             self._is_refresh_wanted = False
             actions.append(RefreshMetadata(self.accumulator.snapshot.generation))
+        if self.accumulator.has_freed_room:
+            self.accumulator.has_freed_room = False
+            actions.append(RoomFreed())
         return actions
 
     def next_wakeup(self) -> float | None:

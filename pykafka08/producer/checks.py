@@ -1,0 +1,94 @@
+"""What a record may be made of: everything that an application passes is checked here, before it is queued.
+
+A value that slipped through would fail the whole batch, and the records of others in it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from pykafka08.error_codes import ErrorCode
+from pykafka08.errors import KafkaError, LocalProtocolError, RecordTooLargeError, RecordTypeError, broker_error
+from pykafka08.producer.batch import BATCH_OVERHEAD
+from pykafka08.records.record import Headers
+
+__all__ = ["as_bytes", "as_headers", "check_partition", "check_timestamp", "check_topic", "too_large"]
+
+_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}\Z")
+_INT64_MAX = 2**63 - 1
+
+
+def check_topic(topic: object) -> None:
+    """A name that Kafka allows; asking for another one's metadata would make brokers 0.8 answer errors for all."""
+    if not isinstance(topic, str):
+        raise RecordTypeError(f"a topic's name is a str, not {type(topic).__name__}: {topic!r:.100}")
+    if not _TOPIC.match(topic) or topic in (".", ".."):
+        raise broker_error(
+            ErrorCode.INVALID_TOPIC_EXCEPTION,
+            f"topic name {topic!r:.300} is not 1 to 249 of the characters a-z, A-Z, 0-9, '.', '_' and '-'",
+            topic=topic,
+        )
+
+
+def as_bytes(data: Any, what: str, topic: str) -> bytes:
+    """A copy of a bytes-like object, so that a later change by the application does no harm."""
+    if type(data) is bytes:
+        return data
+    if isinstance(data, (bytes, bytearray, memoryview)):
+        return bytes(data)
+    hint = "; encode it first, as with .encode()" if isinstance(data, str) else ""
+    raise RecordTypeError(
+        f"topic {topic!r}: the {what} of a record is bytes-like or None, not {type(data).__name__}{hint}", topic=topic
+    )
+
+
+def as_headers(headers: Iterable[tuple[str, Any]], topic: str) -> Headers:
+    """Pairs of a name and bytes or None."""
+    made = []
+    try:
+        pairs = [(name, value) for name, value in headers]
+    except (TypeError, ValueError) as error:
+        raise RecordTypeError(
+            f"topic {topic!r}: headers are pairs of a name and bytes, not {headers!r:.100}", topic=topic
+        ) from error
+    for name, value in pairs:
+        if not isinstance(name, str):
+            raise RecordTypeError(
+                f"topic {topic!r}: the name of a header is a str, not {type(name).__name__}", topic=topic
+            )
+        try:
+            name.encode()
+        except UnicodeEncodeError as error:
+            raise LocalProtocolError(f"the name of a header is not Unicode text: {name!r:.100}", topic=topic) from error
+        made.append((name, None if value is None else as_bytes(value, f"header {name!r}", topic)))
+    return tuple(made)
+
+
+def check_partition(partition: object, topic: str) -> None:
+    if isinstance(partition, bool) or not isinstance(partition, int):
+        raise RecordTypeError(f"topic {topic!r}: a partition is an int, not {type(partition).__name__}", topic=topic)
+    if not 0 <= partition < 2**31:
+        raise broker_error(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            f"topic {topic!r} has no partition {partition}",
+            topic=topic,
+            partition=partition,
+        )
+
+
+def check_timestamp(timestamp_ms: object, topic: str) -> None:
+    if isinstance(timestamp_ms, bool) or not isinstance(timestamp_ms, int):
+        kind = type(timestamp_ms).__name__
+        raise RecordTypeError(f"topic {topic!r}: timestamp_ms is an int of milliseconds, not {kind}", topic=topic)
+    if not 0 <= timestamp_ms <= _INT64_MAX:
+        raise LocalProtocolError(f"timestamp_ms={timestamp_ms} is not in 0..2**63-1", topic=topic)
+
+
+def too_large(size: int, largest: int, setting: str, topic: str, partition: int | None) -> KafkaError:
+    return RecordTooLargeError(
+        f"a record of about {size + BATCH_OVERHEAD} bytes is larger than {setting}={largest}",
+        topic=topic,
+        partition=partition,
+    )

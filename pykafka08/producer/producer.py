@@ -1,0 +1,348 @@
+"""The producer that applications use: checks, back-pressure, and the calls that wait.
+
+What happens to a record after it was enqueued is decided in ``machine`` and performed by ``sender``.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterable
+from itertools import islice
+from time import time_ns
+from typing import Any, cast
+
+import anyio
+import anyio.lowlevel
+
+from pykafka08.cluster.client import Client
+from pykafka08.config import ClientConfig, ProducerConfig, build
+from pykafka08.connection.connection import clock
+from pykafka08.driver import library_logger
+from pykafka08.errors import BufferFullError, ClosedError, KafkaError, RequestTimeoutError
+from pykafka08.producer.actions import Counters
+from pykafka08.producer.batch import BATCH_OVERHEAD, RECORD_OVERHEAD, Span, headers_size
+from pykafka08.producer.checks import as_bytes, as_headers, check_partition, check_timestamp, check_topic, too_large
+from pykafka08.producer.delivery import Delivery, RecordMetadata, SentRecords, add_span, wait_until_ended
+from pykafka08.producer.machine import ProducerMachine
+from pykafka08.producer.partitioners import chooser_factory
+from pykafka08.producer.request import Encoding
+from pykafka08.producer.room import Room
+from pykafka08.producer.sender import Sender
+from pykafka08.records.compression import Codec, check_level
+from pykafka08.records.record import Headers, NewRecord
+
+__all__ = ["Producer"]
+
+log = library_logger("producer")
+
+Bytes = bytes | bytearray | memoryview
+
+CHUNK = 1024
+"""Records that ``send_many`` takes at a time, and after which ``ready`` lets others run."""
+
+GRACE_S = 5.0
+"""How long records may still be delivered when the ``async with`` block is left by an exception."""
+
+BROKER_SHARE = 0.9
+"""Part of the request time-out in which the broker waits for replicas, so that its answer comes before ours ends."""
+
+
+class Producer:
+    """Writes records to topics: ``async with Producer(bootstrap_servers="host:9092") as producer``.
+
+    Settings are those of :class:`pykafka08.config.ClientConfig` and :class:`pykafka08.config.ProducerConfig`, under
+    Kafka's own names.  Records gather in batches per partition (``linger_ms``, ``batch_size``) and every record ends
+    within ``delivery_timeout_ms``: acknowledged, or raised to whoever awaits it.  Order is kept within a partition.
+    Leaving the block delivers what is enqueued; left by an exception, it waits for no longer than five seconds.
+    """
+
+    def __init__(self, bootstrap_servers: str | Iterable[str] = "localhost:9092", **settings: Any) -> None:
+        client, config = build({"bootstrap_servers": bootstrap_servers, **settings}, ClientConfig, ProducerConfig)
+        self._config: ProducerConfig = config
+        self._encoding = _encoding(client, config)
+        self._machine = ProducerMachine(
+            config,
+            client,
+            make_chooser=chooser_factory(config.partitioner, random.Random(), config.batch_size),
+            chance=random.random,
+        )
+        self._accumulator = accumulator = self._machine.accumulator
+        self._room = Room(config.buffer_memory, lambda: accumulator.buffered_bytes)
+        self._client = Client(client, allow_auto_topic_creation=True)
+        self._largest_record = min(config.max_request_size - BATCH_OVERHEAD, config.buffer_memory)
+        self._largest_chunk = min(max(config.batch_size, self._largest_record), config.buffer_memory)
+        self._max_block = config.max_block_ms / 1000
+        self._now: Callable[[], float]
+        self._sender: Sender
+        self._is_open = False
+        self._accepts = False
+        """Open, and no internal task has died."""
+        self._largest_seen = 1
+        """Size of the largest record that was offered: what ``ready`` waits for."""
+        self._yielded_at = 0
+
+    # --- life -------------------------------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Producer:
+        """NoBrokersError if no address of ``bootstrap_servers`` answers as Kafka."""
+        await self._client.__aenter__()
+        self._now = clock()
+        self._sender = Sender(self._machine, self._client, self._room, self._encoding, self._now)
+        self._client.tasks.on_failure(self._abort)
+        self._client.tasks.start("producer", self._sender.run)
+        self._is_open = self._accepts = True
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if kind is None:
+            await self.aclose()
+        elif issubclass(kind, Exception):
+            await self.aclose(timeout=GRACE_S)
+        else:
+            await self._close()  # cancelled: nothing can be waited for
+
+    async def aclose(self, timeout: float | None = None) -> None:
+        """Deliver what is enqueued, then close; what is left after ``timeout`` seconds fails with ClosedError.
+
+        Without a ``timeout`` the records' own deadlines end it.
+        """
+        if not self._is_open:
+            return
+        try:
+            with anyio.CancelScope(deadline=math.inf if timeout is None else self._now() + timeout):
+                await self.flush()
+        finally:
+            await self._close()
+
+    async def _close(self) -> None:
+        self._is_open = False
+        left = self._machine.counters.in_buffer
+        if left:
+            log.warning("producer.closed_with_records", records=left)
+        self._abort(ClosedError("the producer was closed before the record was acknowledged"))
+        await self._client.aclose()
+
+    def _abort(self, error: KafkaError) -> None:
+        """Nothing can be delivered any more: end all that waits."""
+        self._accepts = False
+        self._machine.close(error)
+        self._room.fail(error)
+
+    @property
+    def counters(self) -> Counters:
+        """What became of all records so far."""
+        return self._machine.counters
+
+    # --- producing --------------------------------------------------------------------------------------------------
+
+    def enqueue(
+        self,
+        topic: str,
+        value: Bytes | None,
+        key: Bytes | None = None,
+        partition: int | None = None,
+        headers: Iterable[tuple[str, Bytes | None]] = (),
+        timestamp_ms: int | None = None,
+    ) -> Delivery:
+        """Put a record into its batch and return at once; await the delivery for its outcome, or never.
+
+        ``value`` None deletes the key in a compacted topic; ``partition`` None leaves the choice to the partitioner;
+        ``timestamp_ms`` None is now.  Headers need Kafka 0.11.  BufferFullError while ``buffer_memory`` is used up:
+        await :meth:`ready` and try again.  RecordTypeError, RecordTooLargeError: the record was not taken.
+        """
+        accumulator = self._accumulator
+        if not self._accepts or topic not in accumulator.topics:
+            self._check_topic(topic)
+        size = RECORD_OVERHEAD
+        if value is not None:
+            if type(value) is not bytes:
+                value = as_bytes(value, "value", topic)
+            size += len(value)
+        if key is not None:
+            if type(key) is not bytes:
+                key = as_bytes(key, "key", topic)
+            size += len(key)
+        checked: Headers = ()
+        if headers:
+            checked = as_headers(headers, topic)
+            size += headers_size(checked)
+        if partition is not None:
+            check_partition(partition, topic)
+        if timestamp_ms is None:
+            timestamp_ms = time_ns() // 1_000_000
+        else:
+            check_timestamp(timestamp_ms, topic)
+        if size > self._largest_seen:
+            self._saw_largest(size, topic, partition)
+        room = self._room
+        if accumulator.buffered_bytes + room.promised + size > room.capacity:
+            raise self._buffer_full(topic, partition)
+        batch = accumulator.record_added(topic, value, key, checked, partition, timestamp_ms, size, self._now())
+        if self._machine.wants_poll:
+            self._sender.wake()
+        return Delivery(batch, len(batch.timestamps) - 1)
+
+    async def send(
+        self,
+        topic: str,
+        value: Bytes | None,
+        key: Bytes | None = None,
+        partition: int | None = None,
+        headers: Iterable[tuple[str, Bytes | None]] = (),
+        timestamp_ms: int | None = None,
+    ) -> RecordMetadata:
+        """Write one record and wait until it is acknowledged; arguments and errors as :meth:`enqueue`.
+
+        Waits for room up to ``max_block_ms``, then for the outcome up to ``delivery_timeout_ms``.  Cancelling it stops
+        only the wait: an enqueued record is delivered all the same.
+        """
+        delivery = await self._enqueue_soon(topic, value, key, partition, tuple(headers), timestamp_ms)
+        return await delivery
+
+    async def send_many(self, topic: str, records: Iterable[Bytes | NewRecord | None]) -> SentRecords:
+        """Write many records, values or :class:`NewRecord`, and wait until all of them have ended.
+
+        Returns where each was written, in the given order; raises what the first that failed ended with, when all have
+        ended.  An error of an argument is raised at once: the records before it are delivered.  Waits for room as
+        :meth:`send` does, for each thousand of records.
+        """
+        self._client.tasks.check()
+        spans: list[Span] = []
+        source = iter(records)
+        while chunk := list(islice(source, CHUNK)):
+            if set(map(type, chunk)) == {bytes}:
+                await self._enqueue_values(topic, cast("list[bytes]", chunk), spans)
+            else:
+                for record in chunk:
+                    value, key, headers, timestamp_ms, partition = (
+                        record if isinstance(record, NewRecord) else (record, None, (), None, None)
+                    )
+                    delivery = await self._enqueue_soon(topic, value, key, partition, headers, timestamp_ms)
+                    add_span(spans, *delivery.place)
+            await anyio.lowlevel.checkpoint()
+        for batch in dict.fromkeys(batch for batch, _, _ in spans):
+            await wait_until_ended(batch)
+        sent = SentRecords(spans)
+        sent.raise_first_error()
+        return sent
+
+    async def _enqueue_soon(
+        self,
+        topic: str,
+        value: Bytes | None,
+        key: Bytes | None,
+        partition: int | None,
+        headers: tuple[tuple[str, Bytes | None], ...],
+        timestamp_ms: int | None,
+    ) -> Delivery:
+        """:meth:`enqueue`, when there is room and those who came before have theirs."""
+        if not self._room.has_line:
+            try:
+                return self.enqueue(topic, value, key, partition, headers, timestamp_ms)
+            except BufferFullError:
+                pass  # wait, below
+        size = RECORD_OVERHEAD + len(key or b"") + len(value or b"") + headers_size(as_headers(headers, topic))
+        await self._wait_for_room(size, topic)
+        return self.enqueue(topic, value, key, partition, headers, timestamp_ms)
+
+    async def _enqueue_values(self, topic: str, values: list[bytes], spans: list[Span]) -> None:
+        """Many values at once: what ``enqueue`` checks of each is checked of all."""
+        size = RECORD_OVERHEAD * len(values) + sum(map(len, values))
+        if size > self._largest_chunk and len(values) > 1:
+            middle = len(values) // 2
+            await self._enqueue_values(topic, values[:middle], spans)
+            await self._enqueue_values(topic, values[middle:], spans)
+            return
+        largest = RECORD_OVERHEAD + max(map(len, values))
+        if largest > self._largest_seen:
+            self._saw_largest(largest, topic, None)
+        await self._wait_for_room(size, topic)
+        self._check_topic(topic)
+        for span in self._accumulator.values_added(topic, values, time_ns() // 1_000_000, self._now()):
+            add_span(spans, *span)
+        self._sender.wake()
+
+    async def ready(self) -> None:
+        """Return when there is room for a record; BufferFullError if there is none within ``max_block_ms``.
+
+        In a loop around :meth:`enqueue` it also lets other tasks run, once in a thousand records.
+        """
+        enqueued = self._accumulator.enqueued
+        if enqueued - self._yielded_at >= CHUNK:
+            self._yielded_at = enqueued
+            await anyio.lowlevel.checkpoint()
+        await self._wait_for_room(self._largest_seen, None)
+
+    async def _wait_for_room(self, size: int, topic: str | None) -> None:
+        """Return when ``size`` bytes fit; the caller takes them before it awaits anything else."""
+        if not self._accepts:
+            raise self._closed_error()
+        if self._room.is_free(size):
+            return
+        now = self._now()
+        self._machine.release_all(now)  # what lingers takes room that is wanted
+        self._sender.wake()
+        if not await self._room.wait(size, now + self._max_block):
+            raise self._buffer_full(topic, None, f", for {self._max_block:g} s (max_block_ms)")
+
+    async def flush(self, timeout: float | None = None) -> None:
+        """Send what lingers, and return when every record enqueued before has ended.
+
+        How each ended is told by its delivery, and by :attr:`counters`.  RequestTimeoutError after ``timeout`` seconds:
+        the records stay under way, and end by their own deadlines.
+        """
+        self._client.tasks.check()
+        now = self._now()
+        pending = self._machine.release_all(now)
+        self._sender.wake()
+        with anyio.CancelScope(deadline=math.inf if timeout is None else now + timeout) as scope:
+            for batch in pending:
+                await wait_until_ended(batch)
+        if scope.cancelled_caught:
+            left = self._machine.counters.in_buffer
+            raise RequestTimeoutError(f"{left} records were not acknowledged within {timeout:g} s; they are under way")
+        self._client.tasks.check()
+
+    # --- checks -----------------------------------------------------------------------------------------------------
+
+    def _closed_error(self) -> KafkaError:
+        return self._client.tasks.failure or ClosedError("the producer is not open; use it with 'async with'")
+
+    def _check_topic(self, topic: str) -> None:
+        if not self._accepts:
+            raise self._closed_error()
+        if topic not in self._accumulator.topics:
+            check_topic(topic)
+
+    def _saw_largest(self, size: int, topic: str, partition: int | None) -> None:
+        """No record offered so far was as large."""
+        if size > self._largest_record:
+            raise self._too_large(size, topic, partition)
+        self._largest_seen = size
+
+    def _buffer_full(self, topic: str | None, partition: int | None, how_long: str = "") -> KafkaError:
+        used = self._accumulator.buffered_bytes
+        return BufferFullError(
+            f"{used} of buffer_memory={self._room.capacity} bytes wait to be acknowledged{how_long}; await ready()",
+            topic=topic,
+            partition=partition,
+        )
+
+    def _too_large(self, size: int, topic: str, partition: int | None) -> KafkaError:
+        config = self._config
+        if config.buffer_memory < config.max_request_size:
+            return too_large(size, config.buffer_memory, "buffer_memory", topic, partition)
+        return too_large(size, config.max_request_size, "max_request_size", topic, partition)
+
+
+def _encoding(client: ClientConfig, config: ProducerConfig) -> Encoding:
+    codec = Codec.parse(config.compression_type)
+    if config.compression_level is not None:
+        check_level(codec, config.compression_level)
+    return Encoding(
+        acks=config.required_acks,
+        timeout_ms=max(1, int(client.request_timeout_ms * BROKER_SHARE)),
+        codec=codec,
+        level=config.compression_level,
+    )

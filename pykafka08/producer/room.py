@@ -1,0 +1,78 @@
+"""Back-pressure: the bound on the bytes of records that have not ended, and the line of callers that wait for room."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+import anyio
+
+from pykafka08.driver import Waiter
+from pykafka08.errors import KafkaError
+
+__all__ = ["Room"]
+
+
+class Room:
+    """``capacity`` bytes, of which ``used()`` are taken; first come, first served.
+
+    Room that was promised to a caller who has not run yet counts as taken, so that nobody slips in before it.
+    """
+
+    def __init__(self, capacity: int, used: Callable[[], int]) -> None:
+        self.capacity = capacity
+        self.promised = 0
+        self._used = used
+        self._line: deque[tuple[int, Waiter[None]]] = deque()
+
+    def has(self, size: int) -> bool:
+        return self._used() + self.promised + size <= self.capacity
+
+    @property
+    def has_line(self) -> bool:
+        """Somebody waits."""
+        return bool(self._line)
+
+    def is_free(self, size: int) -> bool:
+        """There is room, and nobody waits for it."""
+        return not self._line and self.has(size)
+
+    async def wait(self, size: int, until: float) -> bool:
+        """True when ``size`` bytes are free for the caller, who takes them before it awaits anything else.
+
+        False if that was not so ``until`` a time of the event loop's clock.
+        """
+        waiter = Waiter[None]()
+        self._line.append((size, waiter))
+        self.grant()
+        try:
+            with anyio.CancelScope(deadline=until):
+                await waiter
+        except BaseException:
+            self._leave(size, waiter)
+            raise
+        if waiter.is_done:
+            self.promised -= size
+            return True
+        self._leave(size, waiter)
+        return False
+
+    def _leave(self, size: int, waiter: Waiter[None]) -> None:
+        if not waiter.is_done:
+            self._line.remove((size, waiter))
+        elif waiter.error is None:
+            self.promised -= size
+        self.grant()
+
+    def grant(self) -> None:
+        """Promise free room to those who wait."""
+        while self._line and self.has(self._line[0][0]):
+            size, waiter = self._line.popleft()
+            self.promised += size
+            waiter.set_result(None)
+
+    def fail(self, error: KafkaError) -> None:
+        """There will never be room again."""
+        line, self._line = self._line, deque()
+        for _, waiter in line:
+            waiter.set_exception(error)

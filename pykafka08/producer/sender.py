@@ -1,0 +1,97 @@
+"""Performs what the producer's machine says, and tells it what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pykafka08.cluster.client import Client, Purpose
+from pykafka08.cluster.metadata import Snapshot
+from pykafka08.driver import Driver, Waiter, library_logger
+from pykafka08.errors import KafkaError
+from pykafka08.producer.actions import Action, RefreshMetadata, RoomFreed, Send, UseTopics
+from pykafka08.producer.batch import Batch
+from pykafka08.producer.machine import ProducerMachine
+from pykafka08.producer.reactions import Outcome
+from pykafka08.producer.request import Encoding, build_request, read_response
+from pykafka08.producer.room import Room
+from pykafka08.protocol.messages.produce import ProduceRequest
+from pykafka08.protocol.versions import BrokerVersions
+
+__all__ = ["Sender"]
+
+log = library_logger("producer")
+
+
+class Sender:
+    """The driver of one producer: machine, client and room; ``now`` is the event loop's clock."""
+
+    def __init__(
+        self, machine: ProducerMachine, client: Client, room: Room, encoding: Encoding, now: Callable[[], float]
+    ) -> None:
+        self._machine = machine
+        self._client = client
+        self._room = room
+        self._encoding = encoding
+        self._now = now
+        self._timeout = client.config.request_timeout_ms / 1000
+        self._driver: Driver[Action] = Driver(machine, self._perform)
+
+    async def run(self) -> None:
+        self._client.on_metadata(self._metadata_changed)
+        self._metadata_changed(self._client.metadata)
+        await self._driver.run()
+
+    def wake(self) -> None:
+        """The machine was told something: poll it."""
+        self._machine.wants_poll = False
+        self._driver.wake()
+
+    def _metadata_changed(self, snapshot: Snapshot) -> None:
+        self._machine.metadata_changed(snapshot, self._now())
+        self.wake()
+
+    def _perform(self, action: Action) -> None:
+        if isinstance(action, Send):
+            log.debug("producer.send", node_id=action.node_id, batches=len(action.batches))
+            self._send(action)
+        elif isinstance(action, UseTopics):
+            log.debug("producer.use_topics", names=action.names)
+            self._client.use_topics(action.names)
+        elif isinstance(action, RefreshMetadata):
+            log.debug("producer.refresh_metadata", generation=action.generation)
+            self._client.invalidate(action.generation)
+        else:
+            assert isinstance(action, RoomFreed)
+            self._room.grant()
+
+    def _send(self, send: Send) -> None:
+        made: list[ProduceRequest] = []
+
+        def make(versions: BrokerVersions) -> ProduceRequest:
+            metadata = self._client.metadata
+            request = build_request(tuple(send.batches), versions, metadata, self._encoding, refuse)
+            made.append(request)
+            return request
+
+        def refuse(batch: Batch, indices: list[int], error: KafkaError) -> Batch | None:
+            return self._machine.records_refused(send, batch, indices, error, self._now())
+
+        waiter = self._client.submit(send.node_id, make, timeout=self._timeout, purpose=Purpose.PRODUCE)
+        waiter.add_done_callback(lambda ended: self._ended(send, made, ended))
+
+    def _ended(self, send: Send, made: list[ProduceRequest], ended: Waiter[Any]) -> None:
+        if ended.error is not None:
+            error = ended.error
+            if not isinstance(error, KafkaError):
+                raise error  # a fault of this library: it ends the client
+            log.info("producer.request_failed", node_id=send.node_id, cause=str(error))
+            self._machine.request_failed(send, error, self._now())
+        else:
+            response = ended.result()
+            if response is None:  # acks=0: written is all that is known
+                outcomes: list[Outcome | None] = [Outcome(0)] * len(send.batches)
+            else:
+                outcomes = read_response(send.batches, made[-1], response)
+            self._machine.request_answered(send, outcomes, self._now())
+        self.wake()
