@@ -1,0 +1,100 @@
+"""What the consumer's machine wants done, and the answers it takes back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from pykafka08.consumer.chunk import Aborted
+from pykafka08.records.record import TopicPartition
+from pykafka08.wire import Buffer
+
+__all__ = [
+    "Action",
+    "FetchAsk",
+    "FetchedPartition",
+    "ListedOffset",
+    "Note",
+    "OffsetAsk",
+    "RefreshMetadata",
+    "SendFetch",
+    "SendListOffsets",
+]
+
+
+class FetchAsk(NamedTuple):
+    """One partition of a fetch; ``topic_id`` None where metadata has none."""
+
+    tp: TopicPartition
+    offset: int
+    max_bytes: int
+    epoch: int = 0
+    leader_epoch: int = -1
+    topic_id: UUID | None = None
+
+
+@dataclass(frozen=True)
+class SendFetch:
+    """Fetch from ``node_id``; comes back as ``fetch_answered`` or ``fetch_failed``.
+
+    ``max_wait`` in seconds; ``max_bytes`` of the whole answer, which brokers before 0.10.1 do not know.
+    """
+
+    node_id: int
+    asks: tuple[FetchAsk, ...]
+    max_bytes: int
+    max_wait: float
+
+
+class OffsetAsk(NamedTuple):
+    """One partition of a ListOffsets request; ``timestamp`` is in ms, or LATEST or EARLIEST."""
+
+    tp: TopicPartition
+    timestamp: int
+    epoch: int = 0
+    leader_epoch: int = -1
+
+
+@dataclass(frozen=True)
+class SendListOffsets:
+    """Ask ``node_id`` for offsets; comes back as ``offsets_listed`` or ``listing_failed``."""
+
+    node_id: int
+    asks: tuple[OffsetAsk, ...]
+
+
+@dataclass(frozen=True)
+class RefreshMetadata:
+    """The picture of that generation is out of date."""
+
+    generation: int
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something that an operator may want to read in the log."""
+
+    event: str
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+Action = SendFetch | SendListOffsets | RefreshMetadata | Note
+
+
+class FetchedPartition(NamedTuple):
+    """One partition of a Fetch answer."""
+
+    tp: TopicPartition
+    error_code: int
+    records: Buffer | None = None
+    aborted: tuple[Aborted, ...] = ()
+
+
+class ListedOffset(NamedTuple):
+    """One partition of a ListOffsets answer; ``offset`` -1 where no record is that late."""
+
+    tp: TopicPartition
+    error_code: int
+    offset: int = -1
+    timestamp_ms: int = -1

@@ -1,0 +1,235 @@
+"""Which partitions a consumer reads, and from where: assignment, seeks, pauses, new leaders, new partitions, resets.
+
+``Assignment`` is the part of the machine's state that both the requests and the reader change.  Pure.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from itertools import count
+from typing import TypedDict
+
+from pykafka08.cluster.metadata import Snapshot
+from pykafka08.config import ConsumerConfig
+from pykafka08.consumer.actions import FetchAsk, Note, OffsetAsk
+from pykafka08.consumer.partition import EARLIEST, LATEST, Halt, Lookup, PartitionState, Purpose
+from pykafka08.errors import ConfigError, KafkaError, NoOffsetError
+from pykafka08.records.record import TopicPartition
+
+__all__ = ["Assignment", "Place", "place"]
+
+RESET_TO = {"earliest": EARLIEST, "latest": LATEST}
+
+
+class Place(TypedDict):
+    topic: str
+    partition: int
+
+
+def place(state: PartitionState) -> Place:
+    """The partition as keywords of an error."""
+    return {"topic": state.tp.topic, "partition": state.tp.partition}
+
+
+class Assignment:
+    """The partitions that are read.
+
+    ``states`` is in the order in which they come next in a fetch, ``ready`` in the order in which they are read out;
+    ``is_dirty`` asks for a new plan; ``notes`` wait to be logged.
+    """
+
+    def __init__(self, config: ConsumerConfig) -> None:
+        self.states: dict[TopicPartition, PartitionState] = {}
+        self.ready: deque[PartitionState] = deque()
+        self.snapshot = Snapshot(0)
+        self.notes: list[Note] = []
+        self.is_dirty = False
+        self._config = config
+        self._topics: dict[str, bool] = {}
+        self._epochs = count(1)
+
+    # What the application asks for
+
+    def subscribe(self, topics: Iterable[str]) -> None:
+        """Read all partitions of the topics; those that come into being later from their beginning."""
+        self._topics = dict.fromkeys(topics, False)
+        self._follow_topics()
+
+    def assign(self, partitions: Iterable[TopicPartition]) -> None:
+        """Read these and no others; those that were assigned before go on where they are."""
+        wanted = dict.fromkeys(partitions)
+        for tp in self.states.keys() - wanted.keys():
+            self.states.pop(tp).disown_flight(next(self._epochs))
+        self.ready = deque(state for state in self.ready if state.tp in wanted)
+        for tp in wanted:
+            if tp not in self.states:
+                self._add(tp, self._config.auto_offset_reset)
+        self.is_dirty = True
+
+    def partitions(self) -> tuple[TopicPartition, ...]:
+        """What is read, sorted."""
+        return tuple(sorted(self.states))
+
+    def paused(self) -> tuple[TopicPartition, ...]:
+        """What is paused, sorted."""
+        return tuple(sorted(tp for tp, state in self.states.items() if state.is_paused))
+
+    def is_settled(self) -> bool:
+        """True if each partition has a position, or something in the way of it that may last."""
+        return all(
+            state.lookup is None or state.leader is None or state.failures > 0 or state.is_halted
+            for state in self.states.values()
+        )
+
+    def state(self, tp: TopicPartition) -> PartitionState:
+        """ConfigError if the partition is not assigned."""
+        state = self.states.get(tp)
+        if state is None:
+            raise ConfigError("the partition is not assigned to this consumer", topic=tp[0], partition=tp[1])
+        return state
+
+    def seek(self, tp: TopicPartition, offset: int) -> None:
+        """Go on at ``offset``."""
+        self.state(tp).move_to(offset, next(self._epochs))
+        self.is_dirty = True
+
+    def seek_to_end_of_log(self, tp: TopicPartition, timestamp: int) -> None:
+        """Go on at one end of the log, EARLIEST or LATEST; it is looked up now."""
+        self.state(tp).locate(Lookup(Purpose.START, (timestamp,)), next(self._epochs))
+        self.is_dirty = True
+
+    def pause(self, tp: TopicPartition, offset: int | None) -> None:
+        """Fetch and hand out nothing until :meth:`resume`, which goes on at ``offset``."""
+        state = self.state(tp)
+        state.is_paused = True
+        if offset is not None:
+            # What was fetched goes: kept, it would take the room of the partitions that are read.
+            state.move_to(offset, next(self._epochs))
+
+    def resume(self, tp: TopicPartition) -> None:
+        """Undo :meth:`pause`."""
+        state = self.state(tp)
+        state.is_paused = False
+        self.mark_ready(state)
+        self.is_dirty = True
+
+    # What metadata says
+
+    def metadata_changed(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        for state in self.states.values():
+            self._follow_leader(state)
+        self._follow_topics()
+        self.is_dirty = True
+
+    def _follow_topics(self) -> None:
+        policy = self._config.auto_offset_reset
+        for topic, was_seen in self._topics.items():
+            partitions = self.snapshot.partitions(topic)
+            for partition in partitions:
+                tp = TopicPartition(topic, partition)
+                if tp not in self.states:
+                    # One that came into being while we read holds only what is new.
+                    self._add(tp, "earliest" if was_seen and policy != "none" else policy)
+                    self.is_dirty = True
+            self._topics[topic] = was_seen or bool(partitions)
+
+    def _add(self, tp: TopicPartition, policy: str) -> None:
+        state = PartitionState(tp, next(self._epochs), self._config.max_partition_fetch_bytes)
+        self.states[tp] = state
+        self.locate(state, policy)
+        self._follow_leader(state)
+
+    def _follow_leader(self, state: PartitionState) -> None:
+        topic, partition = state.tp
+        topic_id = self.snapshot.topic_id(topic)
+        if topic_id is not None:
+            if state.topic_id is not None and state.topic_id != topic_id:
+                # Positions in the deleted topic mean nothing in the new one of that name.
+                self.note("topic was deleted and made again", state, position=state.position)
+                policy = self._config.auto_offset_reset
+                self.locate(state, "earliest" if policy != "none" else policy, lost=state.position)
+            state.topic_id = topic_id
+        state.leader_epoch = self.snapshot.leader_epoch(topic, partition)
+        leader = self.snapshot.leader(topic, partition)
+        if leader == state.leader:
+            return
+        if leader is not None:
+            # Asked anew there, at once; what the old leader may still answer would come twice.
+            state.disown_flight(next(self._epochs))
+            state.retry_at = 0.0
+        state.leader = leader
+
+    # Positions
+
+    def locate(self, state: PartitionState, policy: str, lost: int | None = None) -> None:
+        """Find a position by the policy: earliest, latest, or none, which ends in an error with both bounds.
+
+        ``lost`` is the offset that is not in the log.
+        """
+        if policy in RESET_TO:
+            lookup = Lookup(Purpose.START, (RESET_TO[policy],), lost)
+        else:
+            lookup = Lookup(Purpose.BOUNDS, (EARLIEST, LATEST), lost)
+        state.locate(lookup, next(self._epochs))
+        self.is_dirty = True
+
+    def offset_found(self, state: PartitionState, offset: int) -> None:
+        """An answer to the state's lookup."""
+        lookup = state.lookup
+        assert lookup is not None
+        lookup.found.append(offset)
+        if not lookup.is_complete:
+            return
+        if lookup.purpose is Purpose.START:
+            state.move_to(offset, next(self._epochs))
+            if lookup.lost_offset is not None:
+                self.note("position is reset", state, lost=lookup.lost_offset, to=offset)
+            return
+        earliest, latest = lookup.found
+        lookup.found.clear()
+        text = f"no position, and auto_offset_reset is 'none'; the log reaches from {earliest} to {latest}: seek there"
+        error = NoOffsetError(text, **place(state), offset=lookup.lost_offset, earliest=earliest, latest=latest)
+        self.halt(state, error)
+
+    def halt(self, state: PartitionState, error: KafkaError | None) -> None:
+        """The stream ends here for now: in an error, or (None) with an offset that is out of range."""
+        if error is None and not state.buffer:
+            self.locate(state, self._config.auto_offset_reset, lost=state.fetch_offset)
+            return
+        state.buffer.append(Halt(error))
+        self.mark_ready(state)
+
+    def go_back(self, state: PartitionState, offset: int) -> None:
+        """Fetch again from ``offset``."""
+        state.move_to(offset, next(self._epochs))
+        self.is_dirty = True
+
+    # Small things
+
+    def owner(self, ask: FetchAsk | OffsetAsk) -> PartitionState | None:
+        """The partition that still waits for the answer to ``ask``; it waits no more."""
+        state = self.states.get(ask.tp)
+        if state is None or state.epoch != ask.epoch:
+            return None
+        state.is_in_flight = False
+        return state
+
+    def put_last(self, tp: TopicPartition) -> None:
+        """Others come first in the next fetch: brokers fill an answer in the order of the request."""
+        self.states[tp] = self.states.pop(tp)
+
+    def mark_ready(self, state: PartitionState) -> None:
+        if state.buffer and not state.is_ready:
+            state.is_ready = True
+            self.ready.append(state)
+
+    def broker_name(self, state: PartitionState) -> str | None:
+        """``"host:port (id N)"`` of the leader."""
+        broker = None if state.leader is None else self.snapshot.brokers.get(state.leader)
+        return None if broker is None else broker.name
+
+    def note(self, event: str, state: PartitionState, **facts: object) -> None:
+        """Leave something for the log."""
+        self.notes.append(Note(event, {**place(state), **facts}))

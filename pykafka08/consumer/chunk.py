@@ -1,0 +1,90 @@
+"""The records of one partition out of one Fetch answer, kept as the bytes they came in until somebody reads them.
+
+Here is also what an application must not see: control batches, and under ``read_committed`` the batches of
+transactions that were aborted (KIP-98).  Asking for chunks and keeping them in order is the machine's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from pykafka08.errors import CorruptRecordError
+from pykafka08.records.reader import ControlType, FetchedBatch, read_batches
+from pykafka08.records.record import TopicPartition
+from pykafka08.wire import Buffer
+
+__all__ = ["Aborted", "Chunk"]
+
+
+class Aborted(NamedTuple):
+    """A transaction that ends in an abort marker, as a Fetch answer announces it."""
+
+    first_offset: int
+    producer_id: int
+
+
+class Chunk:
+    """Undecoded entries; :meth:`next_batch` checks and unpacks one at a time.
+
+    ``next_offset`` is the offset after the last entry.
+    """
+
+    __slots__ = ("_ahead", "_announced", "_batches", "_cut_off", "_damage", "next_offset", "size")
+
+    def __init__(
+        self,
+        records: Buffer,
+        tp: TopicPartition,
+        fetch_offset: int,
+        next_offset: int,
+        *,
+        aborted: Iterable[Aborted] = (),
+        check_crcs: bool = True,
+        max_unpacked_bytes: int,
+    ) -> None:
+        self.next_offset = next_offset
+        self.size = len(records)
+        self._batches: Iterator[FetchedBatch] = read_batches(
+            records,
+            topic=tp.topic,
+            partition=tp.partition,
+            fetch_offset=fetch_offset,
+            check_crcs=check_crcs,
+            max_unpacked_bytes=max_unpacked_bytes,
+        )
+        # Latest first, so that the next to begin is the last: some brokers announce them in no order.
+        self._announced = sorted(aborted, reverse=True)
+        self._cut_off: set[int] = set()
+        self._ahead: FetchedBatch | None = None
+        self._damage: CorruptRecordError | None = None
+
+    def next_batch(self) -> FetchedBatch | None:
+        """The next batch an application may see, None at the end; CorruptRecordError where it is damaged."""
+        if self.is_drained():
+            return None
+        batch, self._ahead = self._ahead, None
+        return batch
+
+    def is_drained(self) -> bool:
+        """True if nothing visible is left; decodes up to the next visible batch, which raises where it is damaged."""
+        if self._ahead is None:
+            if self._damage is not None:
+                raise self._damage
+            try:
+                self._ahead = self._find_visible()
+            except CorruptRecordError as error:
+                self._damage = error
+                raise
+        return self._ahead is None
+
+    def _find_visible(self) -> FetchedBatch | None:
+        for batch in self._batches:
+            while self._announced and self._announced[-1].first_offset <= batch.last_offset:
+                self._cut_off.add(self._announced.pop().producer_id)
+            if batch.is_control:
+                if self._cut_off and batch.control_type() is ControlType.ABORT:
+                    self._cut_off.discard(batch.producer_id)
+            elif len(batch) and not (batch.is_transactional and batch.producer_id in self._cut_off):
+                return batch
+        return None

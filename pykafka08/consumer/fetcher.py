@@ -1,0 +1,142 @@
+"""The driver beside the consumer's machine: sends its fetches and offset look-ups, feeds it the answers, wakes readers.
+
+Answers are put aside where they arrive and taken in by the driver's task, so that a fault in here ends that task, and
+with it the client, in the open.  The next fetch is on its way before a reader is woken to decode the last one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pykafka08.cluster.client import Client, Purpose
+from pykafka08.cluster.metadata import Snapshot
+from pykafka08.config import ConsumerConfig
+from pykafka08.connection.connection import clock
+from pykafka08.consumer.actions import Action, Note, RefreshMetadata, SendFetch, SendListOffsets
+from pykafka08.consumer.machine import ConsumerMachine
+from pykafka08.consumer.requests import FetchCall, ListOffsetsCall
+from pykafka08.driver import Driver, Waiter, library_logger
+from pykafka08.errors import KafkaError
+
+__all__ = ["Fetcher"]
+
+log = library_logger("consumer")
+
+
+class Fetcher:
+    """Performs what ``machine`` says, from :meth:`start` until the client closes."""
+
+    def __init__(self, client: Client, machine: ConsumerMachine, config: ConsumerConfig) -> None:
+        self._client = client
+        self._machine = machine
+        self._config = config
+        self._now = clock()
+        self._inbox: list[Callable[[float], None]] = []
+        self._news: Waiter[None] = Waiter()
+        self._driver: Driver[Action | WakeReaders] = Driver(self, self._perform)
+        self._perform_of: dict[type, Callable[[Any], object]] = {
+            SendFetch: self._send_fetch,
+            SendListOffsets: self._send_list_offsets,
+            RefreshMetadata: lambda action: client.invalidate(action.generation),
+            Note: lambda action: log.warning(action.event, **action.facts),
+            WakeReaders: lambda _: self.wake_readers(),
+        }
+        self._is_committed_only = config.isolation_level == "read_committed"
+
+    def start(self) -> None:
+        """Begin to fetch."""
+        self._machine.metadata_changed(self._client.metadata)
+        self._client.on_metadata(self._metadata_changed)
+        self._client.tasks.on_failure(lambda _: self.wake_readers())
+        self._client.tasks.start("fetcher", self._driver.run)
+
+    # For readers
+
+    @property
+    def news(self) -> Waiter[None]:
+        """Ends when something changes that a reader may wait for: take it before looking, await it after."""
+        return self._news
+
+    def check(self) -> None:
+        """Raise if a background task of the client has died."""
+        self._client.tasks.check()
+
+    def wake_readers(self) -> None:
+        """Something has changed."""
+        news, self._news = self._news, Waiter()
+        news.set_result(None)
+
+    def pump(self) -> bool:
+        """Do at once what the driver's task would do in its turn; True if a request was made."""
+        before = self._machine.next_wakeup()
+        actions = self.poll(self._now())
+        for action in actions:
+            self._perform(action)
+        if self._machine.next_wakeup() != before:
+            self._driver.wake()
+        return any(isinstance(action, (SendFetch, SendListOffsets)) for action in actions)
+
+    # The loop of the driver
+
+    def poll(self, now: float) -> list[Action | WakeReaders]:
+        inbox, self._inbox = self._inbox, []
+        for take_in in inbox:
+            take_in(now)
+        actions: list[Action | WakeReaders] = [*self._machine.poll(now)]
+        if inbox:
+            # Last: a reader that decodes holds up the sending of what stands before.
+            actions.append(WakeReaders())
+        return actions
+
+    def next_wakeup(self) -> float | None:
+        return self._machine.next_wakeup()
+
+    def _take_in(self, news: Callable[[float], None]) -> None:
+        self._inbox.append(news)
+        self._driver.wake()
+
+    def _metadata_changed(self, snapshot: Snapshot) -> None:
+        self._take_in(lambda _: self._machine.metadata_changed(snapshot))
+
+    def _perform(self, action: Action | WakeReaders) -> None:
+        self._perform_of[type(action)](action)
+
+    def _send_fetch(self, fetch: SendFetch) -> None:
+        log.debug("fetch", node_id=fetch.node_id, partitions=len(fetch.asks), max_wait=fetch.max_wait)
+        call = FetchCall(fetch, min_bytes=self._config.fetch_min_bytes, is_committed_only=self._is_committed_only)
+        timeout = fetch.max_wait + self._client.config.request_timeout_ms / 1000
+        waiter = self._client.submit(fetch.node_id, call, timeout=timeout, purpose=Purpose.FETCH)
+
+        def take_in(now: float) -> None:
+            if waiter.error is not None:
+                self._machine.fetch_failed(fetch, _own(waiter.error), now)
+            else:
+                self._machine.fetch_answered(fetch, call.read(waiter.result()), now, is_capped=call.is_capped)
+
+        waiter.add_done_callback(lambda _: self._take_in(take_in))
+
+    def _send_list_offsets(self, listing: SendListOffsets) -> None:
+        log.debug("list offsets", node_id=listing.node_id, partitions=len(listing.asks))
+        timeout = self._client.config.request_timeout_ms / 1000
+        call = ListOffsetsCall(listing.asks, is_committed_only=self._is_committed_only, timeout=timeout)
+        waiter = self._client.submit(listing.node_id, call, timeout=timeout)
+
+        def take_in(now: float) -> None:
+            if waiter.error is not None:
+                self._machine.listing_failed(listing, _own(waiter.error), now)
+            else:
+                self._machine.offsets_listed(listing, call.read(waiter.result()), now)
+
+        waiter.add_done_callback(lambda _: self._take_in(take_in))
+
+
+class WakeReaders:
+    """The action after all others: answers were taken in."""
+
+
+def _own(error: BaseException) -> KafkaError:
+    """``error`` as one of the library's; anything else is a fault in the library, and raised."""
+    if isinstance(error, KafkaError):
+        return error
+    raise error

@@ -1,0 +1,307 @@
+"""The consumer's decisions: what is fetched next, what an answer means, what is handed out.
+
+No I/O and no clock; ``now`` is monotonic seconds.  What happens to a partition::
+
+    assigned --> located (ListOffsets) --> fetched --> handed out
+                    ^                        |
+                    +---- out of range ------+
+
+A request's answer counts only for partitions whose epoch has not changed since it was sent: seek, pause, a new leader
+and damaged records change it.  What an error code means is in ``reactions``, which partitions share a fetch in
+``plan``, where partitions are read from in ``assignment``, which records an application may see in ``chunk``.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Sequence
+
+from pykafka08.cluster.metadata import Snapshot
+from pykafka08.config import ClientConfig, ConsumerConfig
+from pykafka08.consumer.actions import (
+    Action,
+    FetchAsk,
+    FetchedPartition,
+    ListedOffset,
+    OffsetAsk,
+    RefreshMetadata,
+    SendFetch,
+    SendListOffsets,
+)
+from pykafka08.consumer.assignment import Assignment, place
+from pykafka08.consumer.chunk import Chunk
+from pykafka08.consumer.partition import Halt, PartitionState
+from pykafka08.consumer.plan import FetchPlanner
+from pykafka08.consumer.reactions import Reaction, reaction_to, reaction_to_failure
+from pykafka08.error_codes import ErrorCode
+from pykafka08.errors import CorruptRecordError, KafkaError, RecordTooLargeError, broker_error
+from pykafka08.records.frontier import read_frontier
+from pykafka08.records.reader import FetchedBatch, first_entry_size, only_partial
+from pykafka08.records.record import TopicPartition
+
+__all__ = ["ConsumerMachine"]
+
+
+class ConsumerMachine:
+    """One consumer.
+
+    :attr:`assignment` takes what the application asks for; the inputs here are named after what happened;
+    :meth:`poll` says what to send, :meth:`next_batch` hands out what came.  ``jitter`` gives numbers from 0 to 1.
+    """
+
+    def __init__(self, config: ConsumerConfig, client: ClientConfig, jitter: Callable[[], float]) -> None:
+        self.assignment = Assignment(config)
+        self._planner = FetchPlanner(config)
+        self._config = config
+        self._client = client
+        self._jitter = jitter
+        self._is_stale = False
+        self._wake_at: float | None = None
+        self.start_of_batch = 0
+        """Where the last batch handed out was read from: it holds no record before that."""
+
+    # Handing out
+
+    def next_batch(self, now: float) -> FetchedBatch | None:
+        """A batch of the partition whose turn it is, None if nothing is there; raises what stands in its stream."""
+        ready = self.assignment.ready
+        while ready:
+            state = ready[0]
+            if state.is_paused or not state.buffer:
+                ready.popleft()
+                state.is_ready = False
+                continue
+            item = state.buffer[0]
+            if isinstance(item, Halt):
+                error = self._pass_halt(state, item, now)
+                if error is not None:
+                    raise error
+                continue
+            try:
+                batch = item.next_batch()
+            except CorruptRecordError as error:
+                self._damage_met(state, error, now)
+                continue
+            if batch is None:
+                self._drained(state, item)
+                continue
+            assert state.position is not None
+            self.start_of_batch = state.position
+            state.position = batch.next_offset
+            ready.rotate(-1)
+            return batch
+        return None
+
+    def position(self, tp: TopicPartition) -> int | None:
+        """The offset after the last batch handed out and what is hidden behind it; None while it is looked up."""
+        state = self.assignment.state(tp)
+        while state.buffer and isinstance(chunk := state.buffer[0], Chunk):
+            try:
+                if not chunk.is_drained():
+                    break
+            except CorruptRecordError:
+                break  # raised again when it is to be handed out
+            self._drained(state, chunk)
+        return state.position
+
+    def take_error(self, tp: TopicPartition, now: float) -> KafkaError | None:
+        """The error that stands next in the partition's stream, if one does."""
+        state = self.assignment.state(tp)
+        if state.buffer and isinstance(halt := state.buffer[0], Halt) and halt.error is not None:
+            return self._pass_halt(state, halt, now)
+        return None
+
+    def records_damaged(self, tp: TopicPartition, offset: int, error: CorruptRecordError, now: float) -> None:
+        """A batch handed out cannot be unpacked at ``offset``: fetch it once more, or raise ``error``."""
+        state = self.assignment.state(tp)
+        self.assignment.go_back(state, offset)
+        self._damage_met(state, error, now)
+
+    def _drained(self, state: PartitionState, chunk: Chunk) -> None:
+        state.drop_first_chunk(chunk)
+        self.assignment.is_dirty = True
+
+    def _pass_halt(self, state: PartitionState, halt: Halt, now: float) -> KafkaError | None:
+        """The reader has come to the halt at the head of the buffer."""
+        state.buffer.popleft()
+        self.assignment.is_dirty = True
+        if halt.error is None:
+            self.assignment.halt(state, None)
+        else:
+            state.retry_at = now + self._client.retry_backoff_max_ms / 1000
+        return halt.error
+
+    def _damage_met(self, state: PartitionState, error: CorruptRecordError, now: float) -> None:
+        position = state.position
+        assert position is not None
+        self.assignment.go_back(state, position)
+        if state.damaged_at != position:
+            # It may have been damaged on the way.
+            state.damaged_at = position
+            self.assignment.note("damaged records are fetched once more", state, error=str(error))
+            return
+        state.retry_at = now + self._client.retry_backoff_max_ms / 1000
+        error.broker = self.assignment.broker_name(state)
+        raise error
+
+    # What happened
+
+    def metadata_changed(self, snapshot: Snapshot) -> None:
+        self.assignment.metadata_changed(snapshot)
+
+    def fetch_answered(
+        self, fetch: SendFetch, answers: Iterable[FetchedPartition], now: float, *, is_capped: bool
+    ) -> None:
+        """``is_capped``: this broker keeps an answer below the asked ``max_bytes`` (Fetch v3 and later)."""
+        self.assignment.is_dirty = True
+        self._planner.landed(fetch)
+        self._planner.broker_answered(fetch.node_id, is_capped=is_capped)
+        by_tp = {answer.tp: answer for answer in answers}
+        jitter = self._jitter()
+        for ask in fetch.asks:
+            state = self.assignment.owner(ask)
+            if state is None:
+                continue
+            answer = by_tp.get(ask.tp, FetchedPartition(ask.tp, ErrorCode.UNKNOWN_SERVER_ERROR))
+            if answer.error_code:
+                self._code_received(state, answer.error_code, "Fetch", now, jitter)
+                continue
+            state.be_healthy()
+            if answer.records:
+                self._keep(state, answer)
+            if answer.records or not is_capped:
+                self.assignment.put_last(ask.tp)
+
+    def fetch_failed(self, fetch: SendFetch, error: KafkaError, now: float) -> None:
+        self._planner.landed(fetch)
+        self._request_failed(fetch.asks, error, now)
+
+    def offsets_listed(self, listing: SendListOffsets, answers: Iterable[ListedOffset], now: float) -> None:
+        self.assignment.is_dirty = True
+        by_tp = {answer.tp: answer for answer in answers}
+        jitter = self._jitter()
+        for ask in listing.asks:
+            state = self.assignment.owner(ask)
+            if state is None:
+                continue
+            answer = by_tp.get(ask.tp, ListedOffset(ask.tp, ErrorCode.UNKNOWN_SERVER_ERROR))
+            # Both ends of a log exist: an answer without an offset is no answer.
+            code = answer.error_code or (ErrorCode.UNKNOWN_SERVER_ERROR if answer.offset < 0 else 0)
+            if code:
+                self._code_received(state, code, "ListOffsets", now, jitter)
+            else:
+                state.be_healthy()
+                self.assignment.offset_found(state, answer.offset)
+
+    def listing_failed(self, listing: SendListOffsets, error: KafkaError, now: float) -> None:
+        self._request_failed(listing.asks, error, now)
+
+    def _keep(self, state: PartitionState, answer: FetchedPartition) -> None:
+        assert answer.records is not None
+        assert state.fetch_offset is not None
+        fetch_offset, frontier = state.fetch_offset, read_frontier(answer.records)
+        if frontier is None and only_partial(answer.records):
+            self._grow(state, first_entry_size(answer.records) or 0)
+            return
+        chunk = Chunk(
+            answer.records,
+            state.tp,
+            fetch_offset,
+            max(fetch_offset, frontier or 0),
+            aborted=answer.aborted,
+            check_crcs=self._config.check_crcs,
+            max_unpacked_bytes=self._config.max_unpacked_bytes,
+        )
+        state.append_chunk(chunk)
+        state.max_bytes = self._config.max_partition_fetch_bytes
+        if chunk.next_offset == fetch_offset:
+            # Reading the chunk will say what is wrong with it; this is for the case that it finds nothing wrong.
+            text = "the broker answered with records, but with none at or above the asked offset"
+            self.assignment.halt(state, CorruptRecordError(text, **place(state), offset=fetch_offset))
+        self.assignment.mark_ready(state)
+
+    def _grow(self, state: PartitionState, needed: int) -> None:
+        """The first batch did not fit: brokers before 0.10.1 cut it off."""
+        most = max(self._config.fetch_max_bytes, self._config.max_partition_fetch_bytes)
+        if needed > most or state.max_bytes >= most:
+            size = needed or f"more than {state.max_bytes}"
+            text = f"a batch of {size} bytes is larger than fetch_max_bytes={most}: raise that, or seek past it"
+            error = RecordTooLargeError(text, **place(state), offset=state.fetch_offset, api="Fetch")
+            self.assignment.halt(state, error)
+            return
+        state.max_bytes = min(most, max(needed, 2 * state.max_bytes))
+        self.assignment.note("fetching more for one large batch", state, max_bytes=state.max_bytes)
+
+    # Trouble
+
+    def _request_failed(self, asks: Sequence[FetchAsk | OffsetAsk], error: KafkaError, now: float) -> None:
+        self.assignment.is_dirty = True
+        reaction, jitter = reaction_to_failure(error), self._jitter()
+        for ask in asks:
+            state = self.assignment.owner(ask)
+            if state is not None:
+                own = copy.copy(error)
+                own.topic, own.partition = state.tp
+                self._react(state, reaction, own, now, jitter)
+
+    def _code_received(self, state: PartitionState, code: int, api: str, now: float, jitter: float) -> None:
+        broker = self.assignment.broker_name(state)
+        error = broker_error(code, api=api, broker=broker, offset=state.fetch_offset, **place(state))
+        self._react(state, reaction_to(code), error, now, jitter)
+
+    def _miss_leaders(self, states: Iterable[PartitionState], now: float) -> None:
+        snapshot, jitter = self.assignment.snapshot, self._jitter()
+        for state in states:
+            topic, partition = state.tp
+            code = snapshot.topic_error(topic)
+            if not code and partition not in snapshot.partitions(topic):
+                code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            self._code_received(state, code or ErrorCode.LEADER_NOT_AVAILABLE, "Metadata", now, jitter)
+
+    def _react(self, state: PartitionState, reaction: Reaction, error: KafkaError, now: float, jitter: float) -> None:
+        """``jitter`` is one for all partitions of a request, so that they are asked again together."""
+        if reaction is Reaction.RESET:
+            self.assignment.note("offset is out of range", state, offset=state.fetch_offset)
+            self.assignment.halt(state, None)
+            return
+        if reaction is Reaction.RAISE:
+            self.assignment.halt(state, error)
+            return
+        first, most = self._client.retry_backoff_ms, self._client.retry_backoff_max_ms
+        state.retry_at = now + min(most, first * 2.0 ** min(state.failures, 30)) * (0.8 + 0.4 * jitter) / 1000
+        state.failures += 1
+        if state.troubled_since is None:
+            state.troubled_since = now
+        if reaction is not Reaction.BACK_OFF:
+            self._is_stale = True
+        if state.failures % 10 == 3:
+            # Not at once: a leader that moves is everyday.  Then every ten seconds or so.
+            self.assignment.note("partition is in trouble", state, failures=state.failures, error=str(error))
+        patience = self._client.default_api_timeout_ms / 1000
+        if reaction is Reaction.REFRESH_THEN_RAISE and now - state.troubled_since >= patience:
+            state.troubled_since = now
+            self.assignment.halt(state, error)
+
+    # What to do
+
+    def poll(self, now: float) -> list[Action]:
+        """What is to be done now; at most one fetch is in flight per broker."""
+        actions: list[Action] = []
+        if self.assignment.is_dirty or (self._wake_at is not None and now >= self._wake_at):
+            self.assignment.is_dirty = False
+            requests, leaderless = self._planner.plan(self.assignment.states.values(), now)
+            actions += requests
+            self._miss_leaders(leaderless, now)
+            if self._is_stale:
+                self._is_stale = False
+                actions.append(RefreshMetadata(self.assignment.snapshot.generation))
+            retries = [state.retry_at for state in self.assignment.states.values() if state.retry_at > now]
+            self._wake_at = min(retries, default=None)
+        if self.assignment.notes:
+            actions += self.assignment.notes
+            self.assignment.notes = []
+        return actions
+
+    def next_wakeup(self) -> float | None:
+        """When a partition is to be asked again after a failure; None if nothing waits for time."""
+        return self._wake_at

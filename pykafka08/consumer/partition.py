@@ -1,0 +1,153 @@
+"""What the consumer knows about one partition: where it reads, what is fetched and not handed out, what it waits for.
+
+Only bookkeeping is here; ``machine`` decides what happens when.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from enum import Enum
+from typing import NamedTuple
+from uuid import UUID
+
+from pykafka08.consumer.chunk import Chunk
+from pykafka08.errors import KafkaError
+from pykafka08.records.record import TopicPartition
+
+__all__ = ["EARLIEST", "LATEST", "Halt", "Lookup", "PartitionState", "Purpose"]
+
+#: Timestamps with a meaning of their own in ListOffsets.
+LATEST, EARLIEST = -1, -2
+
+
+class Purpose(Enum):
+    """Why offsets are looked up."""
+
+    START = "read on from the offset found"
+    BOUNDS = "tell the application both ends of the log"
+
+
+class Lookup:
+    """Offsets to be found, one after the other: ``found`` grows until it is as long as ``timestamps``."""
+
+    __slots__ = ("found", "lost_offset", "purpose", "timestamps")
+
+    def __init__(self, purpose: Purpose, timestamps: tuple[int, ...], lost_offset: int | None = None) -> None:
+        self.purpose = purpose
+        self.timestamps = timestamps
+        self.lost_offset = lost_offset
+        self.found: list[int] = []
+
+    @property
+    def timestamp(self) -> int:
+        """The next one to ask for."""
+        return self.timestamps[len(self.found)]
+
+    @property
+    def is_complete(self) -> bool:
+        return len(self.found) == len(self.timestamps)
+
+
+class Halt(NamedTuple):
+    """Stands in the buffer where the stream of a partition cannot go on.
+
+    With an error: the application is to see it.  Without: the offset was out of range, and the reset policy is applied
+    when everything before has been read.
+    """
+
+    error: KafkaError | None = None
+
+
+class PartitionState:
+    """One assigned partition.
+
+    ``position`` is the offset after the last batch handed out, ``fetch_offset`` after the last one fetched; both are
+    None while ``lookup`` runs.  ``epoch`` changes whenever what is in flight must not be used any more.
+    """
+
+    __slots__ = (
+        "buffer",
+        "buffered_bytes",
+        "damaged_at",
+        "epoch",
+        "failures",
+        "fetch_offset",
+        "is_in_flight",
+        "is_paused",
+        "is_ready",
+        "leader",
+        "leader_epoch",
+        "lookup",
+        "max_bytes",
+        "position",
+        "retry_at",
+        "topic_id",
+        "tp",
+        "troubled_since",
+    )
+
+    def __init__(self, tp: TopicPartition, epoch: int, max_bytes: int) -> None:
+        self.tp = tp
+        self.epoch = epoch
+        self.max_bytes = max_bytes
+        self.position: int | None = None
+        self.fetch_offset: int | None = None
+        self.lookup: Lookup | None = None
+        self.buffer: deque[Chunk | Halt] = deque()
+        self.buffered_bytes = 0
+        self.is_paused = False
+        self.is_in_flight = False
+        self.is_ready = False
+        """It stands in the machine's queue of partitions to hand out from."""
+        self.leader: int | None = None
+        self.leader_epoch = -1
+        self.topic_id: UUID | None = None
+        self.failures = 0
+        self.retry_at = 0.0
+        self.troubled_since: float | None = None
+        self.damaged_at: int | None = None
+        """The position at which damage was met once and fetched again."""
+
+    @property
+    def is_halted(self) -> bool:
+        return bool(self.buffer) and isinstance(self.buffer[-1], Halt)
+
+    def move_to(self, offset: int, epoch: int) -> None:
+        """Read on at ``offset``; what was fetched before is forgotten."""
+        self._forget(epoch)
+        self.lookup = None
+        self.position = self.fetch_offset = offset
+
+    def locate(self, lookup: Lookup, epoch: int) -> None:
+        """Have no position until ``lookup`` is complete."""
+        self._forget(epoch)
+        self.lookup = lookup
+        self.position = self.fetch_offset = None
+
+    def disown_flight(self, epoch: int) -> None:
+        """Whatever is in flight is not waited for, and dropped when it comes."""
+        self.epoch = epoch
+        self.is_in_flight = False
+
+    def _forget(self, epoch: int) -> None:
+        self.disown_flight(epoch)
+        self.buffer.clear()
+        self.buffered_bytes = 0
+        self.be_healthy()
+
+    def be_healthy(self) -> None:
+        """An answer was good: the next failure is the first one again."""
+        self.failures = 0
+        self.retry_at = 0.0
+        self.troubled_since = None
+
+    def append_chunk(self, chunk: Chunk) -> None:
+        self.buffer.append(chunk)
+        self.buffered_bytes += chunk.size
+        self.fetch_offset = chunk.next_offset
+
+    def drop_first_chunk(self, chunk: Chunk) -> None:
+        """``chunk``, the first of the buffer, is read to its end."""
+        self.buffer.popleft()
+        self.buffered_bytes -= chunk.size
+        self.position = chunk.next_offset

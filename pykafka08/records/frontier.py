@@ -1,0 +1,44 @@
+"""How far fetched record bytes reach, from the entries' heads alone: what a consumer needs to ask for more before it
+decodes what it has.
+
+Nothing is checked here but sizes: a head that lies is found when ``reader`` comes to it.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from pykafka08.records.batch import HEADER_SIZE
+from pykafka08.records.message_set import SMALLEST_MESSAGE
+from pykafka08.wire import Buffer
+
+__all__ = ["read_frontier"]
+
+_ENTRY = struct.Struct(">qi")
+_MAGIC_AT = 16
+_LAST_DELTA_AT = 23  # of magic 2
+_SMALLEST_BATCH = HEADER_SIZE - _ENTRY.size
+_INT32 = struct.Struct(">i")
+
+
+def read_frontier(buffer: Buffer) -> int | None:
+    """The offset after the last whole entry; None if the first entry is cut off or its head makes no sense."""
+    frontier: int | None = None
+    position, end = 0, len(buffer)
+    unpack_entry = _ENTRY.unpack_from
+    smallest = SMALLEST_MESSAGE[0]
+    while position + _ENTRY.size + smallest <= end:
+        offset, size = unpack_entry(buffer, position)
+        after = position + _ENTRY.size + size
+        magic = buffer[position + _MAGIC_AT]
+        if size < smallest or after > end or magic > 2:
+            break
+        if magic == 2:
+            if size < _SMALLEST_BATCH:
+                break
+            (delta,) = _INT32.unpack_from(buffer, position + _LAST_DELTA_AT)
+            frontier = offset + delta + 1
+        else:
+            frontier = offset + 1
+        position = after
+    return frontier
