@@ -8,15 +8,10 @@ input ends if that is a pipe or a socket: so it never outlives the program that 
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from functools import partial
 
-import anyio
-
-from pykafka08.cli.exits import DONE, Interrupt, note, run
 from pykafka08.cli.options import natural, new_parser, positive
-from pykafka08.cli.streams import Output, ends_with_its_peer, wait_for_end
 from pykafka08.errors import ConfigError
 
 __all__ = ["main"]
@@ -36,7 +31,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         topics = dict(_topic(text) for text in options.topic)
     except ConfigError as error:
         parser.error(str(error))
-    return run(PROG, partial(_serve, options, topics), options.verbose)
+    from pykafka08.cli.exits import run
+    from pykafka08.cli.serving import serve
+
+    return run(PROG, partial(serve, options, topics), options.verbose)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -58,24 +56,3 @@ def _topic(text: str) -> tuple[str, int]:
     if not name or not count.isascii() or not count.isdigit() or int(count) == 0:
         raise ConfigError(f"--topic {text!r} is not of the form name:partitions")
     return name, int(count)
-
-
-async def _serve(options: argparse.Namespace, topics: dict[str, int], interrupt: Interrupt) -> int:
-    from pykafka08.broker.server import EmbeddedCluster
-
-    async with EmbeddedCluster(
-        brokers=options.brokers,
-        version=options.version,
-        port=options.port,
-        topics=topics,
-        default_partitions=options.partitions,
-        auto_create_topics=not options.no_auto_create,
-    ) as cluster:
-        await Output(sys.stdout.fileno()).write(f"BROKERS={cluster.bootstrap_servers}\n".encode())
-        note(f"{options.brokers} broker(s) as Kafka {cluster.version}, in memory; end with Ctrl-C")
-        with interrupt.part():
-            if sys.stdin is not None and ends_with_its_peer(sys.stdin.fileno()):
-                await wait_for_end(sys.stdin.fileno())
-            else:
-                await anyio.sleep_forever()
-    return DONE

@@ -1,29 +1,16 @@
 """``pykafka08 consume`` and ``pykafka08-console-consumer``: the records of a topic on standard output.
 
-Options and output are those of Kafka's own console consumer, 0.10 to 4.3.  Not here: the options (``plan``), what a
-record looks like (``formats``).
+Options and output are those of Kafka's own console consumer, 0.10 to 4.3.  Here: from the command line to the plan;
+what carries it out is imported when it is known that there is something to do, so that ``--help`` answers at once.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
-import anyio
-
-from pykafka08.cli.exits import DONE, Interrupt, note, run, run_until
-from pykafka08.cli.plan import Plan, consumer_parser, plan_of
-from pykafka08.cli.printer import Printer
-from pykafka08.cli.progress import Progress
-from pykafka08.cli.streams import Output
-from pykafka08.cli.topics import follow_topics
-from pykafka08.errors import ConfigError, CorruptRecordError
-from pykafka08.records.record import TopicPartition
-
-if TYPE_CHECKING:
-    from pykafka08.consumer.consumer import Consumer
+from pykafka08.cli.plan import consumer_parser, plan_of
+from pykafka08.errors import ConfigError
 
 __all__ = ["console_consumer", "main"]
 
@@ -45,57 +32,7 @@ def _main(prog: str, arguments: Sequence[str] | None) -> int:
         plan = plan_of(options)
     except ConfigError as error:
         parser.error(str(error))
-    return run(prog, partial(_consume, plan), options.verbose)
+    from pykafka08.cli.copying import copy_records
+    from pykafka08.cli.exits import run
 
-
-async def _consume(plan: Plan, interrupt: Interrupt) -> int:
-    output, progress = Output(sys.stdout.fileno()), Progress.on_terminal(unless_output=True)
-    printer = Printer(plan, output, progress)
-    try:
-        with interrupt.part():
-            await run_until(output.wait_closed, partial(_copy, plan, printer))
-    finally:
-        progress.clear()
-        note(f"Processed a total of {printer.records} messages")
-    return DONE
-
-
-async def _copy(plan: Plan, printer: Printer) -> None:
-    """Open a consumer on what the plan names, and print."""
-    from pykafka08.consumer.consumer import Consumer
-
-    whole_topics = () if plan.topic is None or plan.partition is not None else (plan.topic,)
-    async with Consumer(*whole_topics, **plan.settings) as consumer:
-        if plan.topic is not None and plan.partition is not None:
-            partition = TopicPartition(plan.topic, plan.partition)
-            consumer.assign([partition])
-            if plan.offset is not None:
-                await consumer.seek(partition, plan.offset)
-        if plan.pattern is None:
-            await _print_all(plan, consumer, printer)
-        else:
-            follow = partial(follow_topics, consumer, plan.pattern, plan.settings)
-            await run_until(follow, partial(_print_all, plan, consumer, printer))
-
-
-async def _print_all(plan: Plan, consumer: Consumer, printer: Printer) -> None:
-    """Until the count or the idle time is reached."""
-    while not printer.is_done:
-        with anyio.move_on_after(plan.idle_s) as idle:
-            try:
-                batch = await consumer.next_batch()
-            except CorruptRecordError as error:
-                await _skip(plan, consumer, error)
-                continue
-        if idle.cancelled_caught:
-            note(f"no record for {plan.idle_s:g} s")
-            return
-        await printer.print(batch)
-
-
-async def _skip(plan: Plan, consumer: Consumer, error: CorruptRecordError) -> None:
-    """Go on behind a damaged batch, where that is asked for and possible."""
-    if not plan.skips_errors or error.topic is None or error.partition is None or error.next_offset is None:
-        raise error
-    note(f"skipped: {error}")
-    await consumer.seek(TopicPartition(error.topic, error.partition), error.next_offset)
+    return run(prog, partial(copy_records, plan), options.verbose)

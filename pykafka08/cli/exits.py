@@ -24,6 +24,7 @@ from typing import TypeVar
 
 import anyio
 
+from pykafka08.cli.notes import note
 from pykafka08.cli.streams import OutputClosedError
 from pykafka08.errors import (
     AuthorizationError,
@@ -43,7 +44,7 @@ from pykafka08.errors import (
     UnsupportedVersionError,
 )
 
-__all__ = ["DONE", "FAILED", "NO_BROKER", "USAGE", "Interrupt", "describe", "note", "run", "run_until"]
+__all__ = ["DONE", "FAILED", "NO_BROKER", "USAGE", "Interrupt", "describe", "run", "run_until"]
 
 DONE, FAILED, USAGE, NO_BROKER = 0, 1, 2, 4
 
@@ -66,12 +67,6 @@ _ADVICE: tuple[tuple[type[KafkaError], str], ...] = (
     (ClosedError, "-vv shows where"),
     (KafkaError, "-vv shows where"),
 )
-
-
-def note(text: str) -> None:
-    """A line for the person at the terminal; standard output carries records only."""
-    if sys.stderr is not None:
-        print(text, file=sys.stderr, flush=True)
 
 
 def describe(error: KafkaError) -> str:

@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from pykafka08.cli.deserializers import Deserializer, deserializer
-from pykafka08.records.record import Record
+
+if TYPE_CHECKING:
+    from pykafka08.records.record import Record
 
 __all__ = ["Batch", "RecordFormat", "Renderer", "format_properties"]
 
@@ -96,7 +98,7 @@ class RecordFormat:
         return self.headers_separator.join(shown)
 
 
-Field = Callable[[Record], bytes]
+Field = Callable[["Record"], bytes]
 
 
 class Renderer:

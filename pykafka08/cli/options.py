@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 import pykafka08
-from pykafka08.cli.exits import note
+from pykafka08.cli.notes import note
 from pykafka08.cli.properties import parse_pairs, read_properties, settings_of
 
 __all__ = ["add_client_options", "client_settings", "natural", "new_parser", "positive"]

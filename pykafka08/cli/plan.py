@@ -12,8 +12,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from pykafka08.cli.exits import note
 from pykafka08.cli.formats import RecordFormat, format_properties
+from pykafka08.cli.notes import note
 from pykafka08.cli.options import add_client_options, client_settings, natural, new_parser, positive
 from pykafka08.cli.properties import parse_pairs, read_properties
 from pykafka08.config import ConsumerConfig

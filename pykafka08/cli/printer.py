@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from itertools import islice
 
-from pykafka08.cli.exits import note
 from pykafka08.cli.formats import Batch
+from pykafka08.cli.notes import note
 from pykafka08.cli.plan import Plan
 from pykafka08.cli.progress import Progress
 from pykafka08.cli.streams import Output

@@ -1,32 +1,21 @@
 """``pykafka08 produce``: each line of standard input becomes a record.
 
 A record is reported as sent only when the brokers acknowledged it (``--acks 0`` aside).  Not here: batching, retries
-and deadlines, which are the producer's.
+and deadlines, which are the producer's; what is done with the plan (``sending``).
 """
 
 from __future__ import annotations
 
 import argparse
 import re
-import sys
-import time
-from collections import deque
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pykafka08.cli.exits import DONE, Interrupt, note, run
 from pykafka08.cli.options import add_client_options, client_settings, natural, new_parser
-from pykafka08.cli.progress import Progress, shown_size
-from pykafka08.cli.streams import read_chunks, split_lines
 from pykafka08.config import ProducerConfig
-from pykafka08.errors import BufferFullError, ConfigError, KafkaError
-
-if TYPE_CHECKING:
-    from pykafka08.producer.delivery import Delivery
-    from pykafka08.producer.producer import Producer
+from pykafka08.errors import ConfigError, KafkaError
 
 __all__ = ["main", "plan_of", "produce_parser", "record_of"]
 
@@ -58,7 +47,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         plan = plan_of(options)
     except ConfigError as error:
         parser.error(str(error))
-    return run(PROG, partial(_produce, plan), options.verbose)
+    from pykafka08.cli.exits import run
+    from pykafka08.cli.sending import send_lines
+
+    return run(PROG, partial(send_lines, plan), options.verbose)
 
 
 def produce_parser() -> argparse.ArgumentParser:
@@ -127,71 +119,3 @@ def record_of(line: bytes, number: int, plan: Plan) -> tuple[bytes | None, bytes
             raise KafkaError(f"line {number} has no key delimiter {plan.key_delimiter!r}", topic=plan.topic)
     marker = plan.null_marker
     return (None if key == marker else key), (None if value == marker else value)
-
-
-class Sender:
-    """Hands lines to the producer and sees to it that each is acknowledged, in order."""
-
-    def __init__(self, producer: Producer, plan: Plan, progress: Progress) -> None:
-        self.lines = 0
-        self.acknowledged = 0
-        self.size = 0
-        self._producer = producer
-        self._plan = plan
-        self._progress = progress
-        self._pending: deque[Delivery] = deque()
-
-    async def take(self, lines: list[bytes]) -> None:
-        for line in lines:
-            self.lines += 1
-            key, value = record_of(line, self.lines, self._plan)
-            self._pending.append(await self._enqueue(key, value))
-            self.size += len(line)
-        await self._settle(only_done=True)
-
-    async def finish(self) -> None:
-        """Return when every line is acknowledged; raises the first failure."""
-        await self._settle(only_done=False)
-
-    async def _enqueue(self, key: bytes | None, value: bytes | None) -> Delivery:
-        plan = self._plan
-        enqueue = partial(
-            self._producer.enqueue, plan.topic, value, key=key, partition=plan.partition, headers=plan.headers
-        )
-        while True:
-            with suppress(BufferFullError):
-                return enqueue()
-            await self._producer.ready()
-
-    async def _settle(self, *, only_done: bool) -> None:
-        pending = self._pending
-        while pending and (pending[0].is_done or not only_done):
-            await pending[0]
-            pending.popleft()
-            self.acknowledged += 1
-        self._progress.update(self.acknowledged, self.size)
-
-
-async def _produce(plan: Plan, interrupt: Interrupt) -> int:
-    from pykafka08.producer.producer import Producer
-
-    progress = Progress.on_terminal()
-    start = time.monotonic()
-    async with Producer(**plan.settings) as producer:
-        sender = Sender(producer, plan, progress)
-        try:
-            with interrupt.part():
-                async for lines in split_lines(read_chunks(sys.stdin.fileno())):
-                    await sender.take(lines)
-            await sender.finish()
-        finally:
-            progress.clear()
-            note(_summary(sender, time.monotonic() - start))
-    return DONE
-
-
-def _summary(sender: Sender, seconds: float) -> str:
-    rate = sender.acknowledged / max(seconds, 1e-9)
-    text = f"{sender.acknowledged:,} records, {shown_size(sender.size)}, {seconds:.2f} s, {rate:,.0f} records/s"
-    missing = sender.lines - sender.acknowledged
-    return f"{text}; {missing:,} not acknowledged" if missing else text

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pykafka08.cluster.client import Client
+from pykafka08.cluster.metadata import Snapshot
 from pykafka08.config import ClientConfig, ConsumerConfig, build
+from pykafka08.consumer.consumer import Consumer
 from pykafka08.driver import Waiter
 from pykafka08.records.record import TopicPartition
-
-if TYPE_CHECKING:
-    from pykafka08.cluster.metadata import Snapshot
-    from pykafka08.consumer.consumer import Consumer
 
 __all__ = ["follow_topics", "matching_partitions"]
 
@@ -32,13 +31,15 @@ async def follow_topics(consumer: Consumer, pattern: re.Pattern[str], settings: 
 
     What is there at first starts as ``auto_offset_reset`` says, what comes later at its beginning.
     """
-    from pykafka08.cluster.client import Client
-
     config = build(dict(settings), ClientConfig, ConsumerConfig)[0]
     async with Client(config, allow_auto_topic_creation=False) as client:
         news: list[Waiter[None]] = [Waiter()]
-        client.on_metadata(lambda snapshot: news[0].set_result(None))
-        client.tasks.on_failure(lambda error: news[0].set_result(None))
+
+        def wake(_: object) -> None:
+            news[0].set_result(None)
+
+        client.on_metadata(wake)
+        client.tasks.on_failure(wake)
         client.use_all_topics()
         snapshot = await client.refresh()
         assigned: set[TopicPartition] = set()

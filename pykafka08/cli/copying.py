@@ -1,0 +1,74 @@
+"""From the brokers to standard output: what ``consume`` does once its options are understood."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+
+import anyio
+
+from pykafka08.cli.exits import DONE, Interrupt, run_until
+from pykafka08.cli.notes import note
+from pykafka08.cli.plan import Plan
+from pykafka08.cli.printer import Printer
+from pykafka08.cli.progress import Progress
+from pykafka08.cli.streams import Output
+from pykafka08.cli.topics import follow_topics
+from pykafka08.consumer.consumer import Consumer
+from pykafka08.errors import CorruptRecordError
+from pykafka08.records.record import TopicPartition
+
+__all__ = ["copy_records"]
+
+
+async def copy_records(plan: Plan, interrupt: Interrupt) -> int:
+    """Until the plan is carried out, a signal comes, or nobody reads standard output any more."""
+    output, progress = Output(sys.stdout.fileno()), Progress.on_terminal(unless_output=True)
+    printer = Printer(plan, output, progress)
+    try:
+        with interrupt.part():
+            await run_until(output.wait_closed, partial(_copy, plan, printer))
+    finally:
+        progress.clear()
+        note(f"Processed a total of {printer.records} messages")
+    return DONE
+
+
+async def _copy(plan: Plan, printer: Printer) -> None:
+    """Open a consumer on what the plan names, and print."""
+    whole_topics = () if plan.topic is None or plan.partition is not None else (plan.topic,)
+    async with Consumer(*whole_topics, **plan.settings) as consumer:
+        if plan.topic is not None and plan.partition is not None:
+            partition = TopicPartition(plan.topic, plan.partition)
+            consumer.assign([partition])
+            if plan.offset is not None:
+                await consumer.seek(partition, plan.offset)
+        if plan.pattern is None:
+            await _print_all(plan, consumer, printer)
+        else:
+            follow = partial(follow_topics, consumer, plan.pattern, plan.settings)
+            await run_until(follow, partial(_print_all, plan, consumer, printer))
+
+
+async def _print_all(plan: Plan, consumer: Consumer, printer: Printer) -> None:
+    """Until the count or the idle time is reached."""
+    batches = consumer.batches()
+    while not printer.is_done:
+        with anyio.move_on_after(plan.idle_s) as idle:
+            try:
+                batch = await anext(batches)
+            except CorruptRecordError as error:
+                await _skip(plan, consumer, error)
+                continue
+        if idle.cancelled_caught:
+            note(f"no record for {plan.idle_s:g} s")
+            return
+        await printer.print(batch)
+
+
+async def _skip(plan: Plan, consumer: Consumer, error: CorruptRecordError) -> None:
+    """Go on behind a damaged batch, where that is asked for and possible."""
+    if not plan.skips_errors or error.topic is None or error.partition is None or error.next_offset is None:
+        raise error
+    note(f"skipped: {error}")
+    await consumer.seek(TopicPartition(error.topic, error.partition), error.next_offset)
