@@ -18,6 +18,7 @@ from pathlib import Path
 
 from tests.brokers import releases
 from tests.brokers.model import ClusterError
+from tests.brokers.releases import Version
 
 ATTEMPTS = 3
 MAVEN_TIMEOUT_S = 900
@@ -146,6 +147,14 @@ def java_command() -> str:
     if not found:
         raise ClusterError("no java found; set KAFKA_JAVA or install a JDK (17 fits every version)")
     return found
+
+
+def jvm_flags(version: Version) -> list[str]:
+    """What a release asks of a Java newer than itself; older ones ignore it."""
+    if version >= (0, 8, 2):
+        return []
+    # its snappy reaches into java.lang to load the native library
+    return ["-XX:+IgnoreUnrecognizedVMOptions", "--add-opens=java.base/java.lang=ALL-UNNAMED"]
 
 
 def keytool_command() -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.brokers import credentials, properties, readiness
-from tests.brokers.jars import java_command, resolve
+from tests.brokers.jars import java_command, jvm_flags, resolve
 from tests.brokers.model import (
     CONTROLLER_ID,
     LISTENER_OFFSET,
@@ -210,7 +210,7 @@ def _java(cluster: Cluster, heap: str) -> list[str]:
     flags += properties.logging_flags(cluster.dir)
     if cluster.sasl:
         flags += [f"-Djava.security.auth.login.config={cluster.dir}/conf/jaas.conf", "-Dzookeeper.sasl.client=false"]
-    return [cluster.java, *flags, *cluster.jvm]
+    return [cluster.java, *jvm_flags(cluster.release), *flags, *cluster.jvm]
 
 
 def _broker_process(cluster: Cluster, ident: int, name: str) -> Process:
