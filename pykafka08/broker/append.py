@@ -28,7 +28,7 @@ ONE_BATCH_PRODUCE_VERSION = 3
 class AppendResult(NamedTuple):
     """The outcome for one partition; ``log_append_time_ms`` is -1 where records keep their own timestamps."""
 
-    error_code: ErrorCode = ErrorCode.NONE
+    error_code: int = ErrorCode.NONE
     message: str | None = None
     base_offset: int = -1
     log_append_time_ms: int = -1
@@ -54,9 +54,7 @@ def append(
         return AppendResult(ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, error.message)
 
 
-def _append(
-    partition: Partition, records: Buffer, personality: Personality, version: int, now_ms: int
-) -> AppendResult:
+def _append(partition: Partition, records: Buffer, personality: Personality, version: int, now_ms: int) -> AppendResult:
     log, topic = partition.log, partition.topic
     batches = list(read_batches(records, topic=topic.name, partition=partition.index, fetch_offset=0))
     _check(records, batches, topic, personality, version)
@@ -71,9 +69,7 @@ def _append(
     base_offset = log.end_offset
     magic = personality.magic_of(topic.config)
     data = records if all(batch.magic == magic for batch in batches) else convert(records, magic)
-    numbered = assign_offsets(
-        data, base_offset, leader_epoch=partition.leader_epoch, log_append_time_ms=append_time
-    )
+    numbered = assign_offsets(data, base_offset, leader_epoch=partition.leader_epoch, log_append_time_ms=append_time)
     stored_at = -1 if append_time is None else append_time
     _store(partition, numbered.data, base_offset, numbered.count, numbered.max_timestamp, now_ms)
     if head.producer_id >= 0:
@@ -92,9 +88,7 @@ def _store(partition: Partition, data: bytes, base_offset: int, count: int, max_
         pieces = [(base, last, data[start:end]) for base, last, start, end in _batch_bounds(data)]
     for base, last, piece in pieces:
         log.append(
-            StoredBatch(
-                base, last, piece, max_timestamp_ms=max_timestamp, appended_at_ms=now_ms, leader_epoch=epoch
-            )
+            StoredBatch(base, last, piece, max_timestamp_ms=max_timestamp, appended_at_ms=now_ms, leader_epoch=epoch)
         )
 
 
@@ -109,9 +103,7 @@ def _batch_bounds(data: bytes) -> list[tuple[int, int, int, int]]:
     return bounds
 
 
-def _check(
-    records: Buffer, batches: list[FetchedBatch], topic: Topic, personality: Personality, version: int
-) -> None:
+def _check(records: Buffer, batches: list[FetchedBatch], topic: Topic, personality: Personality, version: int) -> None:
     if version >= ONE_BATCH_PRODUCE_VERSION and (len(batches) != 1 or batches[0].magic != 2):
         raise _Refused(
             personality.invalid_record_code, f"Produce v{version} takes exactly one batch of magic 2 for a partition"
@@ -135,5 +127,5 @@ def _check(
             raise _Refused(ErrorCode.UNKNOWN_SERVER_ERROR, f"codec {batch.codec} is not known to {personality.release}")
         if batch.is_control:
             raise _Refused(ErrorCode.INVALID_RECORD, "clients may not write control batches")
-        if is_compacted and None in batch.keys():
+        if is_compacted and None in list(batch.keys()):
             raise _Refused(personality.invalid_record_code, "records of a compacted topic need a key")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from pykafka08.broker.cluster_state import ClusterState, Node
 from pykafka08.broker.faults import ScriptedCall
@@ -14,7 +14,9 @@ from pykafka08.error_codes import ErrorCode
 from pykafka08.protocol.headers import RequestHeader
 from pykafka08.protocol.schema import Response
 
-__all__ = ["Call", "CloseConnection", "Reply", "answered_later"]
+__all__ = ["Call", "CloseConnection", "Reply", "answered_later", "coordinator_error", "mapped"]
+
+R = TypeVar("R")
 
 Reply: TypeAlias = "Response | Waiter[Response | None] | None"
 """What a handler returns: the answer, a waiter that will have it, or None for a request that gets no answer."""
@@ -97,3 +99,34 @@ def answered_later(
     timer = call.cluster.timers.call_after(max(0.0, seconds), finish)
     waiter.add_done_callback(lambda _: timer.cancel())
     return waiter, finish
+
+
+def mapped(result: Waiter[R] | R, response: Callable[[R], Response]) -> Reply:
+    """The response for a result that is there, or will be."""
+    if not isinstance(result, Waiter):
+        return response(result)
+    coming: Waiter[R] = result
+    waiter: Waiter[Response | None] = Waiter()
+
+    def pass_on(done: Waiter[R]) -> None:
+        if done.error is not None:
+            waiter.set_exception(done.error)
+        elif not waiter.is_done:
+            waiter.set_result(response(done.result()))
+
+    # A client that goes away ends the waiter of its answer; who prepares the answer must see it too.
+    def pass_back(ended: Waiter[Response | None]) -> None:
+        if ended.error is not None:
+            coming.set_exception(ended.error)
+
+    coming.add_done_callback(pass_on)
+    waiter.add_done_callback(pass_back)
+    return waiter
+
+
+def coordinator_error(call: Call, key: str, *, takes_scripted: bool = True) -> int:
+    """Scripted error, or NOT_COORDINATOR where another broker coordinates ``key``; 0 if it is ours."""
+    code = call.scripted_error() if takes_scripted else 0
+    if code:
+        return code
+    return ErrorCode.NONE if call.cluster.coordinator(key) is call.node else ErrorCode.NOT_COORDINATOR

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from itertools import count
 
 from pykafka08.broker.faults import Faults, LoggedRequest
+from pykafka08.broker.groups import GroupLimits, Groups
 from pykafka08.broker.personality import Personality
 from pykafka08.broker.state import Topic, Topics, is_valid_topic_name
 from pykafka08.broker.timers import Timers
@@ -50,6 +51,7 @@ class ClusterState:
         default_partitions: int,
         default_replication_factor: int,
         auto_create_topics: bool,
+        group_limits: GroupLimits,
     ) -> None:
         self.personality = personality
         self.default_partitions = default_partitions
@@ -59,6 +61,7 @@ class ClusterState:
         self.nodes: dict[int, Node] = {}
         self.topics = Topics(self.live_node_ids)
         self.timers = Timers()
+        self.groups = Groups(self.timers, group_limits)
         self.faults = Faults()
         self.requests: list[LoggedRequest] = []
         self.failures: list[Exception] = []
@@ -93,6 +96,11 @@ class ClusterState:
         if not self.auto_create_topics or not is_valid_topic_name(name):
             return None
         return self.topics.create(name, self.default_partitions, self.default_replication_factor)
+
+    def delete_topic(self, topic: Topic) -> None:
+        """Records, waiting fetches and committed offsets go with it."""
+        self.topics.delete(topic)
+        self.groups.forget_topic(topic.name)
 
     def log_request(self, request: LoggedRequest) -> None:
         if len(self.requests) >= KEPT_REQUESTS:

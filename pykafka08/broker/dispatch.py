@@ -69,9 +69,7 @@ def _name(header: RequestHeader) -> str:
 def _log(call: Call) -> None:
     header, cluster = call.header, call.cluster
     cluster.log_request(
-        LoggedRequest(
-            cluster.timers.now(), call.node.node_id, _name(header), header.api_version, header.client_id
-        )
+        LoggedRequest(cluster.timers.now(), call.node.node_id, _name(header), header.api_version, header.client_id)
     )
 
 

@@ -32,10 +32,10 @@ def api_key(api: str | int | type[Request[Any]]) -> int:
             if api.lower() in (REGISTRY[key].name.lower(), key.name.lower()):
                 return int(key)
         raise ConfigError(f"no API is called {api!r}")
-    key = api if isinstance(api, int) else api.api_key
-    if key not in REGISTRY:
-        raise ConfigError(f"no API has the number {key}")
-    return int(key)
+    number = int(api) if isinstance(api, int) else api.api_key
+    if number not in REGISTRY:
+        raise ConfigError(f"no API has the number {number}")
+    return number
 
 
 class _Fault:
@@ -93,7 +93,9 @@ class ScriptedCall:
 
     def delay(self) -> float:
         """Seconds to hold the answer back."""
-        return max((fault.seconds for fault in self._faults if fault.kind == "delay" and self._take(fault)), default=0.0)
+        return max(
+            (fault.seconds for fault in self._faults if fault.kind == "delay" and self._take(fault)), default=0.0
+        )
 
     def error(self, topic: str | None = None, partition: int | None = None, *, after: bool = False) -> int:
         """The code to answer instead of doing (or, with ``after``, after doing) what was asked; 0 for none."""

@@ -61,7 +61,11 @@ class Personality:
     @cached_property
     def versions(self) -> Mapping[int, VersionRange]:
         """What a broker of this release serves, by API key."""
-        return release_versions(self.release)
+        versions = dict(release_versions(self.release))
+        if self >= (4, 0):
+            # Said for the sake of old librdkafka, not served (KAFKA-18659).
+            versions[ApiKey.PRODUCE] = VersionRange(0, versions[ApiKey.PRODUCE].max)
+        return versions
 
     @property
     def max_magic(self) -> int:
@@ -83,6 +87,11 @@ class Personality:
     def max_message_bytes(self) -> int:
         """The default of ``message.max.bytes``; an entry's 12 bytes of offset and size count."""
         return 1_000_012 if self < (2, 5) else 1_048_588
+
+    @property
+    def group_max_session_timeout_ms(self) -> int:
+        """The default of ``group.max.session.timeout.ms``."""
+        return 30_000 if self < (0, 10) else 300_000 if self < (2, 3) else 1_800_000
 
     @property
     def invalid_record_code(self) -> ErrorCode:

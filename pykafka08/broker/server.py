@@ -14,6 +14,7 @@ from typing import Any
 
 from pykafka08.broker.cluster_state import ClusterState, Node
 from pykafka08.broker.faults import Faults, LoggedRequest
+from pykafka08.broker.groups import GroupLimits
 from pykafka08.broker.handlers import load_handlers
 from pykafka08.broker.listener import Listener, bind, listen
 from pykafka08.broker.personality import check_version
@@ -34,7 +35,9 @@ class EmbeddedCluster:
 
     ``topics`` maps names to partition counts.  ``port`` is the first broker's, the others take the ports after it; 0
     lets the system choose.  ``host`` is where to listen and what clients are told.  ``replication_factor`` is the
-    default of new topics: 3, or the number of brokers where there are fewer.
+    default of new topics: 3, or the number of brokers where there are fewer.  Session time-outs of group members must
+    be at least ``group_min_session_timeout_ms``; the first rebalance of a group waits for
+    ``group_initial_rebalance_delay_ms`` (Kafka's default is 3000).
 
     An error inside the brokers (not one that they answer) is raised as ClientFailedError when the block ends.
     """
@@ -48,6 +51,8 @@ class EmbeddedCluster:
         default_partitions: int = 1,
         auto_create_topics: bool = True,
         replication_factor: int | None = None,
+        group_min_session_timeout_ms: int = 6000,
+        group_initial_rebalance_delay_ms: int = 0,
         host: str = LOOPBACK,
         port: int = 0,
     ) -> None:
@@ -57,19 +62,21 @@ class EmbeddedCluster:
             raise ConfigError(f"default_partitions={default_partitions!r} is not a number of partitions")
         if not 0 <= port <= 65536 - brokers:
             raise ConfigError(f"port={port!r} leaves no room for {brokers} ports")
+        personality = check_version(version)
         self._state = ClusterState(
-            check_version(version),
+            personality,
             default_partitions=default_partitions,
             default_replication_factor=replication_factor or min(REPLICATION_FACTOR, brokers),
             auto_create_topics=auto_create_topics,
+            group_limits=GroupLimits(
+                group_min_session_timeout_ms,
+                personality.group_max_session_timeout_ms,
+                group_initial_rebalance_delay_ms,
+            ),
         )
         handlers = load_handlers()
-        self._state.served = {
-            key: versions for key, versions in self._state.personality.versions.items() if key in handlers
-        }
-        self._state.nodes = {
-            node_id: Node(node_id, host, port + node_id if port else 0) for node_id in range(brokers)
-        }
+        self._state.served = {key: versions for key, versions in personality.versions.items() if key in handlers}
+        self._state.nodes = {node_id: Node(node_id, host, port + node_id if port else 0) for node_id in range(brokers)}
         self._topics = dict(topics or {})
         self._tasks = TaskTree()
         self._listeners: dict[int, Listener] = {}
@@ -103,6 +110,7 @@ class EmbeddedCluster:
     async def _close(self) -> None:
         for node_id in tuple(self._listeners):
             await self._shut(node_id)
+        self._state.groups.close()
         await self._tasks.__aexit__()
 
     async def _open(self, node_id: int) -> None:
@@ -178,7 +186,7 @@ class EmbeddedCluster:
         topic = self._state.topics.find(name)
         if topic is None:
             raise ConfigError(f"there is no topic {name!r}")
-        self._state.topics.delete(topic)
+        self._state.delete_topic(topic)
 
     def leader(self, topic: str, partition: int) -> int:
         """The leader's node id; -1 while there is none."""

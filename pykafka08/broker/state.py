@@ -6,7 +6,7 @@ Replicas share one log: what a leader appends, every replica has.  Sockets live 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from uuid import UUID, uuid4
 
 from pykafka08.broker.log import PartitionLog
@@ -96,7 +96,7 @@ class Topics:
         self._by_id: dict[UUID, Topic] = {}
         self._next_broker = 0
 
-    def __iter__(self) -> Iterable[Topic]:  # type: ignore[override]
+    def __iter__(self) -> Iterator[Topic]:
         return iter(tuple(self._by_name.values()))
 
     def __len__(self) -> int:

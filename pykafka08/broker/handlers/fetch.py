@@ -60,7 +60,12 @@ def fetch(call: Call, request: FetchRequest) -> Reply:
 
     for partition in watched:
         partition.watch(look)
-    waiter.add_done_callback(lambda _: [partition.unwatch(look) for partition in watched])
+
+    def stop_watching(_: object) -> None:
+        for partition in watched:
+            partition.unwatch(look)
+
+    waiter.add_done_callback(stop_watching)
     return waiter
 
 

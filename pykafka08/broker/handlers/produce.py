@@ -50,7 +50,8 @@ def produce(call: Call, request: ProduceRequest) -> Reply:
             answers.append(_answer(call, each, result, partition))
         response.responses.append(TopicProduceResponse(name=name, topic_id=data.topic_id, partition_responses=answers))
     if request.acks == 0:
-        return _unanswered(response)
+        _close_on_error(response)
+        return None
     _add_new_leaders(call, request, response)
     if waits_for_acks:
         return answered_later(call, request.timeout_ms / 1000, lambda: response)[0]
@@ -62,15 +63,13 @@ def _append(
 ) -> tuple[Partition | None, AppendResult]:
     partition, code = call.led_partition(topic, name, data.index)
     if partition is None:
-        return None, AppendResult(ErrorCode(code))
+        return None, AppendResult(code)
     refusal = _refusal(call, request.acks, partition)
     if refusal:
         return None, AppendResult(refusal)
-    result = append(
-        partition, data.records, call.personality, version=call.version, now_ms=call.cluster.now_ms()
-    )
+    result = append(partition, data.records, call.personality, version=call.version, now_ms=call.cluster.now_ms())
     code = call.scripted_error_after(name, data.index)
-    return partition, result._replace(error_code=ErrorCode(code), base_offset=-1) if code else result
+    return partition, result._replace(error_code=code, base_offset=-1) if code else result
 
 
 def _refusal(call: Call, acks: int, partition: Partition) -> ErrorCode:
@@ -96,7 +95,7 @@ def _answer(
     )
 
 
-def _unanswered(response: ProduceResponse) -> None:
+def _close_on_error(response: ProduceResponse) -> None:
     for topic in response.responses:
         for answer in topic.partition_responses:
             if answer.error_code:

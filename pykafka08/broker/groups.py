@@ -1,0 +1,193 @@
+"""The coordinator: all groups of the cluster, their committed offsets, and what is checked before a group acts.
+
+Groups survive the broker that coordinates them; another live broker then does.  Offsets of OffsetCommit v0 are kept
+apart from those of later versions, as real brokers keep them in ZooKeeper and in a topic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from pykafka08.broker.group import Group, GroupState
+from pykafka08.broker.group_member import JoinResult, Member, SyncResult
+from pykafka08.broker.timers import Timers
+from pykafka08.driver import Waiter
+from pykafka08.error_codes import ErrorCode
+
+__all__ = ["CommittedOffset", "GroupLimits", "Groups"]
+
+
+class CommittedOffset(NamedTuple):
+    """What a group has committed for one partition."""
+
+    offset: int
+    leader_epoch: int = -1
+    metadata: str | None = ""
+
+
+class GroupLimits(NamedTuple):
+    """Kafka's ``group.*`` properties, in milliseconds."""
+
+    min_session_timeout_ms: int
+    max_session_timeout_ms: int
+    initial_rebalance_delay_ms: int
+
+
+Offsets = dict[tuple[str, int], CommittedOffset]
+
+
+class Groups:
+    """Every group by its id."""
+
+    def __init__(self, timers: Timers, limits: GroupLimits) -> None:
+        self._timers = timers
+        self._limits = limits
+        self._groups: dict[str, Group] = {}
+        self._offsets: dict[str, Offsets] = {}
+        self.zookeeper_offsets: dict[str, Offsets] = {}
+
+    def __iter__(self) -> Iterator[Group]:
+        return iter(tuple(self._groups.values()))
+
+    def find(self, group_id: str) -> Group | None:
+        return self._groups.get(group_id)
+
+    def _find_or_make(self, group_id: str) -> Group:
+        group = self._groups.get(group_id)
+        if group is None:
+            delay = self._limits.initial_rebalance_delay_ms / 1000
+            group = self._groups[group_id] = Group(group_id, self._timers, initial_delay=delay)
+        return group
+
+    # -- members
+
+    def join(
+        self, group_id: str, member: Member, protocol_type: str, *, requires_member_id: bool
+    ) -> Waiter[JoinResult] | JoinResult:
+        """``requires_member_id``: a new member is sent away once, with its id (JoinGroup v4+)."""
+        if not group_id:
+            return JoinResult(ErrorCode.INVALID_GROUP_ID, member.member_id)
+        session_ms = member.session_timeout * 1000
+        if not self._limits.min_session_timeout_ms <= session_ms <= self._limits.max_session_timeout_ms:
+            return JoinResult(ErrorCode.INVALID_SESSION_TIMEOUT, member.member_id)
+        if member.member_id and group_id not in self._groups:
+            return JoinResult(ErrorCode.UNKNOWN_MEMBER_ID, member.member_id)
+        group = self._find_or_make(group_id)
+        if member.member_id:
+            _, code = group.find(member.member_id, member.instance_id)
+            if code is ErrorCode.FENCED_INSTANCE_ID:
+                return JoinResult(code, member.member_id)
+        if not group.accepts(protocol_type, member.protocols):
+            return JoinResult(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, member.member_id)
+        if requires_member_id and not member.member_id and member.instance_id is None:
+            member_id = group.new_pending_id(member.client_id, member.session_timeout)
+            return JoinResult(ErrorCode.MEMBER_ID_REQUIRED, member_id)
+        return group.join(member, protocol_type)
+
+    def check(
+        self, group_id: str, member_id: str, instance_id: str | None, generation: int
+    ) -> tuple[Group | None, Member | None, ErrorCode]:
+        """The group and member of a request of that generation, or the error."""
+        group = self._groups.get(group_id)
+        if group is None or group.state in (GroupState.DEAD, GroupState.EMPTY):
+            return None, None, ErrorCode.UNKNOWN_MEMBER_ID
+        member, code = group.find(member_id, instance_id)
+        if member is not None and generation != group.generation:
+            return None, None, ErrorCode.ILLEGAL_GENERATION
+        return group, member, code
+
+    def sync(
+        self,
+        group_id: str,
+        member_id: str,
+        instance_id: str | None,
+        generation: int,
+        protocol: tuple[str | None, str | None],
+        assignments: dict[str, bytes],
+    ) -> Waiter[SyncResult] | SyncResult:
+        group, member, code = self.check(group_id, member_id, instance_id, generation)
+        if group is None or member is None:
+            return SyncResult(code)
+        if protocol[0] not in (None, group.protocol_type) or protocol[1] not in (None, group.protocol):
+            return SyncResult(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        return group.sync(member, assignments)
+
+    def heartbeat(
+        self, group_id: str, member_id: str, instance_id: str | None, generation: int, *, is_strict: bool
+    ) -> ErrorCode:
+        """``is_strict``: brokers before 2.7 ask a member to join again until it has synced."""
+        group, member, code = self.check(group_id, member_id, instance_id, generation)
+        if group is None or member is None:
+            return code
+        group.heartbeat(member)
+        if group.state is GroupState.PREPARING or (is_strict and group.state is GroupState.COMPLETING):
+            return ErrorCode.REBALANCE_IN_PROGRESS
+        return ErrorCode.NONE
+
+    def leave(self, group_id: str, member_id: str, instance_id: str | None) -> ErrorCode:
+        group = self._groups.get(group_id)
+        if group is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        if instance_id is not None and not member_id:
+            member = next((each for each in group.members.values() if each.instance_id == instance_id), None)
+            code = ErrorCode.UNKNOWN_MEMBER_ID
+        else:
+            member, code = group.find(member_id, instance_id)
+        if member is None:
+            return code
+        group.leave(member)
+        return ErrorCode.NONE
+
+    def delete(self, group_id: str) -> ErrorCode:
+        """Delete a group that has no members, with its offsets."""
+        group = self._groups.get(group_id)
+        if group is not None and group.members:
+            return ErrorCode.NON_EMPTY_GROUP
+        if group is None and group_id not in self._offsets:
+            return ErrorCode.GROUP_ID_NOT_FOUND
+        self._groups.pop(group_id, None)
+        self._offsets.pop(group_id, None)
+        if group is not None:
+            group.close()
+        return ErrorCode.NONE
+
+    # -- offsets
+
+    def check_commit(self, group_id: str, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
+        """May this member, or anybody with generation -1, commit?"""
+        group = self._groups.get(group_id)
+        if group is None:
+            return ErrorCode.NONE if generation < 0 else ErrorCode.ILLEGAL_GENERATION
+        if generation < 0 and not group.members:
+            return ErrorCode.NONE
+        member, code = group.find(member_id, instance_id)
+        if member is None:
+            return code
+        if generation != group.generation:
+            return ErrorCode.ILLEGAL_GENERATION
+        if group.state is GroupState.COMPLETING:
+            return ErrorCode.REBALANCE_IN_PROGRESS
+        group.heartbeat(member)
+        return ErrorCode.NONE
+
+    def commit(self, group_id: str, topic: str, partition: int, committed: CommittedOffset) -> None:
+        self._find_or_make(group_id)
+        self._offsets.setdefault(group_id, {})[topic, partition] = committed
+
+    def offsets(self, group_id: str) -> Offsets:
+        """What the group has committed; empty for a group that is not there."""
+        return self._offsets.get(group_id, {})
+
+    def delete_offset(self, group_id: str, topic: str, partition: int) -> None:
+        self._offsets.get(group_id, {}).pop((topic, partition), None)
+
+    def forget_topic(self, topic: str) -> None:
+        """A topic was deleted: its committed offsets go too."""
+        for offsets in (*self._offsets.values(), *self.zookeeper_offsets.values()):
+            for key in [key for key in offsets if key[0] == topic]:
+                del offsets[key]
+
+    def close(self) -> None:
+        for group in self._groups.values():
+            group.close()

@@ -1,0 +1,115 @@
+"""OffsetFetch: what groups have committed.  v0 reads what v0 commits wrote; v8+ asks for many groups (KIP-709)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from uuid import UUID
+
+from pykafka08.broker.call import Call, Reply, coordinator_error
+from pykafka08.broker.groups import CommittedOffset, Offsets
+from pykafka08.broker.handlers import handles
+from pykafka08.error_codes import ErrorCode
+from pykafka08.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+
+__all__ = ["offset_fetch"]
+
+MANY_GROUPS_VERSION = 8
+TOPIC_ID_VERSION = 10
+NONE_COMMITTED = CommittedOffset(-1)
+
+
+@handles(OffsetFetchRequest)
+def offset_fetch(call: Call, request: OffsetFetchRequest) -> Reply:
+    if call.version >= MANY_GROUPS_VERSION:
+        return OffsetFetchResponse(groups=[_group(call, group) for group in request.groups])
+    code = coordinator_error(call, request.group_id) if call.version > 0 else call.scripted_error()
+    asked = None if request.topics is None else [(topic.name, topic.partition_indexes) for topic in request.topics]
+    if not asked and call.version == 1 and (0, 9) <= call.personality.numbers < (0, 10, 2):
+        asked = None
+    if code and asked is None:
+        asked = []
+    stored = _stored(call, request.group_id)
+    return OffsetFetchResponse(
+        error_code=code,
+        topics=[
+            OffsetFetchResponseTopic(
+                name=name, partitions=[_partition(call, stored, name, p, code) for p in partitions]
+            )
+            for name, partitions in (_all(stored) if asked is None else asked)
+        ],
+    )
+
+
+def _stored(call: Call, group_id: str) -> Offsets:
+    groups = call.cluster.groups
+    return groups.zookeeper_offsets.get(group_id, {}) if call.version == 0 else groups.offsets(group_id)
+
+
+def _all(stored: Offsets) -> list[tuple[str, list[int]]]:
+    topics: dict[str, list[int]] = {}
+    for topic, partition in stored:
+        topics.setdefault(topic, []).append(partition)
+    return list(topics.items())
+
+
+def _partition(call: Call, stored: Offsets, topic: str, partition: int, code: int) -> OffsetFetchResponsePartition:
+    committed = stored.get((topic, partition))
+    is_unknown = call.personality < (0, 9) and call.cluster.topics.find_partition(topic, partition) is None
+    if not code and committed is None and (call.version == 0 or is_unknown):
+        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if committed is None or code:
+        committed = NONE_COMMITTED
+    return OffsetFetchResponsePartition(
+        partition_index=partition,
+        committed_offset=committed.offset,
+        committed_leader_epoch=committed.leader_epoch,
+        metadata=committed.metadata,
+        error_code=code,
+    )
+
+
+def _group(call: Call, asked: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
+    code = coordinator_error(call, asked.group_id)
+    if code:
+        return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=code)
+    stored = call.cluster.groups.offsets(asked.group_id)
+    wanted: Iterable[tuple[str, UUID, list[int]]]
+    if asked.topics is None:
+        wanted = [(name, _topic_id(call, name), partitions) for name, partitions in _all(stored)]
+    else:
+        wanted = [(each.name, each.topic_id, each.partition_indexes) for each in asked.topics]
+    topics = []
+    for name, topic_id, partitions in wanted:
+        unknown = ErrorCode.NONE
+        if call.version >= TOPIC_ID_VERSION:
+            topic = call.cluster.topics.find_id(topic_id)
+            name = topic.name if topic is not None else ""
+            unknown = ErrorCode.NONE if topic is not None else ErrorCode.UNKNOWN_TOPIC_ID
+        answers = [_modern_partition(stored, name, partition, unknown) for partition in partitions]
+        topics.append(OffsetFetchResponseTopics(name=name, topic_id=topic_id, partitions=answers))
+    return OffsetFetchResponseGroup(group_id=asked.group_id, topics=topics)
+
+
+def _topic_id(call: Call, name: str) -> UUID:
+    topic = call.cluster.topics.find(name)
+    return topic.topic_id if topic is not None else UUID(int=0)
+
+
+def _modern_partition(stored: Offsets, topic: str, partition: int, code: int) -> OffsetFetchResponsePartitions:
+    committed = stored.get((topic, partition), NONE_COMMITTED)
+    return OffsetFetchResponsePartitions(
+        partition_index=partition,
+        committed_offset=committed.offset,
+        committed_leader_epoch=committed.leader_epoch,
+        metadata=committed.metadata,
+        error_code=code,
+    )
