@@ -1,0 +1,139 @@
+"""Snapshots: what a Metadata answer of any version says about brokers, topics and leaders."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from pykafka08.cluster.metadata import Broker, Partition, Snapshot
+from pykafka08.error_codes import ErrorCode
+from pykafka08.protocol.messages.metadata import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
+from tests.connection.answers import metadata, topic
+
+BROKERS = [(1, "h1", 9092), (2, "h2", 9093)]
+ID = UUID(int=7)
+
+
+def snapshot(response: MetadataResponse, *, before: Snapshot | None = None, **options: Any) -> Snapshot:
+    options = {"now": 5.0, "wanted": lambda name: True, **options}
+    return (before or Snapshot(0)).next(response, **options)
+
+
+@pytest.mark.parametrize("version", range(14))
+def test_every_version_gives_the_same_picture(version: int) -> None:
+    response = metadata(BROKERS, [topic("a", [1, 2]), topic("b", [-1])])
+    response.cluster_id = "c"
+    made = snapshot(MetadataResponse.decode(response.encode(version), version))
+    assert made.generation == 1
+    assert made.fetched_at == 5.0
+    assert made.brokers == {1: Broker(1, "h1", 9092), 2: Broker(2, "h2", 9093)}
+    assert made.partitions("a") == (0, 1)
+    assert [made.leader("a", 0), made.leader("a", 1), made.leader("a", 2), made.leader("b", 0)] == [1, 2, None, None]
+    assert made.topics["a"].partitions[1] == Partition(2, -1, (2,), (2,), 0)
+    assert made.controller_id == (1 if version >= 1 else None)
+    assert made.cluster_id == ("c" if version >= 2 else None)
+
+
+def test_names_of_brokers() -> None:
+    assert Broker(3, "h", 9092).name == "h:9092 (id 3)"
+    assert Broker(-1, "h", 9092).name == "h:9092"
+
+
+def test_a_down_replica_is_only_a_note() -> None:
+    partition = MetadataResponsePartition(
+        error_code=ErrorCode.REPLICA_NOT_AVAILABLE, partition_index=0, leader_id=1, replica_nodes=[1, 9], isr_nodes=[1]
+    )
+    made = snapshot(metadata(BROKERS, [MetadataResponseTopic(name="a", partitions=[partition])]))
+    assert made.leader("a", 0) == 1
+    assert made.topics["a"].partitions[0].error == 0
+    assert made.is_led("a")
+
+
+def test_a_leader_that_is_not_among_the_brokers_is_no_leader() -> None:
+    made = snapshot(metadata(BROKERS, [topic("a", [1, 7])]))
+    assert made.leader("a", 1) is None
+    assert made.available_partitions("a") == (0,)
+    assert not made.is_led("a")
+
+
+def test_topic_errors() -> None:
+    made = snapshot(metadata(BROKERS, [topic("a"), topic("b", error=ErrorCode.LEADER_NOT_AVAILABLE)]))
+    assert made.topic_error("a") == 0
+    assert made.topic_error("b") == ErrorCode.LEADER_NOT_AVAILABLE
+    assert made.topic_error("c") == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert made.partitions("b") == made.partitions("c") == made.available_partitions("c") == ()
+
+
+def test_only_wanted_topics_are_kept() -> None:
+    made = snapshot(metadata(BROKERS, [topic("a"), topic("b")]), wanted={"b"}.__contains__)
+    assert list(made.topics) == ["b"]
+
+
+def test_partitions_come_in_order() -> None:
+    answer = topic("a", [1, 1, 1])
+    answer.partitions.reverse()
+    assert snapshot(metadata(BROKERS, [answer])).partitions("a") == (0, 1, 2)
+
+
+def test_without_brokers_the_bootstrap_address_stands_in() -> None:
+    seed = Broker(-1, "seed", 9092)
+    assert snapshot(metadata([]), spare_brokers=[seed]).brokers == {-1: seed}
+    assert list(snapshot(metadata(BROKERS), spare_brokers=[seed]).brokers) == [1, 2]
+
+
+def test_topic_ids() -> None:
+    made = snapshot(metadata(BROKERS, [topic("a", topic_id=ID), topic("b")]))
+    assert made.topic_id("a") == ID
+    assert made.topic_id("b") is None
+    assert made.topic_of_id(ID) == "a"
+    assert made.topic_of_id(UUID(int=8)) is None
+
+
+def with_epoch(leader: int, epoch: int, topic_id: UUID | None = ID) -> MetadataResponse:
+    answer = topic("a", [leader], **({"topic_id": topic_id} if topic_id else {}))
+    answer.partitions[0].leader_epoch = epoch
+    return metadata(BROKERS, [answer])
+
+
+@pytest.mark.parametrize(
+    ("leader", "epoch", "topic_id", "expected"),
+    [
+        (1, 4, ID, (2, 5)),  # older news of the same topic: the newer leader stays
+        (1, 5, ID, (1, 5)),
+        (1, 6, ID, (1, 6)),
+        (1, 0, UUID(int=8), (1, 0)),  # another topic of that name
+        (1, 4, None, (1, 4)),  # without ids nobody can tell
+    ],
+)
+def test_a_broker_that_lags_behind_does_not_bring_an_old_leader_back(
+    leader: int, epoch: int, topic_id: UUID | None, expected: tuple[int, int]
+) -> None:
+    before = snapshot(with_epoch(2, 5))
+    after = snapshot(with_epoch(leader, epoch, topic_id), before=before)
+    assert (after.leader("a", 0), after.leader_epoch("a", 0)) == expected
+    assert after.leader_epoch("a", 1) == after.leader_epoch("z", 0) == -1
+
+
+def test_a_newer_leader_that_left_the_cluster_is_given_up() -> None:
+    before = snapshot(with_epoch(2, 5))
+    response = with_epoch(1, 4)
+    response.brokers = response.brokers[:1]
+    assert snapshot(response, before=before).leader("a", 0) == 1
+
+
+def test_snapshots_cannot_be_changed() -> None:
+    made = snapshot(metadata(BROKERS, [topic("a")]))
+    for mapping in (made.brokers, made.topics, made.topics["a"].partitions):
+        with pytest.raises(TypeError):
+            mapping["x"] = None  # type: ignore[index]
+    with pytest.raises(AttributeError):
+        made.generation = 9  # type: ignore[misc]
+
+
+def test_the_cluster_id_is_kept_when_an_answer_lacks_it() -> None:
+    response = metadata(BROKERS)
+    response.cluster_id = "c"
+    before = snapshot(response)
+    assert snapshot(metadata(BROKERS), before=before).cluster_id == "c"
