@@ -170,6 +170,7 @@ class ProducerMachine:
             queue.state = QueueState.EMPTY
         self._active.clear()
         self._lines.clear()
+        self._is_refresh_wanted = False
 
     # --- what to do ---------------------------------------------------------------------------------------------------
 
