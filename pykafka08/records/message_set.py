@@ -32,8 +32,8 @@ CODEC_MASK = 7
 TIMESTAMP_TYPE_BIT = 8
 
 #: offset, size after itself, CRC-32 of what follows it, magic, attributes, [timestamp,] key size
-_HEAD_0 = struct.Struct(">qiIbbi")
-_HEAD_1 = struct.Struct(">qiIbbqi")
+_HEAD_0 = struct.Struct(">qiIBBi")
+_HEAD_1 = struct.Struct(">qiIBBqi")
 _SIZE = struct.Struct(">i")
 _CRC_FROM = 16
 
@@ -269,7 +269,7 @@ def _pack_messages(
     entry = struct.Struct(">qiI").pack
     size_of = _SIZE.pack
     start = bytes((magic, attributes))
-    stamp = struct.Struct(">bbq").pack
+    stamp = struct.Struct(">BBq").pack
     null = size_of(-1)
     for offset, timestamp, key, value in zip(offsets, timestamps, keys, values, strict=True):
         if magic:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-from pykafka08.errors import CorruptRecordError, UnsupportedVersionError
+from pykafka08.errors import CorruptRecordError, LocalProtocolError, UnsupportedVersionError
 from pykafka08.records import message_set
 from pykafka08.records.batch import patch_crc
 from pykafka08.records.batch_packing import encode_batch
@@ -139,26 +139,30 @@ def _pack(batch: FetchedBatch, offsets: list[int], magic: int, append_time: int 
     timestamps = [record.timestamp_ms for record in records]
     keys = [record.key for record in records]
     values = [record.value for record in records]
-    if magic < 2:
-        if batch.codec == Codec.ZSTD:
-            raise UnsupportedVersionError("batches packed with zstd cannot be read below magic 2")
-        return message_set.encode_message_set(
-            magic, batch.codec, timestamps=timestamps, keys=keys, values=values, offsets=offsets,
-            log_append_time_ms=append_time if magic else None,
-        )  # fmt: skip
-    return encode_batch(
-        batch.codec,
-        timestamps=timestamps,
-        keys=keys,
-        values=values,
-        headers=[record.headers for record in records],
-        offset_deltas=[offset - offsets[0] for offset in offsets],
-        base_offset=offsets[0],
-        producer_id=batch.producer_id,
-        producer_epoch=batch.producer_epoch,
-        base_sequence=batch.base_sequence,
-        is_transactional=batch.is_transactional,
-        is_control=batch.is_control,
-        log_append_time_ms=append_time,
-        leader_epoch=batch.leader_epoch,
-    )
+    if magic < 2 and batch.codec == Codec.ZSTD:
+        raise UnsupportedVersionError("batches packed with zstd cannot be read below magic 2")
+    try:
+        if magic < 2:
+            return message_set.encode_message_set(
+                magic, batch.codec, timestamps=timestamps, keys=keys, values=values, offsets=offsets,
+                log_append_time_ms=append_time if magic else None,
+            )  # fmt: skip
+        return encode_batch(
+            batch.codec,
+            timestamps=timestamps,
+            keys=keys,
+            values=values,
+            headers=[record.headers for record in records],
+            offset_deltas=[offset - offsets[0] for offset in offsets],
+            base_offset=offsets[0],
+            producer_id=batch.producer_id,
+            producer_epoch=batch.producer_epoch,
+            base_sequence=batch.base_sequence,
+            is_transactional=batch.is_transactional,
+            is_control=batch.is_control,
+            log_append_time_ms=append_time,
+            leader_epoch=batch.leader_epoch,
+        )
+    except LocalProtocolError as error:
+        # Offsets or timestamps that no honest set has: what came in is at fault, not the caller.
+        raise CorruptRecordError(f"set cannot be written in magic {magic}: {error.message}") from error
