@@ -1,4 +1,12 @@
-"""AddRaftVoter (API key 80)."""
+"""AddRaftVoter: adds a controller to the quorum (API key 80).
+
+KRaft with a dynamic quorum; brokers pass it on.
+
+Versions, the first release with each, and what is new in it:
+
+     0  3.9     (KIP-853)
+     1  4.2     the answer can come before the commit (KIP-1186)
+"""
 
 from __future__ import annotations
 
@@ -24,7 +32,7 @@ __all__ = ["AddRaftVoterRequest", "AddRaftVoterResponse", "Listener"]
 
 @struct
 class Listener(Struct):
-    """Listener."""
+    """An address of the controller."""
 
     name: str = string()
     host: str = string()
@@ -33,7 +41,7 @@ class Listener(Struct):
 
 @message(key=80, versions="0-1", flexible="0+")
 class AddRaftVoterRequest(Request["AddRaftVoterResponse"]):
-    """AddRaftVoterRequest."""
+    """The controller to add."""
 
     cluster_id: str | None = string(nullable="0+")
     timeout_ms: int = int32()
@@ -45,7 +53,7 @@ class AddRaftVoterRequest(Request["AddRaftVoterResponse"]):
 
 @message(key=80, versions="0-1", flexible="0+")
 class AddRaftVoterResponse(Response):
-    """AddRaftVoterResponse."""
+    """The result."""
 
     throttle_time_ms: int = int32()
     error_code: int = int16()

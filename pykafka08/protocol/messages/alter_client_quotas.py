@@ -1,4 +1,12 @@
-"""AlterClientQuotas (API key 49)."""
+"""AlterClientQuotas: sets or removes quotas (API key 49).
+
+Entity types: "user", "client-id", "ip".
+
+Versions, the first release with each, and what is new in it:
+
+     0  2.6     (KIP-546)
+     1  2.8     compact forms, tagged fields (KIP-482)
+"""
 
 from __future__ import annotations
 
@@ -28,24 +36,24 @@ __all__ = [
 
 @struct
 class EntityData(Struct):
-    """EntityData."""
+    """A part of an entity."""
 
     entity_type: str = string()
-    entity_name: str | None = string(nullable="0+")
+    entity_name: str | None = string(nullable="0+")  # None for the default
 
 
 @struct
 class OpData(Struct):
-    """OpData."""
+    """A change of one quota."""
 
     key: str = string()
     value: float = float64()
-    remove: bool = bool_()
+    remove: bool = bool_()  # instead of setting the value
 
 
 @struct
 class RequestEntryData(Struct):
-    """RequestEntryData."""
+    """An entity and the changes."""
 
     entity: list[EntityData] = array(EntityData)
     ops: list[OpData] = array(OpData)
@@ -53,7 +61,7 @@ class RequestEntryData(Struct):
 
 @message(key=49, versions="0-1", flexible="1+")
 class AlterClientQuotasRequest(Request["AlterClientQuotasResponse"]):
-    """AlterClientQuotasRequest."""
+    """The changes."""
 
     entries: list[RequestEntryData] = array(RequestEntryData)
     validate_only: bool = bool_()
@@ -61,7 +69,7 @@ class AlterClientQuotasRequest(Request["AlterClientQuotasResponse"]):
 
 @struct
 class ResponseEntryData(Struct):
-    """ResponseEntryData."""
+    """The result for one entity."""
 
     error_code: int = int16()
     error_message: str | None = string(nullable="0+")
@@ -70,7 +78,7 @@ class ResponseEntryData(Struct):
 
 @message(key=49, versions="0-1", flexible="1+")
 class AlterClientQuotasResponse(Response):
-    """AlterClientQuotasResponse."""
+    """The results."""
 
     throttle_time_ms: int = int32()
     entries: list[ResponseEntryData] = array(ResponseEntryData)

@@ -1,4 +1,14 @@
-"""AlterConfigs (API key 33)."""
+"""AlterConfigs: replaces all settings of topics, brokers and groups (API key 33).
+
+Settings that are not named go back to their defaults: IncrementalAlterConfigs changes single ones.  Resource types: 2
+topic, 4 broker, 8 broker logger, 16 client metrics, 32 group.
+
+Versions, the first release with each, and what is new in it:
+
+     0  0.11.0  (KIP-133)
+     1  2.0     the answer comes before the throttling, not after it (KIP-219)
+     2  2.8     compact forms, tagged fields (KIP-482)
+"""
 
 from __future__ import annotations
 
@@ -27,7 +37,7 @@ __all__ = [
 
 @struct
 class AlterableConfig(Struct):
-    """AlterableConfig."""
+    """A setting."""
 
     name: str = string()
     value: str | None = string(nullable="0+")
@@ -35,7 +45,7 @@ class AlterableConfig(Struct):
 
 @struct
 class AlterConfigsResource(Struct):
-    """AlterConfigsResource."""
+    """A resource and all its settings."""
 
     resource_type: int = int8()
     resource_name: str = string()
@@ -44,7 +54,7 @@ class AlterConfigsResource(Struct):
 
 @message(key=33, versions="0-2", flexible="2+")
 class AlterConfigsRequest(Request["AlterConfigsResponse"]):
-    """AlterConfigsRequest."""
+    """The resources."""
 
     resources: list[AlterConfigsResource] = array(AlterConfigsResource)
     validate_only: bool = bool_()
@@ -52,7 +62,7 @@ class AlterConfigsRequest(Request["AlterConfigsResponse"]):
 
 @struct
 class AlterConfigsResourceResponse(Struct):
-    """AlterConfigsResourceResponse."""
+    """The result for one resource."""
 
     error_code: int = int16()
     error_message: str | None = string(nullable="0+")
@@ -62,7 +72,7 @@ class AlterConfigsResourceResponse(Struct):
 
 @message(key=33, versions="0-2", flexible="2+")
 class AlterConfigsResponse(Response):
-    """AlterConfigsResponse."""
+    """The results."""
 
     throttle_time_ms: int = int32()
     responses: list[AlterConfigsResourceResponse] = array(AlterConfigsResourceResponse)

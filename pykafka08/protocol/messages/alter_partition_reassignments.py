@@ -1,4 +1,12 @@
-"""AlterPartitionReassignments (API key 45)."""
+"""AlterPartitionReassignments: moves replicas to other brokers, or stops such a move (API key 45).
+
+The controller accepts the move; ListPartitionReassignments tells how it goes.
+
+Versions, the first release with each, and what is new in it:
+
+     0  2.4     (KIP-455)
+     1  4.1     a change of the replication factor can be forbidden (KIP-860)
+"""
 
 from __future__ import annotations
 
@@ -27,15 +35,15 @@ __all__ = [
 
 @struct
 class ReassignablePartition(Struct):
-    """ReassignablePartition."""
+    """Where one partition shall live."""
 
     partition_index: int = int32()
-    replicas: list[int] | None = array(int32, nullable="0+", default=None)
+    replicas: list[int] | None = array(int32, nullable="0+", default=None)  # None stops a move that is going on
 
 
 @struct
 class ReassignableTopic(Struct):
-    """ReassignableTopic."""
+    """Partitions of one topic."""
 
     name: str = string()
     partitions: list[ReassignablePartition] = array(ReassignablePartition)
@@ -43,7 +51,7 @@ class ReassignableTopic(Struct):
 
 @message(key=45, versions="0-1", flexible="0+")
 class AlterPartitionReassignmentsRequest(Request["AlterPartitionReassignmentsResponse"]):
-    """AlterPartitionReassignmentsRequest."""
+    """New places by topic and partition."""
 
     timeout_ms: int = int32(default=60000)
     allow_replication_factor_change: bool = bool_(versions="1+", default=True)
@@ -52,7 +60,7 @@ class AlterPartitionReassignmentsRequest(Request["AlterPartitionReassignmentsRes
 
 @struct
 class ReassignablePartitionResponse(Struct):
-    """ReassignablePartitionResponse."""
+    """The result for one partition."""
 
     partition_index: int = int32()
     error_code: int = int16()
@@ -61,7 +69,7 @@ class ReassignablePartitionResponse(Struct):
 
 @struct
 class ReassignableTopicResponse(Struct):
-    """ReassignableTopicResponse."""
+    """The results for one topic."""
 
     name: str = string()
     partitions: list[ReassignablePartitionResponse] = array(ReassignablePartitionResponse)
@@ -69,7 +77,7 @@ class ReassignableTopicResponse(Struct):
 
 @message(key=45, versions="0-1", flexible="0+")
 class AlterPartitionReassignmentsResponse(Response):
-    """AlterPartitionReassignmentsResponse."""
+    """Results by topic and partition."""
 
     throttle_time_ms: int = int32()
     allow_replication_factor_change: bool = bool_(versions="1+", default=True, ignorable=True)

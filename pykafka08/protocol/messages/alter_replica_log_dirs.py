@@ -1,4 +1,13 @@
-"""AlterReplicaLogDirs (API key 34)."""
+"""AlterReplicaLogDirs: moves replicas between the disks of one broker (API key 34).
+
+Goes to the broker that holds the replicas.
+
+Versions, the first release with each, and what is new in it:
+
+     0  1.0     (KIP-113)
+     1  2.0     the answer comes before the throttling, not after it (KIP-219)
+     2  2.8     compact forms, tagged fields (KIP-482)
+"""
 
 from __future__ import annotations
 
@@ -26,7 +35,7 @@ __all__ = [
 
 @struct
 class AlterReplicaLogDirTopic(Struct):
-    """AlterReplicaLogDirTopic."""
+    """Partitions of one topic."""
 
     name: str = string()
     partitions: list[int] = array(int32)
@@ -34,7 +43,7 @@ class AlterReplicaLogDirTopic(Struct):
 
 @struct
 class AlterReplicaLogDir(Struct):
-    """AlterReplicaLogDir."""
+    """A directory, and what shall live there."""
 
     path: str = string()
     topics: list[AlterReplicaLogDirTopic] = array(AlterReplicaLogDirTopic)
@@ -42,14 +51,14 @@ class AlterReplicaLogDir(Struct):
 
 @message(key=34, versions="0-2", flexible="2+")
 class AlterReplicaLogDirsRequest(Request["AlterReplicaLogDirsResponse"]):
-    """AlterReplicaLogDirsRequest."""
+    """The new places."""
 
     dirs: list[AlterReplicaLogDir] = array(AlterReplicaLogDir)
 
 
 @struct
 class AlterReplicaLogDirPartitionResult(Struct):
-    """AlterReplicaLogDirPartitionResult."""
+    """The result for one partition."""
 
     partition_index: int = int32()
     error_code: int = int16()
@@ -57,7 +66,7 @@ class AlterReplicaLogDirPartitionResult(Struct):
 
 @struct
 class AlterReplicaLogDirTopicResult(Struct):
-    """AlterReplicaLogDirTopicResult."""
+    """The results for one topic."""
 
     topic_name: str = string()
     partitions: list[AlterReplicaLogDirPartitionResult] = array(AlterReplicaLogDirPartitionResult)
@@ -65,7 +74,7 @@ class AlterReplicaLogDirTopicResult(Struct):
 
 @message(key=34, versions="0-2", flexible="2+")
 class AlterReplicaLogDirsResponse(Response):
-    """AlterReplicaLogDirsResponse."""
+    """Results by topic and partition."""
 
     throttle_time_ms: int = int32()
     results: list[AlterReplicaLogDirTopicResult] = array(AlterReplicaLogDirTopicResult)

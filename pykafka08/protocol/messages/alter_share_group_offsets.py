@@ -1,4 +1,12 @@
-"""AlterShareGroupOffsets (API key 91)."""
+"""AlterShareGroupOffsets: moves the start of a share group (API key 91).
+
+Share groups (KIP-932): several consumers read the same partition and acknowledge single records.  Only while the group
+has no members.
+
+Versions, the first release with each, and what is new in it:
+
+     0  4.1     (KIP-932)
+"""
 
 from __future__ import annotations
 
@@ -30,7 +38,7 @@ __all__ = [
 
 @struct
 class AlterShareGroupOffsetsRequestPartition(Struct):
-    """AlterShareGroupOffsetsRequestPartition."""
+    """The new start in one partition."""
 
     partition_index: int = int32()
     start_offset: int = int64()
@@ -38,7 +46,7 @@ class AlterShareGroupOffsetsRequestPartition(Struct):
 
 @struct
 class AlterShareGroupOffsetsRequestTopic(Struct):
-    """AlterShareGroupOffsetsRequestTopic."""
+    """Partitions of one topic."""
 
     topic_name: str = string()
     partitions: list[AlterShareGroupOffsetsRequestPartition] = array(AlterShareGroupOffsetsRequestPartition)
@@ -46,7 +54,7 @@ class AlterShareGroupOffsetsRequestTopic(Struct):
 
 @message(key=91, versions="0", flexible="0+")
 class AlterShareGroupOffsetsRequest(Request["AlterShareGroupOffsetsResponse"]):
-    """AlterShareGroupOffsetsRequest."""
+    """New starts by topic and partition."""
 
     group_id: str = string()
     topics: list[AlterShareGroupOffsetsRequestTopic] = array(AlterShareGroupOffsetsRequestTopic)
@@ -54,7 +62,7 @@ class AlterShareGroupOffsetsRequest(Request["AlterShareGroupOffsetsResponse"]):
 
 @struct
 class AlterShareGroupOffsetsResponsePartition(Struct):
-    """AlterShareGroupOffsetsResponsePartition."""
+    """The result for one partition."""
 
     partition_index: int = int32()
     error_code: int = int16()
@@ -63,7 +71,7 @@ class AlterShareGroupOffsetsResponsePartition(Struct):
 
 @struct
 class AlterShareGroupOffsetsResponseTopic(Struct):
-    """AlterShareGroupOffsetsResponseTopic."""
+    """The results for one topic."""
 
     topic_name: str = string()
     topic_id: UUID = uuid_()
@@ -72,7 +80,7 @@ class AlterShareGroupOffsetsResponseTopic(Struct):
 
 @message(key=91, versions="0", flexible="0+")
 class AlterShareGroupOffsetsResponse(Response):
-    """AlterShareGroupOffsetsResponse."""
+    """Results by topic and partition."""
 
     throttle_time_ms: int = int32()
     error_code: int = int16()

@@ -1,4 +1,11 @@
-"""AlterUserScramCredentials (API key 51)."""
+"""AlterUserScramCredentials: sets or deletes SCRAM credentials (API key 51).
+
+The client salts the password itself; the broker never sees it.  Mechanisms: 1 SCRAM-SHA-256, 2 SCRAM-SHA-512.
+
+Versions, the first release with each, and what is new in it:
+
+     0  2.7     (KIP-554)
+"""
 
 from __future__ import annotations
 
@@ -27,7 +34,7 @@ __all__ = [
 
 @struct
 class ScramCredentialDeletion(Struct):
-    """ScramCredentialDeletion."""
+    """A credential to delete."""
 
     name: str = string()
     mechanism: int = int8()
@@ -35,7 +42,7 @@ class ScramCredentialDeletion(Struct):
 
 @struct
 class ScramCredentialUpsertion(Struct):
-    """ScramCredentialUpsertion."""
+    """A credential to set."""
 
     name: str = string()
     mechanism: int = int8()
@@ -46,7 +53,7 @@ class ScramCredentialUpsertion(Struct):
 
 @message(key=51, versions="0", flexible="0+")
 class AlterUserScramCredentialsRequest(Request["AlterUserScramCredentialsResponse"]):
-    """AlterUserScramCredentialsRequest."""
+    """The changes."""
 
     deletions: list[ScramCredentialDeletion] = array(ScramCredentialDeletion)
     upsertions: list[ScramCredentialUpsertion] = array(ScramCredentialUpsertion)
@@ -54,7 +61,7 @@ class AlterUserScramCredentialsRequest(Request["AlterUserScramCredentialsRespons
 
 @struct
 class AlterUserScramCredentialsResult(Struct):
-    """AlterUserScramCredentialsResult."""
+    """The result for one user."""
 
     user: str = string()
     error_code: int = int16()
@@ -63,7 +70,7 @@ class AlterUserScramCredentialsResult(Struct):
 
 @message(key=51, versions="0", flexible="0+")
 class AlterUserScramCredentialsResponse(Response):
-    """AlterUserScramCredentialsResponse."""
+    """The results."""
 
     throttle_time_ms: int = int32()
     results: list[AlterUserScramCredentialsResult] = array(AlterUserScramCredentialsResult)

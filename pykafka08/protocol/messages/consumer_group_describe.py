@@ -1,4 +1,12 @@
-"""ConsumerGroupDescribe (API key 69)."""
+"""ConsumerGroupDescribe: state and members of groups of the new protocol (API key 69).
+
+Goes to the coordinator of each group.
+
+Versions, the first release with each, and what is new in it:
+
+     0  3.8     (KIP-848)
+     1  4.0     whether a member uses the classic protocol (KIP-1099)
+"""
 
 from __future__ import annotations
 
@@ -32,7 +40,7 @@ __all__ = [
 
 @message(key=69, versions="0-1", flexible="0+")
 class ConsumerGroupDescribeRequest(Request["ConsumerGroupDescribeResponse"]):
-    """ConsumerGroupDescribeRequest."""
+    """Which groups."""
 
     group_ids: list[str] = array(string)
     include_authorized_operations: bool = bool_()
@@ -40,7 +48,7 @@ class ConsumerGroupDescribeRequest(Request["ConsumerGroupDescribeResponse"]):
 
 @struct
 class TopicPartitions(Struct):
-    """TopicPartitions."""
+    """Partitions of one topic."""
 
     topic_id: UUID = uuid_()
     topic_name: str = string()
@@ -49,14 +57,14 @@ class TopicPartitions(Struct):
 
 @struct
 class Assignment(Struct):
-    """Assignment."""
+    """Partitions of a member."""
 
     topic_partitions: list[TopicPartitions] = array(TopicPartitions)
 
 
 @struct
 class Member(Struct):
-    """Member."""
+    """A member."""
 
     member_id: str = string()
     instance_id: str | None = string(nullable="0+", default=None)
@@ -66,29 +74,30 @@ class Member(Struct):
     client_host: str = string()
     subscribed_topic_names: list[str] = array(string)
     subscribed_topic_regex: str | None = string(nullable="0+", default=None)
-    assignment: Assignment = struct_(Assignment)
-    target_assignment: Assignment = struct_(Assignment)
-    member_type: int = int8(versions="1+", default=-1, ignorable=True)
+    assignment: Assignment = struct_(Assignment)  # what it owns now
+    target_assignment: Assignment = struct_(Assignment)  # what it shall own
+    member_type: int = int8(versions="1+", default=-1, ignorable=True)  # -1 unknown, 0 classic, 1 consumer
 
 
 @struct
 class DescribedGroup(Struct):
-    """DescribedGroup."""
+    """A group's state and members."""
 
     error_code: int = int16()
     error_message: str | None = string(nullable="0+", default=None)
     group_id: str = string()
-    group_state: str = string()
+    group_state: str = string()  # Empty, Assigning, Reconciling, Stable, Dead
     group_epoch: int = int32()
     assignment_epoch: int = int32()
     assignor_name: str = string()
     members: list[Member] = array(Member)
+    # a bit for each AclOperation; the default says they were not asked for
     authorized_operations: int = int32(default=-2147483648)
 
 
 @message(key=69, versions="0-1", flexible="0+")
 class ConsumerGroupDescribeResponse(Response):
-    """ConsumerGroupDescribeResponse."""
+    """The groups, each with its own error code."""
 
     throttle_time_ms: int = int32()
     groups: list[DescribedGroup] = array(DescribedGroup)

@@ -3,6 +3,13 @@
 Each member sends a Subscription with JoinGroup; the leader answers each with an Assignment through SyncGroup.  Both
 begin with their own version, int16, and none is ever flexible.  The versions are a promise, not a negotiation: whoever
 meets a higher version reads what it knows and ignores what follows.
+
+Versions, the first release with each, and what is new in it:
+
+     0  0.9.0
+     1  2.4     partitions that the member owns (KIP-429)
+     2  3.4     the generation in which it owned them (KIP-792)
+     3  3.4     its rack (KIP-881)
 """
 
 from __future__ import annotations

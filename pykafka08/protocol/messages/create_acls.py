@@ -1,4 +1,14 @@
-"""CreateAcls (API key 30)."""
+"""CreateAcls: adds access control entries (API key 30).
+
+The numbers are those of Kafka's enums, see ``describe_acls``.
+
+Versions, the first release with each, and what is new in it:
+
+     0  0.11.0  (KIP-140)
+     1  2.0     pattern types (KIP-290)
+     2  2.5     compact forms, tagged fields (KIP-482)
+     3  3.3     users as resources (KIP-373)
+"""
 
 from __future__ import annotations
 
@@ -20,7 +30,7 @@ __all__ = ["AclCreation", "AclCreationResult", "CreateAclsRequest", "CreateAclsR
 
 @struct
 class AclCreation(Struct):
-    """AclCreation."""
+    """An entry to add."""
 
     resource_type: int = int8()
     resource_name: str = string()
@@ -33,14 +43,14 @@ class AclCreation(Struct):
 
 @message(key=30, versions="0-3", flexible="2+")
 class CreateAclsRequest(Request["CreateAclsResponse"]):
-    """CreateAclsRequest."""
+    """The entries to add."""
 
     creations: list[AclCreation] = array(AclCreation)
 
 
 @struct
 class AclCreationResult(Struct):
-    """AclCreationResult."""
+    """The result for one entry."""
 
     error_code: int = int16()
     error_message: str | None = string(nullable="0+")
@@ -48,7 +58,7 @@ class AclCreationResult(Struct):
 
 @message(key=30, versions="0-3", flexible="2+")
 class CreateAclsResponse(Response):
-    """CreateAclsResponse."""
+    """The results, in the order of the request."""
 
     throttle_time_ms: int = int32()
     results: list[AclCreationResult] = array(AclCreationResult)

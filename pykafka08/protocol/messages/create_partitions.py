@@ -1,4 +1,14 @@
-"""CreatePartitions (API key 37)."""
+"""CreatePartitions: gives topics more partitions (API key 37).
+
+The controller does it; see CreateTopics for who may be asked.
+
+Versions, the first release with each, and what is new in it:
+
+     0  1.0     (KIP-195)
+     1  2.0     the answer comes before the throttling, not after it (KIP-219)
+     2  2.5     compact forms, tagged fields (KIP-482)
+     3  2.7     THROTTLING_QUOTA_EXCEEDED may come back (KIP-599)
+"""
 
 from __future__ import annotations
 
@@ -26,23 +36,24 @@ __all__ = [
 
 @struct
 class CreatePartitionsAssignment(Struct):
-    """CreatePartitionsAssignment."""
+    """Which brokers shall hold one new partition."""
 
     broker_ids: list[int] = array(int32)
 
 
 @struct
 class CreatePartitionsTopic(Struct):
-    """CreatePartitionsTopic."""
+    """A topic and its new size."""
 
     name: str = string()
-    count: int = int32()
+    count: int = int32()  # all partitions, old and new
+    # of the new ones; None leaves it to the controller
     assignments: list[CreatePartitionsAssignment] | None = array(CreatePartitionsAssignment, nullable="0+")
 
 
 @message(key=37, versions="0-3", flexible="2+")
 class CreatePartitionsRequest(Request["CreatePartitionsResponse"]):
-    """CreatePartitionsRequest."""
+    """The topics."""
 
     topics: list[CreatePartitionsTopic] = array(CreatePartitionsTopic)
     timeout_ms: int = int32()
@@ -51,7 +62,7 @@ class CreatePartitionsRequest(Request["CreatePartitionsResponse"]):
 
 @struct
 class CreatePartitionsTopicResult(Struct):
-    """CreatePartitionsTopicResult."""
+    """The result for one topic."""
 
     name: str = string()
     error_code: int = int16()
@@ -60,7 +71,7 @@ class CreatePartitionsTopicResult(Struct):
 
 @message(key=37, versions="0-3", flexible="2+")
 class CreatePartitionsResponse(Response):
-    """CreatePartitionsResponse."""
+    """The results."""
 
     throttle_time_ms: int = int32()
     results: list[CreatePartitionsTopicResult] = array(CreatePartitionsTopicResult)

@@ -1,4 +1,14 @@
-"""DeleteAcls (API key 31)."""
+"""DeleteAcls: removes access control entries that match filters (API key 31).
+
+The numbers are those of Kafka's enums, see ``describe_acls``.
+
+Versions, the first release with each, and what is new in it:
+
+     0  0.11.0  (KIP-140)
+     1  2.0     pattern types (KIP-290)
+     2  2.5     compact forms, tagged fields (KIP-482)
+     3  3.3     users as resources (KIP-373)
+"""
 
 from __future__ import annotations
 
@@ -26,7 +36,7 @@ __all__ = [
 
 @struct
 class DeleteAclsFilter(Struct):
-    """DeleteAclsFilter."""
+    """A filter; None matches anything."""
 
     resource_type_filter: int = int8()
     resource_name_filter: str | None = string(nullable="0+")
@@ -39,14 +49,14 @@ class DeleteAclsFilter(Struct):
 
 @message(key=31, versions="0-3", flexible="2+")
 class DeleteAclsRequest(Request["DeleteAclsResponse"]):
-    """DeleteAclsRequest."""
+    """The filters."""
 
     filters: list[DeleteAclsFilter] = array(DeleteAclsFilter)
 
 
 @struct
 class DeleteAclsMatchingAcl(Struct):
-    """DeleteAclsMatchingAcl."""
+    """An entry that was removed, or why it was not."""
 
     error_code: int = int16()
     error_message: str | None = string(nullable="0+")
@@ -61,7 +71,7 @@ class DeleteAclsMatchingAcl(Struct):
 
 @struct
 class DeleteAclsFilterResult(Struct):
-    """DeleteAclsFilterResult."""
+    """What one filter matched."""
 
     error_code: int = int16()
     error_message: str | None = string(nullable="0+")
@@ -70,7 +80,7 @@ class DeleteAclsFilterResult(Struct):
 
 @message(key=31, versions="0-3", flexible="2+")
 class DeleteAclsResponse(Response):
-    """DeleteAclsResponse."""
+    """The results, in the order of the filters."""
 
     throttle_time_ms: int = int32()
     filter_results: list[DeleteAclsFilterResult] = array(DeleteAclsFilterResult)

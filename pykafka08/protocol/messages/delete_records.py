@@ -1,4 +1,13 @@
-"""DeleteRecords (API key 21)."""
+"""DeleteRecords: moves the start of partitions forward (API key 21).
+
+Goes to the leader of each partition.
+
+Versions, the first release with each, and what is new in it:
+
+     0  0.11.0  (KIP-107)
+     1  2.0     the answer comes before the throttling, not after it (KIP-219)
+     2  2.6     compact forms, tagged fields (KIP-482)
+"""
 
 from __future__ import annotations
 
@@ -27,15 +36,15 @@ __all__ = [
 
 @struct
 class DeleteRecordsPartition(Struct):
-    """DeleteRecordsPartition."""
+    """The new start of one partition."""
 
     partition_index: int = int32()
-    offset: int = int64()
+    offset: int = int64()  # the first to keep; -1 for the high watermark
 
 
 @struct
 class DeleteRecordsTopic(Struct):
-    """DeleteRecordsTopic."""
+    """Partitions of one topic."""
 
     name: str = string()
     partitions: list[DeleteRecordsPartition] = array(DeleteRecordsPartition)
@@ -43,7 +52,7 @@ class DeleteRecordsTopic(Struct):
 
 @message(key=21, versions="0-2", flexible="2+")
 class DeleteRecordsRequest(Request["DeleteRecordsResponse"]):
-    """DeleteRecordsRequest."""
+    """New starts by topic and partition."""
 
     topics: list[DeleteRecordsTopic] = array(DeleteRecordsTopic)
     timeout_ms: int = int32()
@@ -51,16 +60,16 @@ class DeleteRecordsRequest(Request["DeleteRecordsResponse"]):
 
 @struct
 class DeleteRecordsPartitionResult(Struct):
-    """DeleteRecordsPartitionResult."""
+    """The result for one partition."""
 
     partition_index: int = int32()
-    low_watermark: int = int64()
+    low_watermark: int = int64()  # the smallest start over all replicas; -1 after an error
     error_code: int = int16()
 
 
 @struct
 class DeleteRecordsTopicResult(Struct):
-    """DeleteRecordsTopicResult."""
+    """The results for one topic."""
 
     name: str = string()
     partitions: list[DeleteRecordsPartitionResult] = array(DeleteRecordsPartitionResult)
@@ -68,7 +77,7 @@ class DeleteRecordsTopicResult(Struct):
 
 @message(key=21, versions="0-2", flexible="2+")
 class DeleteRecordsResponse(Response):
-    """DeleteRecordsResponse."""
+    """Results by topic and partition."""
 
     throttle_time_ms: int = int32()
     topics: list[DeleteRecordsTopicResult] = array(DeleteRecordsTopicResult)

@@ -1,4 +1,12 @@
-"""DeleteShareGroupOffsets (API key 92)."""
+"""DeleteShareGroupOffsets: makes a share group forget topics (API key 92).
+
+Share groups (KIP-932): several consumers read the same partition and acknowledge single records.  Only while the group
+has no members.
+
+Versions, the first release with each, and what is new in it:
+
+     0  4.1     (KIP-932)
+"""
 
 from __future__ import annotations
 
@@ -27,14 +35,14 @@ __all__ = [
 
 @struct
 class DeleteShareGroupOffsetsRequestTopic(Struct):
-    """DeleteShareGroupOffsetsRequestTopic."""
+    """A topic."""
 
     topic_name: str = string()
 
 
 @message(key=92, versions="0", flexible="0+")
 class DeleteShareGroupOffsetsRequest(Request["DeleteShareGroupOffsetsResponse"]):
-    """DeleteShareGroupOffsetsRequest."""
+    """The group and the topics."""
 
     group_id: str = string()
     topics: list[DeleteShareGroupOffsetsRequestTopic] = array(DeleteShareGroupOffsetsRequestTopic)
@@ -42,7 +50,7 @@ class DeleteShareGroupOffsetsRequest(Request["DeleteShareGroupOffsetsResponse"])
 
 @struct
 class DeleteShareGroupOffsetsResponseTopic(Struct):
-    """DeleteShareGroupOffsetsResponseTopic."""
+    """The result for one topic."""
 
     topic_name: str = string()
     topic_id: UUID = uuid_()
@@ -52,7 +60,7 @@ class DeleteShareGroupOffsetsResponseTopic(Struct):
 
 @message(key=92, versions="0", flexible="0+")
 class DeleteShareGroupOffsetsResponse(Response):
-    """DeleteShareGroupOffsetsResponse."""
+    """The results."""
 
     throttle_time_ms: int = int32()
     error_code: int = int16()

@@ -1,4 +1,12 @@
-"""DeleteShareGroupState (API key 86)."""
+"""DeleteShareGroupState: forgets the record of a share partition (API key 86).
+
+Between brokers: the group coordinator or a partition leader asks the share coordinator, which keeps what share groups
+have read (KIP-932).  Declared because its definition allows it on a broker's listener.
+
+Versions, the first release with each, and what is new in it:
+
+     0  4.1     (KIP-932)
+"""
 
 from __future__ import annotations
 
@@ -29,14 +37,14 @@ __all__ = [
 
 @struct
 class PartitionData(Struct):
-    """PartitionData."""
+    """A partition."""
 
     partition: int = int32()
 
 
 @struct
 class DeleteStateData(Struct):
-    """DeleteStateData."""
+    """Partitions of one topic."""
 
     topic_id: UUID = uuid_()
     partitions: list[PartitionData] = array(PartitionData)
@@ -44,7 +52,7 @@ class DeleteStateData(Struct):
 
 @message(key=86, versions="0", flexible="0+")
 class DeleteShareGroupStateRequest(Request["DeleteShareGroupStateResponse"]):
-    """DeleteShareGroupStateRequest."""
+    """Which partitions."""
 
     group_id: str = string()
     topics: list[DeleteStateData] = array(DeleteStateData)
@@ -52,7 +60,7 @@ class DeleteShareGroupStateRequest(Request["DeleteShareGroupStateResponse"]):
 
 @struct
 class PartitionResult(Struct):
-    """PartitionResult."""
+    """The result for one partition."""
 
     partition: int = int32()
     error_code: int = int16()
@@ -61,7 +69,7 @@ class PartitionResult(Struct):
 
 @struct
 class DeleteStateResult(Struct):
-    """DeleteStateResult."""
+    """The results for one topic."""
 
     topic_id: UUID = uuid_()
     partitions: list[PartitionResult] = array(PartitionResult)
@@ -69,6 +77,6 @@ class DeleteStateResult(Struct):
 
 @message(key=86, versions="0", flexible="0+")
 class DeleteShareGroupStateResponse(Response):
-    """DeleteShareGroupStateResponse."""
+    """Results by topic and partition."""
 
     results: list[DeleteStateResult] = array(DeleteStateResult)

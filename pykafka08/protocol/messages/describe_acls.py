@@ -1,4 +1,17 @@
-"""DescribeAcls (API key 29)."""
+"""DescribeAcls: access control entries that match a filter (API key 29).
+
+The numbers are those of Kafka's enums.  Resource types: 1 any, 2 topic, 3 group, 4 cluster, 5 transactional id, 6
+delegation token, 7 user.  Pattern types: 1 any, 2 match, 3 literal, 4 prefixed.  Operations: 1 any, 2 all, 3 read, 4
+write, 5 create, 6 delete, 7 alter, 8 describe, 9 cluster action, 10 describe configs, 11 alter configs, 12 idempotent
+write, 13 create tokens, 14 describe tokens, 15 two-phase commit.  Permission types: 1 any, 2 deny, 3 allow.
+
+Versions, the first release with each, and what is new in it:
+
+     0  0.11.0  (KIP-140)
+     1  2.0     pattern types (KIP-290)
+     2  2.5     compact forms, tagged fields (KIP-482)
+     3  3.3     users as resources (KIP-373)
+"""
 
 from __future__ import annotations
 
@@ -20,7 +33,7 @@ __all__ = ["AclDescription", "DescribeAclsRequest", "DescribeAclsResource", "Des
 
 @message(key=29, versions="0-3", flexible="2+")
 class DescribeAclsRequest(Request["DescribeAclsResponse"]):
-    """DescribeAclsRequest."""
+    """The filter; None matches anything."""
 
     resource_type_filter: int = int8()
     resource_name_filter: str | None = string(nullable="0+")
@@ -33,7 +46,7 @@ class DescribeAclsRequest(Request["DescribeAclsResponse"]):
 
 @struct
 class AclDescription(Struct):
-    """AclDescription."""
+    """Who may, or may not, do what."""
 
     principal: str = string()
     host: str = string()
@@ -43,7 +56,7 @@ class AclDescription(Struct):
 
 @struct
 class DescribeAclsResource(Struct):
-    """DescribeAclsResource."""
+    """A resource and its entries."""
 
     resource_type: int = int8()
     resource_name: str = string()
@@ -53,7 +66,7 @@ class DescribeAclsResource(Struct):
 
 @message(key=29, versions="0-3", flexible="2+")
 class DescribeAclsResponse(Response):
-    """DescribeAclsResponse."""
+    """The entries by resource."""
 
     throttle_time_ms: int = int32()
     error_code: int = int16()

@@ -1,4 +1,12 @@
-"""DescribeClientQuotas (API key 48)."""
+"""DescribeClientQuotas: quotas of users, client ids and addresses (API key 48).
+
+Entity types: "user", "client-id", "ip".
+
+Versions, the first release with each, and what is new in it:
+
+     0  2.6     (KIP-546)
+     1  2.8     compact forms, tagged fields (KIP-482)
+"""
 
 from __future__ import annotations
 
@@ -29,32 +37,32 @@ __all__ = [
 
 @struct
 class ComponentData(Struct):
-    """ComponentData."""
+    """A condition on one part of an entity."""
 
     entity_type: str = string()
-    match_type: int = int8()
-    match: str | None = string(nullable="0+")
+    match_type: int = int8()  # 0 exact name, 1 the default, 2 any name
+    match: str | None = string(nullable="0+")  # the name; None unless it is exact
 
 
 @message(key=48, versions="0-1", flexible="1+")
 class DescribeClientQuotasRequest(Request["DescribeClientQuotasResponse"]):
-    """DescribeClientQuotasRequest."""
+    """The conditions."""
 
     components: list[ComponentData] = array(ComponentData)
-    strict: bool = bool_()
+    strict: bool = bool_()  # no entities with more parts than conditions
 
 
 @struct
 class EntityData(Struct):
-    """EntityData."""
+    """A part of an entity."""
 
     entity_type: str = string()
-    entity_name: str | None = string(nullable="0+")
+    entity_name: str | None = string(nullable="0+")  # None for the default
 
 
 @struct
 class ValueData(Struct):
-    """ValueData."""
+    """A quota."""
 
     key: str = string()
     value: float = float64()
@@ -62,7 +70,7 @@ class ValueData(Struct):
 
 @struct
 class EntryData(Struct):
-    """EntryData."""
+    """An entity and its quotas."""
 
     entity: list[EntityData] = array(EntityData)
     values: list[ValueData] = array(ValueData)
@@ -70,9 +78,9 @@ class EntryData(Struct):
 
 @message(key=48, versions="0-1", flexible="1+")
 class DescribeClientQuotasResponse(Response):
-    """DescribeClientQuotasResponse."""
+    """The entities that match."""
 
     throttle_time_ms: int = int32()
     error_code: int = int16()
     error_message: str | None = string(nullable="0+")
-    entries: list[EntryData] | None = array(EntryData, nullable="0+")
+    entries: list[EntryData] | None = array(EntryData, nullable="0+")  # None after an error

@@ -1,4 +1,13 @@
-"""DescribeCluster (API key 60)."""
+"""DescribeCluster: the brokers, or the controllers, of a cluster (API key 60).
+
+For administration; clients go on with Metadata.
+
+Versions, the first release with each, and what is new in it:
+
+     0  2.8     (KIP-700)
+     1  3.7     controllers can be asked (KIP-919)
+     2  4.0     fenced brokers (KIP-1073)
+"""
 
 from __future__ import annotations
 
@@ -21,16 +30,16 @@ __all__ = ["DescribeClusterBroker", "DescribeClusterRequest", "DescribeClusterRe
 
 @message(key=60, versions="0-2", flexible="0+")
 class DescribeClusterRequest(Request["DescribeClusterResponse"]):
-    """DescribeClusterRequest."""
+    """What to describe."""
 
     include_cluster_authorized_operations: bool = bool_()
-    endpoint_type: int = int8(versions="1+", default=1)
+    endpoint_type: int = int8(versions="1+", default=1)  # 1 brokers, 2 controllers
     include_fenced_brokers: bool = bool_(versions="2+")
 
 
 @struct
 class DescribeClusterBroker(Struct):
-    """DescribeClusterBroker."""
+    """A broker or a controller."""
 
     broker_id: int = int32()
     host: str = string()
@@ -41,13 +50,14 @@ class DescribeClusterBroker(Struct):
 
 @message(key=60, versions="0-2", flexible="0+")
 class DescribeClusterResponse(Response):
-    """DescribeClusterResponse."""
+    """The nodes."""
 
     throttle_time_ms: int = int32()
     error_code: int = int16()
     error_message: str | None = string(nullable="0+", default=None)
     endpoint_type: int = int8(versions="1+", default=1)
     cluster_id: str = string()
-    controller_id: int = int32(default=-1)
+    controller_id: int = int32(default=-1)  # -1 for none
     brokers: list[DescribeClusterBroker] = array(DescribeClusterBroker)
+    # a bit for each AclOperation; the default says they were not asked for
     cluster_authorized_operations: int = int32(default=-2147483648)

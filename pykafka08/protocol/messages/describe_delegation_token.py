@@ -1,4 +1,14 @@
-"""DescribeDelegationToken (API key 41)."""
+"""DescribeDelegationToken: the tokens of owners (API key 41).
+
+Times are milliseconds since the epoch.
+
+Versions, the first release with each, and what is new in it:
+
+     0  1.1     (KIP-48)
+     1  2.0     the answer comes before the throttling, not after it (KIP-219)
+     2  2.5     compact forms, tagged fields (KIP-482)
+     3  3.3     who asked for the token (KIP-373)
+"""
 
 from __future__ import annotations
 
@@ -27,7 +37,7 @@ __all__ = [
 
 @struct
 class DescribeDelegationTokenOwner(Struct):
-    """DescribeDelegationTokenOwner."""
+    """An owner."""
 
     principal_type: str = string()
     principal_name: str = string()
@@ -35,14 +45,15 @@ class DescribeDelegationTokenOwner(Struct):
 
 @message(key=41, versions="0-3", flexible="2+")
 class DescribeDelegationTokenRequest(Request["DescribeDelegationTokenResponse"]):
-    """DescribeDelegationTokenRequest."""
+    """Whose tokens."""
 
+    # None asks for all
     owners: list[DescribeDelegationTokenOwner] | None = array(DescribeDelegationTokenOwner, nullable="0+")
 
 
 @struct
 class DescribedDelegationTokenRenewer(Struct):
-    """DescribedDelegationTokenRenewer."""
+    """A principal that may renew the token."""
 
     principal_type: str = string()
     principal_name: str = string()
@@ -50,7 +61,7 @@ class DescribedDelegationTokenRenewer(Struct):
 
 @struct
 class DescribedDelegationToken(Struct):
-    """DescribedDelegationToken."""
+    """A token."""
 
     principal_type: str = string()
     principal_name: str = string()
@@ -66,7 +77,7 @@ class DescribedDelegationToken(Struct):
 
 @message(key=41, versions="0-3", flexible="2+")
 class DescribeDelegationTokenResponse(Response):
-    """DescribeDelegationTokenResponse."""
+    """The tokens that the principal may see."""
 
     error_code: int = int16()
     tokens: list[DescribedDelegationToken] = array(DescribedDelegationToken)

@@ -1,4 +1,11 @@
-"""DescribeProducers (API key 61)."""
+"""DescribeProducers: who has written to partitions lately (API key 61).
+
+Goes to the leader of each partition; finds transactions that hang.
+
+Versions, the first release with each, and what is new in it:
+
+     0  2.8     (KIP-664)
+"""
 
 from __future__ import annotations
 
@@ -27,7 +34,7 @@ __all__ = [
 
 @struct
 class TopicRequest(Struct):
-    """TopicRequest."""
+    """Partitions of one topic."""
 
     name: str = string()
     partition_indexes: list[int] = array(int32)
@@ -35,26 +42,26 @@ class TopicRequest(Struct):
 
 @message(key=61, versions="0", flexible="0+")
 class DescribeProducersRequest(Request["DescribeProducersResponse"]):
-    """DescribeProducersRequest."""
+    """Which partitions."""
 
     topics: list[TopicRequest] = array(TopicRequest)
 
 
 @struct
 class ProducerState(Struct):
-    """ProducerState."""
+    """A producer as a partition remembers it."""
 
     producer_id: int = int64()
     producer_epoch: int = int32()
-    last_sequence: int = int32(default=-1)
-    last_timestamp: int = int64(default=-1)
+    last_sequence: int = int32(default=-1)  # -1 if unknown
+    last_timestamp: int = int64(default=-1)  # milliseconds; -1 if unknown
     coordinator_epoch: int = int32()
-    current_txn_start_offset: int = int64(default=-1)
+    current_txn_start_offset: int = int64(default=-1)  # -1 outside of a transaction
 
 
 @struct
 class PartitionResponse(Struct):
-    """PartitionResponse."""
+    """The producers of one partition."""
 
     partition_index: int = int32()
     error_code: int = int16()
@@ -64,7 +71,7 @@ class PartitionResponse(Struct):
 
 @struct
 class TopicResponse(Struct):
-    """TopicResponse."""
+    """The producers of one topic."""
 
     name: str = string()
     partitions: list[PartitionResponse] = array(PartitionResponse)
@@ -72,7 +79,7 @@ class TopicResponse(Struct):
 
 @message(key=61, versions="0", flexible="0+")
 class DescribeProducersResponse(Response):
-    """DescribeProducersResponse."""
+    """Producers by topic and partition."""
 
     throttle_time_ms: int = int32()
     topics: list[TopicResponse] = array(TopicResponse)

@@ -1,4 +1,13 @@
-"""DescribeQuorum (API key 55)."""
+"""DescribeQuorum: the controllers of a KRaft cluster and how far each has come (API key 55).
+
+Brokers pass it on to the controller.
+
+Versions, the first release with each, and what is new in it:
+
+     0  2.7     early access (KIP-595)
+     1  3.3     when each replica last fetched (KIP-836)
+     2  3.9     directory ids, addresses, error messages (KIP-853)
+"""
 
 from __future__ import annotations
 
@@ -34,14 +43,14 @@ __all__ = [
 
 @struct
 class RequestPartitionData(Struct):
-    """RequestPartitionData."""
+    """A partition; there is only 0."""
 
     partition_index: int = int32()
 
 
 @struct
 class RequestTopicData(Struct):
-    """RequestTopicData."""
+    """A topic; there is only __cluster_metadata."""
 
     topic_name: str = string()
     partitions: list[RequestPartitionData] = array(RequestPartitionData)
@@ -49,25 +58,25 @@ class RequestTopicData(Struct):
 
 @message(key=55, versions="0-2", flexible="0+")
 class DescribeQuorumRequest(Request["DescribeQuorumResponse"]):
-    """DescribeQuorumRequest."""
+    """The metadata log."""
 
     topics: list[RequestTopicData] = array(RequestTopicData)
 
 
 @struct
 class ReplicaState(Struct):
-    """ReplicaState."""
+    """A replica of the metadata log."""
 
     replica_id: int = int32()
     replica_directory_id: UUID = uuid_(versions="2+")
     log_end_offset: int = int64()
-    last_fetch_timestamp: int = int64(versions="1+", default=-1, ignorable=True)
-    last_caught_up_timestamp: int = int64(versions="1+", default=-1, ignorable=True)
+    last_fetch_timestamp: int = int64(versions="1+", default=-1, ignorable=True)  # milliseconds; -1 if unknown
+    last_caught_up_timestamp: int = int64(versions="1+", default=-1, ignorable=True)  # milliseconds; -1 if unknown
 
 
 @struct
 class ResponsePartitionData(Struct):
-    """ResponsePartitionData."""
+    """The quorum of one partition."""
 
     partition_index: int = int32()
     error_code: int = int16()
@@ -81,7 +90,7 @@ class ResponsePartitionData(Struct):
 
 @struct
 class ResponseTopicData(Struct):
-    """ResponseTopicData."""
+    """Partitions of one topic."""
 
     topic_name: str = string()
     partitions: list[ResponsePartitionData] = array(ResponsePartitionData)
@@ -89,7 +98,7 @@ class ResponseTopicData(Struct):
 
 @struct
 class Listener(Struct):
-    """Listener."""
+    """An address of a controller."""
 
     name: str = string(versions="2+")
     host: str = string(versions="2+")
@@ -98,7 +107,7 @@ class Listener(Struct):
 
 @struct
 class Node(Struct):
-    """Node."""
+    """A controller."""
 
     node_id: int = int32(versions="2+")
     listeners: list[Listener] = array(Listener, versions="2+")
@@ -106,7 +115,7 @@ class Node(Struct):
 
 @message(key=55, versions="0-2", flexible="0+")
 class DescribeQuorumResponse(Response):
-    """DescribeQuorumResponse."""
+    """The quorum."""
 
     error_code: int = int16()
     error_message: str | None = string(versions="2+", nullable="2+", ignorable=True)

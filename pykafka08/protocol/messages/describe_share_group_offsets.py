@@ -1,4 +1,12 @@
-"""DescribeShareGroupOffsets (API key 90)."""
+"""DescribeShareGroupOffsets: where share groups start (API key 90).
+
+Share groups (KIP-932): several consumers read the same partition and acknowledge single records.
+
+Versions, the first release with each, and what is new in it:
+
+     0  4.1     (KIP-932)
+     1  4.2     lag (KIP-1226)
+"""
 
 from __future__ import annotations
 
@@ -31,7 +39,7 @@ __all__ = [
 
 @struct
 class DescribeShareGroupOffsetsRequestTopic(Struct):
-    """DescribeShareGroupOffsetsRequestTopic."""
+    """Partitions of one topic."""
 
     topic_name: str = string()
     partitions: list[int] = array(int32)
@@ -39,9 +47,10 @@ class DescribeShareGroupOffsetsRequestTopic(Struct):
 
 @struct
 class DescribeShareGroupOffsetsRequestGroup(Struct):
-    """DescribeShareGroupOffsetsRequestGroup."""
+    """A group."""
 
     group_id: str = string()
+    # None asks for all
     topics: list[DescribeShareGroupOffsetsRequestTopic] | None = array(
         DescribeShareGroupOffsetsRequestTopic, nullable="0+"
     )
@@ -49,26 +58,26 @@ class DescribeShareGroupOffsetsRequestGroup(Struct):
 
 @message(key=90, versions="0-1", flexible="0+")
 class DescribeShareGroupOffsetsRequest(Request["DescribeShareGroupOffsetsResponse"]):
-    """DescribeShareGroupOffsetsRequest."""
+    """Which groups."""
 
     groups: list[DescribeShareGroupOffsetsRequestGroup] = array(DescribeShareGroupOffsetsRequestGroup)
 
 
 @struct
 class DescribeShareGroupOffsetsResponsePartition(Struct):
-    """DescribeShareGroupOffsetsResponsePartition."""
+    """The start in one partition."""
 
     partition_index: int = int32()
-    start_offset: int = int64()
+    start_offset: int = int64()  # -1 if there is none
     leader_epoch: int = int32()
-    lag: int = int64(versions="1+", default=-1, ignorable=True)
+    lag: int = int64(versions="1+", default=-1, ignorable=True)  # -1 if unknown
     error_code: int = int16()
     error_message: str | None = string(nullable="0+", default=None)
 
 
 @struct
 class DescribeShareGroupOffsetsResponseTopic(Struct):
-    """DescribeShareGroupOffsetsResponseTopic."""
+    """The starts in one topic."""
 
     topic_name: str = string()
     topic_id: UUID = uuid_()
@@ -77,7 +86,7 @@ class DescribeShareGroupOffsetsResponseTopic(Struct):
 
 @struct
 class DescribeShareGroupOffsetsResponseGroup(Struct):
-    """DescribeShareGroupOffsetsResponseGroup."""
+    """The starts of one group."""
 
     group_id: str = string()
     topics: list[DescribeShareGroupOffsetsResponseTopic] = array(DescribeShareGroupOffsetsResponseTopic)
@@ -87,7 +96,7 @@ class DescribeShareGroupOffsetsResponseGroup(Struct):
 
 @message(key=90, versions="0-1", flexible="0+")
 class DescribeShareGroupOffsetsResponse(Response):
-    """DescribeShareGroupOffsetsResponse."""
+    """Starts by group, topic and partition."""
 
     throttle_time_ms: int = int32()
     groups: list[DescribeShareGroupOffsetsResponseGroup] = array(DescribeShareGroupOffsetsResponseGroup)

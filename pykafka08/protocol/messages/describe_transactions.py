@@ -1,4 +1,11 @@
-"""DescribeTransactions (API key 65)."""
+"""DescribeTransactions: the state of transactional ids (API key 65).
+
+Goes to the transaction coordinator of each id.
+
+Versions, the first release with each, and what is new in it:
+
+     0  3.0     (KIP-664)
+"""
 
 from __future__ import annotations
 
@@ -20,14 +27,14 @@ __all__ = ["DescribeTransactionsRequest", "DescribeTransactionsResponse", "Topic
 
 @message(key=65, versions="0", flexible="0+")
 class DescribeTransactionsRequest(Request["DescribeTransactionsResponse"]):
-    """DescribeTransactionsRequest."""
+    """Which ids."""
 
     transactional_ids: list[str] = array(string)
 
 
 @struct
 class TopicData(Struct):
-    """TopicData."""
+    """Partitions of one topic in the transaction."""
 
     topic: str = string()
     partitions: list[int] = array(int32)
@@ -35,13 +42,14 @@ class TopicData(Struct):
 
 @struct
 class TransactionState(Struct):
-    """TransactionState."""
+    """The state of one id."""
 
     error_code: int = int16()
     transactional_id: str = string()
+    # Empty, Ongoing, PrepareCommit, PrepareAbort, CompleteCommit, CompleteAbort, Dead
     transaction_state: str = string()
     transaction_timeout_ms: int = int32()
-    transaction_start_time_ms: int = int64()
+    transaction_start_time_ms: int = int64()  # -1 if there is no transaction
     producer_id: int = int64()
     producer_epoch: int = int16()
     topics: list[TopicData] = array(TopicData)
@@ -49,7 +57,7 @@ class TransactionState(Struct):
 
 @message(key=65, versions="0", flexible="0+")
 class DescribeTransactionsResponse(Response):
-    """DescribeTransactionsResponse."""
+    """The states."""
 
     throttle_time_ms: int = int32()
     transaction_states: list[TransactionState] = array(TransactionState)

@@ -1,4 +1,11 @@
-"""DescribeUserScramCredentials (API key 50)."""
+"""DescribeUserScramCredentials: which SCRAM credentials users have, never the secrets (API key 50).
+
+Mechanisms: 1 SCRAM-SHA-256, 2 SCRAM-SHA-512.
+
+Versions, the first release with each, and what is new in it:
+
+     0  2.7     (KIP-554)
+"""
 
 from __future__ import annotations
 
@@ -26,21 +33,21 @@ __all__ = [
 
 @struct
 class UserName(Struct):
-    """UserName."""
+    """A user."""
 
     name: str = string()
 
 
 @message(key=50, versions="0", flexible="0+")
 class DescribeUserScramCredentialsRequest(Request["DescribeUserScramCredentialsResponse"]):
-    """DescribeUserScramCredentialsRequest."""
+    """Which users."""
 
-    users: list[UserName] | None = array(UserName, nullable="0+")
+    users: list[UserName] | None = array(UserName, nullable="0+")  # None or empty asks for all
 
 
 @struct
 class CredentialInfo(Struct):
-    """CredentialInfo."""
+    """A credential."""
 
     mechanism: int = int8()
     iterations: int = int32()
@@ -48,7 +55,7 @@ class CredentialInfo(Struct):
 
 @struct
 class DescribeUserScramCredentialsResult(Struct):
-    """DescribeUserScramCredentialsResult."""
+    """The credentials of one user."""
 
     user: str = string()
     error_code: int = int16()
@@ -58,7 +65,7 @@ class DescribeUserScramCredentialsResult(Struct):
 
 @message(key=50, versions="0", flexible="0+")
 class DescribeUserScramCredentialsResponse(Response):
-    """DescribeUserScramCredentialsResponse."""
+    """The credentials by user."""
 
     throttle_time_ms: int = int32()
     error_code: int = int16()

@@ -1,4 +1,12 @@
-"""IncrementalAlterConfigs (API key 44)."""
+"""IncrementalAlterConfigs: changes single settings (API key 44).
+
+Resource types: 2 topic, 4 broker, 8 broker logger, 16 client metrics, 32 group.
+
+Versions, the first release with each, and what is new in it:
+
+     0  2.3     (KIP-339)
+     1  2.4     compact forms, tagged fields (KIP-482)
+"""
 
 from __future__ import annotations
 
@@ -27,16 +35,16 @@ __all__ = [
 
 @struct
 class AlterableConfig(Struct):
-    """AlterableConfig."""
+    """A change of one setting."""
 
     name: str = string()
-    config_operation: int = int8()
+    config_operation: int = int8()  # 0 set, 1 delete, 2 append, 3 subtract (lists)
     value: str | None = string(nullable="0+")
 
 
 @struct
 class AlterConfigsResource(Struct):
-    """AlterConfigsResource."""
+    """A resource and the changes."""
 
     resource_type: int = int8()
     resource_name: str = string()
@@ -45,7 +53,7 @@ class AlterConfigsResource(Struct):
 
 @message(key=44, versions="0-1", flexible="1+")
 class IncrementalAlterConfigsRequest(Request["IncrementalAlterConfigsResponse"]):
-    """IncrementalAlterConfigsRequest."""
+    """The resources."""
 
     resources: list[AlterConfigsResource] = array(AlterConfigsResource)
     validate_only: bool = bool_()
@@ -53,7 +61,7 @@ class IncrementalAlterConfigsRequest(Request["IncrementalAlterConfigsResponse"])
 
 @struct
 class AlterConfigsResourceResponse(Struct):
-    """AlterConfigsResourceResponse."""
+    """The result for one resource."""
 
     error_code: int = int16()
     error_message: str | None = string(nullable="0+")
@@ -63,7 +71,7 @@ class AlterConfigsResourceResponse(Struct):
 
 @message(key=44, versions="0-1", flexible="1+")
 class IncrementalAlterConfigsResponse(Response):
-    """IncrementalAlterConfigsResponse."""
+    """The results."""
 
     throttle_time_ms: int = int32()
     responses: list[AlterConfigsResourceResponse] = array(AlterConfigsResourceResponse)

@@ -1,4 +1,12 @@
-"""InitializeShareGroupState (API key 83)."""
+"""InitializeShareGroupState: begins the record of a share partition (API key 83).
+
+Between brokers: the group coordinator or a partition leader asks the share coordinator, which keeps what share groups
+have read (KIP-932).  Declared because its definition allows it on a broker's listener.
+
+Versions, the first release with each, and what is new in it:
+
+     0  4.1     (KIP-932)
+"""
 
 from __future__ import annotations
 
@@ -30,16 +38,16 @@ __all__ = [
 
 @struct
 class PartitionData(Struct):
-    """PartitionData."""
+    """The start of one partition."""
 
     partition: int = int32()
     state_epoch: int = int32()
-    start_offset: int = int64()
+    start_offset: int = int64()  # -1 if it is not known yet
 
 
 @struct
 class InitializeStateData(Struct):
-    """InitializeStateData."""
+    """Partitions of one topic."""
 
     topic_id: UUID = uuid_()
     partitions: list[PartitionData] = array(PartitionData)
@@ -47,7 +55,7 @@ class InitializeStateData(Struct):
 
 @message(key=83, versions="0", flexible="0+")
 class InitializeShareGroupStateRequest(Request["InitializeShareGroupStateResponse"]):
-    """InitializeShareGroupStateRequest."""
+    """Starts by topic and partition."""
 
     group_id: str = string()
     topics: list[InitializeStateData] = array(InitializeStateData)
@@ -55,7 +63,7 @@ class InitializeShareGroupStateRequest(Request["InitializeShareGroupStateRespons
 
 @struct
 class PartitionResult(Struct):
-    """PartitionResult."""
+    """The result for one partition."""
 
     partition: int = int32()
     error_code: int = int16()
@@ -64,7 +72,7 @@ class PartitionResult(Struct):
 
 @struct
 class InitializeStateResult(Struct):
-    """InitializeStateResult."""
+    """The results for one topic."""
 
     topic_id: UUID = uuid_()
     partitions: list[PartitionResult] = array(PartitionResult)
@@ -72,6 +80,6 @@ class InitializeStateResult(Struct):
 
 @message(key=83, versions="0", flexible="0+")
 class InitializeShareGroupStateResponse(Response):
-    """InitializeShareGroupStateResponse."""
+    """Results by topic and partition."""
 
     results: list[InitializeStateResult] = array(InitializeStateResult)

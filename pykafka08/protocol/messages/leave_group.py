@@ -1,4 +1,16 @@
-"""LeaveGroup (API key 13)."""
+"""LeaveGroup: leaves a group at once instead of by time-out (API key 13).
+
+From version 3 on an administrator can remove several members, by member id or by instance id.
+
+Versions, the first release with each, and what is new in it:
+
+     0  0.9.0
+     1  0.11.0  throttle time (KIP-124)
+     2  2.0     the answer comes before the throttling, not after it (KIP-219)
+     3  2.4     several members, static ones by instance id (KIP-345)
+     4  2.4     compact forms, tagged fields (KIP-482)
+     5  3.2     a reason (KIP-800)
+"""
 
 from __future__ import annotations
 
@@ -19,16 +31,16 @@ __all__ = ["LeaveGroupRequest", "LeaveGroupResponse", "MemberIdentity", "MemberR
 
 @struct
 class MemberIdentity(Struct):
-    """MemberIdentity."""
+    """A member that leaves, from version 3 on."""
 
     member_id: str = string(versions="3+")
-    group_instance_id: str | None = string(versions="3+", nullable="3+", default=None)
+    group_instance_id: str | None = string(versions="3+", nullable="3+", default=None)  # of static members (KIP-345)
     reason: str | None = string(versions="5+", nullable="5+", default=None, ignorable=True)
 
 
 @message(key=13, versions="0-5", flexible="4+")
 class LeaveGroupRequest(Request["LeaveGroupResponse"]):
-    """LeaveGroupRequest."""
+    """One member up to version 2, several from 3 on."""
 
     group_id: str = string()
     member_id: str = string(versions="0-2")
@@ -37,7 +49,7 @@ class LeaveGroupRequest(Request["LeaveGroupResponse"]):
 
 @struct
 class MemberResponse(Struct):
-    """MemberResponse."""
+    """The result for one member."""
 
     member_id: str = string(versions="3+")
     group_instance_id: str | None = string(versions="3+", nullable="3+")
@@ -46,7 +58,7 @@ class MemberResponse(Struct):
 
 @message(key=13, versions="0-5", flexible="4+")
 class LeaveGroupResponse(Response):
-    """LeaveGroupResponse."""
+    """An error code, and from version 3 on one for each member."""
 
     throttle_time_ms: int = int32(versions="1+", ignorable=True)
     error_code: int = int16()

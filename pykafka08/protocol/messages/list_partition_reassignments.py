@@ -1,4 +1,9 @@
-"""ListPartitionReassignments (API key 46)."""
+"""ListPartitionReassignments: the moves of replicas that are going on (API key 46).
+
+Versions, the first release with each, and what is new in it:
+
+     0  2.4     (KIP-455)
+"""
 
 from __future__ import annotations
 
@@ -25,7 +30,7 @@ __all__ = [
 
 @struct
 class ListPartitionReassignmentsTopics(Struct):
-    """ListPartitionReassignmentsTopics."""
+    """Partitions of one topic."""
 
     name: str = string()
     partition_indexes: list[int] = array(int32)
@@ -33,9 +38,10 @@ class ListPartitionReassignmentsTopics(Struct):
 
 @message(key=46, versions="0", flexible="0+")
 class ListPartitionReassignmentsRequest(Request["ListPartitionReassignmentsResponse"]):
-    """ListPartitionReassignmentsRequest."""
+    """Which partitions."""
 
     timeout_ms: int = int32(default=60000)
+    # None asks for all
     topics: list[ListPartitionReassignmentsTopics] | None = array(
         ListPartitionReassignmentsTopics, nullable="0+", default=None
     )
@@ -43,17 +49,17 @@ class ListPartitionReassignmentsRequest(Request["ListPartitionReassignmentsRespo
 
 @struct
 class OngoingPartitionReassignment(Struct):
-    """OngoingPartitionReassignment."""
+    """A move."""
 
     partition_index: int = int32()
-    replicas: list[int] = array(int32)
+    replicas: list[int] = array(int32)  # all of them, old and new
     adding_replicas: list[int] = array(int32)
     removing_replicas: list[int] = array(int32)
 
 
 @struct
 class OngoingTopicReassignment(Struct):
-    """OngoingTopicReassignment."""
+    """Moves in one topic."""
 
     name: str = string()
     partitions: list[OngoingPartitionReassignment] = array(OngoingPartitionReassignment)
@@ -61,7 +67,7 @@ class OngoingTopicReassignment(Struct):
 
 @message(key=46, versions="0", flexible="0+")
 class ListPartitionReassignmentsResponse(Response):
-    """ListPartitionReassignmentsResponse."""
+    """Moves by topic and partition."""
 
     throttle_time_ms: int = int32()
     error_code: int = int16()

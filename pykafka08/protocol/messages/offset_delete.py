@@ -1,4 +1,11 @@
-"""OffsetDelete (API key 47)."""
+"""OffsetDelete: forgets offsets of a group (API key 47).
+
+Goes to the coordinator.  Topics that members still read give GROUP_SUBSCRIBED_TO_TOPIC.  Never flexible.
+
+Versions, the first release with each, and what is new in it:
+
+     0  2.4     (KIP-496)
+"""
 
 from __future__ import annotations
 
@@ -26,14 +33,14 @@ __all__ = [
 
 @struct
 class OffsetDeleteRequestPartition(Struct):
-    """OffsetDeleteRequestPartition."""
+    """A partition."""
 
     partition_index: int = int32()
 
 
 @struct
 class OffsetDeleteRequestTopic(Struct):
-    """OffsetDeleteRequestTopic."""
+    """Partitions of one topic."""
 
     name: str = string()
     partitions: list[OffsetDeleteRequestPartition] = array(OffsetDeleteRequestPartition)
@@ -41,7 +48,7 @@ class OffsetDeleteRequestTopic(Struct):
 
 @message(key=47, versions="0")
 class OffsetDeleteRequest(Request["OffsetDeleteResponse"]):
-    """OffsetDeleteRequest."""
+    """The group and the partitions."""
 
     group_id: str = string()
     topics: list[OffsetDeleteRequestTopic] = array(OffsetDeleteRequestTopic)
@@ -49,7 +56,7 @@ class OffsetDeleteRequest(Request["OffsetDeleteResponse"]):
 
 @struct
 class OffsetDeleteResponsePartition(Struct):
-    """OffsetDeleteResponsePartition."""
+    """The result for one partition."""
 
     partition_index: int = int32()
     error_code: int = int16()
@@ -57,7 +64,7 @@ class OffsetDeleteResponsePartition(Struct):
 
 @struct
 class OffsetDeleteResponseTopic(Struct):
-    """OffsetDeleteResponseTopic."""
+    """The results for one topic."""
 
     name: str = string()
     partitions: list[OffsetDeleteResponsePartition] = array(OffsetDeleteResponsePartition)
@@ -65,7 +72,7 @@ class OffsetDeleteResponseTopic(Struct):
 
 @message(key=47, versions="0")
 class OffsetDeleteResponse(Response):
-    """OffsetDeleteResponse."""
+    """Results by topic and partition."""
 
     error_code: int = int16()
     throttle_time_ms: int = int32(ignorable=True)

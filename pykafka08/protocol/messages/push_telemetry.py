@@ -1,4 +1,9 @@
-"""PushTelemetry (API key 72)."""
+"""PushTelemetry: hands in the metrics that were asked for (API key 72).
+
+Versions, the first release with each, and what is new in it:
+
+     0  3.7     (KIP-714)
+"""
 
 from __future__ import annotations
 
@@ -21,18 +26,18 @@ __all__ = ["PushTelemetryRequest", "PushTelemetryResponse"]
 
 @message(key=72, versions="0", flexible="0+")
 class PushTelemetryRequest(Request["PushTelemetryResponse"]):
-    """PushTelemetryRequest."""
+    """Metrics in OTLP form."""
 
     client_instance_id: UUID = uuid_()
     subscription_id: int = int32()
-    terminating: bool = bool_()
+    terminating: bool = bool_()  # the client closes, this is its last push
     compression_type: int = int8()
     metrics: bytes = bytes_()
 
 
 @message(key=72, versions="0", flexible="0+")
 class PushTelemetryResponse(Response):
-    """PushTelemetryResponse."""
+    """An error code."""
 
     throttle_time_ms: int = int32()
     error_code: int = int16()

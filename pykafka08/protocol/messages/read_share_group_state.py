@@ -1,4 +1,12 @@
-"""ReadShareGroupState (API key 84)."""
+"""ReadShareGroupState: the record of a share partition (API key 84).
+
+Between brokers: the group coordinator or a partition leader asks the share coordinator, which keeps what share groups
+have read (KIP-932).  Declared because its definition allows it on a broker's listener.
+
+Versions, the first release with each, and what is new in it:
+
+     0  4.1     (KIP-932)
+"""
 
 from __future__ import annotations
 
@@ -32,7 +40,7 @@ __all__ = [
 
 @struct
 class PartitionData(Struct):
-    """PartitionData."""
+    """A partition, and the leader that asks."""
 
     partition: int = int32()
     leader_epoch: int = int32()
@@ -40,7 +48,7 @@ class PartitionData(Struct):
 
 @struct
 class ReadStateData(Struct):
-    """ReadStateData."""
+    """Partitions of one topic."""
 
     topic_id: UUID = uuid_()
     partitions: list[PartitionData] = array(PartitionData)
@@ -48,7 +56,7 @@ class ReadStateData(Struct):
 
 @message(key=84, versions="0", flexible="0+")
 class ReadShareGroupStateRequest(Request["ReadShareGroupStateResponse"]):
-    """ReadShareGroupStateRequest."""
+    """Which partitions."""
 
     group_id: str = string()
     topics: list[ReadStateData] = array(ReadStateData)
@@ -56,17 +64,17 @@ class ReadShareGroupStateRequest(Request["ReadShareGroupStateResponse"]):
 
 @struct
 class StateBatch(Struct):
-    """StateBatch."""
+    """A range of records in one state."""
 
     first_offset: int = int64()
     last_offset: int = int64()
-    delivery_state: int = int8()
+    delivery_state: int = int8()  # 0 available, 2 acknowledged, 4 archived
     delivery_count: int = int16()
 
 
 @struct
 class PartitionResult(Struct):
-    """PartitionResult."""
+    """The record of one partition."""
 
     partition: int = int32()
     error_code: int = int16()
@@ -78,7 +86,7 @@ class PartitionResult(Struct):
 
 @struct
 class ReadStateResult(Struct):
-    """ReadStateResult."""
+    """The records of one topic."""
 
     topic_id: UUID = uuid_()
     partitions: list[PartitionResult] = array(PartitionResult)
@@ -86,6 +94,6 @@ class ReadStateResult(Struct):
 
 @message(key=84, versions="0", flexible="0+")
 class ReadShareGroupStateResponse(Response):
-    """ReadShareGroupStateResponse."""
+    """Records by topic and partition."""
 
     results: list[ReadStateResult] = array(ReadStateResult)

@@ -1,4 +1,14 @@
-"""ReadShareGroupStateSummary (API key 87)."""
+"""ReadShareGroupStateSummary: the start of share partitions, without the rest of their record (API key 87).
+
+Between brokers: the group coordinator or a partition leader asks the share coordinator, which keeps what share groups
+have read (KIP-932).  Declared because its definition allows it on a broker's listener.  The early access of 3.9 had
+another layout under version 0.
+
+Versions, the first release with each, and what is new in it:
+
+     0  4.1     (KIP-932)
+     1  4.2     how many deliveries are complete (KIP-1226)
+"""
 
 from __future__ import annotations
 
@@ -30,7 +40,7 @@ __all__ = [
 
 @struct
 class PartitionData(Struct):
-    """PartitionData."""
+    """A partition, and the leader that asks."""
 
     partition: int = int32()
     leader_epoch: int = int32()
@@ -38,7 +48,7 @@ class PartitionData(Struct):
 
 @struct
 class ReadStateSummaryData(Struct):
-    """ReadStateSummaryData."""
+    """Partitions of one topic."""
 
     topic_id: UUID = uuid_()
     partitions: list[PartitionData] = array(PartitionData)
@@ -46,7 +56,7 @@ class ReadStateSummaryData(Struct):
 
 @message(key=87, versions="0-1", flexible="0+")
 class ReadShareGroupStateSummaryRequest(Request["ReadShareGroupStateSummaryResponse"]):
-    """ReadShareGroupStateSummaryRequest."""
+    """Which partitions."""
 
     group_id: str = string()
     topics: list[ReadStateSummaryData] = array(ReadStateSummaryData)
@@ -54,20 +64,20 @@ class ReadShareGroupStateSummaryRequest(Request["ReadShareGroupStateSummaryRespo
 
 @struct
 class PartitionResult(Struct):
-    """PartitionResult."""
+    """The start of one partition."""
 
     partition: int = int32()
     error_code: int = int16()
     error_message: str | None = string(nullable="0+", default=None)
     state_epoch: int = int32()
     leader_epoch: int = int32()
-    start_offset: int = int64()
+    start_offset: int = int64()  # -1 if there is none
     delivery_complete_count: int = int32(versions="1+", default=-1, ignorable=True)
 
 
 @struct
 class ReadStateSummaryResult(Struct):
-    """ReadStateSummaryResult."""
+    """The starts of one topic."""
 
     topic_id: UUID = uuid_()
     partitions: list[PartitionResult] = array(PartitionResult)
@@ -75,6 +85,6 @@ class ReadStateSummaryResult(Struct):
 
 @message(key=87, versions="0-1", flexible="0+")
 class ReadShareGroupStateSummaryResponse(Response):
-    """ReadShareGroupStateSummaryResponse."""
+    """Starts by topic and partition."""
 
     results: list[ReadStateSummaryResult] = array(ReadStateSummaryResult)

@@ -1,4 +1,11 @@
-"""RemoveRaftVoter (API key 81)."""
+"""RemoveRaftVoter: removes a controller from the quorum (API key 81).
+
+KRaft with a dynamic quorum; brokers pass it on.
+
+Versions, the first release with each, and what is new in it:
+
+     0  3.9     (KIP-853)
+"""
 
 from __future__ import annotations
 
@@ -19,7 +26,7 @@ __all__ = ["RemoveRaftVoterRequest", "RemoveRaftVoterResponse"]
 
 @message(key=81, versions="0", flexible="0+")
 class RemoveRaftVoterRequest(Request["RemoveRaftVoterResponse"]):
-    """RemoveRaftVoterRequest."""
+    """The controller to remove."""
 
     cluster_id: str | None = string(nullable="0+")
     voter_id: int = int32()
@@ -28,7 +35,7 @@ class RemoveRaftVoterRequest(Request["RemoveRaftVoterResponse"]):
 
 @message(key=81, versions="0", flexible="0+")
 class RemoveRaftVoterResponse(Response):
-    """RemoveRaftVoterResponse."""
+    """The result."""
 
     throttle_time_ms: int = int32()
     error_code: int = int16()

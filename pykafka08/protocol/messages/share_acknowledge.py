@@ -1,4 +1,13 @@
-"""ShareAcknowledge (API key 79)."""
+"""ShareAcknowledge: acknowledges records of a share group without reading on (API key 79).
+
+Share groups (KIP-932): several consumers read the same partition and acknowledge single records.
+
+Versions, the first release with each, and what is new in it:
+
+     0  -       early access in 3.9 and 4.0
+     1  4.1     (KIP-932)
+     2  4.2     records can be kept longer (KIP-1222)
+"""
 
 from __future__ import annotations
 
@@ -36,16 +45,17 @@ __all__ = [
 
 @struct
 class AcknowledgementBatch(Struct):
-    """AcknowledgementBatch."""
+    """What became of a range of records."""
 
     first_offset: int = int64()
     last_offset: int = int64()
+    # one for all or one for each: 0 gap, 1 accept, 2 release, 3 reject, 4 renew
     acknowledge_types: list[int] = array(int8)
 
 
 @struct
 class AcknowledgePartition(Struct):
-    """AcknowledgePartition."""
+    """Acknowledgements in one partition."""
 
     partition_index: int = int32()
     acknowledgement_batches: list[AcknowledgementBatch] = array(AcknowledgementBatch)
@@ -53,7 +63,7 @@ class AcknowledgePartition(Struct):
 
 @struct
 class AcknowledgeTopic(Struct):
-    """AcknowledgeTopic."""
+    """Acknowledgements in one topic."""
 
     topic_id: UUID = uuid_()
     partitions: list[AcknowledgePartition] = array(AcknowledgePartition)
@@ -61,18 +71,18 @@ class AcknowledgeTopic(Struct):
 
 @message(key=79, versions="0-2", flexible="0+")
 class ShareAcknowledgeRequest(Request["ShareAcknowledgeResponse"]):
-    """ShareAcknowledgeRequest."""
+    """Acknowledgements by topic and partition."""
 
     group_id: str | None = string(nullable="0+", default=None)
     member_id: str | None = string(nullable="0+")
-    share_session_epoch: int = int32()
+    share_session_epoch: int = int32()  # -1 closes the session
     is_renew_ack: bool = bool_(versions="2+")
     topics: list[AcknowledgeTopic] = array(AcknowledgeTopic)
 
 
 @struct
 class LeaderIdAndEpoch(Struct):
-    """LeaderIdAndEpoch."""
+    """The leader that the broker knows of; -1 if it does not."""
 
     leader_id: int = int32()
     leader_epoch: int = int32()
@@ -80,7 +90,7 @@ class LeaderIdAndEpoch(Struct):
 
 @struct
 class PartitionData(Struct):
-    """PartitionData."""
+    """The result for one partition."""
 
     partition_index: int = int32()
     error_code: int = int16()
@@ -90,7 +100,7 @@ class PartitionData(Struct):
 
 @struct
 class ShareAcknowledgeTopicResponse(Struct):
-    """ShareAcknowledgeTopicResponse."""
+    """The results for one topic."""
 
     topic_id: UUID = uuid_()
     partitions: list[PartitionData] = array(PartitionData)
@@ -98,7 +108,7 @@ class ShareAcknowledgeTopicResponse(Struct):
 
 @struct
 class NodeEndpoint(Struct):
-    """NodeEndpoint."""
+    """The address of a leader that the response names."""
 
     node_id: int = int32()
     host: str = string()
@@ -108,7 +118,7 @@ class NodeEndpoint(Struct):
 
 @message(key=79, versions="0-2", flexible="0+")
 class ShareAcknowledgeResponse(Response):
-    """ShareAcknowledgeResponse."""
+    """Results by topic and partition."""
 
     throttle_time_ms: int = int32()
     error_code: int = int16()

@@ -1,4 +1,12 @@
-"""ShareGroupDescribe (API key 77)."""
+"""ShareGroupDescribe: state and members of share groups (API key 77).
+
+Share groups (KIP-932): several consumers read the same partition and acknowledge single records.
+
+Versions, the first release with each, and what is new in it:
+
+     0  -       early access in 3.9 and 4.0
+     1  4.1     (KIP-932)
+"""
 
 from __future__ import annotations
 
@@ -31,7 +39,7 @@ __all__ = [
 
 @message(key=77, versions="0-1", flexible="0+")
 class ShareGroupDescribeRequest(Request["ShareGroupDescribeResponse"]):
-    """ShareGroupDescribeRequest."""
+    """Which groups."""
 
     group_ids: list[str] = array(string)
     include_authorized_operations: bool = bool_()
@@ -39,7 +47,7 @@ class ShareGroupDescribeRequest(Request["ShareGroupDescribeResponse"]):
 
 @struct
 class TopicPartitions(Struct):
-    """TopicPartitions."""
+    """Partitions of one topic."""
 
     topic_id: UUID = uuid_()
     topic_name: str = string()
@@ -48,14 +56,14 @@ class TopicPartitions(Struct):
 
 @struct
 class Assignment(Struct):
-    """Assignment."""
+    """Partitions of a member."""
 
     topic_partitions: list[TopicPartitions] = array(TopicPartitions)
 
 
 @struct
 class Member(Struct):
-    """Member."""
+    """A member."""
 
     member_id: str = string()
     rack_id: str | None = string(nullable="0+", default=None)
@@ -68,7 +76,7 @@ class Member(Struct):
 
 @struct
 class DescribedGroup(Struct):
-    """DescribedGroup."""
+    """A group's state and members."""
 
     error_code: int = int16()
     error_message: str | None = string(nullable="0+", default=None)
@@ -78,12 +86,13 @@ class DescribedGroup(Struct):
     assignment_epoch: int = int32()
     assignor_name: str = string()
     members: list[Member] = array(Member)
+    # a bit for each AclOperation; the default says they were not asked for
     authorized_operations: int = int32(default=-2147483648)
 
 
 @message(key=77, versions="0-1", flexible="0+")
 class ShareGroupDescribeResponse(Response):
-    """ShareGroupDescribeResponse."""
+    """The groups, each with its own error code."""
 
     throttle_time_ms: int = int32()
     groups: list[DescribedGroup] = array(DescribedGroup)

@@ -1,4 +1,11 @@
-"""StreamsGroupDescribe (API key 89)."""
+"""StreamsGroupDescribe: state, topology and members of streams groups (API key 89).
+
+Streams groups (KIP-1071): the broker assigns the tasks of Kafka Streams applications.
+
+Versions, the first release with each, and what is new in it:
+
+     0  4.2     (KIP-1071)
+"""
 
 from __future__ import annotations
 
@@ -36,7 +43,7 @@ __all__ = [
 
 @message(key=89, versions="0", flexible="0+")
 class StreamsGroupDescribeRequest(Request["StreamsGroupDescribeResponse"]):
-    """StreamsGroupDescribeRequest."""
+    """Which groups."""
 
     group_ids: list[str] = array(string)
     include_authorized_operations: bool = bool_()
@@ -44,7 +51,7 @@ class StreamsGroupDescribeRequest(Request["StreamsGroupDescribeResponse"]):
 
 @struct
 class KeyValue(Struct):
-    """KeyValue."""
+    """A tag or a setting."""
 
     key: str = string()
     value: str = string()
@@ -52,17 +59,17 @@ class KeyValue(Struct):
 
 @struct
 class TopicInfo(Struct):
-    """TopicInfo."""
+    """A topic that the application needs."""
 
     name: str = string()
-    partitions: int = int32()
-    replication_factor: int = int16()
+    partitions: int = int32()  # 0 if it follows from others
+    replication_factor: int = int16()  # 0 for the broker's default
     topic_configs: list[KeyValue] = array(KeyValue)
 
 
 @struct
 class Subtopology(Struct):
-    """Subtopology."""
+    """A part of the topology that is processed as one."""
 
     subtopology_id: str = string()
     source_topics: list[str] = array(string)
@@ -73,15 +80,16 @@ class Subtopology(Struct):
 
 @struct
 class Topology(Struct):
-    """Topology."""
+    """What the application processes."""
 
     epoch: int = int32()
+    # None if the group has no topology yet
     subtopologies: list[Subtopology] | None = array(Subtopology, nullable="0+", default=None)
 
 
 @struct
 class Endpoint(Struct):
-    """Endpoint."""
+    """Where the application serves its state."""
 
     host: str = string()
     port: int = uint16()
@@ -89,7 +97,7 @@ class Endpoint(Struct):
 
 @struct
 class TaskOffset(Struct):
-    """TaskOffset."""
+    """How far a task has come."""
 
     subtopology_id: str = string()
     partition: int = int32()
@@ -98,7 +106,7 @@ class TaskOffset(Struct):
 
 @struct
 class TaskIds(Struct):
-    """TaskIds."""
+    """Tasks of one part of the topology."""
 
     subtopology_id: str = string()
     partitions: list[int] = array(int32)
@@ -106,7 +114,7 @@ class TaskIds(Struct):
 
 @struct
 class Assignment(Struct):
-    """Assignment."""
+    """Tasks of a member."""
 
     active_tasks: list[TaskIds] = array(TaskIds)
     standby_tasks: list[TaskIds] = array(TaskIds)
@@ -115,7 +123,7 @@ class Assignment(Struct):
 
 @struct
 class Member(Struct):
-    """Member."""
+    """A member."""
 
     member_id: str = string()
     member_epoch: int = int32()
@@ -129,14 +137,14 @@ class Member(Struct):
     client_tags: list[KeyValue] = array(KeyValue)
     task_offsets: list[TaskOffset] = array(TaskOffset)
     task_end_offsets: list[TaskOffset] = array(TaskOffset)
-    assignment: Assignment = struct_(Assignment)
-    target_assignment: Assignment = struct_(Assignment)
+    assignment: Assignment = struct_(Assignment)  # what it runs now
+    target_assignment: Assignment = struct_(Assignment)  # what it shall run
     is_classic: bool = bool_()
 
 
 @struct
 class DescribedGroup(Struct):
-    """DescribedGroup."""
+    """A group's state, topology and members."""
 
     error_code: int = int16()
     error_message: str | None = string(nullable="0+", default=None)
@@ -146,12 +154,13 @@ class DescribedGroup(Struct):
     assignment_epoch: int = int32()
     topology: Topology | None = struct_(Topology, nullable="0+", default=None)
     members: list[Member] = array(Member)
+    # a bit for each AclOperation; the default says they were not asked for
     authorized_operations: int = int32(default=-2147483648)
 
 
 @message(key=89, versions="0", flexible="0+")
 class StreamsGroupDescribeResponse(Response):
-    """StreamsGroupDescribeResponse."""
+    """The groups, each with its own error code."""
 
     throttle_time_ms: int = int32()
     groups: list[DescribedGroup] = array(DescribedGroup)

@@ -1,4 +1,12 @@
-"""StreamsGroupHeartbeat (API key 88)."""
+"""StreamsGroupHeartbeat: membership in a streams group (API key 88).
+
+Streams groups (KIP-1071): the broker assigns the tasks of Kafka Streams applications.  What has not changed since the
+last heartbeat is None.
+
+Versions, the first release with each, and what is new in it:
+
+     0  4.2     (KIP-1071)
+"""
 
 from __future__ import annotations
 
@@ -38,7 +46,7 @@ __all__ = [
 
 @struct
 class KeyValue(Struct):
-    """KeyValue."""
+    """A tag or a setting."""
 
     key: str = string()
     value: str = string()
@@ -46,17 +54,17 @@ class KeyValue(Struct):
 
 @struct
 class TopicInfo(Struct):
-    """TopicInfo."""
+    """A topic that the application needs."""
 
     name: str = string()
-    partitions: int = int32()
-    replication_factor: int = int16()
+    partitions: int = int32()  # 0 if it follows from others
+    replication_factor: int = int16()  # 0 for the broker's default
     topic_configs: list[KeyValue] = array(KeyValue)
 
 
 @struct
 class CopartitionGroup(Struct):
-    """CopartitionGroup."""
+    """Topics that must have equally many partitions, by their positions in the lists before."""
 
     source_topics: list[int] = array(int16)
     source_topic_regex: list[int] = array(int16)
@@ -65,7 +73,7 @@ class CopartitionGroup(Struct):
 
 @struct
 class Subtopology(Struct):
-    """Subtopology."""
+    """A part of the topology that is processed as one."""
 
     subtopology_id: str = string()
     source_topics: list[str] = array(string)
@@ -78,7 +86,7 @@ class Subtopology(Struct):
 
 @struct
 class Topology(Struct):
-    """Topology."""
+    """What the application processes."""
 
     epoch: int = int32()
     subtopologies: list[Subtopology] = array(Subtopology)
@@ -86,7 +94,7 @@ class Topology(Struct):
 
 @struct
 class TaskIds(Struct):
-    """TaskIds."""
+    """Tasks of one part of the topology."""
 
     subtopology_id: str = string()
     partitions: list[int] = array(int32)
@@ -94,7 +102,7 @@ class TaskIds(Struct):
 
 @struct
 class Endpoint(Struct):
-    """Endpoint."""
+    """Where the application serves its state."""
 
     host: str = string()
     port: int = uint16()
@@ -102,7 +110,7 @@ class Endpoint(Struct):
 
 @struct
 class TaskOffset(Struct):
-    """TaskOffset."""
+    """How far a task has come."""
 
     subtopology_id: str = string()
     partition: int = int32()
@@ -111,16 +119,16 @@ class TaskOffset(Struct):
 
 @message(key=88, versions="0", flexible="0+")
 class StreamsGroupHeartbeatRequest(Request["StreamsGroupHeartbeatResponse"]):
-    """StreamsGroupHeartbeatRequest."""
+    """The member, and what has changed."""
 
     group_id: str = string()
     member_id: str = string()
-    member_epoch: int = int32()
+    member_epoch: int = int32()  # 0 joins, -1 leaves, -2 leaves for a while as a static member
     endpoint_information_epoch: int = int32()
     instance_id: str | None = string(nullable="0+", default=None)
     rack_id: str | None = string(nullable="0+", default=None)
     rebalance_timeout_ms: int = int32(default=-1)
-    topology: Topology | None = struct_(Topology, nullable="0+", default=None)
+    topology: Topology | None = struct_(Topology, nullable="0+", default=None)  # sent when joining
     active_tasks: list[TaskIds] | None = array(TaskIds, nullable="0+", default=None)
     standby_tasks: list[TaskIds] | None = array(TaskIds, nullable="0+", default=None)
     warmup_tasks: list[TaskIds] | None = array(TaskIds, nullable="0+", default=None)
@@ -134,7 +142,7 @@ class StreamsGroupHeartbeatRequest(Request["StreamsGroupHeartbeatResponse"]):
 
 @struct
 class Status(Struct):
-    """Status."""
+    """Why the group does not run as it should."""
 
     status_code: int = int8()
     status_detail: str = string()
@@ -142,7 +150,7 @@ class Status(Struct):
 
 @struct
 class TopicPartition(Struct):
-    """TopicPartition."""
+    """Partitions of one topic."""
 
     topic: str = string()
     partitions: list[int] = array(int32)
@@ -150,7 +158,7 @@ class TopicPartition(Struct):
 
 @struct
 class EndpointToPartitions(Struct):
-    """EndpointToPartitions."""
+    """Which partitions are served where."""
 
     user_endpoint: Endpoint = struct_(Endpoint)
     active_partitions: list[TopicPartition] = array(TopicPartition)
@@ -159,7 +167,7 @@ class EndpointToPartitions(Struct):
 
 @message(key=88, versions="0", flexible="0+")
 class StreamsGroupHeartbeatResponse(Response):
-    """StreamsGroupHeartbeatResponse."""
+    """The epoch, and the tasks if they have changed."""
 
     throttle_time_ms: int = int32()
     error_code: int = int16()
@@ -170,7 +178,7 @@ class StreamsGroupHeartbeatResponse(Response):
     acceptable_recovery_lag: int = int32()
     task_offset_interval_ms: int = int32()
     status: list[Status] | None = array(Status, nullable="0+")
-    active_tasks: list[TaskIds] | None = array(TaskIds, nullable="0+", default=None)
+    active_tasks: list[TaskIds] | None = array(TaskIds, nullable="0+", default=None)  # None if they have not changed
     standby_tasks: list[TaskIds] | None = array(TaskIds, nullable="0+", default=None)
     warmup_tasks: list[TaskIds] | None = array(TaskIds, nullable="0+", default=None)
     endpoint_information_epoch: int = int32()

@@ -1,4 +1,11 @@
-"""UnregisterBroker (API key 64)."""
+"""UnregisterBroker: makes a KRaft cluster forget a broker (API key 64).
+
+For brokers that are gone for good; the controller does it.
+
+Versions, the first release with each, and what is new in it:
+
+     0  2.8     with KRaft
+"""
 
 from __future__ import annotations
 
@@ -16,14 +23,14 @@ __all__ = ["UnregisterBrokerRequest", "UnregisterBrokerResponse"]
 
 @message(key=64, versions="0", flexible="0+")
 class UnregisterBrokerRequest(Request["UnregisterBrokerResponse"]):
-    """UnregisterBrokerRequest."""
+    """Which broker."""
 
     broker_id: int = int32()
 
 
 @message(key=64, versions="0", flexible="0+")
 class UnregisterBrokerResponse(Response):
-    """UnregisterBrokerResponse."""
+    """The result."""
 
     throttle_time_ms: int = int32()
     error_code: int = int16()
