@@ -4,7 +4,7 @@
 
 The later jar rules; fields and versions that only the earlier one has are kept.  A draft has the structure and no
 meaning: docstrings are written by hand afterwards, from the KIPs.  Existing files are not touched.  Formatting is left
-to ``ruff format``.
+to ``ruff format``.  An API that was renamed gets a file under each name.
 """
 
 from __future__ import annotations

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+import sys
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pykafka08.errors import UnsupportedVersionError
 from pykafka08.protocol.messages import REGISTRY, Api, ApiKey, request_class, response_class
+from pykafka08.protocol.releases import HISTORY
 from pykafka08.protocol.schema import Message
 from tests.protocol.strategies import ALL_MESSAGES, messages
 
@@ -86,3 +90,14 @@ def test_repr_is_short_and_names_what_is_set(message: type[Message], data: st.Da
     for field in made.schema:
         if getattr(made, field.name) != field.new_default():
             assert f"{field.name}=" in text
+
+
+@pytest.mark.parametrize("key", list(REGISTRY), ids=lambda key: ApiKey(key).name)
+def test_the_docstring_tells_the_first_release_of_each_version(key: int) -> None:
+    rows = re.findall(r"^ +(\d+)  (\S+)", sys.modules[request_class(key).__module__].__doc__ or "", flags=re.MULTILINE)
+    first: dict[int, str] = {}
+    for release, versions in HISTORY[ApiKey(key)]:
+        for version in range(versions.min, versions.max + 1):
+            first.setdefault(version, release)
+    declared = request_class(key).versions
+    assert rows == [(str(version), first.get(version, "-")) for version in range(declared.min, declared.max + 1)]

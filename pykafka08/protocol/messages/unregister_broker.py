@@ -4,7 +4,7 @@ For brokers that are gone for good; the controller does it.
 
 Versions, the first release with each, and what is new in it:
 
-     0  2.8     with KRaft
+     0  3.3     with KRaft
 """
 
 from __future__ import annotations
