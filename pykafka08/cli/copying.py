@@ -12,7 +12,7 @@ from pykafka08.cli.notes import note
 from pykafka08.cli.plan import Plan
 from pykafka08.cli.printer import Printer
 from pykafka08.cli.progress import Progress
-from pykafka08.cli.streams import Output
+from pykafka08.cli.streams import Output, OutputClosedError
 from pykafka08.cli.topics import follow_topics
 from pykafka08.consumer.consumer import Consumer
 from pykafka08.errors import CorruptRecordError
@@ -24,18 +24,21 @@ __all__ = ["copy_records"]
 async def copy_records(plan: Plan, interrupt: Interrupt) -> int:
     """Until the plan is carried out, a signal comes, or nobody reads standard output any more."""
     output, progress = Output(sys.stdout.fileno()), Progress.on_terminal(unless_output=True)
-    printer = Printer(plan, output, progress)
+    printer, is_read = Printer(plan, output, progress), True
     try:
         with interrupt.part():
-            await run_until(output.wait_closed, partial(_copy, plan, printer))
+            is_read = await run_until(output.wait_closed, partial(_copy, plan, printer)) is not None
+    except OutputClosedError:
+        is_read = False
     finally:
         progress.clear()
-        note(f"Processed a total of {printer.records} messages")
+        if is_read:
+            note(f"Processed a total of {printer.records} messages")
     return DONE
 
 
-async def _copy(plan: Plan, printer: Printer) -> None:
-    """Open a consumer on what the plan names, and print."""
+async def _copy(plan: Plan, printer: Printer) -> int:
+    """Open a consumer on what the plan names, and print: how many records."""
     whole_topics = () if plan.topic is None or plan.partition is not None else (plan.topic,)
     async with Consumer(*whole_topics, **plan.settings) as consumer:
         if plan.topic is not None and plan.partition is not None:
@@ -48,6 +51,7 @@ async def _copy(plan: Plan, printer: Printer) -> None:
         else:
             follow = partial(follow_topics, consumer, plan.pattern, plan.settings)
             await run_until(follow, partial(_print_all, plan, consumer, printer))
+    return printer.records
 
 
 async def _print_all(plan: Plan, consumer: Consumer, printer: Printer) -> None:

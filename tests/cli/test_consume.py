@@ -1,0 +1,212 @@
+"""``pykafka08 consume`` as a process, on the embedded broker.
+
+The tools run on asyncio alone, and so do these tests.
+"""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import anyio
+import anyio.to_thread
+import pytest
+
+from pykafka08 import EmbeddedCluster, NewRecord, Producer
+from tests.cli.console import DEADLINE_S, command, console, start
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@asynccontextmanager
+async def flights(version: str = "4.3", count: int = 5) -> AsyncIterator[EmbeddedCluster]:
+    """A cluster with a topic ``flights`` of one partition and ``count`` records in it."""
+    async with EmbeddedCluster(version=version, topics={"flights": 1, "empty": 1}, auto_create_topics=False) as cluster:
+        if count:
+            async with Producer(bootstrap_servers=cluster.bootstrap_servers) as producer:
+                await producer.send_many("flights", [b"flight %d" % number for number in range(count)])
+        yield cluster
+
+
+def lines(first: int, last: int) -> bytes:
+    return b"".join(b"flight %d\n" % number for number in range(first, last))
+
+
+@pytest.mark.parametrize("version", ["0.8.0", "0.9.0", "0.10.0", "2.8", "4.3"])
+async def test_records_and_nothing_else_go_to_standard_output(version: str) -> None:
+    async with flights(version) as cluster:
+        ran = await console(
+            *("consume", "--bootstrap-server", cluster.bootstrap_servers, "--topic", "flights"),
+            *("--from-beginning", "--max-messages", "5"),
+        )
+    assert ran == (0, lines(0, 5), "Processed a total of 5 messages\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["--from-beginning", "-n", "2"], lines(0, 2)),
+        (["-p", "0", "-o", "3"], lines(3, 5)),
+        (["-p", "0", "-o", "earliest"], lines(0, 5)),
+        (["-p", "0", "--from-beginning", "-n", "1"], lines(0, 1)),
+        (["-p", "0", "-o", "latest"], b""),
+        (["-p", "0"], b""),
+        ([], b""),
+        (["--consumer-property", "auto.offset.reset=earliest"], lines(0, 5)),
+        (["--from-beginning", "--formatter", "kafka.tools.NoOpMessageFormatter"], b""),
+    ],
+)
+async def test_where_it_starts_and_ends(options: list[str], expected: bytes) -> None:
+    async with flights() as cluster:
+        ran = await console(
+            "consume", "-b", cluster.bootstrap_servers, "-t", "flights", "--timeout-ms", "400", *options
+        )
+    assert (ran.status, ran.out) == (0, expected)
+
+
+async def test_a_reader_that_takes_one_line_ends_it_quietly() -> None:
+    async with flights(count=100_000) as cluster:
+        ran = await shell(f"{tool(cluster)} --from-beginning | head -1; echo ${{PIPESTATUS[0]}}")
+    assert (ran.stdout, ran.stderr) == (b"flight 0\n0\n", b"")
+
+
+async def test_a_reader_that_leaves_ends_it_though_no_more_records_come() -> None:
+    async with flights(count=1) as cluster:
+        ran = await shell(f"{tool(cluster)} --from-beginning | head -1; echo ${{PIPESTATUS[0]}}")
+    assert (ran.stdout, ran.stderr) == (b"flight 0\n0\n", b"")
+
+
+def tool(cluster: EmbeddedCluster) -> str:
+    return " ".join(command("consume", "-b", cluster.bootstrap_servers, "-t", "flights"))
+
+
+async def shell(line: str) -> subprocess.CompletedProcess[bytes]:
+    with anyio.fail_after(DEADLINE_S):
+        return await anyio.run_process(["bash", "-c", line])
+
+
+async def test_each_record_is_shown_when_it_arrives() -> None:
+    async with flights() as cluster, Producer(bootstrap_servers=cluster.bootstrap_servers) as producer:
+        with start("consume", "-b", cluster.bootstrap_servers, "-t", "flights", "--from-beginning") as process:
+            assert process.stdout is not None
+            try:
+                for number in range(10):
+                    if number >= 5:
+                        await producer.send("flights", b"flight %d" % number)
+                    shown = await anyio.to_thread.run_sync(process.stdout.readline)
+                    assert shown == b"flight %d\n" % number
+            finally:
+                process.terminate()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_a_signal_ends_it_after_closing(number: signal.Signals) -> None:
+    async with flights() as cluster:
+        with start("consume", "-b", cluster.bootstrap_servers, "-t", "flights", "--from-beginning") as process:
+            assert process.stdout is not None
+            assert await anyio.to_thread.run_sync(process.stdout.readline) == b"flight 0\n"
+            process.send_signal(number)
+            out, err = await anyio.to_thread.run_sync(process.communicate)
+    assert process.returncode == 128 + number
+    assert out == lines(1, 5)
+    assert err == b"Processed a total of 5 messages\n"
+
+
+async def test_a_terminal_that_is_held_up_does_not_hold_up_the_signal() -> None:
+    async with flights(count=50_000) as cluster:
+        with start("consume", "-b", cluster.bootstrap_servers, "-t", "flights", "--from-beginning") as process:
+            assert process.stdout is not None
+            assert await anyio.to_thread.run_sync(process.stdout.read, 9) == b"flight 0\n"
+            process.terminate()  # the pipe is full, and nobody reads it
+            assert await anyio.to_thread.run_sync(process.wait) == 143
+
+
+@pytest.mark.parametrize("options", [[], ["-vv"]])
+async def test_no_broker_at_the_address(options: list[str], free_port: int) -> None:
+    ran = await console("consume", "-b", f"127.0.0.1:{free_port}", "-t", "flights", *options)
+    assert (ran.status, ran.out) == (4, b"")
+    last = ran.err.splitlines()[-1]
+    assert last.startswith("pykafka08 consume: ")
+    assert f"127.0.0.1:{free_port}" in last
+    assert "check --bootstrap-server" in last
+    assert ("Traceback" in ran.err) == bool(options)
+
+
+@pytest.fixture
+def free_port() -> int:
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        port: int = held.getsockname()[1]
+    return port
+
+
+async def test_an_unknown_topic() -> None:
+    async with flights() as cluster:
+        patience = ("--consumer-property", "default.api.timeout.ms=500")
+        ran = await console("consume", "-b", cluster.bootstrap_servers, "-t", "nothere", *patience)
+    assert (ran.status, ran.out) == (1, b"")
+    assert "topic 'nothere'" in ran.err
+    assert "check the name" in ran.err
+
+
+async def test_wrong_usage() -> None:
+    ran = await console("consume", "-b", "h:1")
+    assert (ran.status, ran.out) == (2, b"")
+    assert "exactly one of --topic and --include" in ran.err
+
+
+async def test_a_pattern_takes_topics_that_come_later_too() -> None:
+    async with EmbeddedCluster(topics={"log.a": 1, "log.b": 2, "other": 1}) as cluster:
+        async with Producer(bootstrap_servers=cluster.bootstrap_servers) as producer:
+            for topic in ("log.a", "log.b", "other"):
+                await producer.send(topic, topic.encode())
+            options = ("--include", "log[.].*", "--from-beginning", "--consumer-property", "metadata.max.age.ms=100")
+            with start("consume", "-b", cluster.bootstrap_servers, *options) as process:
+                assert process.stdout is not None
+                try:
+                    first = {await anyio.to_thread.run_sync(process.stdout.readline) for _ in range(2)}
+                    cluster.create_topic("log.c", 1)
+                    await producer.send("log.c", b"log.c")
+                    last = await anyio.to_thread.run_sync(process.stdout.readline)
+                finally:
+                    process.terminate()
+    assert first == {b"log.a\n", b"log.b\n"}
+    assert last == b"log.c\n"
+
+
+@pytest.mark.parametrize("skips", [False, True])
+async def test_a_record_that_cannot_be_shown(skips: bool) -> None:
+    async with EmbeddedCluster(topics={"numbers": 1}) as cluster:
+        async with Producer(bootstrap_servers=cluster.bootstrap_servers) as producer:
+            await producer.send_many("numbers", [b"\0\0\0\1", b"five!", b"\0\0\0\3"])
+        options = ["--skip-message-on-error"] if skips else []
+        ran = await console(
+            *("consume", "-b", cluster.bootstrap_servers, "-t", "numbers", "--from-beginning", "--timeout-ms", "400"),
+            *("--value-deserializer", "IntegerDeserializer", *options),
+        )
+    assert ran.out == (b"1\n3\n" if skips else b"1\n")
+    assert ran.status == (0 if skips else 1)
+    assert "needs 4 bytes, the record has 5 [topic 'numbers', partition 0, offset 1]" in ran.err
+
+
+async def test_keys_headers_and_nulls() -> None:
+    record = NewRecord(None, b"key", (("a", b"1"), ("b", None)), 1_357_034_400_000)
+    async with EmbeddedCluster(topics={"t": 1}) as cluster:
+        async with Producer(bootstrap_servers=cluster.bootstrap_servers) as producer:
+            await producer.send_many("t", [record, NewRecord(b"\xff\0")])
+        shown = [f"print.{name}=true" for name in ("timestamp", "partition", "offset", "epoch", "headers", "key")]
+        ran = await console(
+            *("consume", "-b", cluster.bootstrap_servers, "-t", "t", "--from-beginning", "--max-messages", "2"),
+            *(word for text in [*shown, "key.separator=|"] for word in ("--property", text)),
+        )
+    first, second = ran.out.splitlines()
+    assert first == b"CreateTime:1357034400000|Partition:0|Offset:0|Epoch:0|a:1,b:null|key|null"
+    assert second.endswith(b"|Partition:0|Offset:1|Epoch:0|NO_HEADERS|null|\xff\0")
