@@ -13,6 +13,7 @@ import zlib
 from typing import BinaryIO
 
 from tests.brokers.model import HOST
+from tests.brokers.probe import string
 
 ANSWER_TIMEOUT_S = 15
 
@@ -27,8 +28,8 @@ def message_set(value: bytes) -> bytes:
 def produce_request(correlation: int, topic: str, value: bytes) -> bytes:
     """Produce v0 with acks=1 to partition 0, with its size in front."""
     records = message_set(value)
-    name = struct.pack(">h", len(topic)) + topic.encode()
-    body = struct.pack(">hhih", 0, 0, correlation, -1) + struct.pack(">hii", 1, 5_000, 1) + name
+    body = struct.pack(">hhi", 0, 0, correlation) + string("neighbour")  # 0.9 fails without a client id
+    body += struct.pack(">hii", 1, 5_000, 1) + string(topic)
     body += struct.pack(">iii", 1, 0, len(records)) + records
     return struct.pack(">i", len(body)) + body
 
