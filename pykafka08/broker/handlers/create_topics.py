@@ -1,0 +1,94 @@
+"""CreateTopics: done at once; validation as the controller does it.  Source: KIP-4, KIP-464 (defaults), KIP-525."""
+
+from __future__ import annotations
+
+from pykafka08.broker.call import Call, Reply
+from pykafka08.broker.handlers import handles
+from pykafka08.broker.state import Topic, is_valid_topic_name
+from pykafka08.error_codes import ErrorCode
+from pykafka08.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+
+__all__ = ["create_topics"]
+
+DEFAULT = -1
+DYNAMIC_TOPIC_CONFIG = 1
+
+
+@handles(CreateTopicsRequest)
+def create_topics(call: Call, request: CreateTopicsRequest) -> Reply:
+    names = [asked.name for asked in request.topics]
+    results = []
+    for asked in request.topics:
+        code: int
+        code, reason = call.scripted_error(asked.name), None
+        if not code and names.count(asked.name) > 1:
+            code, reason = ErrorCode.INVALID_REQUEST, "the topic is named twice"
+        if not code:
+            code, reason = _check(call, asked)
+        if code:
+            results.append(CreatableTopicResult(name=asked.name, error_code=code, error_message=reason, configs=None))
+        else:
+            results.append(_create(call, asked, is_only_checked=request.validate_only))
+    return CreateTopicsResponse(topics=results)
+
+
+def _check(call: Call, asked: CreatableTopic) -> tuple[ErrorCode, str | None]:
+    live = set(call.cluster.live_node_ids())
+    assigned = sorted(each.partition_index for each in asked.assignments)
+    takes_defaults = call.personality >= (2, 4)
+    if not is_valid_topic_name(asked.name):
+        return ErrorCode.INVALID_TOPIC_EXCEPTION, f"{asked.name!r} is not a valid topic name"
+    if asked.name in call.cluster.topics:
+        return ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {asked.name!r} exists"
+    if assigned:
+        if asked.num_partitions != DEFAULT or asked.replication_factor != DEFAULT:
+            return ErrorCode.INVALID_REQUEST, "assignments exclude numbers of partitions and replicas"
+        if assigned != list(range(len(assigned))):
+            return ErrorCode.INVALID_REPLICA_ASSIGNMENT, "partitions must be numbered from 0 on"
+        if any(not each.broker_ids or not live.issuperset(each.broker_ids) for each in asked.assignments):
+            return ErrorCode.INVALID_REPLICA_ASSIGNMENT, "an assignment names no broker, or one that is not there"
+        return ErrorCode.NONE, None
+    if asked.num_partitions < 1 and not (takes_defaults and asked.num_partitions == DEFAULT):
+        return ErrorCode.INVALID_PARTITIONS, f"{asked.num_partitions} is not a number of partitions"
+    if asked.replication_factor == DEFAULT and takes_defaults:
+        return ErrorCode.NONE, None
+    if not 1 <= asked.replication_factor <= len(live):
+        return (
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"{asked.replication_factor} replicas are not possible with {len(live)} brokers",
+        )
+    return ErrorCode.NONE, None
+
+
+def _create(call: Call, asked: CreatableTopic, *, is_only_checked: bool) -> CreatableTopicResult:
+    cluster = call.cluster
+    config = {each.name: each.value for each in asked.configs if each.value is not None}
+    replicas = [each.broker_ids for each in sorted(asked.assignments, key=lambda each: each.partition_index)]
+    count = asked.num_partitions if asked.num_partitions > 0 else cluster.default_partitions
+    factor = asked.replication_factor if asked.replication_factor > 0 else cluster.default_replication_factor
+    if replicas:
+        count, factor = len(replicas), len(replicas[0])
+    result = CreatableTopicResult(
+        name=asked.name,
+        num_partitions=count,
+        replication_factor=factor,
+        error_message=None,
+        configs=[
+            CreatableTopicConfigs(name=name, value=value, config_source=DYNAMIC_TOPIC_CONFIG)
+            for name, value in config.items()
+        ],
+    )
+    if not is_only_checked:
+        topic: Topic
+        if replicas:
+            topic = cluster.topics.create_assigned(asked.name, replicas, config)
+        else:
+            topic = cluster.topics.create(asked.name, count, factor, config)
+        result.topic_id = topic.topic_id
+    return result
