@@ -231,7 +231,7 @@ class Client:
 
     def _tell(self, snapshot: Snapshot) -> None:
         log.debug("metadata.new", generation=snapshot.generation, brokers=len(snapshot.brokers))
-        self._close_strangers(snapshot)
+        self._review_connections(snapshot)
         waiting, self._news = self._news, Waiter()
         waiting.set_result(snapshot)
         for callback in self._callbacks:
@@ -308,8 +308,10 @@ class Client:
         """The open connection for that purpose, or a new one."""
         address = (broker.host, broker.port)
         connection = self._connections.get((address, purpose))
-        if connection is not None and connection.is_open:
-            return connection
+        if connection is not None:
+            if connection.is_open:
+                return connection
+            self._connection_ended(connection, purpose)  # its callers were told first: mind the backoff all the same
         previous = self._versions.get(address)
         has_sibling = any(other.is_ready for (at, _), other in self._connections.items() if at == address)
         connection = Connection(
@@ -336,8 +338,9 @@ class Client:
 
     def _connection_ended(self, connection: Connection, purpose: Purpose) -> None:
         address = connection.address
-        if self._connections.get((address, purpose)) is connection:
-            del self._connections[address, purpose]
+        if self._connections.get((address, purpose)) is not connection:
+            return
+        del self._connections[address, purpose]
         if not self._is_open or isinstance(connection.error, ClosedError):
             return
         now = self._now()
@@ -357,11 +360,13 @@ class Client:
     def _nodes_at(self, address: Address) -> list[int]:
         return [each.node_id for each in self.metadata.brokers.values() if (each.host, each.port) == address]
 
-    def _close_strangers(self, snapshot: Snapshot) -> None:
-        """Close unused connections to addresses that are no broker's any more; in use, they end by themselves."""
-        known = {(each.host, each.port) for each in (*snapshot.brokers.values(), *self._machine.seeds)}
-        for (address, _), connection in list(self._connections.items()):
-            if address not in known and not connection.open_calls:
+    def _review_connections(self, snapshot: Snapshot) -> None:
+        """Give connections their broker's id; close unused ones to addresses that are no broker's any more."""
+        known = {(each.host, each.port): each.name for each in (*self._machine.seeds, *snapshot.brokers.values())}
+        for (address, _), connection in self._connections.items():
+            if address in known:
+                connection.broker = known[address]
+            elif not connection.open_calls:
                 connection.close()
 
 

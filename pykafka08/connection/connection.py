@@ -92,8 +92,12 @@ class Connection:
 
     @property
     def broker(self) -> str:
-        """``"host:port"`` or ``"host:port (id N)"``."""
+        """``"host:port"`` or ``"host:port (id N)"``; may be set when more is known."""
         return self._machine.broker
+
+    @broker.setter
+    def broker(self, name: str) -> None:
+        self._machine.broker = name
 
     @property
     def is_open(self) -> bool:
@@ -164,15 +168,32 @@ class Connection:
         return self._machine.data_to_send()
 
     def data_sent(self) -> None:
-        self._machine.data_sent()
+        try:
+            self._machine.data_sent()
+        except Exception as error:  # noqa: BLE001 - raised by a callback; see _callback_failed
+            self._callback_failed(error)
 
     def frame_received(self, frame: Buffer) -> None:
-        self._machine.frame_received(frame, self._now())
-        self._after_input()
+        try:
+            self._machine.frame_received(frame, self._now())
+            self._after_input()
+        except Exception as error:  # noqa: BLE001 - as above
+            self._callback_failed(error)
 
     def connection_lost(self, error: KafkaError) -> None:
-        self._machine.connection_lost(error, self._now())
-        self._after_input()
+        try:
+            self._machine.connection_lost(error, self._now())
+            self._after_input()
+        except Exception as failure:  # noqa: BLE001 - as above
+            self._callback_failed(failure)
+
+    def _callback_failed(self, error: Exception) -> None:
+        """Whoever waited for an outcome failed on it: the client fails, not the innocent event loop."""
+
+        async def fail() -> None:
+            raise error
+
+        self._tasks.start(f"outcome from {self.broker}", fail)
 
     def _after_input(self) -> None:
         machine = self._machine

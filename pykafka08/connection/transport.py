@@ -60,7 +60,7 @@ class Transport(Protocol):
 
 
 class Dial(Protocol):
-    """Opens a transport before ``deadline`` (event loop's clock), or raises TransportError."""
+    """Opens a transport before ``deadline`` (event loop's clock), or raises TransportError (without the broker)."""
 
     async def __call__(
         self, link: Link, host: str, port: int, *, deadline: float, max_frame_bytes: int, tasks: TaskTree
@@ -85,7 +85,7 @@ async def open_tcp(
             failures.append(f"{address[0]}: no answer within {share:.3g} s")
         except OSError as error:
             failures.append(f"{address[0]}: {_reason(error)}")
-    raise TransportError(f"cannot connect to {host}:{port} ({'; '.join(failures)})", broker=f"{host}:{port}")
+    raise TransportError(f"cannot connect to {host}:{port} ({'; '.join(failures)})")
 
 
 async def _resolve(host: str, port: int, deadline: float) -> list[SocketAddress]:
@@ -96,14 +96,13 @@ async def _resolve(host: str, port: int, deadline: float) -> list[SocketAddress]
         pass
     else:
         return [(socket.AF_INET6, (host, port, 0, 0)) if version == 6 else (socket.AF_INET, (host, port))]
-    broker = f"{host}:{port}"
     try:
         with anyio.fail_after(max(0.0, deadline - anyio.current_time())):
             found = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except TimeoutError:
-        raise TransportError(f"the name {host!r} was not resolved in time", broker=broker) from None
+        raise TransportError(f"the name {host!r} was not resolved in time") from None
     except (OSError, UnicodeError) as error:
-        raise TransportError(f"the name {host!r} cannot be resolved: {_reason(error)}", broker=broker) from error
+        raise TransportError(f"the name {host!r} cannot be resolved: {_reason(error)}") from error
     return list(dict.fromkeys((int(family), address) for family, _, _, _, address in found))
 
 
