@@ -14,7 +14,7 @@ from pykafka08.error_codes import ErrorCode
 from pykafka08.protocol.headers import RequestHeader
 from pykafka08.protocol.schema import Response
 
-__all__ = ["Call", "CloseConnection", "Reply", "answered_later", "coordinator_error", "mapped"]
+__all__ = ["Call", "CloseConnection", "Reply", "answered_later", "controller_error", "coordinator_error", "mapped"]
 
 R = TypeVar("R")
 
@@ -130,3 +130,9 @@ def coordinator_error(call: Call, key: str, *, takes_scripted: bool = True) -> i
     if code:
         return code
     return ErrorCode.NONE if call.cluster.coordinator(key) is call.node else ErrorCode.NOT_COORDINATOR
+
+
+def controller_error(call: Call) -> int:
+    """NOT_CONTROLLER where another broker is the controller and this one does not forward; 0 if it may go on."""
+    is_controller = call.cluster.controller_id == call.node.node_id
+    return ErrorCode.NONE if is_controller or not call.personality.has_zookeeper else ErrorCode.NOT_CONTROLLER

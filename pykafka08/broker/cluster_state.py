@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from itertools import count
 
 from pykafka08.broker.faults import Faults, LoggedRequest
+from pykafka08.broker.fetch_sessions import FetchSessions
 from pykafka08.broker.groups import GroupLimits, Groups
 from pykafka08.broker.personality import Personality
 from pykafka08.broker.state import Topic, Topics, is_valid_topic_name
@@ -32,6 +33,7 @@ class Node:
         self.host = host
         self.port = port
         self.is_running = False
+        self.fetch_sessions = FetchSessions()
 
     @property
     def address(self) -> str:

@@ -6,6 +6,7 @@ up after ``times`` requests, never with ``times=None``.
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any, NamedTuple
 
 from pykafka08.errors import ConfigError
@@ -97,14 +98,25 @@ class ScriptedCall:
             (fault.seconds for fault in self._faults if fault.kind == "delay" and self._take(fault)), default=0.0
         )
 
-    def error(self, topic: str | None = None, partition: int | None = None, *, after: bool = False) -> int:
-        """The code to answer instead of doing (or, with ``after``, after doing) what was asked; 0 for none."""
+    def error(
+        self,
+        topic: str | None = None,
+        partition: int | None = None,
+        *,
+        after: bool = False,
+        codes: Container[int] | None = None,
+    ) -> int:
+        """The code to answer instead of doing (or, with ``after``, after doing) what was asked; 0 for none.
+
+        ``codes`` restricts it to errors of one kind.
+        """
         for fault in self._faults:
             if (
                 fault.kind == "answer"
                 and fault.is_performed is after
                 and fault.topic in (None, topic)
                 and fault.partition in (None, partition)
+                and (codes is None or fault.code in codes)
                 and self._take(fault)
             ):
                 return fault.code

@@ -15,6 +15,7 @@ import anyio.abc
 
 from pykafka08.broker.session import Output, Session
 from pykafka08.driver import TaskTree, Wakeup
+from pykafka08.errors import TransportError
 
 __all__ = ["Listener", "bind", "listen"]
 
@@ -32,16 +33,16 @@ class Listener(Protocol):
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A bound socket; its port can be asked for before anybody listens."""
+    """A bound socket; its port can be asked for before anybody listens.  TransportError where it cannot be had."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     bound = socket.socket(family, socket.SOCK_STREAM)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.setblocking(False)
         bound.bind((host, port))
-    except OSError:
+    except OSError as error:
         bound.close()
-        raise
+        raise TransportError(f"cannot listen at {host}:{port}: {error.strerror or error}") from error
     return bound
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from pykafka08.broker.cluster_state import ClusterState, Node
 from pykafka08.broker.faults import Faults, LoggedRequest
+from pykafka08.broker.fetch_sessions import FetchSessions
 from pykafka08.broker.groups import GroupLimits
 from pykafka08.broker.handlers import load_handlers
 from pykafka08.broker.listener import Listener, bind, listen
@@ -121,7 +122,9 @@ class EmbeddedCluster:
         node.is_running = True
 
     async def _shut(self, node_id: int) -> None:
-        self._state.nodes[node_id].is_running = False
+        node = self._state.nodes[node_id]
+        node.is_running = False
+        node.fetch_sessions = FetchSessions()
         await self._listeners.pop(node_id).aclose()
 
     def _new_session(self, node: Node, client_host: str, output: Output) -> Session:

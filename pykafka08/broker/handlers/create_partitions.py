@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pykafka08.broker.call import Call, Reply
+from pykafka08.broker.call import Call, Reply, controller_error
 from pykafka08.broker.handlers import handles
 from pykafka08.error_codes import ErrorCode
 from pykafka08.protocol.messages.create_partitions import (
@@ -27,7 +27,7 @@ def create_partitions(call: Call, request: CreatePartitionsRequest) -> Reply:
 
 
 def _check(call: Call, asked: CreatePartitionsTopic) -> tuple[int, str | None]:
-    code = call.scripted_error(asked.name)
+    code = call.scripted_error(asked.name) or controller_error(call)
     if code:
         return code, None
     topic = call.cluster.topics.find(asked.name)

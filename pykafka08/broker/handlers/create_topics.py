@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pykafka08.broker.call import Call, Reply
+from pykafka08.broker.call import Call, Reply, controller_error
 from pykafka08.broker.handlers import handles
 from pykafka08.broker.state import Topic, is_valid_topic_name
 from pykafka08.error_codes import ErrorCode
@@ -26,7 +26,7 @@ def create_topics(call: Call, request: CreateTopicsRequest) -> Reply:
     results = []
     for asked in request.topics:
         code: int
-        code, reason = call.scripted_error(asked.name), None
+        code, reason = call.scripted_error(asked.name) or controller_error(call), None
         if not code and names.count(asked.name) > 1:
             code, reason = ErrorCode.INVALID_REQUEST, "the topic is named twice"
         if not code:

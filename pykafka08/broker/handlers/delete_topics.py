@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from pykafka08.broker.call import Call, Reply
+from pykafka08.broker.call import Call, Reply, controller_error
 from pykafka08.broker.handlers import handles
 from pykafka08.broker.state import Topic
 from pykafka08.error_codes import ErrorCode
@@ -35,7 +35,7 @@ def delete_topics(call: Call, request: DeleteTopicsRequest) -> Reply:
 
 
 def _delete(call: Call, topic: Topic | None, name: str | None, topic_id: UUID | None) -> DeletableTopicResult:
-    code = call.scripted_error(name)
+    code = call.scripted_error(name) or controller_error(call)
     if not code and topic is None:
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if topic_id is None else ErrorCode.UNKNOWN_TOPIC_ID
     result = DeletableTopicResult(name=name, error_code=code)

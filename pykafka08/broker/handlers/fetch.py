@@ -1,7 +1,7 @@
 """Fetch: records from an offset on, at once or when enough of them are there (a long poll).
 
-Every request is answered in full; sessions (KIP-227) are declined with session id 0, which clients accept.  Source:
-``ReplicaManager`` and ``DelayedFetch``; KIP-74 (the first batch comes whole), KIP-320 (epochs), KIP-516 (topic ids).
+Source: ``ReplicaManager`` and ``DelayedFetch``; KIP-74 (the first batch comes whole), KIP-227 (sessions), KIP-320
+(epochs), KIP-516 (topic ids), KIP-951 (the new leader in the answer).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from pykafka08.broker.call import Call, Reply, answered_later
+from pykafka08.broker.fetch_sessions import FetchSession, PartitionKey
 from pykafka08.broker.handlers import handles
 from pykafka08.broker.state import Partition, Topic
 from pykafka08.error_codes import ErrorCode
@@ -20,7 +21,6 @@ from pykafka08.protocol.messages.fetch import (
     FetchPartition,
     FetchRequest,
     FetchResponse,
-    FetchTopic,
     LeaderIdAndEpoch,
     NodeEndpoint,
     PartitionData,
@@ -30,50 +30,80 @@ from pykafka08.records.rewrite import convert
 __all__ = ["fetch"]
 
 WHOLE_BATCH_VERSION = 3
+SESSION_VERSION = 7
 EPOCH_VERSION = 12
 TOPIC_ID_VERSION = 13
 ENDPOINT_VERSION = 16
+SESSION_ERRORS = frozenset(
+    {
+        ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+        ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+        ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
+    }
+)
 
 
 class _Wanted(NamedTuple):
-    """One partition of the request with what it points at."""
+    """One partition to read, with what its name means now."""
 
     topic: Topic | None
-    name: str
-    topic_id: UUID
+    key: PartitionKey
     asked: FetchPartition
+
+    @property
+    def name(self) -> str:
+        return self.topic.name if self.topic is not None else self.key.topic
+
+
+class _Session(NamedTuple):
+    session: FetchSession | None
+    is_incremental: bool
 
 
 @handles(FetchRequest)
 def fetch(call: Call, request: FetchRequest) -> Reply:
-    wanted = [
-        _Wanted(*_topic(call, topic), topic.topic_id, asked) for topic in request.topics for asked in topic.partitions
-    ]
+    session, is_incremental, code = None, False, call.script.error(codes=SESSION_ERRORS)
+    if call.version >= SESSION_VERSION and not code:
+        uses_ids = call.version >= TOPIC_ID_VERSION
+        session, is_incremental, code = call.node.fetch_sessions.resolve(request, uses_ids=uses_ids)
+    if code:
+        return FetchResponse(error_code=code)
+    wanted = _wanted(call, request, session)
+    kind = _Session(session, is_incremental)
     if request.max_wait_ms <= 0 or not wanted or not _must_wait(call, wanted, request.min_bytes):
-        return _answer(call, request, wanted)
-    waiter, finish = answered_later(call, request.max_wait_ms / 1000, lambda: _answer(call, request, wanted))
+        return _answer(call, request, wanted, kind)
+    waiter, finish = answered_later(call, request.max_wait_ms / 1000, lambda: _answer(call, request, wanted, kind))
     watched = [each.topic.partitions[each.asked.partition] for each in wanted if each.topic is not None]
 
     def look(_: Partition) -> None:
         if not _must_wait(call, wanted, request.min_bytes):
             finish()
 
-    for partition in watched:
-        partition.watch(look)
-
     def stop_watching(_: object) -> None:
         for partition in watched:
             partition.unwatch(look)
 
+    for partition in watched:
+        partition.watch(look)
     waiter.add_done_callback(stop_watching)
     return waiter
 
 
-def _topic(call: Call, topic: FetchTopic) -> tuple[Topic | None, str]:
-    if call.version >= TOPIC_ID_VERSION:
-        found = call.cluster.topics.find_id(topic.topic_id)
-        return found, found.name if found else ""
-    return call.cluster.topics.find(topic.topic), topic.topic
+def _wanted(call: Call, request: FetchRequest, session: FetchSession | None) -> list[_Wanted]:
+    if session is None:
+        partitions = [
+            (PartitionKey(topic.topic, topic.topic_id, asked.partition), asked)
+            for topic in request.topics
+            for asked in topic.partitions
+        ]
+    else:
+        partitions = list(session.partitions.items())
+    return [_Wanted(_topic(call, key), key, asked) for key, asked in partitions]
+
+
+def _topic(call: Call, key: PartitionKey) -> Topic | None:
+    topics = call.cluster.topics
+    return topics.find_id(key.topic_id) if call.version >= TOPIC_ID_VERSION else topics.find(key.topic)
 
 
 def _must_wait(call: Call, wanted: list[_Wanted], min_bytes: int) -> bool:
@@ -94,18 +124,22 @@ def _must_wait(call: Call, wanted: list[_Wanted], min_bytes: int) -> bool:
     return not call.script.has("answer")
 
 
-def _answer(call: Call, request: FetchRequest, wanted: list[_Wanted]) -> FetchResponse:
-    response = FetchResponse(error_code=call.scripted_error() if not wanted else 0)
+def _answer(call: Call, request: FetchRequest, wanted: list[_Wanted], kind: _Session) -> FetchResponse:
+    session = kind.session
+    response = FetchResponse(session_id=session.session_id if session is not None else 0)
     left = request.max_bytes
     topics: dict[tuple[str, UUID], FetchableTopicResponse] = {}
     for each in wanted:
         data = _partition(call, each, left)
         left -= len(data.records or b"")
-        key = each.name, each.topic_id
-        if key not in topics:
-            topics[key] = FetchableTopicResponse(topic=each.name, topic_id=each.topic_id)
-            response.responses.append(topics[key])
-        topics[key].partitions.append(data)
+        is_news = session is None or session.is_news(each.key, data)
+        if kind.is_incremental and not is_news:
+            continue
+        name = each.key.topic, each.key.topic_id
+        if name not in topics:
+            topics[name] = FetchableTopicResponse(topic=each.key.topic, topic_id=each.key.topic_id)
+            response.responses.append(topics[name])
+        topics[name].partitions.append(data)
     response.node_endpoints = _endpoints(call, response)
     return response
 
@@ -119,18 +153,17 @@ def _partition(call: Call, wanted: _Wanted, left: int) -> PartitionData:
         partition_index=asked.partition, error_code=code, high_watermark=-1, aborted_transactions=None, records=b""
     )
     if partition is None:
-        _new_leader(call, wanted, data)
+        _add_new_leader(call, wanted, data)
         return data
     log = partition.log
-    data.high_watermark = data.last_stable_offset = log.end_offset
-    data.log_start_offset = log.start_offset
     if not log.start_offset <= asked.fetch_offset <= log.end_offset:
         data.error_code = ErrorCode.OFFSET_OUT_OF_RANGE
-        data.high_watermark = -1
         return data
+    data.high_watermark = data.last_stable_offset = log.end_offset
+    data.log_start_offset = log.start_offset
     if call.version >= EPOCH_VERSION and _diverges(partition, asked, data):
         return data
-    _read(call, partition, asked, min(left, asked.partition_max_bytes), data, is_first=left > 0)
+    _read(call, partition, asked, left, data)
     return data
 
 
@@ -145,13 +178,14 @@ def _diverges(partition: Partition, asked: FetchPartition, data: PartitionData) 
     return True
 
 
-def _read(
-    call: Call, partition: Partition, asked: FetchPartition, max_bytes: int, data: PartitionData, *, is_first: bool
-) -> None:
-    if max_bytes <= 0 and not is_first:
+def _read(call: Call, partition: Partition, asked: FetchPartition, left: int, data: PartitionData) -> None:
+    """Fill in records, as many as the request's and the partition's bounds allow, in a format that the reader knows."""
+    if left <= 0:
         return
-    whole_first = call.version >= WHOLE_BATCH_VERSION and is_first
-    records, magic = partition.log.read(asked.fetch_offset, max_bytes, whole_first=whole_first)
+    whole_first = call.version >= WHOLE_BATCH_VERSION
+    records, magic = partition.log.read(
+        asked.fetch_offset, min(left, asked.partition_max_bytes), whole_first=whole_first
+    )
     newest = call.personality.fetch_magic(call.version)
     if magic > newest and records:
         if not call.personality.converts_down:
@@ -165,7 +199,7 @@ def _read(
     data.records = records
 
 
-def _new_leader(call: Call, wanted: _Wanted, data: PartitionData) -> None:
+def _add_new_leader(call: Call, wanted: _Wanted, data: PartitionData) -> None:
     """Tell clients of v12 and later who leads now, where this broker does not."""
     moved = data.error_code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
     if call.version >= EPOCH_VERSION and moved and wanted.topic is not None:

@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch: where a leader's epoch ended, for readers that look for truncation.  Source: KIP-101, KIP-320."""
+"""OffsetForLeaderEpoch: where a leader's epoch ended, to find truncation.  Source: KIP-101, KIP-320."""
 
 from __future__ import annotations
 
