@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 
 import anyio
@@ -12,7 +11,7 @@ from pykafka08.cli.notes import note
 from pykafka08.cli.plan import Plan
 from pykafka08.cli.printer import Printer
 from pykafka08.cli.progress import Progress
-from pykafka08.cli.streams import Output, OutputClosedError
+from pykafka08.cli.streams import OutputClosedError, standard_output
 from pykafka08.cli.topics import follow_topics
 from pykafka08.consumer.consumer import Consumer
 from pykafka08.errors import CorruptRecordError
@@ -23,7 +22,7 @@ __all__ = ["copy_records"]
 
 async def copy_records(plan: Plan, interrupt: Interrupt) -> int:
     """Until the plan is carried out, a signal comes, or nobody reads standard output any more."""
-    output, progress = Output(sys.stdout.fileno()), Progress.on_terminal(unless_output=True)
+    output, progress = standard_output(), Progress.on_terminal(unless_output=True)
     printer, is_read = Printer(plan, output, progress), True
     try:
         with interrupt.part():

@@ -62,7 +62,7 @@ _ADVICE: tuple[tuple[type[KafkaError], str], ...] = (
     (UnsupportedVersionError, "the broker is too old for this option"),
     (RequestTimeoutError, "the broker may be busy or gone; -v shows what happens"),
     (RemoteProtocolError, "the address may belong to something that is not Kafka"),
-    (TransportError, "the broker or the network went away; try again"),
+    (TransportError, "check the address; the broker or the network may be gone"),
     (BrokerError, "-v shows what happens"),
     (ClosedError, "-vv shows where"),
     (KafkaError, "-vv shows where"),
@@ -186,6 +186,8 @@ async def _listen(interrupt: Interrupt, signals: AsyncIterator[signal.Signals]) 
 
 def _leave_output_alone() -> None:
     """Python flushes standard output once more at its end, which fails loudly when the reader is gone."""
+    if sys.stdout is None:
+        return
     try:
         sys.stdout.flush()
     except BrokenPipeError:

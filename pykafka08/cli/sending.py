@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections import deque
 from contextlib import suppress
@@ -12,7 +11,7 @@ from pykafka08.cli.exits import DONE, Interrupt
 from pykafka08.cli.notes import note
 from pykafka08.cli.produce import Plan, record_of
 from pykafka08.cli.progress import Progress, shown_size
-from pykafka08.cli.streams import read_chunks, split_lines
+from pykafka08.cli.streams import read_chunks, split_lines, standard_input
 from pykafka08.errors import BufferFullError
 from pykafka08.producer.delivery import Delivery
 from pykafka08.producer.producer import Producer
@@ -65,13 +64,13 @@ class Sender:
 
 async def send_lines(plan: Plan, interrupt: Interrupt) -> int:
     """Until the input ends or a signal comes; then until every line that was read is acknowledged."""
-    progress = Progress.on_terminal()
+    source, progress = standard_input(), Progress.on_terminal()
     start = time.monotonic()
     async with Producer(**plan.settings) as producer:
         sender = Sender(producer, plan, progress)
         try:
             with interrupt.part():
-                async for lines in split_lines(read_chunks(sys.stdin.fileno())):
+                async for lines in split_lines(read_chunks(source)):
                     await sender.take(lines)
             await sender.finish()
         finally:

@@ -10,7 +10,7 @@ import anyio
 from pykafka08.broker.server import EmbeddedCluster
 from pykafka08.cli.exits import DONE, Interrupt
 from pykafka08.cli.notes import note
-from pykafka08.cli.streams import Output, ends_with_its_peer, wait_for_end
+from pykafka08.cli.streams import ends_with_its_peer, standard_output, wait_for_end
 
 __all__ = ["serve"]
 
@@ -25,7 +25,7 @@ async def serve(options: argparse.Namespace, topics: dict[str, int], interrupt: 
         default_partitions=options.partitions,
         auto_create_topics=not options.no_auto_create,
     ) as cluster:
-        await Output(sys.stdout.fileno()).write(f"BROKERS={cluster.bootstrap_servers}\n".encode())
+        await standard_output().write(f"BROKERS={cluster.bootstrap_servers}\n".encode())
         note(f"{options.brokers} broker(s) as Kafka {cluster.version}, in memory; end with Ctrl-C")
         with interrupt.part():
             if sys.stdin is not None and ends_with_its_peer(sys.stdin.fileno()):

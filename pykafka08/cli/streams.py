@@ -11,13 +11,23 @@ import asyncio
 import os
 import select
 import stat
+import sys
 from collections.abc import AsyncIterator, Callable
 
 import anyio.lowlevel
 
 from pykafka08.errors import KafkaError
 
-__all__ = ["Output", "OutputClosedError", "ends_with_its_peer", "read_chunks", "split_lines", "wait_for_end"]
+__all__ = [
+    "Output",
+    "OutputClosedError",
+    "ends_with_its_peer",
+    "read_chunks",
+    "split_lines",
+    "standard_input",
+    "standard_output",
+    "wait_for_end",
+]
 
 CHUNK = 64 * 1024
 PIECE: int = getattr(select, "PIPE_BUF", 512)
@@ -26,6 +36,20 @@ PIECE: int = getattr(select, "PIPE_BUF", 512)
 
 class OutputClosedError(KafkaError):
     """Nobody reads standard output any more: the tool's work is done."""
+
+
+def standard_output() -> Output:
+    """Records go here; a KafkaError if the process was started without it."""
+    if sys.stdout is None:
+        raise KafkaError("standard output is not open")
+    return Output(sys.stdout.fileno())
+
+
+def standard_input() -> int:
+    """Its file descriptor; a KafkaError if the process was started without it."""
+    if sys.stdin is None:
+        raise KafkaError("standard input is not open")
+    return sys.stdin.fileno()
 
 
 def _can_wait(fd: int) -> bool:
@@ -68,6 +92,8 @@ class Output:
             return os.write(self._fd, view)
         except (BrokenPipeError, ConnectionResetError):
             raise OutputClosedError("standard output was closed") from None
+        except OSError as error:
+            raise KafkaError(f"standard output cannot be written: {error.strerror}") from error
 
     async def _wait_writable(self) -> None:
         loop = asyncio.get_running_loop()

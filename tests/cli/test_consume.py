@@ -10,6 +10,7 @@ import socket
 import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import anyio
 import anyio.to_thread
@@ -82,6 +83,15 @@ async def test_a_reader_that_leaves_ends_it_though_no_more_records_come() -> Non
     async with flights(count=1) as cluster:
         ran = await shell(f"{tool(cluster)} --from-beginning | head -1; echo ${{PIPESTATUS[0]}}")
     assert (ran.stdout, ran.stderr) == (b"flight 0\n0\n", b"")
+
+
+async def test_output_that_cannot_be_written(tmp_path: Path) -> None:
+    async with flights() as cluster:
+        ran = await shell(f"ulimit -f 0; {tool(cluster)} --from-beginning > {tmp_path}/full; echo $?")
+        closed = await shell(f"{tool(cluster)} --from-beginning >&-; echo $?")
+    assert ran.stdout == closed.stdout == b"1\n"
+    assert b"standard output cannot be written: File too large" in ran.stderr
+    assert closed.stderr.startswith(b"pykafka08 consume: standard output is not open")
 
 
 def tool(cluster: EmbeddedCluster) -> str:

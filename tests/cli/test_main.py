@@ -1,0 +1,74 @@
+"""The command ``pykafka08`` itself, and the names under which the tools are installed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.metadata import entry_points
+
+import pytest
+
+import pykafka08
+from pykafka08.cli.main import COMMANDS, main
+
+
+def test_both_tools_are_installed() -> None:
+    tools = {point.name: point.value for point in entry_points(group="console_scripts") if "pykafka08" in point.value}
+    assert tools == {
+        "pykafka08": "pykafka08.cli.main:main",
+        "pykafka08-console-consumer": "pykafka08.cli.consume:console_consumer",
+    }
+
+
+@pytest.mark.parametrize("word", ["--version", "-V"])
+def test_the_version(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([word]) == 0
+    assert capsys.readouterr() == (f"pykafka08 {pykafka08.__version__}\n", "")
+
+
+def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    out, err = capsys.readouterr()
+    assert all(f"\n  {name} " in out for name in COMMANDS)
+    assert not err
+
+
+@pytest.mark.parametrize(("words", "cause"), [([], "a command is needed"), (["prodcue"], "unknown command 'prodcue'")])
+def test_wrong_usage(words: list[str], cause: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 2
+    out, err = capsys.readouterr()
+    assert not out
+    assert cause in err
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_has_its_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main([name, "--help"])
+    assert end.value.code == 0
+    out, err = capsys.readouterr()
+    assert out.startswith(f"usage: pykafka08 {name} ")
+    assert not err
+
+
+@pytest.mark.parametrize(
+    ("words", "unwanted"),
+    [
+        (["--version"], {"argparse", "asyncio", "anyio", "structlog", "socket"}),
+        (["consume", "--help"], {"asyncio", "anyio", "structlog", "socket", "pykafka08.consumer"}),
+        (["produce", "--help"], {"asyncio", "anyio", "structlog", "socket", "pykafka08.producer"}),
+        (["broker", "--help"], {"asyncio", "anyio", "structlog", "socket", "pykafka08.broker"}),
+    ],
+)
+def test_help_loads_nothing_heavy(words: list[str], unwanted: set[str]) -> None:
+    code = f"""
+import sys
+from pykafka08.cli.main import main
+try:
+    main({words!r})
+except SystemExit:
+    pass
+print(*sys.modules)
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=50, check=True)
+    assert not unwanted & set(ran.stdout.splitlines()[-1].split())

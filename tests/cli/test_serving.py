@@ -1,0 +1,85 @@
+"""``pykafka08 broker`` as a process: its first line, what it serves, and what ends it."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+
+import pytest
+
+from tests.cli.console import DEADLINE_S, command, start
+
+
+def ask(*words: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(command(*words), input=given, capture_output=True, timeout=DEADLINE_S, check=False)
+
+
+def first_line(process: subprocess.Popen[bytes]) -> str:
+    assert process.stdout is not None
+    line = process.stdout.readline().decode()
+    assert line.startswith("BROKERS=127.0.0.1:")
+    assert line.endswith("\n")
+    return line[len("BROKERS=") : -1]
+
+
+def test_it_serves_until_its_input_closes() -> None:
+    with start("broker", "--brokers", "2", "--version", "2.8", "--topic", "orders:3", "--no-auto-create") as broker:
+        servers = first_line(broker)
+        assert servers.count(",") == 1
+        sent = ask("produce", "-b", servers, "-t", "orders", "-p", "2", given=b"one\n")
+        assert sent.returncode == 0, sent.stderr
+        read = ask("consume", "-b", servers.split(",")[1], "-t", "orders", "-p", "2", "-o", "0", "-n", "1")
+        assert (read.returncode, read.stdout) == (0, b"one\n")
+        _, err = broker.communicate()
+        assert broker.returncode == 0
+        assert b"as Kafka 2.8" in err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("given", [subprocess.DEVNULL, None])
+def test_without_input_it_goes_on_until_a_signal(number: signal.Signals, given: int | None) -> None:
+    streams = {} if given is None else {"stdin": given}
+    with start("broker", **streams) as broker:
+        servers = first_line(broker)
+        sent = ask("produce", "-b", servers, "-t", "made-on-demand", given=b"one\n")
+        assert sent.returncode == 0, sent.stderr
+        broker.send_signal(number)
+        assert broker.wait() == 128 + number
+
+
+def test_a_closed_descriptor_as_input_does_not_end_it() -> None:
+    line = " ".join(command("broker"))
+    with subprocess.Popen(["bash", "-c", f"exec {line} <&-"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as broker:
+        servers = first_line(broker)
+        assert ask("produce", "-b", servers, "-t", "t", given=b"one\n").returncode == 0
+        broker.terminate()
+        assert broker.wait() == 143
+
+
+def test_a_port_can_be_chosen_but_not_taken_twice() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as held:
+        port = held.getsockname()[1]
+        taken = ask("broker", "--port", str(port))
+    assert (taken.returncode, taken.stdout) == (1, b"")
+    assert taken.stderr.count(b"\n") == 1
+    assert str(port).encode() in taken.stderr
+    with start("broker", "--port", str(port)) as broker:
+        assert first_line(broker) == f"127.0.0.1:{port}"
+        broker.communicate()
+
+
+@pytest.mark.parametrize(
+    ("words", "cause"),
+    [
+        (["--version", "0.7"], b"0.7"),
+        (["--brokers", "0"], b"not a whole number above 0"),
+        (["--topic", "t:x"], b"name:partitions"),
+        (["--topic", "a b"], b"a b"),
+        (["--port", "70000"], b"70000"),
+    ],
+)
+def test_wrong_usage(words: list[str], cause: bytes) -> None:
+    ran = ask("broker", *words)
+    assert (ran.returncode, ran.stdout) == (2, b"")
+    assert cause in ran.stderr
