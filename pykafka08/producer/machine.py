@@ -237,6 +237,7 @@ class ProducerMachine:
 
     def _settle(self, queue: PartitionQueue, now: float) -> None:
         """The state of a queue follows from what it holds; this is the one place that decides it."""
+        line, queue.ready_at = queue.ready_at, None
         if queue.in_flight is not None:
             self._active[queue] = None
             queue.state = QueueState.IN_FLIGHT
@@ -249,9 +250,9 @@ class ProducerMachine:
             self._timers.set(queue, queue.backoff_until)
         else:
             self._active[queue] = None
-            self._settle_head(queue, queue.batches[0], now)
+            self._settle_head(queue, queue.batches[0], line, now)
 
-    def _settle_head(self, queue: PartitionQueue, head: Batch, now: float) -> None:
+    def _settle_head(self, queue: PartitionQueue, head: Batch, line: int | None, now: float) -> None:
         lingers_until = head.created + self._linger
         if not head.is_closed and len(queue.batches) == 1 and lingers_until > now:
             queue.state = QueueState.LINGERING
@@ -266,9 +267,8 @@ class ProducerMachine:
             queue.state = QueueState.READY
             queue.due = None
             queue.misses = 0
-            node_id = queue.leader[0]
-            if queue.ready_at != node_id:
-                queue.ready_at = node_id
+            node_id = queue.ready_at = queue.leader[0]
+            if line != node_id:
                 self._lines.setdefault(node_id, deque()).append(queue)
 
     # --- outcomes -----------------------------------------------------------------------------------------------------

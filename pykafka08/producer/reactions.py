@@ -12,6 +12,7 @@ from typing import NamedTuple
 from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import (
     BrokerError,
+    ClosedError,
     KafkaError,
     RemoteProtocolError,
     RequestTimeoutError,
@@ -63,6 +64,8 @@ ERROR_REACTIONS: Mapping[type[KafkaError], Reaction] = {
     TransportError: Reaction.REFRESH_AND_RETRY,
     RequestTimeoutError: Reaction.REFRESH_AND_RETRY,
     RemoteProtocolError: Reaction.REFRESH_AND_RETRY,
+    # The connection was given up on this side; where the client itself closes, the machine has ended before.
+    ClosedError: Reaction.RETRY,
 }
 
 

@@ -223,6 +223,16 @@ def test_a_queue_in_line_moves_with_its_leader() -> None:
     assert world.sends() == []
 
 
+def test_a_queue_in_line_that_lost_its_leader_for_a_while_is_not_forgotten() -> None:
+    world = World({"t": [0]}, linger_ms=0)
+    handle = world.add(partition=0)
+    world.metadata({"t": [-1]})
+    assert world.sends() == []
+    world.metadata({"t": [0]})
+    world.answer(world.one(), OK)
+    assert handle.is_acknowledged
+
+
 def test_a_lost_connection_is_retried() -> None:
     world = World({"t": [0]}, linger_ms=0)
     handle = world.add()
@@ -360,6 +370,17 @@ def test_records_wait_for_their_topics_metadata_and_are_routed_in_order() -> Non
         world.answer(send, OK)
     assert [handle.offset for handle in handles] == [100, 100, 101, 101, 102, 102]
     assert world.machine.counters[:5] == (6, 6, 0, 0, 0)
+
+
+def test_records_that_wait_in_several_batches_are_routed_in_order() -> None:
+    world = World({}, linger_ms=0, max_block_ms=8_000)
+    handles = [world.add("new", partition=0)]
+    world.now += 1.5
+    handles.append(world.add("new", partition=0))
+    assert handles[0].batch is not handles[1].batch
+    world.metadata({"new": [0]})
+    world.answer(world.one(), OK)
+    assert [handle.offset for handle in handles] == [100, 101]
 
 
 def test_parked_records_keep_keys_headers_and_batch_size() -> None:
