@@ -211,35 +211,45 @@ def _zstd_bound(data: Buffer) -> int:
 # shared
 
 
+_LARGEST_INPUT = 1 << 20
+_LARGEST_OUTPUT = 8 << 20
+
+
 def _unpack_members(
     name: str, new_unpacker: Callable[[], Any], library_error: type[Exception], data: Buffer, limit: int
 ) -> bytes:
     """Unpack one or more members (gzip) or frames (zstd), one after another, with a streaming library.
 
-    Later members are fed in pieces that grow: each library copies what it did not use, and handing the whole rest to
-    every small member would take quadratic time.
+    Both the pieces fed and those taken are bounded.  Libraries build their output twice over, so a bomb must not fill
+    one piece; and they copy what they did not use, so a small member must not be handed the whole rest.
     """
     view = memoryview(data)
     end = len(view)
     parts: list[bytes] = []
-    room = limit
-    position, step = 0, end
+    room, position, step = limit, 0, _LARGEST_INPUT
     try:
         while position < end or not parts:
             start = position
             unpacker = new_unpacker()
+            fed: Buffer = b""
+            is_starved = True
             while not unpacker.eof:
-                if position >= end:
-                    raise CorruptRecordError(f"{name} data is cut off")
-                part = unpacker.decompress(view[position : position + step], room + 1)
+                if is_starved:
+                    if position >= end:
+                        raise CorruptRecordError(f"{name} data is cut off")
+                    fed = view[position : position + step]
+                    position += len(fed)
+                    step = min(step * 2, _LARGEST_INPUT)
+                part = unpacker.decompress(fed, min(room + 1, _LARGEST_OUTPUT))
                 room -= len(part)
                 if room < 0:
                     raise _damaged(name, None, limit)
                 parts.append(part)
-                position = min(position + step, end)
-                step *= 2
+                # zlib and isal hand back what a full piece left over, zstd keeps it.
+                is_starved = len(part) < _LARGEST_OUTPUT
+                fed = b"" if is_starved else getattr(unpacker, "unconsumed_tail", b"")
             position -= len(unpacker.unused_data)
-            step = max(1024, 2 * (position - start))
+            step = min(max(1024, 2 * (position - start)), _LARGEST_INPUT)
     except (library_error, EOFError) as error:
         raise _damaged(name, error, None) from error
     return parts[0] if len(parts) == 1 else b"".join(parts)

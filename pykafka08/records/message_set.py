@@ -19,6 +19,7 @@ from pykafka08.records.record import Record, TimestampType
 
 __all__ = [
     "CODEC_MASK",
+    "EVERY_OFFSET",
     "SMALLEST_MESSAGE",
     "TIMESTAMP_TYPE_BIT",
     "MessageColumns",
@@ -36,6 +37,9 @@ _HEAD_0 = struct.Struct(">qiIBBi")
 _HEAD_1 = struct.Struct(">qiIBBqi")
 _SIZE = struct.Struct(">i")
 _CRC_FROM = 16
+
+#: A fetch offset that no offset is below, not even those that produced sets have.
+EVERY_OFFSET = -1 << 63
 
 #: The size field of a message with no key and no value, by magic.
 SMALLEST_MESSAGE = (14, 22)
@@ -99,7 +103,7 @@ class MessageColumns:
 
 
 def read_messages(
-    data: bytes, position: int, end: int, *, fetch_offset: int = 0, check_crcs: bool = True
+    data: bytes, position: int, end: int, *, fetch_offset: int = EVERY_OFFSET, check_crcs: bool = True
 ) -> tuple[MessageColumns, int]:
     """The run of plain messages at ``position`` that share magic and attributes, and the position after the run.
 
@@ -167,7 +171,11 @@ def unwrap(data: bytes, position: int, end: int, *, check_crcs: bool, limit: int
         raise CorruptRecordError("wrapper message holds no set")
     packed = outer.value_column[0]
     inner = decompress(Codec(codec), packed, limit=limit, magic=magic)
-    columns = _read_inner(inner, magic, check_crcs)
+    try:
+        columns = _read_inner(inner, magic, check_crcs)
+    except CorruptRecordError as error:
+        error.next_offset = outer.offsets[0] + 1  # the whole wrapper is lost, whatever the offset inside
+        raise
     if magic:
         # Relative offsets count from the first message that the producer sent, and compaction may have removed any but
         # the last, which has the wrapper's offset.
@@ -191,7 +199,7 @@ def _read_inner(inner: bytes, magic: int, check_crcs: bool) -> MessageColumns:
             raise CorruptRecordError(f"message inside a wrapper of magic {magic} has magic {inner[position + 16]}")
         if inner[position + 17] & CODEC_MASK:
             raise CorruptRecordError("wrapper message inside a wrapper message")
-        columns, after = read_messages(inner, position, end, fetch_offset=-(1 << 63), check_crcs=check_crcs)
+        columns, after = read_messages(inner, position, end, check_crcs=check_crcs)
         if after == position:
             raise CorruptRecordError("set inside a wrapper is cut off, or a size in it lies")
         position = after

@@ -17,12 +17,18 @@ from typing import Protocol
 from pykafka08.errors import CorruptRecordError
 from pykafka08.records.batch import HEADER, HEADER_SIZE, PackedRecords, is_crc_right
 from pykafka08.records.compression import DEFAULT_UNPACK_LIMIT, Codec, decompress
-from pykafka08.records.message_set import CODEC_MASK, SMALLEST_MESSAGE, MessageColumns, read_messages, unwrap
+from pykafka08.records.message_set import (
+    CODEC_MASK,
+    EVERY_OFFSET,
+    SMALLEST_MESSAGE,
+    MessageColumns,
+    read_messages,
+    unwrap,
+)
 from pykafka08.records.record import Record, TimestampType
 from pykafka08.wire import Buffer
 
 __all__ = [
-    "EVERY_OFFSET",
     "ControlType",
     "FetchedBatch",
     "first_entry_size",
@@ -35,9 +41,6 @@ _ENTRY = struct.Struct(">qi")  # every entry starts with an offset and the size 
 _SMALLEST_HEAD = 17  # up to the magic byte, which is in the same place in all formats
 _SMALLEST_SIZES = (*SMALLEST_MESSAGE, HEADER_SIZE - _ENTRY.size)
 _LARGEST_OFFSET = (1 << 63) - 1
-
-#: A fetch offset that no offset is below, not even those that produced sets have.
-EVERY_OFFSET = -1 << 63
 
 _LOG_APPEND_BIT = 1 << 3
 _TRANSACTIONAL_BIT = 1 << 4
