@@ -10,7 +10,7 @@ import linecache
 import struct
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 from pykafka08.errors import LocalProtocolError, RemoteProtocolError, UnsupportedVersionError
 from pykafka08.protocol.decoder import DecoderSource
@@ -19,25 +19,18 @@ from pykafka08.protocol.fields import Field
 from pykafka08.protocol.source import FIXED, SourceText
 from pykafka08.wire import Buffer
 
-__all__ = ["Codec", "compile_codec"]
+__all__ = ["Decoder", "Encoder", "compile_decoder", "compile_encoder"]
 
 _LONGEST_TEXT = 0x7FFF
 _MALFORMED = (struct.error, IndexError, UnicodeDecodeError, RemoteProtocolError)
 _MISUSED = (struct.error, AttributeError, TypeError, ValueError, OverflowError, LocalProtocolError)
 
 
-class Codec(NamedTuple):
-    """The two directions of one message class in one version."""
+Encoder = Callable[[list[Buffer], Any], None]
+"""Appends the pieces of a message to a list."""
 
-    encode: Callable[[list[Buffer], Any], None]
-    """Appends the pieces of a message to a list."""
-    decode: Callable[[Buffer, int], tuple[Any, int]]
-    """The message that begins at an offset of a buffer, and how many bytes are left after it."""
-
-
-def compile_codec(message: Any, version: int, is_flexible: bool) -> Codec:
-    """Both directions for ``message``, a class that the ``schema`` decorators made."""
-    return Codec(_compile_encoder(message, version, is_flexible), _compile_decoder(message, version, is_flexible))
+Decoder = Callable[[Buffer, int], tuple[Any, int]]
+"""The message that begins at an offset of a buffer, and how many bytes are left after it."""
 
 
 def _load(source: SourceText, root: str, filename: str) -> Callable[..., Any]:
@@ -48,7 +41,8 @@ def _load(source: SourceText, root: str, filename: str) -> Callable[..., Any]:
     return function
 
 
-def _compile_decoder(message: Any, version: int, is_flexible: bool) -> Callable[[Buffer, int], tuple[Any, int]]:
+def compile_decoder(message: Any, version: int, is_flexible: bool) -> Decoder:
+    """The decoder of ``message``, a class that the ``schema`` decorators made; it raises RemoteProtocolError."""
     made = DecoderSource(message, version, is_flexible)
     filename = f"<pykafka08 decoder of {message.__name__} version {version}>"
     read = _load(made.source, made.root, filename)
@@ -115,7 +109,8 @@ def _longer(path: str, fields: tuple[Field, ...]) -> str:
     return f"{path}{'.' if path else ''}{fields[0].name}{marker}"
 
 
-def _compile_encoder(message: Any, version: int, is_flexible: bool) -> Callable[[list[Buffer], Any], None]:
+def compile_encoder(message: Any, version: int, is_flexible: bool) -> Encoder:
+    """The encoder of ``message``; it raises LocalProtocolError or UnsupportedVersionError."""
     made = EncoderSource(message, version, is_flexible)
     filename = f"<pykafka08 encoder of {message.__name__} version {version}>"
     write = _load(made.source, made.root, filename)

@@ -47,6 +47,30 @@ def _bad_count(count: int, at: int, end: int) -> None:
     raise RemoteProtocolError(f"count {count} with {end - at} bytes left")
 
 
+def _keep_tag(item: Any, tag: int, buffer: Buffer, at: int, stop: int) -> int:
+    """Keeps a tagged field that is not declared; returns the position after it."""
+    if item.unknown_tagged_fields is None:
+        item.unknown_tagged_fields = {}
+    item.unknown_tagged_fields[tag] = bytes(buffer[at:stop])
+    return stop
+
+
+def _unknown_tags(item: Any, buffer: Buffer, at: int, end: int) -> int:
+    """The tagged section of a struct that declares no tagged fields; returns the position after it."""
+    count, at = read_unsigned_varint(buffer, at)
+    if count * 2 > end - at:
+        _bad_count(count, at, end)
+    for _ in range(count):
+        tag, at = read_unsigned_varint(buffer, at)
+        size, at = read_unsigned_varint(buffer, at)
+        if at + size > end:
+            _bad_length(size, at, end)
+        if item.unknown_tagged_fields is not None and tag in item.unknown_tagged_fields:
+            raise RemoteProtocolError(f"tagged field {tag} occurs twice")
+        at = _keep_tag(item, tag, buffer, at, at + size)
+    return at
+
+
 class DecoderSource:
     """The decoder of one message class in one version, as text; ``root`` names its entry."""
 
@@ -59,6 +83,8 @@ class DecoderSource:
             long_length=_long_length,
             bad_length=_bad_length,
             bad_count=_bad_count,
+            keep_tag=_keep_tag,
+            unknown_tags=_unknown_tags,
             Malformed=RemoteProtocolError,
         )
         self._version = version
@@ -77,7 +103,7 @@ class DecoderSource:
             if field.struct is not None:
                 self._struct_function(field.struct)
         tagged = [field for field in fields if field.is_tagged(self._version)] if self._is_flexible else []
-        if tagged or self._is_flexible:
+        if tagged:
             self._tags_function(cls, tagged)
         source = self.source
         name = self._done[cls] = f"decode_{cls.__name__}"
@@ -93,7 +119,9 @@ class DecoderSource:
                 self._flush()
                 if self._is_flexible:
                     with source.block("if buffer[at]:"):
-                        source.add(f"at = tags_{cls.__name__}(item, buffer, at, end)")
+                        source.add(
+                            f"at = {f'tags_{cls.__name__}' if tagged else 'unknown_tags'}(item, buffer, at, end)"
+                        )
                     with source.block("else:"):
                         source.add("at += 1")
                 source.add("items.append(item)")
@@ -101,6 +129,7 @@ class DecoderSource:
         return name
 
     def _tags_function(self, cls: Any, tagged: list[Field]) -> None:
+        """Writes the function for the tagged section of ``cls``."""
         source = self.source
         self._end = "stop_tag"
         with source.block(f"def tags_{cls.__name__}(item, buffer, at, end):"):
@@ -114,9 +143,8 @@ class DecoderSource:
                     with source.block(f"{'el' if index else ''}if tag == {field.tag}:"):
                         self._field(field)
                         self._flush()
-                with source.block("else:") if tagged else source.block("if True:"):
-                    source.add("if item.unknown_tagged_fields is None: item.unknown_tagged_fields = {}")
-                    source.add("item.unknown_tagged_fields[tag] = bytes(buffer[at:stop_tag])", "at = stop_tag")
+                with source.block("else:"):
+                    source.add("at = keep_tag(item, tag, buffer, at, stop_tag)")
                 source.add("if at != stop_tag: raise Malformed(f'tagged field {tag} is not {size} bytes long')")
             source.add("return at")
         self._end = "end"

@@ -24,7 +24,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 
 from pykafka08.errors import RemoteProtocolError, UnsupportedVersionError
-from pykafka08.protocol.compiler import Codec, compile_codec
+from pykafka08.protocol.compiler import Decoder, Encoder, compile_decoder, compile_encoder
 from pykafka08.protocol.fields import (
     MISSING,
     ZERO_UUID,
@@ -134,22 +134,22 @@ def _shown(value: object) -> str:
     return repr(value)
 
 
-class _CodecTable(dict[int, Codec]):
-    """Version to codec of one message; compiled when first asked for."""
+class _Compiled(dict[int, Any]):
+    """Version to encoder or decoder of one message; compiled when first asked for."""
 
-    def __init__(self, owner: type[Message]) -> None:
+    def __init__(self, owner: type[Message], compile_direction: Callable[[Any, int, bool], Any]) -> None:
         super().__init__()
         self._owner = owner
+        self._compile = compile_direction
 
-    def __missing__(self, version: int) -> Codec:
+    def __missing__(self, version: int) -> Any:
         owner = self._owner
         if version not in owner.versions:
             raise UnsupportedVersionError(
                 f"{owner.__name__} has versions {owner.versions}, not {version}", api=owner.name
             )
-        is_flexible = owner.flexible is not None and version >= owner.flexible
-        codec = self[version] = compile_codec(owner, version, is_flexible)
-        return codec
+        made = self[version] = self._compile(owner, version, owner.is_flexible(version))
+        return made
 
 
 class Message(Struct):
@@ -164,7 +164,8 @@ class Message(Struct):
     versions: ClassVar[VersionRange]
     flexible: ClassVar[int | None] = None
     name: ClassVar[str]
-    _codecs: ClassVar[_CodecTable]
+    _encoders: ClassVar[dict[int, Encoder]]
+    _decoders: ClassVar[dict[int, Decoder]]
 
     def encode(self, version: int) -> bytes:
         """The body in that version, without a header.
@@ -177,7 +178,7 @@ class Message(Struct):
     def encode_parts(self, version: int) -> list[Buffer]:
         """As :meth:`encode`, in pieces whose join is the body; record sets are not copied."""
         parts: list[Buffer] = []
-        self._codecs[version].encode(parts, self)
+        self._encoders[version](parts, self)
         return parts
 
     @classmethod
@@ -197,7 +198,7 @@ class Message(Struct):
     @classmethod
     def decode_start(cls: type[M], buffer: Buffer, version: int, offset: int = 0) -> tuple[M, int]:
         """As :meth:`decode`, for a message that more bytes may follow: the message, and how many bytes are left."""
-        return cls._codecs[version].decode(buffer, offset)
+        return cls._decoders[version](buffer, offset)
 
     @classmethod
     def is_flexible(cls, version: int) -> bool:
@@ -240,7 +241,8 @@ def message(*, versions: str, key: int = -1, flexible: str | None = None) -> Cal
         made.versions = VersionRange.parse(versions)
         made.flexible = VersionRange.parse(flexible).min if flexible else None
         made.name = made.__name__.removesuffix("Request").removesuffix("Response")
-        made._codecs = _CodecTable(made)
+        made._encoders = _Compiled(made, compile_encoder)
+        made._decoders = _Compiled(made, compile_decoder)
         if issubclass(made, Request):
             _REQUESTS[key] = made
         elif issubclass(made, Response):
