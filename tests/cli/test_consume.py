@@ -218,5 +218,5 @@ async def test_keys_headers_and_nulls() -> None:
             *(word for text in [*shown, "key.separator=|"] for word in ("--property", text)),
         )
     first, second = ran.out.splitlines()
-    assert first == b"CreateTime:1357034400000|Partition:0|Offset:0|Epoch:0|a:1,b:null|key|null"
-    assert second.endswith(b"|Partition:0|Offset:1|Epoch:0|NO_HEADERS|null|\xff\0")
+    assert first == b"CreateTime:1357034400000|Partition:0|Offset:0|Epoch:NOT_PRESENT|a:1,b:null|key|null"
+    assert second.endswith(b"|Partition:0|Offset:1|Epoch:NOT_PRESENT|NO_HEADERS|null|\xff\0")

@@ -56,7 +56,7 @@ def shown(properties: dict[str, str], *records: Record, limit: int = 100) -> byt
         (
             full(),
             EVERYTHING,
-            "CreateTime:1234\tPartition:3\tOffset:7\tDelivery:NOT_PRESENT\tEpoch:5\th1:v1,h2:null,é:x\tk\tv\n".encode(),
+            "CreateTime:1234\tPartition:3\tOffset:7\tDelivery:NOT_PRESENT\tEpoch:NOT_PRESENT\th1:v1,h2:null,é:x\tk\tv\n".encode(),
         ),
         (
             bare(),

@@ -1,0 +1,87 @@
+"""The examples and the code in README.md run, as a newcomer runs them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+EXAMPLES = ROOT / "examples"
+DEADLINE_S = 50
+
+
+def run(*words: str, **options: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-W", "error", *words]
+    return subprocess.run(  # type: ignore[call-overload,no-any-return]
+        command, capture_output=True, text=True, timeout=DEADLINE_S, check=False, cwd=ROOT, **options
+    )
+
+
+@pytest.fixture
+def brokers() -> Iterator[str]:
+    """The address of an embedded broker in a process of its own."""
+    command = [sys.executable, "-m", "pykafka08", "broker", "--partitions", "3"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as broker:
+        assert broker.stdout is not None
+        yield broker.stdout.readline().decode().strip().removeprefix("BROKERS=")
+        broker.communicate()
+
+
+def test_the_demo_agrees_with_itself_and_with_its_file() -> None:
+    ran = run(str(EXAMPLES / "demo.py"))
+    assert ran.returncode == 0, ran.stderr
+    digests = re.findall(r"6,099 records, 550,167 bytes, [\d,]+ records/s, SHA-256 ([0-9a-f]{64})", ran.stdout)
+    lines = (EXAMPLES / "data" / "nyc-flights.csv").read_bytes().splitlines()[1:]
+    assert digests == [hashlib.sha256(b"\n".join(lines)).hexdigest()] * 2
+    assert "produced 6,099 of 6,099 records\n" in ran.stdout
+    assert "consumed 6,099 of 6,099 records\n" in ran.stdout
+
+
+def test_the_demos_data_is_the_file_that_its_readme_names() -> None:
+    readme = (EXAMPLES / "data" / "README.md").read_text(encoding="utf-8")
+    digest = hashlib.sha256((EXAMPLES / "data" / "nyc-flights.csv").read_bytes()).hexdigest()
+    assert digest in readme
+    assert "CC0" in readme
+
+
+def test_produce_and_consume(brokers: str) -> None:
+    produced = run(str(EXAMPLES / "produce.py"), brokers, "greetings")
+    assert produced.returncode == 0, produced.stderr
+    assert len(re.findall(r"^greetings partition [0-2] offset \d+$", produced.stdout, re.MULTILINE)) == 10
+
+    command = [sys.executable, str(EXAMPLES / "consume.py"), brokers, "greetings"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as consumer:
+        assert consumer.stdout is not None
+        lines = [consumer.stdout.readline() for _ in range(10)]
+        consumer.kill()
+    assert sorted(line.split(" ", 2)[2] for line in lines) == [f"b'key {n}' b'hello {n}'\n" for n in range(10)]
+
+
+def blocks(language: str, file: str = "README.md") -> list[str]:
+    return re.findall(
+        rf"^```{language}\n(.*?)^```", (ROOT / file).read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+    )
+
+
+@pytest.mark.parametrize("number", range(2))
+def test_the_code_in_the_readme_runs(number: int, brokers: str) -> None:
+    found = blocks("python")
+    assert len(found) == 2
+    ran = run("-c", found[number].replace("localhost:9092", brokers))
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("file", ["README.md", "docs/console.md", "docs/testing.md"])
+def test_files_that_the_documents_name_exist(file: str) -> None:
+    text = (ROOT / file).read_text(encoding="utf-8")
+    links = [link for link in re.findall(r"\]\(([^)#]+)[^)]*\)", text) if "://" not in link]
+    assert links
+    for link in links:
+        assert os.path.exists(ROOT / Path(file).parent / link), link
