@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# the same examples each time, and no verdict by the clock: the machine may be busy
+settings.register_profile("steady", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("steady")
 
 pytest_plugins = ["tests.requirements", "tests.integration.fixtures"]
 

@@ -10,6 +10,9 @@ from pykafka08.protocol.schema import Field, Struct
 
 __all__ = ["camel_case", "difference", "json_form"]
 
+_SIZE = "SizeInBytes"
+"""What Java may add to the name of a record set, when it prints the size."""
+
 _ODD_NAMES = {"enable_2pc": "enable2Pc"}
 
 
@@ -52,6 +55,7 @@ def _plain(kind: str | None, value: Any, version: int) -> Any:
 def difference(ours: Any, theirs: Any, path: str = "") -> str | None:
     """Where two JSON values differ first, None if they are equal.  Java prints a record set as its size or as empty."""
     if isinstance(ours, dict) and isinstance(theirs, dict):
+        theirs = {name.removesuffix(_SIZE): value for name, value in theirs.items()}
         if ours.keys() != theirs.keys():
             return f"{path or 'message'}: fields {sorted(ours)}, Java has {sorted(theirs)}"
         pairs = [(f"{path}.{name}" if path else name, ours[name], theirs[name]) for name in ours]

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from pykafka08.protocol.messages import REGISTRY
+from pykafka08.protocol.messages.produce import ProduceRequest
 from tests.conformance.check_vectors import NOT_FOR_CLIENTS, check_lines, read_lines
 
 FOLDER = Path(__file__).parent
@@ -54,6 +55,19 @@ def test_another_byte_differs() -> None:
     line = _metadata_line()
     line["hex"] = line["hex"] + "00"
     assert len(check_lines([line]).differ) == 1
+
+
+def test_a_record_set_may_be_printed_as_its_size() -> None:
+    for line in read_lines(FOLDER / "data" / "messages-4.3.0.jsonl.gz"):
+        if line["name"] != "Produce" or line["kind"] != "request":
+            continue
+        decoded = ProduceRequest.decode(bytes.fromhex(line["hex"]), line["version"])
+        for topic, printed in zip(decoded.topic_data, line["json"]["topicData"], strict=True):
+            for partition, entry in zip(topic.partition_data, printed["partitionData"], strict=True):
+                if partition.records is not None:
+                    del entry["records"]
+                    entry["recordsSizeInBytes"] = len(partition.records)
+        assert check_lines([line]).differ == []
 
 
 def test_the_header_version_is_checked() -> None:

@@ -20,7 +20,7 @@ MOST_PIECES = 200
 SIZES = st.one_of(st.integers(1, 20), st.integers(8_000, 8_400), st.integers(60_000, 70_000), st.just(200_000))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(SIZES, max_size=6), st.lists(st.integers(1, 90_000), min_size=1, max_size=8))
 def test_any_cut_gives_the_same_frames(sizes: list[int], cuts: list[int]) -> None:
     bodies = [bytes((index + 1,)) * size for index, size in enumerate(sizes)]
@@ -36,7 +36,7 @@ def test_any_cut_gives_the_same_frames(sizes: list[int], cuts: list[int]) -> Non
     assert not splitter.is_mid_frame
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(SIZES, max_size=6), st.lists(st.integers(1, 90_000), min_size=1, max_size=8))
 def test_bytes_received_in_place(sizes: list[int], cuts: list[int]) -> None:
     bodies = [bytes((index + 1,)) * size for index, size in enumerate(sizes)]

@@ -67,7 +67,7 @@ def test_another_byte_anywhere(message: type[Message], version: int, data: bytes
             decoded.encode(version)  # what was accepted can be written
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.sampled_from(ALL_MESSAGES), st.data())
 def test_random_bytes(message: type[Message], data: st.DataObject) -> None:
     version = data.draw(st.integers(message.versions.min, message.versions.max))

@@ -6,7 +6,7 @@ import re
 import sys
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pykafka08.errors import UnsupportedVersionError
@@ -24,7 +24,7 @@ EVERY_VERSION = [
 
 @pytest.mark.parametrize(("message", "version"), EVERY_VERSION)
 def test_round_trip(message: type[Message], version: int) -> None:
-    @settings(max_examples=6, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=6)
     @given(messages(message, version, message.is_flexible(version)))
     def there_and_back(sent: Message) -> None:
         data = sent.encode(version)
@@ -80,7 +80,7 @@ def test_the_registry_is_a_mapping() -> None:
         response_class(4242)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.sampled_from(ALL_MESSAGES), st.data())
 def test_repr_is_short_and_names_what_is_set(message: type[Message], data: st.DataObject) -> None:
     version = message.versions.max
