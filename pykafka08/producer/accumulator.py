@@ -22,6 +22,10 @@ from pykafka08.records.record import Headers
 __all__ = ["Accumulator", "Sending"]
 
 
+KEYS_KNOWN = 16_384
+"""Keys of a topic whose partitions are remembered."""
+
+
 class Sending(Protocol):
     """What the accumulator tells the machine."""
 
@@ -72,13 +76,12 @@ class Accumulator:
         queues = self.topics.get(topic)
         if queues is None:
             queues = self._add_topic(topic)
-        batch = None
-        if key is None and partition is None and queues.sticky is not None:
-            queue = queues.sticky
-            batch = queue.open
-            if batch is not None and (batch.size + size > queue.limit or now > batch.closes_at):
-                batch = None
-        if batch is None:
+        if partition is None:
+            queue = queues.sticky if key is None else queues.by_key.get(key)
+        else:
+            queue = queues.queues.get(partition)
+        batch = queue.open if queue is not None else None
+        if queue is None or batch is None or batch.size + size > queue.limit or now > batch.closes_at:
             batch = self._batch_for(queues, key, partition, size, now)
         # Batch.append, written out: every single record passes here.
         batch.values.append(value)
@@ -138,15 +141,26 @@ class Accumulator:
         return batch
 
     def _choose(self, topic: TopicQueues, key: bytes | None, size: int, now: float) -> PartitionQueue:
-        stickiness = topic.chooser.stickiness if key is None else 0
-        sticky = topic.sticky
-        if stickiness and sticky is not None:
+        if key is None:
+            return self._choose_without_key(topic, size, now)
+        queue = topic.by_key.get(key)
+        if queue is None:
+            queue = self.queue(topic, topic.chooser.choose(key, topic, now))
+            if key and topic.chooser.keeps_keys:
+                if len(topic.by_key) >= KEYS_KNOWN:
+                    topic.by_key.clear()
+                topic.by_key[key] = queue
+        return queue
+
+    def _choose_without_key(self, topic: TopicQueues, size: int, now: float) -> PartitionQueue:
+        stickiness, sticky = topic.chooser.stickiness, topic.sticky
+        if sticky is not None:
             # Only here, where a batch ends, is another partition chosen: a batch is not cut for it.
             sticky.close_open()
             self._sending.queue_changed(sticky, now)
             if sticky.closed_bytes - topic.sticky_since + BATCH_OVERHEAD + size <= stickiness:
                 return sticky
-        queue = self.queue(topic, topic.chooser.choose(key, topic, now))
+        queue = self.queue(topic, topic.chooser.choose(None, topic, now))
         if stickiness:
             topic.sticky, topic.sticky_since = queue, queue.closed_bytes
         return queue

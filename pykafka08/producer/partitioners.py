@@ -11,7 +11,6 @@ import struct
 import zlib
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from itertools import accumulate
 from typing import Protocol
 
@@ -62,17 +61,18 @@ _M = 0x5BD1E995
 _SEED = 0x9747B28C
 
 
-@lru_cache(maxsize=16_384)
+_WORDS = tuple(struct.Struct(f"<{count}I").unpack_from for count in range(64))
+
+
 def _murmur2_unsigned(data: bytes) -> int:
     size = len(data)
-    words = size // 4
+    words = size >> 2
     h = _SEED ^ size
-    for k in struct.unpack_from(f"<{words}I", data):
+    for k in _WORDS[words](data) if words < 64 else struct.unpack_from(f"<{words}I", data):
         k = k * _M & _MASK
         h = (h * _M & _MASK) ^ ((k ^ k >> 24) * _M & _MASK)
-    tail = data[words * 4 :]
-    if tail:
-        h = (h ^ int.from_bytes(tail, "little")) * _M & _MASK
+    if size & 3:
+        h = (h ^ int.from_bytes(data[words * 4 :], "little")) * _M & _MASK
     h = (h ^ h >> 13) * _M & _MASK
     return h ^ h >> 15
 
@@ -88,7 +88,6 @@ def murmur2_partition(key: bytes, count: int) -> int:
     return (_murmur2_unsigned(key) & 0x7FFFFFFF) % count
 
 
-@lru_cache(maxsize=16_384)
 def arrays_hash_code(data: bytes) -> int:
     """Java's ``Arrays.hashCode(byte[])``, a signed 32-bit number."""
     h = 1
@@ -120,10 +119,12 @@ class Chooser(Protocol):
     """Chooses the partitions of one topic's records.
 
     ``stickiness`` is the number of bytes of keyless records that follow one choice without another call; 0 asks for
-    each record.
+    each record.  ``keeps_keys``: records with the same key, if it is not empty, go to the same partition as long as
+    there are as many.
     """
 
     stickiness: int
+    keeps_keys: bool
 
     def choose(self, key: bytes | None, topic: Topic, now: float) -> int: ...
 
@@ -146,6 +147,8 @@ def _least_loaded(chance: Chance, topic: Topic) -> int:
 class Sticky:
     """Records with a key by ``hash_partition``; the others stay on one partition for ``stickiness`` bytes."""
 
+    keeps_keys = True
+
     def __init__(self, chance: Chance, hash_partition: Callable[[bytes, int], int], stickiness: int) -> None:
         self.stickiness = stickiness
         self._chance = chance
@@ -161,6 +164,7 @@ class RandomSticky:
     """Records with a key by ``hash_partition``; the others stay on one random partition for ten minutes."""
 
     stickiness = 0
+    keeps_keys = True
 
     def __init__(self, chance: Chance, hash_partition: Callable[[bytes, int], int]) -> None:
         self._chance = chance
@@ -182,6 +186,7 @@ class ConsistentRandom:
     """Records with a key by CRC-32; those without, or with an empty one, at random, as librdkafka's default does."""
 
     stickiness = 0
+    keeps_keys = True
 
     def __init__(self, chance: Chance) -> None:
         self._chance = chance
@@ -196,6 +201,7 @@ class RoundRobin:
     """One partition after the other, whatever the key; partitions without a leader are passed over."""
 
     stickiness = 0
+    keeps_keys = False
 
     def __init__(self, chance: Chance) -> None:
         self._chance = chance
@@ -212,6 +218,7 @@ class Callback:
     """The application's own function."""
 
     stickiness = 0
+    keeps_keys = False
 
     def __init__(self, function: Partitioner) -> None:
         self._function = function

@@ -69,12 +69,14 @@ class Producer:
         )
         self._accumulator = accumulator = self._machine.accumulator
         self._room = Room(config.buffer_memory, lambda: accumulator.buffered_bytes)
-        self._client = Client(client, allow_auto_topic_creation=True)
+        self._client_config: ClientConfig = client
         self._largest_record = min(config.max_request_size - BATCH_OVERHEAD, config.buffer_memory)
         self._largest_chunk = min(max(config.batch_size, self._largest_record), config.buffer_memory)
         self._max_block = config.max_block_ms / 1000
-        self._now: Callable[[], float]
+        self._client: Client
         self._sender: Sender
+        self._now: Callable[[], float]
+        self._failure: KafkaError | None = None
         self._is_open = False
         self._accepts = False
         """Open, and no internal task has died."""
@@ -86,6 +88,9 @@ class Producer:
 
     async def __aenter__(self) -> Producer:
         """NoBrokersError if no address of ``bootstrap_servers`` answers as Kafka."""
+        if self._is_open or self._failure is not None:
+            raise ClosedError("a producer is entered once; make a new one")
+        self._client = Client(self._client_config, allow_auto_topic_creation=True)
         await self._client.__aenter__()
         self._now = clock()
         self._sender = Sender(self._machine, self._client, self._room, self._encoding, self._now)
@@ -98,7 +103,10 @@ class Producer:
         if kind is None:
             await self.aclose()
         elif issubclass(kind, Exception):
-            await self.aclose(timeout=GRACE_S)
+            try:
+                await self.aclose(timeout=GRACE_S)
+            except KafkaError as failure:  # the block's own exception is the one to raise
+                log.warning("producer.failed_on_close", cause=str(failure))
         else:
             await self._close()  # cancelled: nothing can be waited for
 
@@ -126,6 +134,7 @@ class Producer:
     def _abort(self, error: KafkaError) -> None:
         """Nothing can be delivered any more: end all that waits."""
         self._accepts = False
+        self._failure = self._failure or error
         self._machine.close(error)
         self._room.fail(error)
 
@@ -207,7 +216,7 @@ class Producer:
         ended.  An error of an argument is raised at once: the records before it are delivered.  Waits for room as
         :meth:`send` does, for each thousand of records.
         """
-        self._client.tasks.check()
+        self._check()
         spans: list[Span] = []
         source = iter(records)
         while chunk := list(islice(source, CHUNK)):
@@ -272,12 +281,12 @@ class Producer:
         if enqueued - self._yielded_at >= CHUNK:
             self._yielded_at = enqueued
             await anyio.lowlevel.checkpoint()
-        await self._wait_for_room(self._largest_seen, None)
+        if not self._accepts or not self._room.is_free(self._largest_seen):
+            await self._wait_for_room(self._largest_seen, None)
 
     async def _wait_for_room(self, size: int, topic: str | None) -> None:
         """Return when ``size`` bytes fit; the caller takes them before it awaits anything else."""
-        if not self._accepts:
-            raise self._closed_error()
+        self._check()
         if self._room.is_free(size):
             return
         now = self._now()
@@ -292,7 +301,7 @@ class Producer:
         How each ended is told by its delivery, and by :attr:`counters`.  RequestTimeoutError after ``timeout`` seconds:
         the records stay under way, and end by their own deadlines.
         """
-        self._client.tasks.check()
+        self._check()
         now = self._now()
         pending = self._machine.release_all(now)
         self._sender.wake()
@@ -302,16 +311,21 @@ class Producer:
         if scope.cancelled_caught:
             left = self._machine.counters.in_buffer
             raise RequestTimeoutError(f"{left} records were not acknowledged within {timeout:g} s; they are under way")
-        self._client.tasks.check()
+        self._check()
 
     # --- checks -----------------------------------------------------------------------------------------------------
 
     def _closed_error(self) -> KafkaError:
-        return self._client.tasks.failure or ClosedError("the producer is not open; use it with 'async with'")
+        if isinstance(self._failure, ClosedError):
+            return ClosedError("the producer is closed")
+        return self._failure or ClosedError("the producer is not open; use it with 'async with'")
 
-    def _check_topic(self, topic: str) -> None:
+    def _check(self) -> None:
         if not self._accepts:
             raise self._closed_error()
+
+    def _check_topic(self, topic: str) -> None:
+        self._check()
         if topic not in self._accumulator.topics:
             check_topic(topic)
 

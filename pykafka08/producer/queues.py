@@ -97,6 +97,7 @@ class TopicQueues:
 
     __slots__ = (
         "available",
+        "by_key",
         "chooser",
         "due",
         "error",
@@ -117,6 +118,8 @@ class TopicQueues:
         self.error = 0
         """Error code of the topic in the newest metadata."""
         self.queues: dict[int, PartitionQueue] = {}
+        self.by_key: dict[bytes, PartitionQueue] = {}
+        """Where the records of some keys go: hashing costs more than looking it up."""
         self.sticky: PartitionQueue | None = None
         """Where records without a key go for now."""
         self.sticky_since = 0
@@ -133,7 +136,10 @@ class TopicQueues:
     def update(self, snapshot: Snapshot) -> None:
         """Take over what ``snapshot`` knows; a topic that it lost keeps its partitions, without leaders."""
         self.error = snapshot.topic_error(self.name)
-        self.partitions = snapshot.partitions(self.name) or self.partitions
+        partitions = snapshot.partitions(self.name)
+        if partitions and partitions != self.partitions:
+            self.partitions = partitions
+            self.by_key.clear()
         self.available = snapshot.available_partitions(self.name)
         for queue in self.queues.values():
             set_leader(queue, snapshot)
