@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from uuid import UUID
 
 import pytest
@@ -27,6 +28,12 @@ from tests.consumer.world import World, batch_bytes
 A = TopicPartition("a", 0)
 B = TopicPartition("a", 1)
 C = TopicPartition("c", 0)
+
+
+def read_while(world: World, happens: Callable[[], None]) -> None:
+    """Read, and let things happen, until there is something to read or an error."""
+    while world.next_batch() is None:
+        happens()
 
 
 def test_position_is_looked_up_then_records_are_fetched_and_handed_out() -> None:
@@ -439,11 +446,14 @@ def test_an_unknown_topic_is_an_error_only_when_it_lasts() -> None:
     world = World({A: 1})
     world.start()
     began = world.now
+
+    def know_nothing() -> None:
+        for fetch in world.fetches():
+            world.answer(fetch, code=int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+        world.wait(0.3)
+
     with pytest.raises(UnknownTopicError) as caught:
-        while world.next_batch() is None:
-            if world.fetches():
-                world.answer(world.fetch(), code=int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
-            world.wait(0.3)
+        read_while(world, know_nothing)
     assert caught.value.topic == "a"
     assert 60 <= world.now - began < 62
 
@@ -476,12 +486,15 @@ def test_a_broker_that_talks_nonsense_for_long_is_an_error() -> None:
     world = World({A: 1})
     world.start()
     began = world.now
+
+    def talk_nonsense() -> None:
+        for fetch in world.fetches():
+            world.flights.remove(fetch)
+            world.machine.fetch_failed(fetch, RemoteProtocolError("not Kafka"), world.now)
+        world.wait(0.5)
+
     with pytest.raises(RemoteProtocolError):
-        while world.next_batch() is None:
-            for fetch in world.fetches():
-                world.flights.remove(fetch)
-                world.machine.fetch_failed(fetch, RemoteProtocolError("not Kafka"), world.now)
-            world.wait(0.5)
+        read_while(world, talk_nonsense)
     assert 60 <= world.now - began < 63
 
 
@@ -750,8 +763,7 @@ def test_a_batch_beyond_every_bound_is_an_error(cut: int) -> None:
     world.start()
     whole = batch_bytes(0, [0], size=1000)
     with pytest.raises(RecordTooLargeError, match="fetch_max_bytes=500") as caught:
-        while world.next_batch() is None:
-            answer_with(world, whole[:cut])
+        read_while(world, lambda: answer_with(world, whole[:cut]))
     error = caught.value
     assert (error.topic, error.partition, error.offset) == ("a", 0, 0)
     world.machine.assignment.seek(A, 1)
