@@ -16,15 +16,13 @@ from pykafka08.errors import LocalProtocolError, RemoteProtocolError, Unsupporte
 from pykafka08.protocol.decoder import DecoderSource
 from pykafka08.protocol.encoder import EncoderSource
 from pykafka08.protocol.fields import Field
-from pykafka08.protocol.source import FIXED, SourceText
+from pykafka08.protocol.source import LONGEST_TEXT, SourceText
 from pykafka08.wire import Buffer
 
 __all__ = ["Decoder", "Encoder", "compile_decoder", "compile_encoder"]
 
-_LONGEST_TEXT = 0x7FFF
 _MALFORMED = (struct.error, IndexError, UnicodeDecodeError, RemoteProtocolError)
 _MISUSED = (struct.error, AttributeError, TypeError, ValueError, OverflowError, LocalProtocolError)
-
 
 Encoder = Callable[[list[Buffer], Any], None]
 """Appends the pieces of a message to a list."""
@@ -183,8 +181,8 @@ def _kind_misfit(kind: str, value: object) -> str | None:
         if not isinstance(value, str):
             return f"must be a str, not {type(value).__name__}"
         size = len(value.encode("utf-8", "replace"))
-        if size > _LONGEST_TEXT:
-            return f"is {size} bytes of UTF-8; at most {_LONGEST_TEXT} are possible"
+        if size > LONGEST_TEXT:
+            return f"is {size} bytes of UTF-8; at most {LONGEST_TEXT} are possible"
         return "holds surrogates, which UTF-8 has not" if value.encode("utf-8", "ignore").decode() != value else None
     if kind in _WANTED and not isinstance(value, _WANTED[kind][0]):
         return f"must be {_WANTED[kind][1]}, not {type(value).__name__}"
@@ -204,4 +202,3 @@ _INTEGER_BITS = {
     "uint32": (32, False),
     "int64": (64, True),
 }
-assert set(_INTEGER_BITS) < set(FIXED)

@@ -12,19 +12,18 @@ from typing import Any
 
 from pykafka08.errors import LocalProtocolError, UnsupportedVersionError
 from pykafka08.protocol.fields import MISSING, Field
-from pykafka08.protocol.source import FIXED, ManyFixed, SourceText, is_literal
+from pykafka08.protocol.source import FIXED, LONGEST_TEXT, ManyFixed, SourceText, is_literal
 from pykafka08.wire import encode_unsigned_varint
 
 __all__ = ["EncoderSource"]
 
 _MANY = {kind: ManyFixed(letter, "pack") for kind, letter in FIXED.items()}
 _SMALL = tuple(bytes((value,)) for value in range(128))
-_LONGEST_TEXT = 0x7FFF
 
 
 def _long_text(length_and_one: int) -> bytes:
-    if length_and_one > _LONGEST_TEXT + 1:
-        raise LocalProtocolError(f"a string of {length_and_one - 1} bytes; at most {_LONGEST_TEXT} are possible")
+    if length_and_one > LONGEST_TEXT + 1:
+        raise LocalProtocolError(f"a string of {length_and_one - 1} bytes; at most {LONGEST_TEXT} are possible")
     return encode_unsigned_varint(length_and_one)
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any
 
 from pykafka08.protocol.fields import MISSING, Field
 
-__all__ = ["FIXED", "ManyFixed", "Schema", "SourceText", "is_literal", "smallest_size"]
+__all__ = ["FIXED", "LONGEST_TEXT", "ManyFixed", "SourceText", "default_source", "is_literal", "smallest_size"]
 
 FIXED = {
     "bool": "?",
@@ -24,11 +24,8 @@ FIXED = {
 }
 """Kinds of one size, with their letters of the struct module."""
 
-
-class Schema(Protocol):
-    """A class that a decorator of ``schema`` made."""
-
-    schema: tuple[Field, ...]
+LONGEST_TEXT = 0x7FFF
+"""Bytes of a string; Kafka refuses longer ones in compact form too."""
 
 
 class SourceText:
