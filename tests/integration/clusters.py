@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -139,10 +140,17 @@ class RealCluster:
         view = self._partition(topic, partition, asked)
         return view.replicas[0] if view else -1
 
-    def in_sync(self, topic: str, partition: int, asked: int) -> list[int]:
-        """The in-sync replicas as the broker `asked` tells them now."""
-        view = self._partition(topic, partition, asked)
-        return view.isr if view else []
+    def in_sync(self, topic: str) -> list[int]:
+        """How many replicas of each partition are in sync, as every broker knows: the least any of them tells."""
+        if self.release < (0, 9):  # its brokers are not told when a replica comes back, ZooKeeper is
+            told = self.tool("topics", "--describe", "--zookeeper", "{zookeeper}", "--topic", topic)
+            return [len(isr.split(",")) for isr in re.findall(r"Isr: ([\d,]+)", told)]
+        views = [
+            probe.metadata(self._cluster.port(int(broker)), self.release, [topic]).topics.get(topic, [])
+            for broker in self._cluster.brokers
+        ]
+        sizes = [[len(one.isr) for one in sorted(view)] for view in views]
+        return [min(column) for column in zip(*sizes, strict=True)] if len(set(map(len, sizes))) == 1 else []
 
     def _partition(self, topic: str, partition: int, asked: int) -> probe.PartitionView | None:
         view = probe.metadata(self._cluster.port(asked), self.release, [topic])

@@ -64,5 +64,5 @@ def test_java_tools_pass_records_and_the_log_is_readable(clusters: Clusters, cod
     kafka.java_produce(topic, lines, codec)
     assert kafka.java_consume(topic, len(lines)) == lines
     assert kafka.leader(topic, 0, asked=1) == 1
-    assert kafka.in_sync(topic, 0, asked=1) == [1]
+    assert kafka.in_sync(topic) == [1]
     assert f"[{topic},0]" in kafka.log(1)

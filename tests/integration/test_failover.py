@@ -52,9 +52,7 @@ class Stage:
         return [p for p in range(PARTITIONS) if self.kafka.leader(self.topic, p, asked) == broker]
 
     def all_in_sync(self) -> bool:
-        return all(
-            len(self.kafka.in_sync(self.topic, p, b)) == len(BROKERS) for p in range(PARTITIONS) for b in BROKERS
-        )
+        return self.kafka.in_sync(self.topic) == [len(BROKERS)] * PARTITIONS
 
     async def leaders_move(self, what: str, old: int, partitions: list[int], cause: Callable[[], object]) -> None:
         """Do it, see each partition get another leader, and measure from there to its next acknowledgement."""

@@ -17,6 +17,8 @@ from pykafka08.records.record import TopicPartition
 
 UNACKNOWLEDGED = 20
 """Records a partition's writer sends before it waits for their acknowledgements."""
+CATCH_UP_S = 30
+"""How long the reader may take over what is left when the writers have ended."""
 PAUSE_S = 0.005
 """Between those: enough traffic to be always in the middle of something, without swamping two cores."""
 
@@ -29,7 +31,7 @@ class Acknowledged(NamedTuple):
 
 @dataclass
 class Traffic:
-    """Starts with `write` and `read` in a task group of the caller; `stop_writing` and `caught_up` end it."""
+    """`write` and `read` run in a task group of the caller; `stop_writing` ends both."""
 
     bootstrap_servers: str
     topic: str
@@ -72,19 +74,35 @@ class Traffic:
             for number, delivery in enumerate(deliveries, first):
                 metadata = await delivery
                 done.append(Acknowledged(number, metadata.offset, time.monotonic()))
-            self._progress.set()
-            self._progress = anyio.Event()
+            self._note_progress()
             await anyio.sleep(PAUSE_S)
 
     async def read(self) -> None:
-        """Follow the topic until told to stop writing and every acknowledged record has been read."""
-        async with Consumer(bootstrap_servers=self.bootstrap_servers, auto_offset_reset="earliest") as consumer:
+        """Follow the topic until `write` has ended and every acknowledged record has been read."""
+        async with (
+            Consumer(bootstrap_servers=self.bootstrap_servers, auto_offset_reset="earliest") as consumer,
+            anyio.create_task_group() as tasks,
+        ):
             consumer.assign([TopicPartition(self.topic, partition) for partition in range(self.partitions)])
-            async for batch in consumer.batches():
-                for record in batch:
-                    self.read_back[record.partition].append((record.offset, int(record.value or b"")))
-                if self._written.is_set() and not self._missing():
-                    return
+            tasks.start_soon(self._read_all, consumer)
+            await self._written.wait()
+            try:
+                with anyio.fail_after(CATCH_UP_S):
+                    while self._missing():
+                        await self._progress.wait()
+            except TimeoutError:
+                raise AssertionError(f"not read {CATCH_UP_S} s after the last write: {self._missing()}") from None
+            tasks.cancel_scope.cancel()
+
+    async def _read_all(self, consumer: Consumer) -> None:
+        async for batch in consumer.batches():
+            for record in batch:
+                self.read_back[record.partition].append((record.offset, int(record.value or b"")))
+            self._note_progress()
+
+    def _note_progress(self) -> None:
+        self._progress.set()
+        self._progress = anyio.Event()
 
     def _missing(self) -> list[int]:
         """Partitions whose last acknowledged record has not been read."""
