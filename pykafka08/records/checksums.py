@@ -1,6 +1,8 @@
-"""The two checksums of Kafka's formats: CRC-32 (magic 0 and 1), CRC-32C (magic 2)."""
+"""The two checksums of Kafka's formats, as unsigned 32-bit numbers; memoryviews are not copied."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from crc32c import crc32c as _crc32c
 
@@ -14,14 +16,10 @@ except ImportError:
 
 __all__ = ["crc32", "crc32c"]
 
+# Names for the functions of the libraries, not functions around them: small batches feel every call.
 
-def crc32(data: Buffer) -> int:
-    """CRC-32 (zlib's polynomial) as an unsigned 32-bit number."""
-    checksum: int = _crc32(data)
-    return checksum
+#: CRC-32 (zlib's polynomial), for messages of magic 0 and 1.
+crc32: Callable[[Buffer], int] = _crc32
 
-
-def crc32c(data: Buffer) -> int:
-    """CRC-32C (Castagnoli's polynomial, RFC 3720) as an unsigned 32-bit number; memoryviews are not copied."""
-    checksum: int = _crc32c(data)
-    return checksum
+#: CRC-32C (Castagnoli's polynomial, RFC 3720), for batches of magic 2.
+crc32c: Callable[[Buffer], int] = _crc32c
