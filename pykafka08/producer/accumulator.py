@@ -6,7 +6,7 @@ Pure.  What becomes of a batch afterwards is decided in ``machine``, which is to
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 from typing import Protocol
 
@@ -185,11 +185,19 @@ class Accumulator:
         self._sending.queue_changed(queue, now)
         return batch
 
+    def close_batches(self, queues: Iterable[PartitionQueue]) -> None:
+        """Let none linger: neither the open batches of these queues nor what waits for metadata."""
+        for queue in queues:
+            queue.close_open()
+        for topic in self.topics.values():
+            for batch in topic.parked:
+                batch.is_closed = True
+
     # --- records that wait for metadata -------------------------------------------------------------------------------
 
     def _parked_batch(self, topic: TopicQueues, partition: int | None, now: float) -> Batch:
         batch = topic.parked[-1] if topic.parked else None
-        if batch is None or now > batch.closes_at:
+        if batch is None or batch.is_closed or now > batch.closes_at:
             batch = Batch(topic.name, -1, now, now + self._metadata_timeout)
             batch.chosen = []
             topic.parked.append(batch)
@@ -213,11 +221,21 @@ class Accumulator:
             topic.misses = 0
             parked, topic.parked = topic.parked, []
             for batch in parked:
+                is_hurried = batch.is_closed
                 batch.forward([self._route(topic, batch, index, now) for index in range(len(batch))])
+                if is_hurried:
+                    self._close_batches(topic, batch.forwarded_to(), now)
         elif error != ErrorCode.NONE and not (isinstance(error, ErrorCode) and error.is_retriable):
             parked, topic.parked = topic.parked, []
             for batch in parked:
                 self._sending.batch_failed(batch, broker_error(topic.error, api="Metadata", topic=topic.name))
+
+    def _close_batches(self, topic: TopicQueues, batches: list[Batch], now: float) -> None:
+        for batch in batches:
+            queue = topic.queues.get(batch.partition)
+            if queue is not None and queue.open is batch:
+                queue.close_open()
+                self._sending.queue_changed(queue, now)
 
     def _route(self, topic: TopicQueues, parked: Batch, index: int, now: float) -> tuple[Batch, int]:
         assert parked.chosen is not None

@@ -152,8 +152,8 @@ class ProducerMachine:
 
     def release_all(self, now: float) -> list[Batch]:
         """Let nothing linger any more; all batches that have not ended."""
+        self.accumulator.close_batches(self._active)
         for queue in list(self._active):
-            queue.close_open()
             self._settle(queue, now)
         self.wants_poll = True
         return self._deadlines.alive()

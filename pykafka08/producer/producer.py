@@ -206,7 +206,7 @@ class Producer:
         Waits for room up to ``max_block_ms``, then for the outcome up to ``delivery_timeout_ms``.  Cancelling it stops
         only the wait: an enqueued record is delivered all the same.
         """
-        delivery = await self._enqueue_soon(topic, value, key, partition, tuple(headers), timestamp_ms)
+        delivery = await self._enqueue_soon(topic, value, key, partition, headers, timestamp_ms)
         return await delivery
 
     async def send_many(self, topic: str, records: Iterable[Bytes | NewRecord | None]) -> SentRecords:
@@ -242,18 +242,23 @@ class Producer:
         value: Bytes | None,
         key: Bytes | None,
         partition: int | None,
-        headers: tuple[tuple[str, Bytes | None], ...],
+        headers: Iterable[tuple[str, Bytes | None]],
         timestamp_ms: int | None,
     ) -> Delivery:
         """:meth:`enqueue`, when there is room and those who came before have theirs."""
+        value = None if value is None else as_bytes(value, "value", topic)
+        key = None if key is None else as_bytes(key, "key", topic)
+        checked = as_headers(headers, topic) if headers else ()
         if not self._room.has_line:
             try:
-                return self.enqueue(topic, value, key, partition, headers, timestamp_ms)
+                return self.enqueue(topic, value, key, partition, checked, timestamp_ms)
             except BufferFullError:
                 pass  # wait, below
-        size = RECORD_OVERHEAD + len(key or b"") + len(value or b"") + headers_size(as_headers(headers, topic))
+        size = RECORD_OVERHEAD + len(key or b"") + len(value or b"") + headers_size(checked)
+        if size > self._largest_seen:
+            self._saw_largest(size, topic, partition)
         await self._wait_for_room(size, topic)
-        return self.enqueue(topic, value, key, partition, headers, timestamp_ms)
+        return self.enqueue(topic, value, key, partition, checked, timestamp_ms)
 
     async def _enqueue_values(self, topic: str, values: list[bytes], spans: list[Span]) -> None:
         """Many values at once: what ``enqueue`` checks of each is checked of all."""

@@ -656,6 +656,15 @@ def test_release_all_ends_the_linger_and_names_what_is_under_way() -> None:
     assert len(world.machine.release_all(world.now)) == 3
 
 
+def test_release_all_holds_for_records_that_wait_for_metadata() -> None:
+    world = World({}, linger_ms=60_000)
+    world.add(value=b"before")
+    world.machine.release_all(world.now)
+    world.add(value=b"after")
+    world.metadata({"t": [0]})
+    assert values(world.one().batches[0]) == [b"before"]
+
+
 def test_close_fails_what_is_left_wherever_it_is() -> None:
     world = World({"t": [0, -1, 0]}, linger_ms=0)
     in_flight = world.add(partition=0)
