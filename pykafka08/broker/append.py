@@ -15,7 +15,7 @@ from pykafka08.broker.state import Partition, Topic
 from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import CorruptRecordError, UnsupportedVersionError
 from pykafka08.records.compression import Codec
-from pykafka08.records.reader import FetchedBatch, read_batches
+from pykafka08.records.reader import EVERY_OFFSET, FetchedBatch, read_batches
 from pykafka08.records.rewrite import assign_offsets, convert
 from pykafka08.wire import INT32, Buffer
 
@@ -56,7 +56,8 @@ def append(
 
 def _append(partition: Partition, records: Buffer, personality: Personality, version: int, now_ms: int) -> AppendResult:
     log, topic = partition.log, partition.topic
-    batches = list(read_batches(records, topic=topic.name, partition=partition.index, fetch_offset=0))
+    # Offsets in a produced set mean nothing: some clients write -1.
+    batches = list(read_batches(records, topic=topic.name, partition=partition.index, fetch_offset=EVERY_OFFSET))
     _check(records, batches, topic, personality, version)
     if not batches:
         return AppendResult(base_offset=-1)
