@@ -323,6 +323,7 @@ class Client:
             previous=previous,
             dial_at=self._backoffs[address][1] if address in self._backoffs else None,
             on_ready=self._connection_ready,
+            on_silence=self._connection_silent,
             on_end=lambda ended: self._connection_ended(ended, purpose),
             dial=self._dial,
         )
@@ -335,6 +336,10 @@ class Client:
         self._backoffs.pop(connection.address, None)
         for node_id in self._nodes_at(connection.address):
             self._machine.broker_reachable(node_id)
+
+    def _connection_silent(self, _: Connection) -> None:
+        """The broker may be paused or cut off, and its partitions led by others by now."""
+        self.invalidate(self.metadata.generation)
 
     def _connection_ended(self, connection: Connection, purpose: Purpose) -> None:
         address = connection.address
@@ -361,13 +366,15 @@ class Client:
         return [each.node_id for each in self.metadata.brokers.values() if (each.host, each.port) == address]
 
     def _review_connections(self, snapshot: Snapshot) -> None:
-        """Give connections their broker's id; close unused ones to addresses that are no broker's any more."""
+        """Give connections their broker's id; close those, unused or silent, to addresses that are no broker's now."""
         known = {(each.host, each.port): each.name for each in (*self._machine.seeds, *snapshot.brokers.values())}
         for (address, _), connection in self._connections.items():
             if address in known:
                 connection.broker = known[address]
             elif not connection.open_calls:
                 connection.close()
+            elif connection.is_silent:
+                connection.close(TransportError("the broker owes an answer and has left the cluster"))
 
 
 def _failed(error: KafkaError) -> Waiter[Any]:

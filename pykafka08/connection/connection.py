@@ -15,7 +15,7 @@ import anyio
 from pykafka08 import __version__
 from pykafka08.config import Address, ClientConfig
 from pykafka08.connection.handshake import Handshake
-from pykafka08.connection.machine import ConnectionMachine, Redial, State
+from pykafka08.connection.machine import ConnectionMachine, Redial, State, Suspect
 from pykafka08.connection.transport import Dial, Transport, open_tcp
 from pykafka08.driver import TaskTree, Waiter, Wakeup, library_logger
 from pykafka08.errors import KafkaError
@@ -45,7 +45,7 @@ class Connection:
 
     ``known`` are the broker's versions if another live connection has them, ``previous`` those of before it was lost;
     ``dial_at`` delays the first dial (backoff).  ``on_ready`` and ``on_end`` are called once each, plainly; ``on_end``
-    always, and last.
+    always, and last; ``on_silence`` now and again while an answer is due and nothing comes.
     """
 
     def __init__(
@@ -59,6 +59,7 @@ class Connection:
         previous: BrokerVersions | None = None,
         dial_at: float | None = None,
         on_ready: Callable[[Connection], None] | None = None,
+        on_silence: Callable[[Connection], None] | None = None,
         on_end: Callable[[Connection], None] | None = None,
         dial: Dial = open_tcp,
     ) -> None:
@@ -67,6 +68,7 @@ class Connection:
         self._tasks = tasks
         self._now = clock()
         self._on_ready = on_ready
+        self._on_silence = on_silence
         self._on_end = on_end
         self._dial = dial
         self._dial_at = self._now() if dial_at is None else dial_at
@@ -117,6 +119,11 @@ class Connection:
     def was_idle(self) -> bool:
         """True if it was closed for want of use."""
         return self._machine.was_idle
+
+    @property
+    def is_silent(self) -> bool:
+        """True if an answer has been due for a while and nothing comes."""
+        return self._machine.is_silent(self._now())
 
     @property
     def open_calls(self) -> int:
@@ -245,6 +252,10 @@ class Connection:
                     log.debug("connection.redial", broker=machine.broker)
                     await self._drop_transport()
                     start_soon(self._open)
+                elif isinstance(action, Suspect):
+                    log.info("connection.silent", broker=machine.broker)
+                    if self._on_silence is not None:
+                        self._on_silence(self)
                 else:
                     log.info("connection.closed", broker=machine.broker, cause=str(action.error))
                     return

@@ -17,11 +17,11 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Protocol
+from typing import Any
 
+from pykafka08.connection.call import Call, Content, Outcome
 from pykafka08.connection.handshake import NOT_KAFKA, Handshake
 from pykafka08.errors import (
     ClosedError,
@@ -32,24 +32,16 @@ from pykafka08.errors import (
 )
 from pykafka08.protocol.headers import request_parts, split_response
 from pykafka08.protocol.messages.produce import ProduceRequest
-from pykafka08.protocol.schema import Request, Response
+from pykafka08.protocol.schema import Request
 from pykafka08.protocol.versions import BrokerVersions
 from pykafka08.wire import INT32, Buffer
 
-__all__ = ["Call", "Close", "Content", "ConnectionMachine", "Outcome", "Redial", "State"]
-
-Content = Request[Any] | Callable[[BrokerVersions], Request[Any]]
-"""A request, or what makes one when the broker's versions are known."""
+__all__ = ["Close", "ConnectionMachine", "Redial", "State", "Suspect"]
 
 LAST_CORRELATION_ID = 2**31 - 1
 
-
-class Outcome(Protocol):
-    """Told once how a call ended; a result of None for acks=0, when written."""
-
-    def set_result(self, result: Any, /) -> object: ...
-
-    def set_exception(self, error: BaseException, /) -> object: ...
+SILENCE = 3.0
+"""Seconds without a byte for an open call after which the peer is suspected: it may be paused or cut off."""
 
 
 class State(Enum):
@@ -71,47 +63,12 @@ class Close:
     error: KafkaError
 
 
-Action = Redial | Close
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """The peer owes an answer and says nothing: ask others about it.  Repeated while that lasts."""
 
 
-class Call:
-    """One request of a caller, or (``outcome`` None) of the handshake."""
-
-    __slots__ = (
-        "content",
-        "correlation_id",
-        "deadline",
-        "name",
-        "outcome",
-        "overdue",
-        "response",
-        "sent_at",
-        "version",
-    )
-
-    def __init__(self, content: Content, version: int | None, outcome: Outcome | None, deadline: float) -> None:
-        self.content: Content | None = content
-        self.version = version
-        self.outcome = outcome
-        self.deadline = deadline
-        self.response: type[Response] | None = None
-        """Set from the moment it is written until it is answered."""
-        self.name = getattr(content, "name", "request")
-        self.correlation_id = -1
-        self.sent_at = 0.0
-        self.overdue = deadline
-        """When a missing answer, or bytes that do not leave, close the connection."""
-
-    def end(self, response: Any) -> None:
-        """Tell the outcome, once."""
-        outcome, self.outcome = self.outcome, None
-        if outcome is not None:
-            outcome.set_result(response)
-
-    def fail(self, error: Exception) -> None:
-        outcome, self.outcome = self.outcome, None
-        if outcome is not None:
-            outcome.set_exception(error)
+Action = Redial | Close | Suspect
 
 
 class ConnectionMachine:
@@ -134,6 +91,8 @@ class ConnectionMachine:
         self.was_ready = False
         self.was_idle = False
         self.last_activity = now
+        self._quiet_since = now
+        self._suspect_at = now
         self._client_id = client_id
         self._handshake = handshake
         self._setup_deadline = setup_deadline
@@ -157,6 +116,10 @@ class ConnectionMachine:
     def wants_poll(self) -> bool:
         """True if the transport must be dealt with now."""
         return bool(self._actions)
+
+    def is_silent(self, now: float) -> bool:
+        """True if the peer has owed an answer, and sent nothing, for a while."""
+        return bool(self._open) and now >= self._quiet_since + SILENCE
 
     @property
     def open_calls(self) -> int:
@@ -189,6 +152,7 @@ class ConnectionMachine:
         if self.state is State.CLOSED:
             return
         self.last_activity = now
+        self._is_heard(now)
         if not self._open:
             self._poison(self._broken("an answer came that nobody asked for"))
             return
@@ -239,6 +203,9 @@ class ConnectionMachine:
         if self.state is State.READY and not self._open and now >= self.last_activity + self._max_idle:
             self.was_idle = True
             self._poison(TransportError(f"closed after {self._max_idle:g} s without use", broker=self.broker))
+        if self.state is State.READY and self._open and now >= self._suspect_at:
+            self._suspect_at = now + SILENCE
+            self._actions.append(Suspect())
         actions, self._actions = self._actions, []
         return actions
 
@@ -246,7 +213,10 @@ class ConnectionMachine:
         if self.state is State.CLOSED:
             return None
         times = [self._deadlines[0][0]] if self._deadlines else []
-        times.append(self.last_activity + self._max_idle if self.state is State.READY else self._setup_deadline)
+        if self.state is not State.READY:
+            times.append(self._setup_deadline)
+        else:
+            times.append(self._suspect_at if self._open else self.last_activity + self._max_idle)
         return min(times)
 
     # --- sending --------------------------------------------------------------------------------------------------
@@ -293,6 +263,8 @@ class ConnectionMachine:
             self._unanswered.append(call)
         else:
             call.overdue = max(call.deadline, now + self._request_timeout)
+            if not self._open:
+                self._is_heard(now)
             self._open.append(call)
         if call.outcome is not None:
             self._add_deadline(call.deadline, call)
@@ -324,6 +296,10 @@ class ConnectionMachine:
         self._open.popleft()
         call.response = None
         call.end(response)
+
+    def _is_heard(self, now: float) -> None:
+        """The peer's silence begins anew."""
+        self._quiet_since, self._suspect_at = now, now + SILENCE
 
     def _broken(self, text: str) -> RemoteProtocolError:
         return RemoteProtocolError(f"{text}; the connection is closed")

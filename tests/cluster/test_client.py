@@ -14,6 +14,7 @@ from pykafka08.cluster import machine as machine_module
 from pykafka08.cluster.client import Client, Purpose
 from pykafka08.cluster.metadata import Snapshot
 from pykafka08.config import ClientConfig, parse_bootstrap_servers
+from pykafka08.connection import machine as connection_machine
 from pykafka08.driver import TaskTree
 from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import (
@@ -405,6 +406,35 @@ async def test_when_all_known_brokers_moved_the_seeds_lead_to_the_new_ones() -> 
         assert list(client.metadata.brokers) == [1, 2]
         brokers[:] = [(7, *address)]
         assert list((await client.refresh(timeout=30)).brokers) == [7]
+
+
+async def test_calls_of_a_broker_that_went_silent_and_left_the_cluster_are_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As when a broker is paused or cut off: its connection is open, but the others have replaced it."""
+    monkeypatch.setattr(connection_machine, "SILENCE", 0.05)
+    monkeypatch.setattr(machine_module, "SLOW_ANSWER", 0.05)
+
+    async def freeze(caller: Caller) -> None:
+        if caller.number == 1:
+            await caller.greet()
+        await stay_silent(caller)
+
+    async with peer(freeze) as frozen:
+        brokers = [(2, *frozen)]
+
+        async def play(caller: Caller) -> None:
+            while (asked := await caller.request()) is not None:
+                if asked.name == "Metadata":
+                    await caller.send(answer_to(asked, metadata([(1, *caller.address), *brokers])))
+                else:
+                    await caller.send(usual_answer(asked, "4.3", caller.address) or b"")
+
+        async with peer(play) as address, Client(config(address)) as client:
+            call = client.submit(2, ASK, timeout=3600, purpose=Purpose.PRODUCE)
+            brokers.clear()
+            with pytest.raises(TransportError, match=r"has left the cluster .*\(id 2\)"):
+                await call
 
 
 # --- the end ---

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pykafka08.connection import machine as machine_module
 from pykafka08.connection.handshake import Handshake
-from pykafka08.connection.machine import Close, ConnectionMachine, Redial, State
+from pykafka08.connection.machine import SILENCE, Close, ConnectionMachine, Redial, State, Suspect
 from pykafka08.errors import (
     ClosedError,
     KafkaError,
@@ -189,6 +189,7 @@ def test_a_callers_deadline_ends_the_wait_alone_and_its_late_answer_is_dropped()
     requests = sent(machine)
     assert machine.next_wakeup() == 1
     assert machine.poll(1) == []
+    assert not machine.is_silent(1)
     error = error_of(short, RequestTimeoutError)
     assert (error.broker, error.api) == (BROKER, "Metadata")
     assert isinstance(error, TimeoutError)
@@ -212,9 +213,7 @@ def test_an_answer_overdue_for_the_request_timeout_closes_with_one_cause() -> No
     machine = ready(request=30)
     short, long = submit(machine, timeout=1), submit(machine, timeout=100)
     sent(machine)
-    machine.poll(1)
-    assert machine.next_wakeup() == 30
-    assert machine.poll(29.9) == []
+    assert machine.poll(29.9) == [Suspect()]
     (close,) = machine.poll(30)
     assert isinstance(close, Close)
     assert isinstance(short.error, RequestTimeoutError)
@@ -227,7 +226,7 @@ def test_a_long_poll_may_take_longer_than_the_request_timeout() -> None:
     machine = ready(request=30)
     call = submit(machine, timeout=300)
     asked = sent(machine)[0]
-    assert machine.poll(299) == []
+    assert machine.poll(299) == [Suspect()]
     receive(machine, answer_to(asked, metadata()), 299.5)
     assert call.results
 
@@ -327,11 +326,31 @@ def test_closing_from_this_side_fails_open_calls_as_closed() -> None:
     assert machine.next_wakeup() is None
 
 
+def test_a_peer_that_owes_an_answer_and_says_nothing_is_suspected_now_and_again() -> None:
+    machine = ready()
+    submit(machine, now=10, timeout=30)
+    asked = sent(machine)[0]
+    assert machine.next_wakeup() == 10 + SILENCE
+    assert machine.poll(10 + SILENCE - 0.1) == []
+    assert not machine.is_silent(12)
+    for turn in (1, 2, 3):
+        assert machine.poll(10 + turn * SILENCE) == [Suspect()]
+        assert machine.is_silent(10 + turn * SILENCE)
+        assert machine.poll(10 + turn * SILENCE + 0.1) == []
+    submit(machine, now=20, timeout=30)
+    receive(machine, answer_to(asked, metadata()), 20)
+    assert not machine.is_silent(20 + SILENCE - 0.1), "it speaks: the next answer may take its time"
+    assert machine.next_wakeup() == 20 + SILENCE
+    receive(machine, answer_to(sent(machine)[0], metadata()), 21)
+    assert not machine.is_silent(100)
+    assert machine.poll(100) == []
+
+
 def test_an_unused_connection_is_closed_and_a_used_one_is_not() -> None:
     machine = ready(idle=100, request=1000)
     call = submit(machine, now=10, timeout=1000)
     asked = sent(machine)[0]
-    assert machine.poll(500) == []
+    assert machine.poll(500) == [Suspect()]
     receive(machine, answer_to(asked, metadata()), 500)
     assert call.results
     assert machine.next_wakeup() == 600

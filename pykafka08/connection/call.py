@@ -1,0 +1,62 @@
+"""One request on its way: what it is, when it must be over, and who is told how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from pykafka08.protocol.schema import Request, Response
+from pykafka08.protocol.versions import BrokerVersions
+
+__all__ = ["Call", "Content", "Outcome"]
+
+Content = Request[Any] | Callable[[BrokerVersions], Request[Any]]
+"""A request, or what makes one when the broker's versions are known."""
+
+
+class Outcome(Protocol):
+    """Told once how a call ended; a result of None for acks=0, when written."""
+
+    def set_result(self, result: Any, /) -> object: ...
+
+    def set_exception(self, error: BaseException, /) -> object: ...
+
+
+class Call:
+    """One request of a caller, or (``outcome`` None) of the handshake."""
+
+    __slots__ = (
+        "content",
+        "correlation_id",
+        "deadline",
+        "name",
+        "outcome",
+        "overdue",
+        "response",
+        "sent_at",
+        "version",
+    )
+
+    def __init__(self, content: Content, version: int | None, outcome: Outcome | None, deadline: float) -> None:
+        self.content: Content | None = content
+        self.version = version
+        self.outcome = outcome
+        self.deadline = deadline
+        self.response: type[Response] | None = None
+        """Set from the moment it is written until it is answered."""
+        self.name = getattr(content, "name", "request")
+        self.correlation_id = -1
+        self.sent_at = 0.0
+        self.overdue = deadline
+        """When a missing answer, or bytes that do not leave, close the connection."""
+
+    def end(self, response: Any) -> None:
+        """Tell the outcome, once."""
+        outcome, self.outcome = self.outcome, None
+        if outcome is not None:
+            outcome.set_result(response)
+
+    def fail(self, error: Exception) -> None:
+        outcome, self.outcome = self.outcome, None
+        if outcome is not None:
+            outcome.set_exception(error)
