@@ -45,7 +45,10 @@ def begin(
         return call, None
     if manners is Manners.UNSUPPORTED:
         return call, _unsupported_api_versions(cluster)
-    request = request_class(header.api_key).decode(memoryview(frame)[_body_offset(header, frame, version) :], version)
+    offset = _body_offset(header, frame, version)
+    request, left = request_class(header.api_key).decode_start(memoryview(frame), version, offset)
+    if left:
+        cluster.requests[-1] = cluster.requests[-1]._replace(trailing_bytes=left)
     return call, handler_of(header.api_key)(call, request)
 
 

@@ -17,13 +17,17 @@ __all__ = ["Faults", "LoggedRequest", "ScriptedCall", "api_key"]
 
 
 class LoggedRequest(NamedTuple):
-    """One request as a broker saw it; ``time`` is the event loop's clock in seconds."""
+    """One request as a broker saw it; ``time`` is the event loop's clock in seconds.
+
+    ``trailing_bytes`` came after its last field: brokers overlook them (librdkafka sends some), a good client has none.
+    """
 
     time: float
     broker: int
     api: str
     version: int
     client_id: str | None
+    trailing_bytes: int = 0
 
 
 def api_key(api: str | int | type[Request[Any]]) -> int:

@@ -46,8 +46,12 @@ class Personality:
     """One release, named as users name it: ``"0.8.2"``, ``"2.8.2"``, ``"4.3"``."""
 
     def __init__(self, version: str) -> None:
+        if not isinstance(version, str):
+            raise ConfigError(f"version={version!r} is not the name of a Kafka release")
         self.release = release_named(version)
-        self.numbers = tuple(int(part) for part in self.release.split("."))
+        self.numbers = _numbers(self.release)
+        if any(ours != asked for ours, asked in zip(self.numbers, _numbers(version), strict=False)):
+            raise ConfigError(f"Kafka release {version!r} is newer than {self.release}, the newest that can be played")
 
     def __repr__(self) -> str:
         return f"Personality({self.release!r})"
@@ -144,8 +148,5 @@ class Personality:
         return (Manners.CLOSE if is_strict else Manners.SERVE), known.max
 
 
-def check_version(version: str) -> Personality:
-    """The personality of a release; ConfigError where there is no such release."""
-    if not isinstance(version, str):
-        raise ConfigError(f"version={version!r} is not the name of a Kafka release")
-    return Personality(version)
+def _numbers(release: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in release.strip().split("."))

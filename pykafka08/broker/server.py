@@ -18,7 +18,7 @@ from pykafka08.broker.fetch_sessions import FetchSessions
 from pykafka08.broker.groups import GroupLimits
 from pykafka08.broker.handlers import load_handlers
 from pykafka08.broker.listener import Listener, bind, listen
-from pykafka08.broker.personality import check_version
+from pykafka08.broker.personality import Personality
 from pykafka08.broker.session import Output, Session
 from pykafka08.broker.state import Partition, is_valid_topic_name
 from pykafka08.driver import TaskTree
@@ -63,7 +63,7 @@ class EmbeddedCluster:
             raise ConfigError(f"default_partitions={default_partitions!r} is not a number of partitions")
         if not 0 <= port <= 65536 - brokers:
             raise ConfigError(f"port={port!r} leaves no room for {brokers} ports")
-        personality = check_version(version)
+        personality = Personality(version)
         self._state = ClusterState(
             personality,
             default_partitions=default_partitions,

@@ -182,20 +182,22 @@ def _read(call: Call, partition: Partition, asked: FetchPartition, left: int, da
     """Fill in records, as many as the request's and the partition's bounds allow, in a format that the reader knows."""
     if left <= 0:
         return
-    whole_first = call.version >= WHOLE_BATCH_VERSION
-    records, magic = partition.log.read(
-        asked.fetch_offset, min(left, asked.partition_max_bytes), whole_first=whole_first
-    )
+    bound = min(left, asked.partition_max_bytes)
     newest = call.personality.fetch_magic(call.version)
+    whole_first = call.version >= WHOLE_BATCH_VERSION
+    records, magic = partition.log.read(asked.fetch_offset, bound, whole_first=whole_first)
     if magic > newest and records:
         if not call.personality.converts_down:
             data.error_code = ErrorCode.UNSUPPORTED_VERSION
             return
         try:
-            records = convert(records, newest)
+            # What is cut off inside a batch cannot be converted: take the first whole, cut the result.
+            records = convert(partition.log.read(asked.fetch_offset, bound, whole_first=True)[0], newest)
         except UnsupportedVersionError:
             data.error_code = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
             return
+        if not whole_first:
+            records = records[:bound]
     data.records = records
 
 

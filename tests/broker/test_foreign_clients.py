@@ -1,0 +1,228 @@
+"""Other people's clients produce and consume through the embedded broker.
+
+They run in threads and processes of their own, so that the event loop of the brokers stays free.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable
+from itertools import islice
+from typing import Any
+
+import anyio
+import pytest
+
+from pykafka08.broker.server import EmbeddedCluster
+from tests.brokers.console import Console
+
+pytestmark = pytest.mark.anyio
+
+TOPIC = "orders"
+PARTITIONS = 3
+LINES = [f"line {number}" for number in range(300)]
+PATIENCE_S = 45
+ASKING_RELEASES = ["4.3", "2.8", "0.11", "0.10.2"]
+"""Releases that answer ApiVersions, so that clients find out by themselves what they serve."""
+
+kafka_python_warns = pytest.mark.filterwarnings("ignore:.* is deprecated. Use files:DeprecationWarning")
+in_thread = anyio.to_thread.run_sync
+
+
+def older_settings(release: str) -> dict[str, Any]:
+    """What librdkafka has to be told of a release that it cannot ask."""
+    if release.startswith(("0.8", "0.9")):
+        return {"api.version.request": "false", "broker.version.fallback": release}
+    return {}
+
+
+async def exchange(release: str, produce: Callable[[str], None], consume: Callable[[str], list[str]]) -> None:
+    async with EmbeddedCluster(2, release, {TOPIC: PARTITIONS}) as cluster:
+        await in_thread(produce, cluster.bootstrap_servers)
+        stored = [record.value for partition in range(PARTITIONS) for record in cluster.records(TOPIC, partition)]
+        assert sorted(stored) == sorted(line.encode() for line in LINES)
+        assert sorted(await in_thread(consume, cluster.bootstrap_servers)) == sorted(LINES)
+
+
+# -- librdkafka
+
+
+@pytest.mark.parametrize("release", [*ASKING_RELEASES, "0.9.0"])
+@pytest.mark.parametrize("codec", ["none", "lz4"])
+async def test_librdkafka_with_a_group(release: str, codec: str) -> None:
+    settings = older_settings(release)
+
+    def produce(servers: str) -> None:
+        from confluent_kafka import Producer
+
+        producer = Producer({"bootstrap.servers": servers, "compression.type": codec, **settings})
+        for line in LINES:
+            producer.produce(TOPIC, line.encode(), key=line.encode())
+        assert producer.flush(PATIENCE_S) == 0
+
+    def consume(servers: str) -> list[str]:
+        from confluent_kafka import Consumer
+
+        consumer = Consumer(
+            {
+                "bootstrap.servers": servers,
+                "group.id": "readers",
+                "auto.offset.reset": "earliest",
+                "session.timeout.ms": 10_000,
+                **settings,
+            }
+        )
+        consumer.subscribe([TOPIC])
+        read: list[str] = []
+        deadline = time.monotonic() + PATIENCE_S
+        while len(read) < len(LINES) and time.monotonic() < deadline:
+            for message in consumer.consume(100, 1.0):
+                assert message.error() is None
+                read.append(message.value().decode())
+        consumer.close()
+        return read
+
+    await exchange(release, produce, consume)
+
+
+async def test_librdkafka_administers_topics() -> None:
+    def administer(servers: str) -> tuple[set[str], str]:
+        from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic
+
+        admin = AdminClient({"bootstrap.servers": servers})
+        new = NewTopic("made", num_partitions=2, replication_factor=2, config={"retention.ms": "1000"})
+        admin.create_topics([new])["made"].result(PATIENCE_S)
+        admin.create_partitions([NewPartitions("made", 5)])["made"].result(PATIENCE_S)
+        resource = ConfigResource(ConfigResource.Type.TOPIC, "made")
+        config = admin.describe_configs([resource])[resource].result(PATIENCE_S)
+        admin.delete_topics([TOPIC])[TOPIC].result(PATIENCE_S)
+        return set(admin.list_topics(timeout=PATIENCE_S).topics), config["retention.ms"].value
+
+    async with EmbeddedCluster(2, "3.9", {TOPIC: 1}) as cluster:
+        assert await in_thread(administer, cluster.bootstrap_servers) == ({"made"}, "1000")
+        assert cluster.topics == {"made": 5}
+
+
+# -- kafka-python
+
+
+def kafka_python_settings(release: str) -> dict[str, Any]:
+    if not release.startswith(("0.8", "0.9")):
+        return {}
+    return {"api_version": tuple(int(part) for part in release.split("."))}
+
+
+def read_with_kafka_python(servers: str, release: str) -> list[str]:
+    """All lines, as a group where the release has groups."""
+    from kafka import KafkaConsumer, TopicPartition
+
+    has_group = not release.startswith("0.8")
+    consumer = KafkaConsumer(
+        bootstrap_servers=servers,
+        group_id="readers" if has_group else None,
+        auto_offset_reset="earliest",
+        enable_auto_commit=has_group,
+        consumer_timeout_ms=PATIENCE_S * 1000,
+        session_timeout_ms=10_000,
+        **kafka_python_settings(release),
+    )
+    if has_group:
+        consumer.subscribe([TOPIC])
+    else:
+        consumer.assign([TopicPartition(TOPIC, partition) for partition in range(PARTITIONS)])
+    read = [record.value.decode() for record in islice(consumer, len(LINES))]
+    consumer.close()
+    return read
+
+
+@kafka_python_warns
+@pytest.mark.parametrize("release", [*ASKING_RELEASES, "0.9.0", "0.8.2"])
+async def test_kafka_python(release: str) -> None:
+    def produce(servers: str) -> None:
+        from kafka import KafkaProducer
+
+        producer = KafkaProducer(bootstrap_servers=servers, compression_type="gzip", **kafka_python_settings(release))
+        sent = [producer.send(TOPIC, line.encode(), key=line.encode()) for line in LINES]
+        for future in sent:
+            future.get(PATIENCE_S)
+        producer.close(PATIENCE_S)
+
+    await exchange(release, produce, lambda servers: read_with_kafka_python(servers, release))
+
+
+# -- kcat
+
+
+@pytest.mark.kcat
+@pytest.mark.parametrize("release", [*ASKING_RELEASES, "0.9.0", "0.8.2"])
+async def test_kcat(release: str) -> None:
+    options = [word for name, value in older_settings(release).items() for word in ("-X", f"{name}={value}")]
+
+    def run(servers: str, *words: str, text: str | None = None) -> str:
+        command = ["kcat", "-b", servers, *options, *words]
+        return subprocess.run(
+            command, input=text, capture_output=True, text=True, timeout=PATIENCE_S, check=True
+        ).stdout
+
+    def produce(servers: str) -> None:
+        run(servers, "-P", "-t", TOPIC, "-z", "snappy", text="".join(line + "\n" for line in LINES))
+
+    def consume(servers: str) -> list[str]:
+        listed = run(servers, "-L", "-t", TOPIC)
+        assert f'topic "{TOPIC}" with {PARTITIONS} partitions' in listed
+        if release == "0.8.2":
+            return run(servers, "-C", "-t", TOPIC, "-o", "beginning", "-e", "-q").splitlines()
+        return run(
+            servers, "-q", "-X", "auto.offset.reset=earliest", "-X", "session.timeout.ms=10000",
+            "-c", str(len(LINES)), "-G", "readers", TOPIC,
+        ).splitlines()  # fmt: skip
+
+    await exchange(release, produce, consume)
+
+
+# -- Java
+
+
+@pytest.mark.brokers
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize(
+    ("release", "java"), [("4.3", "4.3.1"), ("2.8", "2.8.2"), ("0.11", "0.11.0.3"), ("0.10.2", "0.10.2.2")]
+)
+async def test_the_java_console_tools(release: str, java: str) -> None:
+    codec = "zstd" if release in ("4.3", "2.8") else "lz4"
+
+    def produce(servers: str) -> None:
+        Console(java, servers).produce(TOPIC, LINES, codec=codec)
+
+    def consume(servers: str) -> list[str]:
+        return Console(java, servers).consume(TOPIC, len(LINES))
+
+    await exchange(release, produce, consume)
+
+
+@pytest.mark.brokers
+@kafka_python_warns
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("release", ["0.8.0", "0.8.2", "0.9.0"])
+async def test_the_java_0_8_console_producer(release: str) -> None:
+    """Its consumer needs ZooKeeper; kafka-python reads in its place."""
+
+    def produce(servers: str) -> None:
+        Console("0.8.2.2", servers).produce(TOPIC, LINES, codec="gzip" if release == "0.8.0" else "lz4")
+
+    await exchange(release, produce, lambda servers: read_with_kafka_python(servers, release))
+
+
+@pytest.mark.brokers
+@pytest.mark.timeout(180)
+async def test_an_old_java_client_on_a_new_broker_and_the_reverse() -> None:
+    for release, producer, consumer in (("3.9", "0.10.2.2", "4.3.1"), ("2.8", "4.3.1", "0.10.2.2")):
+
+        def produce(servers: str, java: str = producer) -> None:
+            Console(java, servers).produce(TOPIC, LINES)
+
+        def consume(servers: str, java: str = consumer) -> list[str]:
+            return Console(java, servers).consume(TOPIC, len(LINES))
+
+        await exchange(release, produce, consume)
