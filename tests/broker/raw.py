@@ -1,4 +1,4 @@
-"""A client of single requests, with nothing of the library's client in it: what it sends and gets is seen by the test."""
+"""A client of single requests, with nothing of the library's client in it: the test sees what goes over the wire."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from pykafka08.protocol.messages.produce import (
 )
 from pykafka08.protocol.schema import ZERO_UUID, Request, Response
 from pykafka08.records.compression import Codec
-from pykafka08.records.record import Record
 from pykafka08.records.reader import read_batches
+from pykafka08.records.record import Record
 from pykafka08.records.writer import encode_batch
 
 R = TypeVar("R", bound=Response)

@@ -48,6 +48,26 @@ async def exchange(release: str, produce: Callable[[str], None], consume: Callab
 # -- librdkafka
 
 
+def read_with_librdkafka(servers: str, release: str) -> list[str]:
+    """All lines, as a group where the release has groups."""
+    from confluent_kafka import Consumer, TopicPartition
+
+    settings = {"bootstrap.servers": servers, "group.id": "readers", "session.timeout.ms": 10_000}
+    consumer = Consumer({**settings, "auto.offset.reset": "earliest", **older_settings(release)})
+    if release.startswith("0.8"):
+        consumer.assign([TopicPartition(TOPIC, partition, 0) for partition in range(PARTITIONS)])
+    else:
+        consumer.subscribe([TOPIC])
+    read: list[str] = []
+    deadline = time.monotonic() + PATIENCE_S
+    while len(read) < len(LINES) and time.monotonic() < deadline:
+        for message in consumer.consume(100, 1.0):
+            assert message.error() is None
+            read.append(message.value().decode())
+    consumer.close()
+    return read
+
+
 @pytest.mark.parametrize("release", [*ASKING_RELEASES, "0.9.0"])
 @pytest.mark.parametrize("codec", ["none", "lz4"])
 async def test_librdkafka_with_a_group(release: str, codec: str) -> None:
@@ -61,29 +81,7 @@ async def test_librdkafka_with_a_group(release: str, codec: str) -> None:
             producer.produce(TOPIC, line.encode(), key=line.encode())
         assert producer.flush(PATIENCE_S) == 0
 
-    def consume(servers: str) -> list[str]:
-        from confluent_kafka import Consumer
-
-        consumer = Consumer(
-            {
-                "bootstrap.servers": servers,
-                "group.id": "readers",
-                "auto.offset.reset": "earliest",
-                "session.timeout.ms": 10_000,
-                **settings,
-            }
-        )
-        consumer.subscribe([TOPIC])
-        read: list[str] = []
-        deadline = time.monotonic() + PATIENCE_S
-        while len(read) < len(LINES) and time.monotonic() < deadline:
-            for message in consumer.consume(100, 1.0):
-                assert message.error() is None
-                read.append(message.value().decode())
-        consumer.close()
-        return read
-
-    await exchange(release, produce, consume)
+    await exchange(release, produce, lambda servers: read_with_librdkafka(servers, release))
 
 
 async def test_librdkafka_administers_topics() -> None:
@@ -204,14 +202,16 @@ async def test_the_java_console_tools(release: str, java: str) -> None:
 @pytest.mark.brokers
 @kafka_python_warns
 @pytest.mark.timeout(180)
-@pytest.mark.parametrize("release", ["0.8.0", "0.8.2", "0.9.0"])
-async def test_the_java_0_8_console_producer(release: str) -> None:
-    """Its consumer needs ZooKeeper; kafka-python reads in its place."""
+@pytest.mark.parametrize(("release", "codec"), [("0.8.0", "gzip"), ("0.8.2", "lz4"), ("0.9.0", "lz4")])
+async def test_the_java_0_8_console_producer(release: str, codec: str) -> None:
+    """Its consumer needs ZooKeeper; others read in its place."""
+    # librdkafka looks for a group's coordinator when it ends, for longer than a test may last, and 0.8.0 has none.
+    read = read_with_kafka_python if release == "0.8.0" else read_with_librdkafka
 
     def produce(servers: str) -> None:
-        Console("0.8.2.2", servers).produce(TOPIC, LINES, codec="gzip" if release == "0.8.0" else "lz4")
+        Console("0.8.2.2", servers).produce(TOPIC, LINES, codec=codec)
 
-    await exchange(release, produce, lambda servers: read_with_kafka_python(servers, release))
+    await exchange(release, produce, lambda servers: read(servers, release))
 
 
 @pytest.mark.brokers
