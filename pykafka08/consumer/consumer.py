@@ -20,6 +20,7 @@ from pykafka08.consumer.machine import ConsumerMachine
 from pykafka08.consumer.offsets import OffsetAndTimestamp, look_up_offsets
 from pykafka08.consumer.partition import EARLIEST, LATEST
 from pykafka08.consumer.reader import Reader, wait_for_news
+from pykafka08.driver import TaskTree
 from pykafka08.errors import ClosedError, ConfigError, RequestTimeoutError
 from pykafka08.records.reader import FetchedBatch
 from pykafka08.records.record import Record, TopicPartition
@@ -66,18 +67,18 @@ class Consumer:
         self._assignment = self._machine.assignment
         self._reader = Reader(self._machine)
         self._client: Client | None = None
+        self._tasks = TaskTree()
         self._stream: AsyncGeneratorType[Record, None] | None = None
-        self._task_id = -1
 
     # Life
 
     async def __aenter__(self) -> Consumer:
         if self._client is not None:
             raise ClosedError("a consumer is entered once; make a new one")
-        self._task_id = anyio.get_current_task().id
-        client = self._client = Client(self._client_config, allow_auto_topic_creation=False)
-        await client.__aenter__()
+        client = self._client = Client(self._client_config, self._tasks, allow_auto_topic_creation=False)
+        await self._tasks.__aenter__()
         try:
+            await client.__aenter__()
             fetcher = self._reader.fetcher = Fetcher(client, self._machine, self._config)
             if self._topics:
                 await client.wait_for_topics(self._topics)
@@ -87,28 +88,29 @@ class Consumer:
             if self._topics:
                 await self._wait_settled()
         except BaseException:
-            await self.aclose()
+            await self.__aexit__()
             raise
         return self
 
     async def __aexit__(self, *exc_info: object) -> None:
-        await self.aclose()
+        try:
+            await self.aclose()
+        finally:
+            await self._tasks.__aexit__()
 
     async def aclose(self) -> None:
-        """End reading in every task, and close all connections; waits for no broker.
+        """End reading in every task, and close all connections; waits for no broker.  Any task may call it.
 
-        ``async for`` loops end; other calls that wait raise ClosedError.  Called by another task than the one that
-        entered the block, it ends the reading, and leaving the block closes the connections.
+        ``async for`` loops end; other calls that wait raise ClosedError.
         """
         self._reader.close()
-        if self._client is None or self._task_id != anyio.get_current_task().id:
-            return
         stream, self._stream = self._stream, None
         try:
             if stream is not None and not stream.ag_running:
                 await stream.aclose()
         finally:
-            await self._client.aclose()
+            if self._client is not None:
+                await self._client.aclose()
 
     async def _wait_settled(self) -> None:
         """Until the positions to start at are known, so that what is produced from now on is read."""

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import anyio
+
 from pykafka08.cluster.client import Client, Purpose
 from pykafka08.cluster.metadata import Snapshot
 from pykafka08.config import ConsumerConfig
@@ -34,6 +36,7 @@ class Fetcher:
         self._now = clock()
         self._inbox: list[Callable[[float], None]] = []
         self._news: Waiter[None] = Waiter()
+        self._scope = anyio.CancelScope()
         self._driver: Driver[Action | WakeReaders] = Driver(self, self._perform)
         self._perform_of: dict[type, Callable[[Any], object]] = {
             SendFetch: self._send_fetch,
@@ -49,7 +52,16 @@ class Fetcher:
         self._machine.metadata_changed(self._client.metadata)
         self._client.on_metadata(self._metadata_changed)
         self._client.tasks.on_failure(lambda _: self.wake_readers())
-        self._client.tasks.start("fetcher", self._driver.run)
+        self._client.tasks.start("fetcher", self._run)
+
+    async def _run(self) -> None:
+        with self._scope:
+            await self._driver.run()
+
+    def stop(self) -> None:
+        """Fetch no more, and end all waiting."""
+        self._scope.cancel()
+        self.wake_readers()
 
     # For readers
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 from pykafka08.cluster.metadata import Snapshot
 from pykafka08.config import ClientConfig, ConsumerConfig
@@ -39,7 +40,15 @@ from pykafka08.records.frontier import read_frontier
 from pykafka08.records.reader import FetchedBatch, first_entry_size, only_partial
 from pykafka08.records.record import TopicPartition
 
-__all__ = ["ConsumerMachine"]
+__all__ = ["ConsumerMachine", "HandedOut"]
+
+
+class HandedOut(NamedTuple):
+    """A batch, and the position it was read from: no record in it is before that."""
+
+    tp: TopicPartition
+    batch: FetchedBatch
+    start: int
 
 
 class ConsumerMachine:
@@ -57,12 +66,10 @@ class ConsumerMachine:
         self._jitter = jitter
         self._is_stale = False
         self._wake_at: float | None = None
-        self.start_of_batch = 0
-        """Where the last batch handed out was read from: it holds no record before that."""
 
     # Handing out
 
-    def next_batch(self, now: float) -> FetchedBatch | None:
+    def next_batch(self, now: float) -> HandedOut | None:
         """A batch of the partition whose turn it is, None if nothing is there; raises what stands in its stream."""
         ready = self.assignment.ready
         while ready:
@@ -86,10 +93,10 @@ class ConsumerMachine:
                 self._drained(state, item)
                 continue
             assert state.position is not None
-            self.start_of_batch = state.position
+            handed_out = HandedOut(state.tp, batch, state.position)
             state.position = batch.next_offset
             ready.rotate(-1)
-            return batch
+            return handed_out
         return None
 
     def position(self, tp: TopicPartition) -> int | None:

@@ -14,7 +14,7 @@ import anyio.lowlevel
 
 from pykafka08.consumer.cursor import Cursor
 from pykafka08.consumer.fetcher import Fetcher
-from pykafka08.consumer.machine import ConsumerMachine
+from pykafka08.consumer.machine import ConsumerMachine, HandedOut
 from pykafka08.driver import Waiter
 from pykafka08.errors import ClosedError, CorruptRecordError, KafkaError
 from pykafka08.records.reader import FetchedBatch
@@ -34,6 +34,8 @@ class Reader:
         self.cursor = Cursor()
         self.is_closed = False
         self._machine = machine
+        self._in_hand: HandedOut | None = None
+        """A batch that a cancelled call did not take with it."""
         self._kept_error: KafkaError | None = None
         self._records_in_turn = 0
 
@@ -51,7 +53,7 @@ class Reader:
         self.is_closed = True
         self.cursor.drop()
         if self.fetcher is not None:
-            self.fetcher.wake_readers()
+            self.fetcher.stop()
 
     # Records
 
@@ -60,10 +62,12 @@ class Reader:
         while True:
             fetcher = self.open_fetcher()
             news = fetcher.news
-            loaded = length_hint(self.cursor.records) or self._load_nowait()
+            loaded = 0 if length_hint(self.cursor.records) else self._load_nowait()
             await self._take_turn(fetcher, loaded)
-            if loaded:
+            if length_hint(self.cursor.records):
                 return True
+            if loaded:
+                continue  # they were dropped in that turn
             if not news.is_done and not await wait_for_news(news, deadline):
                 return False
 
@@ -79,6 +83,7 @@ class Reader:
             if not records:
                 raise
             self._kept_error = error  # for the next call: these records must not be lost
+        self._records_in_turn += len(records)
         return records
 
     def _load_nowait(self) -> int:
@@ -92,10 +97,10 @@ class Reader:
                 continue
             if loaded:
                 return loaded
-            batch = self._hand_out()
-            if batch is None:
+            in_hand, self._in_hand = self._in_hand or self._hand_out(), None
+            if in_hand is None:
                 return 0
-            self.cursor.open(batch, self._machine.start_of_batch)
+            self.cursor.open(in_hand.batch, in_hand.start)
 
     def _damage_met(self, error: CorruptRecordError) -> None:
         tp, position = self.cursor.tp, self.cursor.position
@@ -115,14 +120,17 @@ class Reader:
         while True:
             fetcher = self.open_fetcher()
             news = fetcher.news
-            self._raise_kept()
-            batch = self._hand_out()
-            await self._take_turn(fetcher, len(batch) if batch is not None else 0)
-            if batch is not None:
-                return batch
-            await news
+            if self._in_hand is None:
+                self._raise_kept()
+                self._in_hand = self._hand_out()
+                await self._take_turn(fetcher, len(self._in_hand.batch) if self._in_hand is not None else 0)
+            if self._in_hand is not None:
+                in_hand, self._in_hand = self._in_hand, None
+                return in_hand.batch
+            if not news.is_done:
+                await news
 
-    def _hand_out(self) -> FetchedBatch | None:
+    def _hand_out(self) -> HandedOut | None:
         try:
             return self._machine.next_batch(anyio.current_time())
         except KafkaError:
@@ -142,12 +150,16 @@ class Reader:
 
     def position(self, tp: TopicPartition) -> int | None:
         """The offset of the next record; None while it is looked up."""
+        if self._in_hand is not None and self._in_hand.tp == tp:
+            return self._in_hand.start
         return self.cursor.position if self.cursor.tp == tp else self._machine.position(tp)
 
     def forget(self, tp: TopicPartition) -> None:
         """What was fetched of the partition must not be read."""
         if self.cursor.tp == tp:
             self.cursor.drop()
+        if self._in_hand is not None and self._in_hand.tp == tp:
+            self._in_hand = None
         error = self._kept_error
         if error is not None and (error.topic, error.partition) == tuple(tp):
             self._kept_error = None

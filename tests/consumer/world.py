@@ -223,9 +223,9 @@ class World:
     # The application
 
     def next_batch(self) -> FetchedBatch | None:
-        batch = self.machine.next_batch(self.now)
+        handed_out = self.machine.next_batch(self.now)
         self.poll()
-        return batch
+        return None if handed_out is None else handed_out.batch
 
     def read_offsets(self) -> dict[TopicPartition, list[int]]:
         """Offsets of everything that can be read without another answer."""
