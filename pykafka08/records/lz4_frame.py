@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import struct
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from pykafka08.errors import CorruptRecordError
 from pykafka08.wire import Buffer
@@ -76,42 +76,56 @@ def decompress(data: Buffer, limit: int, magic: int = 2) -> bytes:
     """The content of one or more frames; CorruptRecordError when damaged or above ``limit``."""
     import cramjam
 
-    checksums, bound = _walk(data)
+    frames = _frames(data)
     if magic == 0:
         patched = bytearray(data)
-        for position, checksum in checksums:
-            patched[position] = checksum
+        for frame in frames:
+            patched[frame.checksum_at] = frame.checksum
         data = patched
+    bound = sum(frame.bound for frame in frames)
     room = bytearray(min(bound, limit))
+    view, space = memoryview(data), memoryview(room)
+    size = 0
     try:
-        size = cramjam.lz4.decompress_into(data, room)
+        # Frame by frame: older releases of cramjam stop after the first and say nothing.
+        for frame in frames:
+            size += cramjam.lz4.decompress_into(view[frame.start : frame.end], space[size:])
     except cramjam.DecompressionError as error:
         if bound > limit:
             raise CorruptRecordError(f"lz4 data unpacks to more than the limit of {limit} bytes") from error
         raise CorruptRecordError(f"lz4 data is damaged: {error}") from error
-    return bytes(memoryview(room)[:size])
+    return bytes(space[:size])
 
 
-def _walk(data: Buffer) -> tuple[list[tuple[int, int]], int]:
-    """Where each frame's header checksum is and what it should be, and the most bytes that all can unpack to."""
+class _Frame(NamedTuple):
+    start: int
+    end: int
+    checksum_at: int
+    checksum: int  # of the header, as it should be
+    bound: int  # most bytes that the frame can unpack to
+
+
+def _frames(data: Buffer) -> list[_Frame]:
+    """All frames, as far as they can be known without unpacking; CorruptRecordError unless they fill the data."""
     end = len(data)
-    position = bound = 0
-    checksums: list[tuple[int, int]] = []
+    position = 0
+    frames: list[_Frame] = []
     while position < end or not end:
-        if data[position : position + 4] != _MAGIC or position + 7 > end:
-            raise CorruptRecordError(f"no lz4 frame at byte {position}")
-        flags, block_descriptor = data[position + 4], data[position + 5]
+        start = position
+        if data[start : start + 4] != _MAGIC or start + 7 > end:
+            raise CorruptRecordError(f"no lz4 frame at byte {start}")
+        flags, block_descriptor = data[start + 4], data[start + 5]
         largest_block = _BLOCK_SIZES.get(block_descriptor >> 4 & 7)
         if flags >> 6 != 1 or flags & 1 or largest_block is None:
             raise CorruptRecordError(f"lz4 frame has unknown flags {flags:#04x} {block_descriptor:#04x}")
-        descriptor_end = position + (14 if flags & 8 else 6)  # bit 3: the content size follows
-        checksums.append((descriptor_end, xxh32_short(data[position + 4 : descriptor_end]) >> 8 & 0xFF))
-        position, frame_bound = _walk_blocks(data, descriptor_end + 1, largest_block, bool(flags & 16))
-        bound += frame_bound
+        checksum_at = start + (14 if flags & 8 else 6)  # bit 3: the content size follows
+        checksum = xxh32_short(data[start + 4 : checksum_at]) >> 8 & 0xFF
+        position, bound = _walk_blocks(data, checksum_at + 1, largest_block, bool(flags & 16))
         position += 4 if flags & 4 else 0  # bit 2: a checksum of the content follows
+        frames.append(_Frame(start, position, checksum_at, checksum, bound))
     if position > end:
         raise CorruptRecordError("lz4 frame is cut off")
-    return checksums, bound
+    return frames
 
 
 def _walk_blocks(data: Buffer, position: int, largest_block: int, has_checksums: bool) -> tuple[int, int]:
