@@ -116,7 +116,7 @@ class TopicQueues:
         self.partitions: tuple[int, ...] = ()
         self.available: tuple[int, ...] = ()
         self.error = 0
-        """Error code of the topic in the newest metadata."""
+        """Error code of the topic in the newest metadata; 0 also where that was not asked about it."""
         self.queues: dict[int, PartitionQueue] = {}
         self.by_key: dict[bytes, PartitionQueue] = {}
         """Where the records of some keys go: hashing costs more than looking it up."""
@@ -135,7 +135,7 @@ class TopicQueues:
 
     def update(self, snapshot: Snapshot) -> None:
         """Take over what ``snapshot`` knows; a topic that it lost keeps its partitions, without leaders."""
-        self.error = snapshot.topic_error(self.name)
+        self.error = snapshot.topic_error(self.name) if self.name in snapshot.topics else 0
         partitions = snapshot.partitions(self.name)
         if partitions and partitions != self.partitions:
             self.partitions = partitions
