@@ -71,8 +71,9 @@ class Connection:
         self._on_silence = on_silence
         self._on_end = on_end
         self._dial = dial
-        self._dial_at = self._now() if dial_at is None else dial_at
+        self._dial_at = max(self._now(), dial_at or 0.0)  # a backoff that is over does not count as time waited
         self._transport: Transport | None = None
+        self._early_loss: KafkaError | None = None
         self._wakeup = Wakeup()
         self._wakes_at = 0.0
         self._ready: Waiter[BrokerVersions] = Waiter()
@@ -188,6 +189,9 @@ class Connection:
             self._callback_failed(error)
 
     def connection_lost(self, error: KafkaError) -> None:
+        if self._transport is None:  # lost before the dial has returned: dealt with when it has
+            self._early_loss = error
+            return
         try:
             self._machine.connection_lost(error, self._now())
             self._after_input()
@@ -238,10 +242,14 @@ class Connection:
                 self, host, port, deadline=self._setup_deadline, max_frame_bytes=limit, tasks=self._tasks
             )
         except KafkaError as error:
-            self.connection_lost(error)
+            self._machine.connection_lost(error, self._now())
+            self._after_input()
             return
         self._machine.opened(self._now())
         self._after_input()
+        if self._early_loss is not None:
+            early_loss, self._early_loss = self._early_loss, None
+            self.connection_lost(early_loss)
 
     async def _sweep(self, start_soon: Callable[..., Any]) -> None:
         """Perform what the machine says until it says Close."""

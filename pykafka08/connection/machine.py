@@ -143,6 +143,8 @@ class ConnectionMachine:
 
     def opened(self, now: float) -> None:
         """A transport is open."""
+        if self.state is State.CLOSED:
+            return
         self.last_activity = now
         self.state = State.HANDSHAKE
         self._advance(now)

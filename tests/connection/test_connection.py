@@ -325,6 +325,41 @@ async def test_known_versions_of_a_sibling_are_used() -> None:
 # --- memory instead of a network ---
 
 
+async def test_a_peer_that_closes_before_the_dial_returns_is_dialled_again_as_after_it() -> None:
+    """Some event loops tell the end of a stream before they tell that it is open."""
+    dials = 0
+
+    async def dial(link: Any, host: str, port: int, *, deadline: float, max_frame_bytes: int, tasks: TaskTree) -> Any:
+        nonlocal dials
+        dials += 1
+        transport = MemoryTransport(link, max_frame_bytes)
+        transport.peer_closes()
+        return transport
+
+    async with tree() as tasks:
+        connection = Connection(config(), ("memory", 1), tasks, dial=dial)
+        with pytest.raises(TransportError, match="not a plaintext Kafka listener"):
+            await connection.submit(ASK, timeout=20)
+    assert dials == 2
+
+
+async def test_a_dial_that_returns_after_the_close_changes_nothing() -> None:
+    machine_closed = anyio.Event()
+
+    async def dial(link: Any, host: str, port: int, *, deadline: float, max_frame_bytes: int, tasks: TaskTree) -> Any:
+        transport = MemoryTransport(link, max_frame_bytes)
+        link.close()
+        machine_closed.set()
+        return transport
+
+    async with tree() as tasks:
+        connection = Connection(config(), ("memory", 1), tasks, dial=dial)
+        await machine_closed.wait()
+        await connection.aclose()
+        with pytest.raises(ClosedError):
+            await connection.submit(ASK, timeout=20)
+
+
 async def test_a_connection_over_memory() -> None:
     transports: list[MemoryTransport] = []
 
