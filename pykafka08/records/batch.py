@@ -270,7 +270,6 @@ class PackedRecords:
             else:
                 size, position = _long_length(data, position)
                 record_end = position + size
-
             position += 1  # attributes
             if data[position] < 128:
                 position += 1
@@ -284,7 +283,6 @@ class PackedRecords:
                 position += 2
             else:
                 _, position = read_varint(data, position)
-
             byte = data[position]
             if byte == _NULL:
                 position += 1
@@ -295,7 +293,6 @@ class PackedRecords:
             else:
                 size, position = _long_length(data, position)
                 position += size
-
             byte = data[position]
             if byte == _NULL:
                 append(None)

@@ -103,7 +103,7 @@ def encode_batch(
             batch, 0, base_offset, len(batch) - 12, leader_epoch, 2, 0, attributes, last_delta,
             timestamps[0], largest_timestamp, producer_id, producer_epoch, base_sequence, count,
         )  # fmt: skip
-    except (TypeError, struct.error) as error:
+    except (TypeError, AttributeError, UnicodeError, struct.error) as error:
         raise LocalProtocolError(f"a record cannot be encoded: {error}") from error
     patch_crc(batch)
     return batch

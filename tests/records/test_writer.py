@@ -169,8 +169,9 @@ def test_what_cannot_be_written() -> None:
     for change in ({"values": ["text"]}, {"values": [5]}, {"keys": ["k"]}, {"timestamps": [1 << 63]}):
         with pytest.raises(LocalProtocolError, match="cannot be encoded"):
             encode_batch(2, Codec.NONE, **{**one, **change})  # type: ignore[arg-type]
-    with pytest.raises(LocalProtocolError, match="cannot be encoded"):
-        encode_batch(2, Codec.NONE, **one, headers=[(("h", "text"),)])  # type: ignore[arg-type]
+    for header in (("h", "text"), (b"name", b""), ("\ud800", b""), (None, b"")):
+        with pytest.raises(LocalProtocolError, match="cannot be encoded"):
+            encode_batch(2, Codec.NONE, **one, headers=[(header,)])  # type: ignore[arg-type]
 
 
 def test_the_header_of_a_batch() -> None:
