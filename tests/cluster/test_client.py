@@ -205,8 +205,10 @@ async def test_a_topic_made_while_waiting_is_found() -> None:
 
 async def test_an_unknown_topic_is_said_at_the_deadline() -> None:
     async with EmbeddedCluster(auto_create_topics=False, topics={"t": 1}) as cluster, opened(cluster) as client:
+        client.use_topics(["t", "nosuch"])
+        await client.refresh(timeout=20)
         with pytest.raises(UnknownTopicError) as caught:
-            await client.wait_for_topics(["t", "nosuch"], timeout=0.3)
+            await client.wait_for_topics(["t", "nosuch"], timeout=0.1)
         assert caught.value.topic == "nosuch"
         assert caught.value.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         assert await client.wait_for_topics(["t"], timeout=20)
@@ -216,11 +218,13 @@ async def test_an_unknown_topic_is_said_at_the_deadline() -> None:
 async def test_topics_are_created_only_if_allowed(allowed: bool) -> None:
     async with EmbeddedCluster(version="2.8") as cluster:
         async with Client(of(cluster), allow_auto_topic_creation=allowed) as client:
+            client.use_topics(["fresh"])
+            await client.refresh(timeout=20)
             if allowed:
                 await client.wait_for_topics(["fresh"], timeout=20)
             else:
                 with pytest.raises(UnknownTopicError):
-                    await client.wait_for_topics(["fresh"], timeout=0.3)
+                    await client.wait_for_topics(["fresh"], timeout=0.1)
         assert ("fresh" in cluster.topics) is allowed
 
 
@@ -250,7 +254,7 @@ async def test_waiting_without_any_broker_ends_in_time_with_the_reason() -> None
     async with EmbeddedCluster() as cluster, opened(cluster) as client:
         await cluster.stop_broker(0)
         with pytest.raises(RequestTimeoutError, match="Connection refused"):
-            await client.refresh(timeout=0.5)
+            await client.refresh(timeout=1)
         with pytest.raises(RequestTimeoutError) as caught:
             await client.wait_for_topics(["t"], timeout=0.3)
         assert caught.value.topic == "t"
