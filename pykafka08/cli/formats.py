@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from pykafka08.cli.deserializers import Deserializer, deserializer
 
@@ -54,9 +54,8 @@ class RecordFormat:
     def compile(self) -> Renderer:
         """The functions that do it, made once for all records."""
         fields = self._fields()
-        if fields == [self._value] and self.value_deserializer is None:
-            return Renderer(fields, self, batch=self._values_only)
-        return Renderer(fields, self)
+        is_value_alone = self.value and len(fields) == 1 and self.value_deserializer is None
+        return Renderer(fields, self, batch=self._values_only if is_value_alone else None)
 
     def _fields(self) -> list[Field]:
         table: list[tuple[bool, Field]] = [
@@ -66,8 +65,8 @@ class RecordFormat:
             (self.delivery, lambda record: b"Delivery:NOT_PRESENT"),
             (self.epoch, lambda record: b"Epoch:NOT_PRESENT"),
             (self.headers, self._headers),
-            (self.key, self._key),
-            (self.value, self._value),
+            (self.key, self._column("key", self.key_deserializer)),
+            (self.value, self._column("value", self.value_deserializer)),
         ]
         return [field for is_printed, field in table if is_printed]
 
@@ -85,11 +84,13 @@ class RecordFormat:
             return self.null_literal
         return data if convert is None else convert(data)
 
-    def _key(self, record: Record) -> bytes:
-        return self._show(record.key, self.key_deserializer)
-
-    def _value(self, record: Record) -> bytes:
-        return self._show(record.value, self.value_deserializer)
+    def _column(self, name: Literal["key", "value"], convert: Deserializer | None) -> Field:
+        null = self.null_literal
+        if convert is not None:
+            return lambda record: self._show(getattr(record, name), convert)
+        if name == "key":
+            return lambda record: null if record.key is None else record.key
+        return lambda record: null if record.value is None else record.value
 
     def _headers(self, record: Record) -> bytes:
         if not record.headers:
@@ -123,7 +124,12 @@ class Renderer:
         return self._separator.join([field(record) for field in self._fields]) + self._end
 
     def _batch(self, batch: Batch, limit: int) -> bytes:
-        return b"".join([self.line(record) for record in islice(batch, limit)])
+        fields, separator = self._fields, self._separator
+        if not fields:
+            return b""
+        lines = [separator.join([field(record) for field in fields]) for record in islice(batch, limit)]
+        lines.append(b"")
+        return self._end.join(lines)
 
 
 _TIMESTAMP_TYPES = {0: b"CreateTime:%d", 1: b"LogAppendTime:%d"}
