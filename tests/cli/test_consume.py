@@ -207,6 +207,34 @@ async def test_a_record_that_cannot_be_shown(skips: bool) -> None:
     assert "needs 4 bytes, the record has 5 [topic 'numbers', partition 0, offset 1]" in ran.err
 
 
+@pytest.mark.parametrize("skips", [False, True])
+async def test_a_damaged_batch(skips: bool) -> None:
+    async with EmbeddedCluster(topics={"t": 1}) as cluster:
+        async with Producer(bootstrap_servers=cluster.bootstrap_servers) as producer:
+            for value in (b"first", b"second", b"third"):
+                await producer.send("t", value)
+        damaged = cluster._partition("t", 0).log._batches[1]
+        damaged.data = bytes(damaged.data).replace(b"second", b"SECOND")
+        options = ["--skip-message-on-error"] if skips else []
+        ran = await console(
+            *(
+                "consume",
+                "-b",
+                cluster.bootstrap_servers,
+                "-t",
+                "t",
+                "--from-beginning",
+                "--timeout-ms",
+                "600",
+                *options,
+            )
+        )
+    assert ran.out == (b"first\nthird\n" if skips else b"first\n")
+    assert ran.status == (0 if skips else 1)
+    assert "topic 't', partition 0, offset 1]" in ran.err
+    assert "--skip-message-on-error" in ran.err or skips
+
+
 async def test_keys_headers_and_nulls() -> None:
     record = NewRecord(None, b"key", (("a", b"1"), ("b", None)), 1_357_034_400_000)
     async with EmbeddedCluster(topics={"t": 1}) as cluster:

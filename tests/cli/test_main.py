@@ -9,6 +9,7 @@ from importlib.metadata import entry_points
 import pytest
 
 import pykafka08
+from pykafka08.cli.consume import console_consumer
 from pykafka08.cli.main import COMMANDS, main
 
 
@@ -49,6 +50,12 @@ def test_each_command_has_its_help(name: str, capsys: pytest.CaptureFixture[str]
     out, err = capsys.readouterr()
     assert out.startswith(f"usage: pykafka08 {name} ")
     assert not err
+
+
+def test_the_console_consumer_has_its_own_name(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        console_consumer(["--help"])
+    assert capsys.readouterr().out.startswith("usage: pykafka08-console-consumer ")
 
 
 @pytest.mark.parametrize(

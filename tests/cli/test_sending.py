@@ -18,8 +18,10 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-@pytest.mark.parametrize("version", ["0.8.2", "0.10.2", "4.3"])
-@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+@pytest.mark.parametrize(
+    ("version", "codec"),
+    [("0.8.0", "gzip"), ("0.10.2", "lz4"), ("0.8.2", "zstd"), ("4.3", "none"), ("4.3", "snappy"), ("4.3", "zstd")],
+)
 async def test_lines_become_records(version: str, codec: str) -> None:
     given = b"".join(b"%d:value %d\n" % (number, number) for number in range(5000))
     async with EmbeddedCluster(version=version, topics={"t": 1}) as cluster:
