@@ -18,6 +18,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from kazoo.client import KazooClient
+
 from tests import brokers
 from tests.brokers import control, probe, topics
 from tests.brokers.console import Console
@@ -134,6 +136,18 @@ class RealCluster:
         """The leader as the broker `asked` tells it now; -1 is none."""
         view = self._partition(topic, partition, asked)
         return view.leader if view else -1
+
+    def controller(self) -> int | None:
+        """The broker that is the controller; None in KRaft, where it is a process of its own."""
+        if self.zookeeper is None:
+            return None
+        client = KazooClient(self.zookeeper)
+        client.start()
+        try:
+            return int(json.loads(client.get("/controller")[0])["brokerid"])
+        finally:
+            client.stop()
+            client.close()
 
     def preferred_leader(self, topic: str, partition: int, asked: int) -> int:
         """The first of the partition's replicas."""

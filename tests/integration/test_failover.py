@@ -14,9 +14,11 @@ from tests.integration.traffic import Traffic
 
 PARTITIONS = 6
 BROKERS = (1, 2, 3)
+PROPERTIES = ("replica.fetch.backoff.ms=100",)
+"""A follower that asks the new leader too early asks again after 1 s, and acks=all waits for it: that is not ours."""
 CLUSTER_S = 60
 """What a cluster may take to elect leaders or to bring replicas back in sync; ours is measured apart from it."""
-OURS_S = 10
+OURS_S = 5
 """Far above the goal of one second, which is printed: two busy cores must not fail the test."""
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(420)]
@@ -77,8 +79,9 @@ class Stage:
     async def act(self) -> None:
         """Kill a leader and bring it back, give it its partitions again, stop another one in good order."""
         await self.traffic.wait_acknowledged(50, CLUSTER_S)
-        victim = self.kafka.leader(self.topic, 0, asked=1)
-        other = BROKERS[victim % len(BROKERS)]
+        controller = await anyio.to_thread.run_sync(self.kafka.controller)
+        # not the controller: before 1.1 its successor leaves it in sync, and nothing is acknowledged for 10 s
+        victim, other = [broker for broker in BROKERS if broker != controller][:2]
         await self.leaders_move("killed", victim, self.led_by(victim, asked=other), partial(self.kafka.kill, victim))
         await anyio.to_thread.run_sync(self.kafka.start, victim)
         await eventually(self.all_in_sync, "the killed broker's replicas in sync again")
@@ -94,7 +97,7 @@ class Stage:
 
 @pytest.mark.parametrize("version", ["0.8.2.2", "2.8.2", "4.3.1"])
 async def test_no_acknowledged_record_is_lost_and_order_is_kept(clusters: Clusters, version: str) -> None:
-    stage = Stage(clusters.running(version, brokers=3))
+    stage = Stage(clusters.running(version, brokers=3, props=PROPERTIES))
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(stage.traffic.write)
         tasks.start_soon(stage.traffic.read)
