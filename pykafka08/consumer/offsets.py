@@ -106,14 +106,17 @@ async def look_up_offsets(
     await client.wait_for_topics({tp.topic for tp in wanted}, timeout=timeout)
     backoff = Backoff(client.config.retry_backoff_ms / 1000, client.config.retry_backoff_max_ms / 1000, random.random)
     look_up = OffsetLookUp(client, wanted, is_committed_only=is_committed_only)
+    cause: KafkaError | None = None
     while look_up.wanted:
         look_up.error = None
         await look_up.ask_leaders(deadline)
         client.tasks.check()
         if look_up.error is not None:
+            if cause is None or not isinstance(look_up.error, RequestTimeoutError):
+                cause = look_up.error  # a last attempt that was given no time tells less
             pause = backoff.failed()
             if anyio.current_time() + pause >= deadline:
-                raise _late(look_up.error, look_up.wanted)
+                raise _late(cause, look_up.wanted)
             await anyio.sleep(pause)
     return look_up.found
 
