@@ -86,16 +86,6 @@ def status_of(error: KafkaError) -> int:
     return NO_BROKER if isinstance(error, NoBrokersError) else FAILED
 
 
-def _use_logging(verbosity: int) -> None:
-    """``-v``: what the client does; ``-vv``: every step."""
-    if not verbosity:
-        return
-    import logging
-
-    logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    logging.getLogger("pykafka08").setLevel(logging.DEBUG if verbosity > 1 else logging.INFO)
-
-
 class Interrupt:
     """SIGINT or SIGTERM: the first ends the :meth:`part` the tool is in; the second ends the process at once."""
 
@@ -128,7 +118,10 @@ Work = Callable[[Interrupt], Awaitable[int]]
 
 def run(prog: str, work: Work, verbosity: int = 0) -> int:
     """Run ``work`` on asyncio and turn every end of it into an exit status."""
-    _use_logging(verbosity)
+    if verbosity:
+        from pykafka08.cli.logs import show_log
+
+        show_log(verbosity)
     try:
         return anyio.run(_supervised, work, backend="asyncio")
     except KafkaError as error:

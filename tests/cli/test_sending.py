@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 
 import anyio.to_thread
@@ -134,3 +135,29 @@ async def test_no_broker_at_the_address() -> None:
     ran = await console("produce", "-b", "127.0.0.1:1", "-t", "t", given=b"x\n")
     assert (ran.status, ran.out) == (4, b"")
     assert "check --bootstrap-server" in ran.err
+
+
+async def test_a_person_at_a_terminal_sees_progress_and_a_program_does_not() -> None:
+    ours, theirs = os.openpty()
+    try:
+        async with EmbeddedCluster(topics={"t": 1}) as cluster:
+            with start("produce", "-b", cluster.bootstrap_servers, "-t", "t", stderr=theirs) as process:
+                assert process.stdin is not None
+                process.stdin.write(b"one\n")
+                shown = b""
+                while b" records/s" not in shown:
+                    shown += await anyio.to_thread.run_sync(os.read, ours, 10_000)
+                process.stdin.close()
+                assert await anyio.to_thread.run_sync(process.wait) == 0
+            assert shown.startswith(b"\r0 records, 3 B, 0 records/s")
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+
+async def test_the_log_names_the_brokers() -> None:
+    async with EmbeddedCluster(topics={"t": 1}) as cluster:
+        ran = await console("produce", "-b", cluster.bootstrap_servers, "-t", "t", "-v", given=b"one\n")
+        port = cluster.brokers[0].port
+    assert ran.status == 0
+    assert f"127.0.0.1:{port}" in ran.err
