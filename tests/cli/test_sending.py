@@ -137,7 +137,7 @@ async def test_no_broker_at_the_address() -> None:
     assert "check --bootstrap-server" in ran.err
 
 
-async def test_a_person_at_a_terminal_sees_progress_and_a_program_does_not() -> None:
+async def test_a_person_at_a_terminal_sees_progress() -> None:
     ours, theirs = os.openpty()
     try:
         async with EmbeddedCluster(topics={"t": 1}) as cluster:
