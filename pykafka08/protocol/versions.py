@@ -49,7 +49,10 @@ _TELLING = (
 
 @dataclass(frozen=True, slots=True)
 class BrokerVersions:
-    """What one broker serves: API key to range.  ``release_guess`` is a release of ``RELEASES``, or later."""
+    """What one broker serves: API key to range.
+
+    ``release_guess`` is a release of ``RELEASES``, or later; or "0.8" where 0.8.0, 0.8.1 and 0.8.2 were not told apart.
+    """
 
     ranges: Mapping[int, VersionRange]
     release_guess: str
