@@ -16,13 +16,18 @@ from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import CorruptRecordError, UnsupportedVersionError
 from pykafka08.records.compression import Codec
 from pykafka08.records.reader import EVERY_OFFSET, FetchedBatch, read_batches
-from pykafka08.records.rewrite import assign_offsets, convert
-from pykafka08.wire import INT32, Buffer
+from pykafka08.records.rewrite import NumberedSet, assign_offsets, convert
+from pykafka08.wire import INT32, INT64, Buffer
 
 __all__ = ["AppendResult", "append"]
 
 ZSTD_PRODUCE_VERSION = 7
 ONE_BATCH_PRODUCE_VERSION = 3
+
+LEADER_EPOCH_AT = 12  # of a batch of magic 2; its checksum does not cover it
+WRAPPED_VALUE_AT = 26  # of a magic 0 wrapper: after offset, size, crc, magic, attributes, null key, length
+LZ4_MAGIC = b"\x04\x22\x4d\x18"
+OLD_LZ4_CHECKSUMS = {b"\x60\x40": 0x1A, b"\x60\x50": 0x77, b"\x60\x60": 0xD6, b"\x60\x70": 0x10}
 
 
 class AppendResult(NamedTuple):
@@ -61,7 +66,6 @@ def _append(partition: Partition, records: Buffer, personality: Personality, ver
     _check(records, batches, topic, personality, version)
     if not batches:
         return AppendResult(base_offset=-1)
-    append_time = now_ms if topic.uses_log_append_time and personality.magic_of(topic.config) > 0 else None
     head = batches[0]
     if head.producer_id >= 0:
         known = log.sequences.check(head.producer_id, head.producer_epoch, head.base_sequence, len(head))
@@ -69,16 +73,36 @@ def _append(partition: Partition, records: Buffer, personality: Personality, ver
             return AppendResult(base_offset=known.base_offset, log_append_time_ms=known.timestamp_ms)
     base_offset = log.end_offset
     magic = personality.magic_of(topic.config)
-    data = records if all(batch.magic == magic for batch in batches) else convert(records, magic)
-    numbered = assign_offsets(data, base_offset, leader_epoch=partition.leader_epoch, log_append_time_ms=append_time)
-    stored_at = -1 if append_time is None else append_time
+    append_time = now_ms if topic.uses_log_append_time and magic > 0 else None
+    stamped = -1 if append_time is None else append_time
+    numbered = _number(records, batches, magic, base_offset, partition.leader_epoch, append_time)
     _store(partition, numbered.data, base_offset, numbered.count, numbered.max_timestamp, now_ms)
     if head.producer_id >= 0:
         log.sequences.appended(
-            head.producer_id, head.producer_epoch, head.base_sequence, len(head), base_offset, stored_at
+            head.producer_id, head.producer_epoch, head.base_sequence, len(head), base_offset, stamped
         )
     partition.changed()
-    return AppendResult(base_offset=base_offset, log_append_time_ms=stored_at)
+    return AppendResult(base_offset=base_offset, log_append_time_ms=stamped)
+
+
+def _number(
+    records: Buffer,
+    batches: list[FetchedBatch],
+    magic: int,
+    base_offset: int,
+    leader_epoch: int,
+    append_time: int | None,
+) -> NumberedSet:
+    """The bytes as they are stored: in the topic's format, with offsets."""
+    head = batches[0]
+    if len(batches) == 1 and head.magic == magic == 2 and append_time is None:
+        # What every modern client sends is checked already, and nothing that its checksum covers changes.
+        stored = bytearray(records)
+        INT64.pack_into(stored, 0, base_offset)
+        INT32.pack_into(stored, LEADER_EPOCH_AT, leader_epoch)
+        return NumberedSet(bytes(stored), len(head), head.max_timestamp_ms)
+    data = records if all(batch.magic == magic for batch in batches) else convert(records, magic)
+    return assign_offsets(data, base_offset, leader_epoch=leader_epoch, log_append_time_ms=append_time)
 
 
 def _store(partition: Partition, data: bytes, base_offset: int, count: int, max_timestamp: int, now_ms: int) -> None:
@@ -109,24 +133,44 @@ def _check(records: Buffer, batches: list[FetchedBatch], topic: Topic, personali
         raise _Refused(
             personality.invalid_record_code, f"Produce v{version} takes exactly one batch of magic 2 for a partition"
         )
-    limit = int(topic.config.get("max.message.bytes", personality.max_message_bytes))
+    _check_sizes(records, int(topic.config.get("max.message.bytes", personality.max_message_bytes)))
+    is_compacted = "compact" in topic.config.get("cleanup.policy", "delete")
+    for batch in batches:
+        _check_codec(records, batch.codec, personality, version)
+        if batch.magic > personality.max_magic:
+            raise _Refused(ErrorCode.CORRUPT_MESSAGE, f"magic {batch.magic} is not known to {personality.release}")
+        if batch.is_control:
+            raise _Refused(ErrorCode.INVALID_RECORD, "clients may not write control batches")
+        if batch.magic == 2 and batch.last_offset - batch.base_offset + 1 != len(batch):
+            raise _Refused(personality.invalid_record_code, f"{len(batch)} records cannot end at {batch.last_offset}")
+        batch.values()  # damage inside the records shows here
+        if is_compacted and None in list(batch.keys()):
+            raise _Refused(personality.invalid_record_code, "records of a compacted topic need a key")
+
+
+def _check_sizes(records: Buffer, limit: int) -> None:
     position = 0
     while position + ENTRY_HEADER <= len(records):
         size = ENTRY_HEADER + INT32.unpack_from(records, position + 8)[0]
+        if size < ENTRY_HEADER:
+            raise _Refused(ErrorCode.CORRUPT_MESSAGE, f"an entry claims {size} bytes")
         if size > limit:
             raise _Refused(ErrorCode.MESSAGE_TOO_LARGE, f"an entry of {size} bytes is above the limit of {limit}")
         position += size
     if position != len(records):
         raise _Refused(ErrorCode.CORRUPT_MESSAGE, "the record bytes end inside an entry")
-    is_compacted = "compact" in topic.config.get("cleanup.policy", "delete")
-    for batch in batches:
-        if batch.magic > personality.max_magic:
-            raise _Refused(ErrorCode.CORRUPT_MESSAGE, f"magic {batch.magic} is not known to {personality.release}")
-        if batch.codec == Codec.ZSTD and version < ZSTD_PRODUCE_VERSION:
-            raise _Refused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"zstd needs Produce v{ZSTD_PRODUCE_VERSION}")
-        if batch.codec not in personality.codecs:
-            raise _Refused(ErrorCode.UNKNOWN_SERVER_ERROR, f"codec {batch.codec} is not known to {personality.release}")
-        if batch.is_control:
-            raise _Refused(ErrorCode.INVALID_RECORD, "clients may not write control batches")
-        if is_compacted and None in list(batch.keys()):
-            raise _Refused(personality.invalid_record_code, "records of a compacted topic need a key")
+
+
+def _check_codec(records: Buffer, codec: Codec, personality: Personality, version: int) -> None:
+    if codec == Codec.ZSTD and version < ZSTD_PRODUCE_VERSION:
+        raise _Refused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"zstd needs Produce v{ZSTD_PRODUCE_VERSION}")
+    if codec not in personality.codecs:
+        raise _Refused(ErrorCode.UNKNOWN_SERVER_ERROR, f"codec {codec} is not known to {personality.release}")
+    if codec == Codec.LZ4 and personality < (0, 10) and not _has_old_lz4_header(records):
+        raise _Refused(ErrorCode.UNKNOWN_SERVER_ERROR, "0.8.2 and 0.9 read LZ4 with their own header checksum only")
+
+
+def _has_old_lz4_header(records: Buffer) -> bool:
+    """True if a magic 0 wrapper's LZ4 frame has the header checksum that Kafka computed wrongly (KAFKA-3160)."""
+    frame = bytes(records[WRAPPED_VALUE_AT : WRAPPED_VALUE_AT + 7])
+    return frame[:4] == LZ4_MAGIC and OLD_LZ4_CHECKSUMS.get(frame[4:6]) == frame[6]

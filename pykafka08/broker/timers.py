@@ -40,13 +40,13 @@ class Timer:
 
 
 class Timers:
-    """Calls back at times of the event loop's clock, in seconds."""
+    """Calls back at times of the event loop's clock, in seconds; of ``clock`` if that is given."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] | None = None) -> None:
         self._heap: list[tuple[float, int, Timer]] = []
         self._order = count()
         self._wakeup = Wakeup()
-        self._clock: Callable[[], float] | None = None
+        self._clock = clock
 
     def start(self) -> None:
         """Take the running event loop's clock.
@@ -79,9 +79,12 @@ class Timers:
 
     async def run(self) -> None:
         """Fire what is due, for ever."""
-        heap = self._heap
         while True:
-            now = self.now()
-            while heap and (heap[0][0] <= now or not heap[0][2].is_pending):
-                heapq.heappop(heap)[2].fire()
-            await self._wakeup.wait(heap[0][0] if heap else None)
+            await self._wakeup.wait(self.fire_due())
+
+    def fire_due(self) -> float | None:
+        """Fire what is due now; when the next one will be."""
+        heap, now = self._heap, self.now()
+        while heap and (heap[0][0] <= now or not heap[0][2].is_pending):
+            heapq.heappop(heap)[2].fire()
+        return heap[0][0] if heap else None
