@@ -86,7 +86,9 @@ class Accumulator:
         # Batch.append, written out: every single record passes here.
         batch.values.append(value)
         batch.timestamps.append(timestamp_ms)
-        if key is not None or batch.keys is not None:
+        if batch.keys is not None:
+            batch.keys.append(key)
+        elif key is not None:
             batch.append_key(key)
         if headers or batch.headers is not None:
             batch.append_headers(headers)
