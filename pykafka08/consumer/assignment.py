@@ -147,7 +147,7 @@ class Assignment:
         if topic_id is not None:
             if state.topic_id is not None and state.topic_id != topic_id:
                 # Positions in the deleted topic mean nothing in the new one of that name.
-                self.note("topic was deleted and made again", state, position=state.position)
+                self.note("topic.made_again", state, position=state.position)
                 policy = self._config.auto_offset_reset
                 self.locate(state, "earliest" if policy != "none" else policy, lost=state.position)
             state.topic_id = topic_id
@@ -185,7 +185,7 @@ class Assignment:
         if lookup.purpose is Purpose.START:
             state.move_to(offset, next(self._epochs))
             if lookup.lost_offset is not None:
-                self.note("position is reset", state, lost=lookup.lost_offset, to=offset)
+                self.note("position.reset", state, lost=lookup.lost_offset, to=offset)
             return
         earliest, latest = lookup.found
         lookup.found.clear()

@@ -152,9 +152,13 @@ class Consumer:
 
     async def getone(self, *, timeout: float | None = None) -> Record:
         """The next record; RequestTimeoutError, which is a TimeoutError, if none comes within ``timeout`` seconds."""
+        reader = self._reader
+        reader.open_fetcher()
+        for record in reader.cursor.records:
+            return record  # most calls: the records of a batch are there
         deadline = _deadline(timeout)
-        while await self._reader.load(deadline):
-            for record in self._reader.cursor.records:
+        while await reader.load(deadline):
+            for record in reader.cursor.records:
                 return record
         raise RequestTimeoutError(f"no record came within {timeout} seconds")
 

@@ -115,7 +115,7 @@ class Fetcher:
         self._perform_of[type(action)](action)
 
     def _send_fetch(self, fetch: SendFetch) -> None:
-        log.debug("fetch", node_id=fetch.node_id, partitions=len(fetch.asks), max_wait=fetch.max_wait)
+        log.debug("fetch.send", node_id=fetch.node_id, partitions=len(fetch.asks), max_wait=fetch.max_wait)
         call = FetchCall(fetch, min_bytes=self._config.fetch_min_bytes, is_committed_only=self._is_committed_only)
         timeout = fetch.max_wait + self._client.config.request_timeout_ms / 1000
         waiter = self._client.submit(fetch.node_id, call, timeout=timeout, purpose=Purpose.FETCH)
@@ -129,7 +129,7 @@ class Fetcher:
         waiter.add_done_callback(lambda _: self._take_in(take_in))
 
     def _send_list_offsets(self, listing: SendListOffsets) -> None:
-        log.debug("list offsets", node_id=listing.node_id, partitions=len(listing.asks))
+        log.debug("list_offsets.send", node_id=listing.node_id, partitions=len(listing.asks))
         timeout = self._client.config.request_timeout_ms / 1000
         call = ListOffsetsCall(listing.asks, is_committed_only=self._is_committed_only, timeout=timeout)
         waiter = self._client.submit(listing.node_id, call, timeout=timeout)

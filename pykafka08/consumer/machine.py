@@ -145,7 +145,7 @@ class ConsumerMachine:
         if state.damaged_at != position:
             # It may have been damaged on the way.
             state.damaged_at = position
-            self.assignment.note("damaged records are fetched once more", state, error=str(error))
+            self.assignment.note("records.damaged", state, error=str(error))
             return
         state.retry_at = now + self._client.retry_backoff_max_ms / 1000
         error.broker = self.assignment.broker_name(state)
@@ -237,7 +237,7 @@ class ConsumerMachine:
             self.assignment.halt(state, error)
             return
         state.max_bytes = min(most, max(needed, 2 * state.max_bytes))
-        self.assignment.note("fetching more for one large batch", state, max_bytes=state.max_bytes)
+        self.assignment.note("fetch.grows", state, max_bytes=state.max_bytes)
 
     # Trouble
 
@@ -268,7 +268,7 @@ class ConsumerMachine:
     def _react(self, state: PartitionState, reaction: Reaction, error: KafkaError, now: float, jitter: float) -> None:
         """``jitter`` is one for all partitions of a request, so that they are asked again together."""
         if reaction is Reaction.RESET:
-            self.assignment.note("offset is out of range", state, offset=state.fetch_offset)
+            self.assignment.note("offset.out_of_range", state, offset=state.fetch_offset)
             self.assignment.halt(state, None)
             return
         if reaction is Reaction.RAISE:
@@ -283,7 +283,7 @@ class ConsumerMachine:
             self._is_stale = True
         if state.failures % 10 == 3:
             # Not at once: a leader that moves is everyday.  Then every ten seconds or so.
-            self.assignment.note("partition is in trouble", state, failures=state.failures, error=str(error))
+            self.assignment.note("partition.in_trouble", state, failures=state.failures, error=str(error))
         patience = self._client.default_api_timeout_ms / 1000
         if reaction is Reaction.REFRESH_THEN_RAISE and now - state.troubled_since >= patience:
             state.troubled_since = now
