@@ -1,19 +1,22 @@
-"""Other people's clients, each as two blocking calls: write these records to a topic, read that many from it.
+"""Other people's clients, each as two calls: write these records to a topic, read that many from it.
 
-Called from threads, so that the event loop of the test stays free.
+They run in a process of their own (`run`): their threads, their warnings and their open sockets are not the test's.
 """
 
 from __future__ import annotations
 
 import asyncio
+import pickle
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
-import aiokafka
-import confluent_kafka
-import kafka
+import anyio
 
+ROOT = Path(__file__).resolve().parents[2]
 DEADLINE_S = 60
 
 
@@ -44,6 +47,8 @@ class Peer(NamedTuple):
 
 
 def _confluent_write(bootstrap: str, topic: str, codec: str, samples: Sequence[Sample]) -> list[int]:
+    import confluent_kafka
+
     settings = {"bootstrap.servers": bootstrap, "compression.type": codec, "partitioner": "murmur2_random"}
     producer = confluent_kafka.Producer(settings)
     placed: dict[int, int] = {}
@@ -69,6 +74,8 @@ def _confluent_write(bootstrap: str, topic: str, codec: str, samples: Sequence[S
 
 
 def _confluent_read(bootstrap: str, topic: str, count: int) -> list[Read]:
+    import confluent_kafka
+
     settings = {"bootstrap.servers": bootstrap, "group.id": f"reads-{topic}", "auto.offset.reset": "earliest"}
     consumer = confluent_kafka.Consumer({**settings, "enable.auto.commit": False})
     got: list[Read] = []
@@ -89,6 +96,8 @@ def _confluent_read(bootstrap: str, topic: str, count: int) -> list[Read]:
 
 
 def _kafka_python_write(bootstrap: str, topic: str, codec: str, samples: Sequence[Sample]) -> list[int]:
+    import kafka
+
     producer = kafka.KafkaProducer(bootstrap_servers=bootstrap, compression_type=None if codec == "none" else codec)
     try:
         futures = [
@@ -101,6 +110,8 @@ def _kafka_python_write(bootstrap: str, topic: str, codec: str, samples: Sequenc
 
 
 def _kafka_python_read(bootstrap: str, topic: str, count: int) -> list[Read]:
+    import kafka
+
     consumer = kafka.KafkaConsumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest", enable_auto_commit=False)
     try:
         consumer.assign([kafka.TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic)])
@@ -122,6 +133,8 @@ def _read_of(record: Any) -> Read:
 
 
 def _aiokafka_write(bootstrap: str, topic: str, codec: str, samples: Sequence[Sample]) -> list[int]:
+    import aiokafka
+
     async def run() -> list[int]:
         compression = None if codec == "none" else codec
         async with aiokafka.AIOKafkaProducer(bootstrap_servers=bootstrap, compression_type=compression) as producer:
@@ -135,6 +148,8 @@ def _aiokafka_write(bootstrap: str, topic: str, codec: str, samples: Sequence[Sa
 
 
 def _aiokafka_read(bootstrap: str, topic: str, count: int) -> list[Read]:
+    import aiokafka
+
     async def run() -> list[Read]:
         async with aiokafka.AIOKafkaConsumer(
             topic, bootstrap_servers=bootstrap, auto_offset_reset="earliest"
@@ -149,3 +164,29 @@ PEERS = {
     "kafka-python": Peer(_kafka_python_write, _kafka_python_read),
     "aiokafka": Peer(_aiokafka_write, _aiokafka_read, oldest=(0, 11)),
 }
+
+
+async def run(name: str, action: str, jobs: Sequence[tuple[Any, ...]]) -> list[Any]:
+    """The results of `write` or `read` of the named client, one for each tuple of arguments, from a new process."""
+
+    def call() -> list[Any]:
+        command = [sys.executable, "-m", "tests.interop.peers", name, action]
+        done = subprocess.run(command, input=pickle.dumps(list(jobs)), capture_output=True, cwd=ROOT, check=False)
+        assert done.returncode == 0, done.stderr[-3000:].decode(errors="replace")
+        results: list[Any] = pickle.loads(done.stdout)
+        return results
+
+    return await anyio.to_thread.run_sync(call)
+
+
+def main() -> None:
+    name, action = sys.argv[1:]
+    call = getattr(PEERS[name], action)
+    jobs = pickle.loads(sys.stdin.buffer.read())
+    sys.stdout.buffer.write(pickle.dumps([call(*arguments) for arguments in jobs]))
+
+
+if __name__ == "__main__":
+    from tests.interop import peers  # the same module under the name that the test knows its types by
+
+    peers.main()

@@ -5,16 +5,13 @@ Brokers older than 0.10 are left to the Java tools (`tests/integration`): these 
 
 from __future__ import annotations
 
-from functools import partial
-
-import anyio
 import pytest
 
 from pykafka08 import Consumer, NewRecord, Producer
 from tests.brokers.releases import version_tuple
 from tests.integration.clusters import Clusters, RealCluster
 from tests.integration.reading import read_records
-from tests.interop.peers import PEERS, Read, Sample
+from tests.interop.peers import PEERS, Read, Sample, run
 
 PARTITIONS = 4
 COUNT = 300
@@ -50,16 +47,16 @@ def in_order(reads: list[Read]) -> list[Read]:
 async def test_ours_reads_what_they_write(clusters: Clusters, version: str, name: str) -> None:
     kafka = clusters.running(version)
     sent = samples(kafka)
-    for codec in kafka.codecs:
-        topic = kafka.new_topic(f"theirs-{codec}", PARTITIONS)
-        partitions = await anyio.to_thread.run_sync(PEERS[name].write, kafka.bootstrap, topic, codec, sent)
+    topics = {codec: kafka.new_topic(f"theirs-{codec}", PARTITIONS) for codec in kafka.codecs}
+    written = await run(name, "write", [(kafka.bootstrap, topic, codec, sent) for codec, topic in topics.items()])
+    for topic, partitions in zip(topics.values(), written, strict=True):
         async with Consumer(topic, bootstrap_servers=kafka.bootstrap, auto_offset_reset="earliest") as consumer:
             got = await read_records(consumer, COUNT)
         by_key = {
             record.key: (record.partition, Sample(record.key, record.value, record.timestamp_ms, record.headers))
             for record in got
         }
-        assert by_key == {one.key: (partition, one) for partition, one in zip(partitions, sent, strict=True)}
+        assert by_key == {one.key: (partition, one) for partition, one in zip(partitions, sent, strict=True)}, topic
 
 
 @pytest.mark.parametrize("name", PEERS)
@@ -67,19 +64,23 @@ async def test_ours_reads_what_they_write(clusters: Clusters, version: str, name
 async def test_they_read_what_ours_writes(clusters: Clusters, version: str, name: str) -> None:
     kafka = clusters.running(version)
     sent = samples(kafka)
-    for codec in kafka.codecs:
-        topic = kafka.new_topic(f"ours-{codec}", PARTITIONS)
+    topics = {codec: kafka.new_topic(f"ours-{codec}", PARTITIONS) for codec in kafka.codecs}
+    expected = []
+    for codec, topic in topics.items():
         async with Producer(bootstrap_servers=kafka.bootstrap, compression_type=codec) as producer:
             placed = await producer.send_many(
                 topic, [NewRecord(one.value, one.key, one.headers, one.timestamp_ms) for one in sent]
             )
-        expected = [Read(ack.partition, ack.offset, one) for ack, one in zip(placed, sent, strict=True)]
-        got = await anyio.to_thread.run_sync(PEERS[name].read, kafka.bootstrap, topic, COUNT)
-        assert in_order(got) == in_order(expected)
+        expected.append([Read(ack.partition, ack.offset, one) for ack, one in zip(placed, sent, strict=True)])
+    got = await run(name, "read", [(kafka.bootstrap, topic, COUNT) for topic in topics.values()])
+    for topic, read, written in zip(topics.values(), got, expected, strict=True):
+        assert in_order(read) == in_order(written), topic
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-async def test_a_key_goes_to_the_partition_that_their_partitioners_choose(clusters: Clusters, version: str) -> None:
+@pytest.mark.parametrize(("version", "name"), WRITERS)
+async def test_a_key_goes_to_the_partition_that_their_partitioner_chooses(
+    clusters: Clusters, version: str, name: str
+) -> None:
     kafka = clusters.running(version)
     sent = samples(kafka)
     async with Producer(bootstrap_servers=kafka.bootstrap) as producer:
@@ -87,7 +88,5 @@ async def test_a_key_goes_to_the_partition_that_their_partitioners_choose(cluste
         placed = await producer.send_many(topic, [NewRecord(one.value, one.key) for one in sent])
     ours = [ack.partition for ack in placed]
     assert len(set(ours)) == PARTITIONS
-    for name in [name for known, name in WRITERS if known == version]:
-        topic = kafka.new_topic("keys", PARTITIONS)
-        theirs = await anyio.to_thread.run_sync(partial(PEERS[name].write, kafka.bootstrap, topic, "none", sent))
-        assert theirs == ours, name
+    theirs = await run(name, "write", [(kafka.bootstrap, kafka.new_topic("keys", PARTITIONS), "none", sent)])
+    assert theirs == [ours]
