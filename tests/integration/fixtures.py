@@ -10,19 +10,30 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.brokers.releases import version_tuple
 from tests.integration.clusters import RELEASES, Clusters, RealCluster, end_leftovers, session_folder
 
 TIMEOUT_S = 300
 """For one test with brokers: starting them, and fetching a release's jars the first time, counts too."""
 
 
-@pytest.hookimpl(tryfirst=True)
+@pytest.hookimpl(trylast=True)  # after pytest's own ordering by parameters
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if "clusters" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.brokers)
-            if item.get_closest_marker("timeout") is None:
-                item.add_marker(pytest.mark.timeout(TIMEOUT_S))
+    """Mark the tests with real clusters; put them last, release by release, so that few clusters are started."""
+    with_clusters = [item for item in items if "clusters" in getattr(item, "fixturenames", ())]
+    for item in with_clusters:
+        item.add_marker(pytest.mark.brokers)
+        if item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(TIMEOUT_S))
+    others = [item for item in items if item not in set(with_clusters)]
+    items[:] = [*others, *sorted(with_clusters, key=_release_of)]
+
+
+def _release_of(item: pytest.Item) -> tuple[tuple[int, ...], str]:
+    """The release a test's parameters name, and its module, whose tests want the same kind of cluster."""
+    parameters = item.callspec.params if hasattr(item, "callspec") else {}
+    name = str(parameters.get("release") or parameters.get("version") or "")
+    return version_tuple(name), str(item.path)
 
 
 @pytest.fixture(scope="session")
@@ -46,7 +57,7 @@ def clusters() -> Iterator[Clusters]:
 
 @pytest.fixture(scope="session", params=RELEASES)
 def release(request: pytest.FixtureRequest) -> str:
-    """Every release in turn; session-wide, so that pytest runs all tests of a release before the next one's."""
+    """Every release in turn."""
     return str(request.param)
 
 
