@@ -28,7 +28,7 @@ async def test_a_busy_client_of_0_9_loses_nothing_while_ours_connects(clusters: 
     assert neighbour.failures == []
 
     async with Consumer(topic, bootstrap_servers=kafka.bootstrap, auto_offset_reset="earliest") as consumer:
-        values = [record.value for record in await read_records(consumer, neighbour.total)]
+        values = [record.value or b"" for record in await read_records(consumer, neighbour.total)]
     for number, acknowledged in enumerate(neighbour.acknowledged):
         assert [value for value in values if value.startswith(b"%d:" % number)] == acknowledged
     async with Consumer(ours, bootstrap_servers=kafka.bootstrap, auto_offset_reset="earliest") as consumer:

@@ -26,7 +26,7 @@ class Sample(NamedTuple):
     key: bytes | None
     value: bytes | None
     timestamp_ms: int
-    headers: tuple[tuple[str, bytes], ...] = ()
+    headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
 class Read(NamedTuple):
@@ -77,7 +77,7 @@ def _confluent_read(bootstrap: str, topic: str, count: int) -> list[Read]:
     import confluent_kafka
 
     settings = {"bootstrap.servers": bootstrap, "group.id": f"reads-{topic}", "auto.offset.reset": "earliest"}
-    consumer = confluent_kafka.Consumer({**settings, "enable.auto.commit": False})
+    consumer: Any = confluent_kafka.Consumer({**settings, "enable.auto.commit": False})
     got: list[Read] = []
     end = time.monotonic() + DEADLINE_S
     try:
