@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pykafka08.cluster.metadata import Snapshot
+from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import KafkaError, UnsupportedVersionError
 from pykafka08.producer.batch import Batch
 from pykafka08.producer.reactions import Outcome
@@ -125,7 +126,9 @@ def _no_headers(versions: BrokerVersions, batch: Batch | None = None) -> Unsuppo
     )
 
 
-def read_response(batches: Sequence[Batch], request: ProduceRequest, response: ProduceResponse) -> list[Outcome | None]:
+def read_response(
+    batches: Sequence[Batch], request: ProduceRequest, response: ProduceResponse, encoding: Encoding
+) -> list[Outcome | None]:
     """For each batch of ``request`` what the broker said of it, None if nothing."""
     names = {topic.topic_id: topic.name for topic in request.topic_data}
     answers = {
@@ -133,16 +136,19 @@ def read_response(batches: Sequence[Batch], request: ProduceRequest, response: P
         for topic in response.responses
         for answer in topic.partition_responses
     }
-    return [_outcome(answers.get((batch.topic, batch.partition))) for batch in batches]
+    return [_outcome(answers.get((batch.topic, batch.partition)), batch, encoding.codec) for batch in batches]
 
 
-def _outcome(answer: PartitionProduceResponse | None) -> Outcome | None:
+def _outcome(answer: PartitionProduceResponse | None, batch: Batch, codec: Codec) -> Outcome | None:
     if answer is None:
         return None
+    message = answer.error_message
+    if answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR and codec is Codec.LZ4 and batch.magic == 0:
+        message = "the broker met an error it has no code for; Kafka 0.8.0 and 0.8.1 have no lz4, which needs 0.8.2"
     return Outcome(
         answer.error_code,
         answer.base_offset,
         answer.log_append_time_ms,
-        answer.error_message,
+        message,
         [(each.batch_index, each.batch_index_error_message) for each in answer.record_errors],
     )

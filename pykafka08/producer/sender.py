@@ -92,6 +92,6 @@ class Sender:
             if response is None:  # acks=0: written is all that is known
                 outcomes: list[Outcome | None] = [Outcome(0)] * len(send.batches)
             else:
-                outcomes = read_response(send.batches, made[-1], response)
+                outcomes = read_response(send.batches, made[-1], response, self._encoding)
             self._machine.request_answered(send, outcomes, self._now())
         self.wake()

@@ -172,8 +172,20 @@ def test_outcomes_stand_in_the_order_of_the_batches(version: int) -> None:
         answer.responses[1].partition_responses[0].record_errors.clear()
     read = ProduceResponse.decode(answer.encode(version), version)
     detail = ("refused", [(0, "no key")]) if version >= 8 else (None, [])
-    assert read_response(batches, request, read) == [
+    assert read_response(batches, request, read, PLAIN) == [
         Outcome(87, -1, -1, *detail),
         Outcome(0, 7, 9 if version >= 2 else -1, None, []),
         None,
     ]
+
+
+@pytest.mark.parametrize(("codec", "is_explained"), [(Codec.LZ4, True), (Codec.GZIP, False)])
+def test_what_0_8_1_says_of_lz4_is_explained(codec: Codec, is_explained: bool) -> None:
+    batch, encoding = make_batch(), Encoding(acks=-1, timeout_ms=1, codec=codec)
+    request = build_request([batch], broker(0, "0.8"), METADATA, encoding, never)
+    refusal = PartitionProduceResponse(index=0, error_code=-1, base_offset=-1)
+    answer = ProduceResponse(responses=[TopicProduceResponse(name="t", partition_responses=[refusal])])
+    (outcome,) = read_response([batch], request, answer, encoding)
+    assert outcome is not None
+    assert outcome.code == -1
+    assert ("0.8.2" in (outcome.message or "")) is is_explained
