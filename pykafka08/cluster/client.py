@@ -48,6 +48,7 @@ class Purpose(Enum):
     CONTROL = "control"
     FETCH = "fetch"
     PRODUCE = "produce"
+    MEMBERSHIP = "membership"
 
 
 class Client:

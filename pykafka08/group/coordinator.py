@@ -1,0 +1,327 @@
+"""The driver of a group member: sends what ``machine`` says, tells the application, and leaves in bounded time.
+
+JoinGroup and SyncGroup are held by the broker, and everything behind them on their connection too: they have one of
+their own, so that heartbeats, commits and metadata go on.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any, Protocol
+
+import anyio
+
+from pykafka08.cluster.client import Client, Purpose
+from pykafka08.cluster.machine import Backoff
+from pykafka08.cluster.metadata import Snapshot
+from pykafka08.connection.connection import clock
+from pykafka08.driver import Driver, Waiter, library_logger
+from pykafka08.errors import ConfigError, KafkaError, RequestTimeoutError
+from pykafka08.group.actions import (
+    Action,
+    Assign,
+    FindCoordinator,
+    Heartbeat,
+    Join,
+    Leave,
+    ListenerCall,
+    Lost,
+    Note,
+    Revoke,
+    Sync,
+    UseTopics,
+)
+from pykafka08.group.machine import GroupMachine, State
+from pykafka08.group.offsets import GroupOffsets
+from pykafka08.group.reactions import Api
+from pykafka08.group.requests import JoinCall, MemberCalls, OffsetAndMetadata
+from pykafka08.group.settings import GroupConfig
+from pykafka08.records.record import TopicPartition
+
+__all__ = ["GroupCoordinator", "OffsetAndMetadata", "RebalanceListener"]
+
+log = library_logger("group")
+
+CLOSE_SECONDS = 5.0
+"""How long :meth:`GroupCoordinator.aclose` takes at most, unless told otherwise."""
+JOIN_MARGIN = 5.0
+"""What the broker may need beyond the rebalance time-out to answer JoinGroup."""
+
+Partitions = frozenset[TopicPartition]
+
+
+class RebalanceListener(Protocol):
+    """Hears of partitions that come and go, one call at a time; each is cancelled after ``max_poll_interval_ms``.
+
+    What it raises ends the client (ClientFailedError).
+    """
+
+    async def partitions_assigned(self, added: Partitions) -> None:
+        """These are new; may be none."""
+
+    async def partitions_revoked(self, partitions: Partitions) -> None:
+        """Give these up.  They are this member's until it returns: their offsets can still be committed."""
+
+    async def partitions_lost(self, partitions: Partitions) -> None:
+        """These are gone already: others may read them, commits for them are refused."""
+
+
+class GroupCoordinator:
+    """One member of one group, on a client that its owner opens and closes.
+
+    Without :meth:`subscribe` it joins nothing, and commits and looks up offsets as an outsider (all that 0.8 has).
+    """
+
+    def __init__(self, client: Client, config: GroupConfig, listener: RebalanceListener) -> None:
+        self._client = client
+        self._config = config
+        self._listener = listener
+        settings = client.config
+        backoff = Backoff(settings.retry_backoff_ms / 1000, settings.retry_backoff_max_ms / 1000, random.random)
+        self._machine = GroupMachine(config, backoff)
+        self._calls = MemberCalls(config)
+        self._driver: Driver[Action] = Driver(self, self._perform)
+        self._offsets = GroupOffsets(client, config, self._machine, self._driver.wake)
+        self._news: Waiter[None] = Waiter()
+        self._now = clock()
+        self._scope = anyio.CancelScope()
+        self._is_member = False
+        self._perform_of: dict[type, Callable[[Any], object]] = {
+            FindCoordinator: lambda action: client.tasks.start("group coordinator look-up", self._find, action),
+            Join: self._join,
+            Sync: self._sync,
+            Heartbeat: self._heartbeat,
+            Leave: self._leave,
+            UseTopics: lambda action: client.use_topics(action.names),
+            Note: lambda action: log.info(action.event, group=config.group_id, **action.facts),
+            Revoke: self._call,
+            Assign: self._call,
+            Lost: self._call,
+        }
+
+    # --- what it is -------------------------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> State:
+        return self._machine.state
+
+    @property
+    def assignment(self) -> Partitions:
+        """The partitions that are this member's now."""
+        return self._machine.assigned
+
+    @property
+    def member_id(self) -> str:
+        return self._machine.membership.member_id
+
+    @property
+    def generation(self) -> int:
+        """-1 outside of the group."""
+        return self._machine.membership.generation
+
+    @property
+    def node_id(self) -> int | None:
+        """The broker that coordinates the group, None if unknown."""
+        return self._machine.coordinator
+
+    @property
+    def is_leader(self) -> bool:
+        return self._machine.is_leader
+
+    @property
+    def last_heartbeat(self) -> float | None:
+        """When the newest heartbeat with a good answer was sent, in seconds of the event loop's clock."""
+        return self._machine.heard_at
+
+    def check(self) -> None:
+        """Raise if the membership has ended with an error, or a background task has."""
+        self._client.tasks.check()
+        if self._machine.error is not None:
+            raise self._machine.error
+
+    @property
+    def news(self) -> Waiter[None]:
+        """Ends when something may have changed: take it before looking, await it after."""
+        return self._news
+
+    # --- life -------------------------------------------------------------------------------------------------------
+
+    def subscribe(self, topics: Iterable[str]) -> None:
+        """Join the group, or change what this member reads in it."""
+        wanted = frozenset(topics)
+        if not wanted:
+            raise ConfigError("a member of a group reads at least one topic")
+        self._client.use_topics(wanted)
+        self._machine.subscribe(wanted)
+        if not self._is_member:
+            self._is_member = True
+            self._metadata_changed(self._client.metadata)
+            self._client.on_metadata(self._metadata_changed)
+            self._client.tasks.on_failure(lambda _: self._tell_news())
+            self._client.tasks.start("group", self._run)
+        self._driver.wake()
+
+    async def wait_stable(self, *, timeout: float) -> None:
+        """Until this member has its assignment and nothing is being changed; raises what :meth:`check` does."""
+        with anyio.CancelScope(deadline=self._now() + timeout):
+            while True:
+                news = self._news
+                self.check()
+                if self._machine.is_settled:
+                    return
+                await news
+        raise RequestTimeoutError(
+            f"group {self._config.group_id!r} was not joined within {timeout} seconds: "
+            f"this member is {self._machine.state.value}"
+        )
+
+    async def aclose(self, *, timeout: float = CLOSE_SECONDS) -> None:
+        """Give up the partitions, leave the group (static members stay in it) and end, within ``timeout`` seconds."""
+        if not self._is_member:
+            return
+        self._machine.leave()
+        self._driver.wake()
+        try:
+            with anyio.move_on_after(timeout, shield=True):
+                while not self._machine.is_idle and self._client.tasks.failure is None:
+                    await self._news
+        finally:
+            self._scope.cancel()
+
+    async def _run(self) -> None:
+        with self._scope:
+            await self._driver.run()
+
+    # --- offsets ----------------------------------------------------------------------------------------------------
+
+    async def commit(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], *, timeout: float | None = None
+    ) -> dict[TopicPartition, KafkaError]:
+        """Commit offsets; the answer has the partitions that were refused, and why: empty if all were committed.
+
+        PartitionRevokedError is the outcome of a partition that is not, or no longer, this member's.  A rebalance is
+        waited for.  RequestTimeoutError, AuthorizationError and the like are raised, and then any may be committed.
+        """
+        return await self._offsets.commit(offsets, is_member=self._is_member, timeout=self._seconds(timeout))
+
+    async def committed(
+        self, partitions: Iterable[TopicPartition], *, timeout: float | None = None
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """The group's committed offsets, None where there is none."""
+        return await self._offsets.committed(partitions, timeout=self._seconds(timeout))
+
+    def _seconds(self, timeout: float | None) -> float:
+        return self._client.config.default_api_timeout_ms / 1000 if timeout is None else timeout
+
+    # --- the loop of the driver -------------------------------------------------------------------------------------
+
+    def poll(self, now: float) -> list[Action]:
+        before = self._machine.state
+        actions = self._machine.poll(now)
+        if self._machine.state is not before:
+            log.info("group.state", group=self._config.group_id, state=self._machine.state.value)
+        self._tell_news()
+        return actions
+
+    def next_wakeup(self) -> float | None:
+        return self._machine.next_wakeup()
+
+    def _tell_news(self) -> None:
+        news, self._news = self._news, Waiter()
+        news.set_result(None)
+
+    def _metadata_changed(self, snapshot: Snapshot) -> None:
+        self._machine.metadata_changed({name: len(topic.partitions) for name, topic in snapshot.topics.items()})
+        self._driver.wake()
+
+    def _perform(self, action: Action) -> None:
+        self._perform_of[type(action)](action)
+
+    # --- requests ---------------------------------------------------------------------------------------------------
+
+    @property
+    def _request_timeout(self) -> float:
+        return self._client.config.request_timeout_ms / 1000
+
+    async def _find(self, action: FindCoordinator) -> None:
+        try:
+            node_id = await self._offsets.find_coordinator(timeout=self._request_timeout)
+        except KafkaError as error:
+            self._machine.request_failed(action.attempt, Api.FIND_COORDINATOR, error, self._now())
+        else:
+            self._machine.coordinator_found(action.attempt, node_id)
+        self._driver.wake()
+
+    def _join(self, action: Join) -> None:
+        log.info("group.join", group=self._config.group_id, reason=action.reason)
+        call = JoinCall(self._config, action)
+        timeout = max(self._request_timeout, self._config.max_poll_interval_ms / 1000 + JOIN_MARGIN)
+        waiter = self._client.submit(action.node_id, call, timeout=timeout, purpose=Purpose.MEMBERSHIP)
+
+        def answered(response: Any) -> None:
+            self._machine.joined(action.attempt, response, self._now(), session_timeout=call.session_timeout)
+
+        self._when_ended(waiter, action.attempt, Api.JOIN_GROUP, answered)
+
+    def _sync(self, action: Sync) -> None:
+        # The leader may be as slow as a rebalance allows.
+        timeout = max(self._request_timeout, self._config.max_poll_interval_ms / 1000 + JOIN_MARGIN)
+        message = self._calls.sync(action)
+        waiter = self._client.submit(action.node_id, message, timeout=timeout, purpose=Purpose.MEMBERSHIP)
+        self._when_ended(
+            waiter, action.attempt, Api.SYNC_GROUP, lambda r: self._machine.synced(action.attempt, r, self._now())
+        )
+
+    def _heartbeat(self, action: Heartbeat) -> None:
+        waiter = self._client.submit(action.node_id, self._calls.heartbeat(action), timeout=self._request_timeout)
+        self._when_ended(
+            waiter,
+            action.attempt,
+            Api.HEARTBEAT,
+            lambda r: self._machine.heartbeat_answered(action.attempt, r.error_code, self._now()),
+        )
+
+    def _leave(self, action: Leave) -> None:
+        call = partial(self._calls.leave, action)
+        waiter = self._client.submit(action.node_id, call, timeout=self._request_timeout)
+        self._when_ended(waiter, action.attempt, Api.LEAVE_GROUP, lambda _: self._machine.left(action.attempt))
+
+    def _when_ended(self, waiter: Waiter[Any], attempt: int, api: Api, answered: Callable[[Any], None]) -> None:
+        def ended(_: Waiter[Any]) -> None:
+            if waiter.error is None:
+                answered(waiter.result())
+            elif isinstance(waiter.error, KafkaError):
+                self._machine.request_failed(attempt, api, waiter.error, self._now())
+            else:
+                raise waiter.error  # a fault in the library
+            self._driver.wake()
+
+        waiter.add_done_callback(ended)
+
+    # --- the application --------------------------------------------------------------------------------------------
+
+    def _call(self, call: ListenerCall) -> None:
+        log.info(f"group.{type(call).__name__.lower()}", group=self._config.group_id, partitions=_counted(call))
+        self._client.tasks.start("group listener", self._tell, call)
+
+    async def _tell(self, call: ListenerCall) -> None:
+        limit = self._config.max_poll_interval_ms / 1000
+        try:
+            with anyio.move_on_after(limit) as scope:
+                if isinstance(call, Assign):
+                    await self._listener.partitions_assigned(call.added)
+                elif isinstance(call, Revoke):
+                    await self._listener.partitions_revoked(call.partitions)
+                else:
+                    await self._listener.partitions_lost(call.partitions)
+            if scope.cancelled_caught:
+                log.warning("group.listener_late", group=self._config.group_id, limit=limit)
+        finally:
+            self._machine.listener_ended()
+            self._driver.wake()
+
+
+def _counted(call: ListenerCall) -> int:
+    return len(call.added if isinstance(call, Assign) else call.partitions)

@@ -1,0 +1,500 @@
+"""The classic group protocol as one member speaks it.  Pure; times are monotonic seconds.
+
+Here: when to join, sync, beat and leave, what is owned when, and in which order the application hears of it.  Not here:
+requests and callbacks themselves (``coordinator``), committed offsets (``offsets``), who gets what (``assignors``).
+Source: KIP-62, KIP-134, KIP-345, KIP-394, KIP-429, KIP-814; ``AbstractCoordinator`` of Kafka's clients.
+
+    State       What runs                                         Goes to
+    UNJOINED    nothing, or the look-up of the coordinator         PREPARING, JOINING
+    PREPARING   the application gives partitions up                UNJOINED, then JOINING
+    JOINING     JoinGroup, held until all members have joined      SYNCING; UNJOINED after an error
+    SYNCING     SyncGroup; the leader assigns before it            ASSIGNING; UNJOINED after an error
+    ASSIGNING   the application hears of its new partitions        STABLE
+    STABLE      heartbeats                                         PREPARING or JOINING, when there is a reason
+    ENDED       nothing: left, or ``error`` is set
+
+Heartbeats run in every state but JOINING, SYNCING and ENDED, for as long as there is a generation.  The application is
+told one thing at a time.  Eager members give everything up before they join; cooperative ones keep it, give up after
+SyncGroup what others shall have, and join once more.  A generation that is lost takes the partitions with it at once;
+the application hears of it next.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from enum import Enum
+
+from pykafka08.cluster.machine import Backoff
+from pykafka08.errors import BrokerError, KafkaError, RemoteProtocolError, broker_error
+from pykafka08.group.actions import (
+    Action,
+    Assign,
+    FindCoordinator,
+    Heartbeat,
+    Join,
+    Leave,
+    ListenerCall,
+    Lost,
+    Membership,
+    Note,
+    Revoke,
+    Sync,
+    UseTopics,
+)
+from pykafka08.group.leader import Leadership
+from pykafka08.group.reactions import Api, Reaction, reaction_to, reaction_to_failure
+from pykafka08.group.settings import GroupConfig
+from pykafka08.group.subscription import decode_assignment, encode_subscription
+from pykafka08.protocol.messages.join_group import JoinGroupResponse
+from pykafka08.protocol.messages.sync_group import SyncGroupResponse
+from pykafka08.records.record import TopicPartition
+
+__all__ = ["GroupMachine", "State"]
+
+Partitions = frozenset[TopicPartition]
+NOTHING: Partitions = frozenset()
+
+
+class State(Enum):
+    UNJOINED = "unjoined"
+    PREPARING = "preparing"
+    JOINING = "joining"
+    SYNCING = "syncing"
+    ASSIGNING = "assigning"
+    STABLE = "stable"
+    ENDED = "ended"
+
+
+SILENT = frozenset({State.JOINING, State.SYNCING, State.ENDED})
+"""States without heartbeats: the broker takes a held JoinGroup or SyncGroup for life."""
+
+
+class GroupMachine:
+    """One member of one group."""
+
+    def __init__(self, config: GroupConfig, backoff: Backoff) -> None:
+        self.state = State.UNJOINED
+        self.membership = Membership()
+        self.coordinator: int | None = None
+        self.assigned: Partitions = NOTHING
+        self.error: KafkaError | None = None
+        self.heard_at: float | None = None
+        self.session_timeout = 0.0
+        self._config = config
+        self._backoff = backoff
+        self._interval = config.heartbeat_interval_ms / 1000
+        self._topics: frozenset[str] = frozenset()
+        self._counts: Mapping[str, int] = {}
+        self._last: tuple[Partitions, int] = (NOTHING, -1)
+        self._protocol = ""
+        self._attempts = 0
+        self._finding: int | None = None
+        self._flight: int | None = None
+        self._beat: tuple[int, float] | None = None
+        self._beat_at = 0.0
+        self._not_before = 0.0
+        self._reason: str | None = None
+        self._is_prepared = False
+        self._is_leaving = False
+        self._calls: deque[ListenerCall] = deque()
+        self._running: ListenerCall | None = None
+        self._leadership: Leadership | None = None
+        self._notes: list[Action] = []
+
+    # --- inputs: the application ------------------------------------------------------------------------------------
+
+    def subscribe(self, topics: Iterable[str]) -> None:
+        """What to read; joins, or joins again if that differs from before."""
+        wanted = frozenset(topics)
+        if wanted != self._topics:
+            self._topics = wanted
+            self._reason = "the subscription has changed"
+
+    def listener_ended(self) -> None:
+        """The application has heard what it was told last."""
+        ended, self._running = self._running, None
+        if isinstance(ended, Revoke):
+            self.assigned -= ended.partitions
+
+    def leave(self) -> None:
+        """Give everything up, say so to the coordinator (unless static), and end."""
+        if self.state is State.ENDED or self._is_leaving:
+            return
+        self._is_leaving = True
+        self._flight = self._finding = None
+        self._forget_calls()
+        given_up = self.assigned - self._being_revoked()
+        if given_up:
+            self._calls.append(Revoke(given_up))
+        self.state = State.PREPARING
+
+    # --- inputs: the cluster ----------------------------------------------------------------------------------------
+
+    def metadata_changed(self, counts: Mapping[str, int]) -> None:
+        """Partitions per topic, of all topics that metadata tells of; 0 for those that it has no partitions of."""
+        self._counts = counts
+        if self._leadership is not None and self.state in (State.ASSIGNING, State.STABLE):
+            changed = self._leadership.changed_topics(counts)
+            if changed:
+                self._rejoin(f"the number of partitions of {', '.join(changed)} has changed")
+
+    def coordinator_found(self, attempt: int, node_id: int) -> None:
+        if attempt == self._finding:
+            self._finding = None
+            self.coordinator = node_id
+
+    def coordinator_lost(self, node_id: int) -> None:
+        """Somebody heard that this broker does not coordinate the group any more."""
+        if self.coordinator == node_id:
+            self.coordinator = None
+
+    def joined(self, attempt: int, response: JoinGroupResponse, now: float, *, session_timeout: float) -> None:
+        if attempt != self._flight:
+            return
+        if response.error_code == 0:
+            self._flight = None
+            self._entered(response, now, session_timeout)
+            return
+        if reaction_to(Api.JOIN_GROUP, response.error_code) is Reaction.TAKE_MEMBER_ID:
+            self.membership = Membership(response.member_id)
+        self.request_failed(attempt, Api.JOIN_GROUP, broker_error(response.error_code, api=Api.JOIN_GROUP.value), now)
+
+    def synced(self, attempt: int, response: SyncGroupResponse, now: float) -> None:
+        if attempt != self._flight:
+            return
+        if response.error_code:
+            error = broker_error(response.error_code, api=Api.SYNC_GROUP.value)
+            self.request_failed(attempt, Api.SYNC_GROUP, error, now)
+            return
+        self._flight = None
+        try:
+            assigned = decode_assignment(response.assignment)
+        except RemoteProtocolError as error:
+            self._fail(error)
+            return
+        self._heard(now)
+        self._backoff.succeeded()
+        self._take(assigned)
+
+    def heartbeat_answered(self, attempt: int, code: int, now: float) -> None:
+        if self._beat is None or attempt != self._beat[0]:
+            return
+        if code:
+            self.request_failed(attempt, Api.HEARTBEAT, broker_error(code, api=Api.HEARTBEAT.value), now)
+            return
+        # The broker's clock began when it was received, not before it was sent.
+        _, sent_at = self._beat
+        self._beat = None
+        self.heard_at = sent_at
+        self._backoff.succeeded()
+
+    def left(self, attempt: int) -> None:
+        """Whatever the coordinator said: the session's end does the same."""
+        if attempt == self._flight:
+            self._flight = None
+            self._end(None)
+
+    def request_failed(self, attempt: int, api: Api, error: KafkaError, now: float) -> None:
+        """An error code, or no answer."""
+        if api is Api.HEARTBEAT:
+            if self._beat is None or attempt != self._beat[0]:
+                return
+            self._beat = None
+        elif api is Api.FIND_COORDINATOR:
+            if attempt != self._finding:
+                return
+            self._finding = None
+        elif attempt != self._flight:
+            return
+        else:
+            self._flight = None
+            self.state = State.UNJOINED
+        self._react(reaction_to_failure(api, error), api, error, now)
+
+    def commit_refused(self, membership: Membership, error: BrokerError, now: float) -> None:
+        """A commit heard that the member is not what it takes itself for; news only if that is still so."""
+        # While JoinGroup or SyncGroup is under way, its own answer tells.
+        if membership == self.membership and self._is_beating():
+            self._react(reaction_to(Api.OFFSET_COMMIT, int(error.code)), Api.OFFSET_COMMIT, error, now)
+
+    # --- outputs ----------------------------------------------------------------------------------------------------
+
+    def poll(self, now: float) -> list[Action]:
+        self._expire(now)
+        self._advance()
+        actions, self._notes = self._notes, []
+        if self._running is None and self._calls:
+            actions.append(self._call())
+        for make in (self._find, self._join, self._assign, self._sync, self._heartbeat, self._leave):
+            actions += make(now)
+        return actions
+
+    def next_wakeup(self) -> float | None:
+        times = []
+        if self._calls and self._running is None:
+            times.append(0.0)
+        if self._wants_coordinator() or self._may_join() or self._may_sync():
+            times.append(self._not_before)
+        if self._is_assigning():
+            assert self._leadership is not None
+            times.append(self._leadership.assign_by)
+        if self._is_beating():
+            assert self.heard_at is not None
+            times.append(self.heard_at + self.session_timeout)
+            if self._beat is None and self.coordinator is not None:
+                times.append(self._beat_at)
+        return min(times, default=None)
+
+    @property
+    def is_leader(self) -> bool:
+        """True if this member assigns the group's partitions in this generation."""
+        return self._leadership is not None
+
+    @property
+    def is_settled(self) -> bool:
+        """True if the member has its assignment, the application knows it, and there is no reason to join again."""
+        return self.state is State.STABLE and self._reason is None
+
+    @property
+    def is_idle(self) -> bool:
+        """True if the machine has ended and the application has heard everything."""
+        return self.state is State.ENDED and self._running is None and not self._calls
+
+    # --- inside: what is due ----------------------------------------------------------------------------------------
+
+    def _is_beating(self) -> bool:
+        return self.membership.generation >= 0 and self.state not in SILENT
+
+    def _expire(self, now: float) -> None:
+        """Nothing was heard for a session time-out: others own the partitions by now."""
+        if self._is_beating() and self.heard_at is not None and now >= self.heard_at + self.session_timeout:
+            late = now - self.heard_at
+            self._lose(
+                f"no heartbeat was answered for {late:.1f} s, the session time-out is {self.session_timeout:g} s"
+            )
+
+    def _advance(self) -> None:
+        """Follow what needs no time and no answer."""
+        has_heard_all = self._running is None and not self._calls
+        if self.state is State.ASSIGNING and has_heard_all:
+            self.state = State.STABLE
+        if self.state is State.STABLE and self._reason is not None and self.coordinator is not None:
+            self.state = State.UNJOINED
+        if self.state is State.UNJOINED and not self._is_prepared and self._reason is not None and has_heard_all:
+            self._prepare()
+            has_heard_all = not self._calls
+        if self.state is State.PREPARING and has_heard_all and not self._is_leaving:
+            self.state, self._is_prepared = State.UNJOINED, True
+
+    def _prepare(self) -> None:
+        """Give up what cannot be kept while joining."""
+        self.state = State.PREPARING
+        keeps = self._config.is_cooperative
+        given_up = frozenset(tp for tp in self.assigned if not keeps or tp.topic not in self._topics)
+        if given_up:
+            self._calls.append(Revoke(given_up))
+
+    def _call(self) -> Action:
+        call = self._running = self._calls.popleft()
+        if isinstance(call, Assign):
+            self.assigned = call.assigned
+        return call
+
+    def _wants_coordinator(self) -> bool:
+        if self.coordinator is not None or self._finding is not None or self.state is State.ENDED:
+            return False
+        return bool(self.membership.member_id) if self._is_leaving else bool(self._topics)
+
+    def _find(self, now: float) -> list[Action]:
+        if not self._wants_coordinator() or now < self._not_before:
+            return []
+        self._finding = self._next_attempt()
+        return [FindCoordinator(self._finding)]
+
+    def _may_join(self) -> bool:
+        return (
+            self.state is State.UNJOINED
+            and self._is_prepared
+            and bool(self._topics)
+            and self.coordinator is not None
+            and self._flight is None
+        )
+
+    def _join(self, now: float) -> list[Action]:
+        if not self._may_join() or now < self._not_before:
+            return []
+        assert self.coordinator is not None
+        self.state = State.JOINING
+        reason, self._reason = self._reason or "an attempt to join failed", None
+        self._beat = None
+        self._flight = self._next_attempt()
+        return [Join(self._flight, self.coordinator, self.membership.member_id, self._protocols(), reason)]
+
+    def _protocols(self) -> tuple[tuple[str, bytes], ...]:
+        generation = self.membership.generation if self.assigned else -1
+        return tuple(
+            (
+                assignor.name,
+                encode_subscription(self._topics, self.assigned, generation, assignor.user_data(*self._last)),
+            )
+            for assignor in self._config.assignors
+        )
+
+    def _is_assigning(self) -> bool:
+        return self.state is State.SYNCING and self._leadership is not None and self._leadership.assignments is None
+
+    def _assign(self, now: float) -> list[Action]:
+        """The leader's part before SyncGroup."""
+        if not self._is_assigning():
+            return []
+        assert self._leadership is not None
+        unknown = self._leadership.try_to_assign(self._counts, now)
+        return [UseTopics(unknown)] if unknown else []
+
+    def _may_sync(self) -> bool:
+        return (
+            self.state is State.SYNCING
+            and self._flight is None
+            and self.coordinator is not None
+            and not self._is_assigning()
+        )
+
+    def _sync(self, now: float) -> list[Action]:
+        if not self._may_sync() or now < self._not_before:
+            return []
+        assert self.coordinator is not None
+        assignments = self._leadership.assignments if self._leadership is not None else None
+        self._flight = self._next_attempt()
+        return [Sync(self._flight, self.coordinator, self.membership, self._protocol, assignments or ())]
+
+    def _heartbeat(self, now: float) -> list[Action]:
+        if not self._is_beating() or self._beat is not None or self.coordinator is None or now < self._beat_at:
+            return []
+        self._beat = (self._next_attempt(), now)
+        self._beat_at = now + self._interval
+        return [Heartbeat(self._beat[0], self.coordinator, self.membership)]
+
+    def _leave(self, now: float) -> list[Action]:
+        if not self._is_leaving or self.state is State.ENDED or self._calls or self._running or self._flight:
+            return []
+        if not self.membership.member_id or self._config.group_instance_id is not None:
+            self._end(None)
+            return []
+        if self.coordinator is None:
+            return []
+        self._flight = self._next_attempt()
+        return [Leave(self._flight, self.coordinator, self.membership)]
+
+    def _next_attempt(self) -> int:
+        self._attempts += 1
+        return self._attempts
+
+    # --- inside: join and sync --------------------------------------------------------------------------------------
+
+    def _entered(self, response: JoinGroupResponse, now: float, session_timeout: float) -> None:
+        assignor = next((each for each in self._config.assignors if each.name == response.protocol_name), None)
+        if assignor is None:
+            text = f"the group chose assignor {response.protocol_name!r}, which was not offered"
+            self._fail(RemoteProtocolError(text, api=Api.JOIN_GROUP.value))
+            return
+        self.membership = Membership(response.member_id, response.generation_id)
+        self.session_timeout = session_timeout
+        self._protocol = assignor.name
+        self.state = State.SYNCING
+        self._heard(now)
+        self._leadership = None
+        if response.leader == response.member_id and response.members:
+            self._leadership = Leadership(response.members, assignor, now)
+            for member_id, error in self._leadership.unreadable.items():
+                self._note("group.member_unreadable", member_id=member_id, cause=str(error))
+            if response.skip_assignment:
+                self._leadership.keep_assignment(self._counts)
+
+    def _take(self, assigned: Partitions) -> None:
+        """The new assignment, minus what is no longer wanted."""
+        wanted = frozenset(tp for tp in assigned if tp.topic in self._topics)
+        if wanted != assigned:
+            self._reason = "the subscription has changed"
+        self._is_prepared = False
+        self._last = (wanted, self.membership.generation)
+        self.state = State.ASSIGNING
+        revoked = self.assigned - wanted
+        if revoked:
+            self._calls.append(Revoke(revoked))
+            self._reason = "partitions were given up for other members"
+        self._calls.append(Assign(wanted - self.assigned, wanted))
+        self.metadata_changed(self._counts)
+
+    def _heard(self, now: float) -> None:
+        self.heard_at = now
+        self._beat, self._beat_at = None, now + self._interval
+
+    # --- inside: reactions ------------------------------------------------------------------------------------------
+
+    def _react(self, reaction: Reaction, api: Api, error: KafkaError, now: float) -> None:
+        if self._is_leaving and api is Api.LEAVE_GROUP:
+            self._end(None)
+            return
+        if reaction is Reaction.FAIL:
+            self._fail(error)
+            return
+        self._note("group.trouble", api=api.value, reaction=reaction.name, cause=str(error))
+        table: dict[Reaction, Callable[[], None]] = {
+            Reaction.FIND_COORDINATOR: self._forget_coordinator,
+            Reaction.REJOIN: lambda: self._rejoin("the group is rebalancing"),
+            Reaction.LOSE_GENERATION: lambda: self._lose(str(error)),
+            Reaction.LOSE_MEMBERSHIP: lambda: self._lose(str(error), keeps_id=False),
+        }
+        if reaction in table:
+            table[reaction]()
+        if reaction is Reaction.TAKE_MEMBER_ID or (reaction is Reaction.REJOIN and api is not Api.JOIN_GROUP):
+            return  # part of the protocol, no trouble
+        self._not_before = now + self._backoff.failed()
+        self._beat_at = max(self._beat_at, self._not_before) if api is Api.HEARTBEAT else self._beat_at
+
+    def _forget_coordinator(self) -> None:
+        self.coordinator = None
+        self._beat = None
+
+    def _rejoin(self, reason: str) -> None:
+        if self._reason is None:
+            self._reason = reason
+
+    def _lose(self, why: str, *, keeps_id: bool = True) -> None:
+        """The generation is over for this member, and whatever it owned with it."""
+        self._forget_membership(why, keeps_id=keeps_id)
+        if not self._is_leaving:
+            self._rejoin("the member was lost to the group")
+            self._is_prepared = False
+        self.state = State.PREPARING
+
+    def _forget_membership(self, why: str, *, keeps_id: bool) -> None:
+        self.membership = Membership(self.membership.member_id if keeps_id else "")
+        self._flight = self._beat = None
+        self._leadership = None
+        self._forget_calls()
+        lost = self.assigned - self._being_revoked()
+        self.assigned = NOTHING
+        if lost:
+            self._calls.append(Lost(lost, why))
+
+    def _forget_calls(self) -> None:
+        """What the application has not heard yet has not happened, but for losses."""
+        self._calls = deque(call for call in self._calls if isinstance(call, Lost))
+
+    def _being_revoked(self) -> Partitions:
+        return self._running.partitions if isinstance(self._running, Revoke) else NOTHING
+
+    def _fail(self, error: KafkaError) -> None:
+        self._forget_membership(str(error), keeps_id=False)
+        self._end(error)
+
+    def _end(self, error: KafkaError | None) -> None:
+        self.error = error
+        self.state = State.ENDED
+        self.membership = Membership()
+        self._finding = self._flight = self._beat = None
+
+    def _note(self, event: str, **facts: object) -> None:
+        self._notes.append(Note(event, facts))

@@ -1,0 +1,251 @@
+"""Committing offsets and looking them up, with retries up to a deadline; with a group membership or without.
+
+Brokers before 0.9 have no groups but keep offsets: 0.8.2 in Kafka, 0.8.1 in ZooKeeper, through any broker.  What is
+retried, refused or raised stands in ``reactions``.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import TypeVar
+from uuid import UUID
+
+import anyio
+
+from pykafka08.cluster.client import Client
+from pykafka08.cluster.machine import Backoff
+from pykafka08.connection.connection import Message
+from pykafka08.errors import (
+    BrokerError,
+    ConfigError,
+    KafkaError,
+    RequestTimeoutError,
+    UnsupportedVersionError,
+    broker_error,
+)
+from pykafka08.group.actions import Membership
+from pykafka08.group.errors import PartitionRevokedError
+from pykafka08.group.machine import GroupMachine
+from pykafka08.group.reactions import Api, Reaction, reaction_to, reaction_to_failure
+from pykafka08.group.requests import CommitCall, MemberCalls, OffsetAndMetadata, OffsetFetchCall, found_coordinator
+from pykafka08.group.settings import GroupConfig
+from pykafka08.protocol.schema import Response
+from pykafka08.records.record import TopicPartition
+
+__all__ = ["GroupOffsets"]
+
+R = TypeVar("R", bound=Response)
+
+LOSSES = frozenset({Reaction.LOSE_GENERATION, Reaction.LOSE_MEMBERSHIP})
+
+
+class GroupOffsets:
+    """The committed offsets of one group, as one client sees them; ``wake`` tells the machine's driver of news."""
+
+    def __init__(self, client: Client, config: GroupConfig, machine: GroupMachine, wake: Callable[[], None]) -> None:
+        self._client = client
+        self._config = config
+        self._machine = machine
+        self._wake = wake
+        self._calls = MemberCalls(config)
+        self._node: int | None = None
+
+    async def find_coordinator(self, *, timeout: float) -> int:
+        """Node id of the coordinator, as one broker tells it now; BrokerError where that is an error code."""
+        response = await self._client.request_any(self._calls.find, timeout=timeout)
+        code, node_id, said = found_coordinator(response)
+        if code:
+            raise broker_error(code, said, api=Api.FIND_COORDINATOR.value)
+        return node_id
+
+    async def commit(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], *, is_member: bool, timeout: float
+    ) -> dict[TopicPartition, KafkaError]:
+        """Commit; the answer has the partitions that were refused, and why.  Raises where nothing can be committed."""
+        for tp, each in offsets.items():
+            if each.offset < 0:
+                raise ConfigError(f"offset {each.offset} does not exist", topic=tp[0], partition=tp[1])
+        attempt = _Commit(self._client, self._machine, dict(offsets), is_member=is_member)
+        deadline = anyio.current_time() + timeout
+        await self._repeat(Api.OFFSET_COMMIT, deadline, lambda: self._commit_once(attempt, deadline))
+        return attempt.refused
+
+    async def _commit_once(self, attempt: _Commit, deadline: float) -> bool:
+        """True when all partitions have their outcome."""
+        attempt.refuse_strangers()
+        if not attempt.pending:
+            return True
+        membership = attempt.membership()
+        node = await self._coordinator(deadline)
+        topic_ids = self._topic_ids(attempt.pending)
+        call = CommitCall(self._config, membership, dict(attempt.pending), topic_ids)
+        codes = call.read(await self._ask(node, call, deadline))
+        reactions = [attempt.take(tp, codes.get(tp, -1), membership) for tp in tuple(attempt.pending)]
+        self._wake()
+        self._mind(reactions, node)
+        return not attempt.pending
+
+    async def committed(
+        self, partitions: Iterable[TopicPartition], *, timeout: float
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """The committed offset of each partition, None where there is none."""
+        wanted = frozenset(TopicPartition(*tp) for tp in partitions)
+        found: dict[TopicPartition, OffsetAndMetadata | None] = {}
+        deadline = anyio.current_time() + timeout
+        await self._repeat(Api.OFFSET_FETCH, deadline, lambda: self._fetch_once(wanted, found, deadline))
+        return found
+
+    async def _fetch_once(
+        self,
+        wanted: frozenset[TopicPartition],
+        found: dict[TopicPartition, OffsetAndMetadata | None],
+        deadline: float,
+    ) -> bool:
+        missing = wanted - found.keys()
+        if not missing:
+            return True
+        node = await self._coordinator(deadline)
+        call = OffsetFetchCall(self._config, missing, self._topic_ids(missing))
+        code, fetched = call.read(await self._ask(node, call, deadline))
+        if code:
+            raise broker_error(code, api=Api.OFFSET_FETCH.value)
+        reactions = []
+        for each in fetched:
+            reaction = reaction_to(Api.OFFSET_FETCH, each.error_code)
+            if reaction is Reaction.PROCEED:
+                found[each.tp] = each.committed
+            elif reaction is Reaction.FAIL:
+                raise broker_error(
+                    each.error_code, api=Api.OFFSET_FETCH.value, topic=each.tp.topic, partition=each.tp.partition
+                )
+            reactions.append(reaction)
+        self._mind(reactions, node)
+        return not wanted - found.keys()
+
+    # --- what both do -----------------------------------------------------------------------------------------------
+
+    async def _repeat(self, api: Api, deadline: float, once: Callable[[], Awaitable[bool]]) -> None:
+        """Call ``once`` until it is true, with pauses; errors that a retry may mend end it at the deadline."""
+        config = self._client.config
+        backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000, random.random)
+        cause: KafkaError | None = None
+        while True:
+            self._client.tasks.check()
+            try:
+                if await once():
+                    return
+            except KafkaError as error:
+                reaction = reaction_to_failure(Api(error.api) if error.api in _APIS else api, error)
+                if reaction in (Reaction.FAIL, Reaction.REFUSE):
+                    raise
+                cause = error
+                self._mind([reaction], None)
+            pause = backoff.failed()
+            if anyio.current_time() + pause >= deadline:
+                why = f"; the last attempt ended in: {cause}" if cause is not None else ""
+                late = RequestTimeoutError(
+                    f"group {self._config.group_id!r} did not answer in time{why}", api=api.value
+                )
+                raise late from cause
+            await anyio.sleep(pause)
+
+    async def _coordinator(self, deadline: float) -> int | None:
+        """Node id; None where any broker will do (0.8.1)."""
+        known = self._machine.coordinator if self._machine.coordinator is not None else self._node
+        if known is not None:
+            return known
+        try:
+            self._node = await self.find_coordinator(timeout=max(0.0, deadline - anyio.current_time()))
+        except UnsupportedVersionError:
+            return None
+        return self._node
+
+    async def _ask(self, node: int | None, call: Message[R], deadline: float) -> R:
+        left = max(0.0, deadline - anyio.current_time())
+        if node is None:
+            return await self._client.request_any(call, timeout=left)
+        return await self._client.request(node, call, timeout=min(left, self._client.config.request_timeout_ms / 1000))
+
+    def _mind(self, reactions: Iterable[Reaction], node: int | None) -> None:
+        """Forget what was wrong about the cluster."""
+        wrong = set(reactions)
+        if Reaction.FIND_COORDINATOR in wrong:
+            stale = node if node is not None else self._machine.coordinator
+            self._node = None
+            if stale is not None:
+                self._machine.coordinator_lost(stale)
+                self._wake()
+        if Reaction.REFRESH in wrong:
+            self._client.invalidate(self._client.metadata.generation)
+
+    def _topic_ids(self, partitions: Iterable[TopicPartition]) -> dict[str, UUID]:
+        ids = {tp.topic: self._client.metadata.topic_id(tp.topic) for tp in partitions}
+        return {topic: topic_id for topic, topic_id in ids.items() if topic_id is not None}
+
+
+_APIS = frozenset(api.value for api in Api)
+
+
+class _Commit:
+    """One call of the application: what is still to be committed, and what was refused."""
+
+    def __init__(
+        self,
+        client: Client,
+        machine: GroupMachine,
+        offsets: dict[TopicPartition, OffsetAndMetadata],
+        *,
+        is_member: bool,
+    ) -> None:
+        self.pending = offsets
+        self.refused: dict[TopicPartition, KafkaError] = {}
+        self._client = client
+        self._machine = machine
+        self._is_member = is_member
+
+    def membership(self) -> Membership:
+        return self._machine.membership if self._is_member else Membership()
+
+    def refuse_strangers(self) -> None:
+        """Partitions that are not this member's, or not any more."""
+        if self._is_member:
+            for tp in self.pending.keys() - self._machine.assigned:
+                self._refuse(tp, _revoked(tp, None))
+
+    def take(self, tp: TopicPartition, code: int, membership: Membership) -> Reaction:
+        """The coordinator's answer for one partition."""
+        reaction = reaction_to(Api.OFFSET_COMMIT, code)
+        if reaction is Reaction.PROCEED:
+            del self.pending[tp]
+            return reaction
+        error = broker_error(code, api=Api.OFFSET_COMMIT.value, topic=tp.topic, partition=tp.partition)
+        if reaction is Reaction.REFUSE:
+            self._refuse(tp, error)
+        elif reaction in LOSSES:
+            self._lost(tp, error, membership)
+        elif reaction is Reaction.FAIL:
+            self._machine.commit_refused(membership, error, anyio.current_time())
+            raise error
+        return reaction
+
+    def _lost(self, tp: TopicPartition, error: BrokerError, membership: Membership) -> None:
+        """The generation that asked is over; a newer one may still own the partition, and then it is asked again."""
+        if not self._is_member:
+            raise error  # others are members of the group: nobody but they may commit
+        if self._machine.membership == membership:
+            self._machine.commit_refused(membership, error, anyio.current_time())
+            self._refuse(tp, _revoked(tp, error))
+
+    def _refuse(self, tp: TopicPartition, error: KafkaError) -> None:
+        del self.pending[tp]
+        self.refused[tp] = error
+
+
+def _revoked(tp: TopicPartition, cause: KafkaError | None) -> PartitionRevokedError:
+    why = f": {cause.message}" if cause is not None else ""
+    error = PartitionRevokedError(
+        f"the offset was not committed: the partition is not this member's{why}", topic=tp.topic, partition=tp.partition
+    )
+    error.__cause__ = cause
+    return error

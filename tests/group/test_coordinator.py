@@ -1,0 +1,350 @@
+"""Members on embedded clusters of many releases: joining, sharing, leaving, losing, committing."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+
+import anyio
+import pytest
+
+from pykafka08 import EmbeddedCluster
+from pykafka08.error_codes import ErrorCode
+from pykafka08.errors import (
+    AuthorizationError,
+    BrokerError,
+    ClientFailedError,
+    RequestTimeoutError,
+    UnknownTopicError,
+    UnsupportedVersionError,
+)
+from pykafka08.group.coordinator import OffsetAndMetadata
+from pykafka08.group.errors import PartitionRevokedError
+from pykafka08.group.machine import State
+from tests.group.members import Member, all_of, member, wait_shared
+
+RELEASES = ("0.9.0", "0.10.1", "0.10.2", "0.11.0", "1.1", "2.0", "2.2", "2.3", "2.4", "2.8", "3.2", "3.9", "4.0", "4.3")
+ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky")
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.parametrize("version", RELEASES)
+async def test_members_come_share_commit_and_go_on_every_release(version: str) -> None:
+    parts = all_of("t", 6)
+    async with EmbeddedCluster(brokers=2, version=version, topics={"t": 6}) as cluster:
+        async with member(cluster.bootstrap_servers, "t") as first:
+            await wait_shared([first], parts)
+            async with member(cluster.bootstrap_servers, "t") as second:
+                await wait_shared([first, second], parts)
+                assert len(first.partitions) == len(second.partitions) == 3
+                mine = first.partitions[0]
+                committed = OffsetAndMetadata(5, -1, "note")
+                assert await first.group.commit({mine: committed}) == {}
+                assert await second.group.committed(parts) == dict.fromkeys(parts) | {mine: committed}
+            await wait_shared([first], parts)
+        assert not any(request.trailing_bytes for request in cluster.requests)
+        api = {request.api for request in cluster.requests}
+        assert {"JoinGroup", "SyncGroup", "LeaveGroup"} <= api
+
+
+@pytest.mark.parametrize("name", ASSIGNORS)
+async def test_four_members_with_each_assignor(name: str) -> None:
+    parts = all_of("t", 12)
+    async with EmbeddedCluster(topics={"t": 12}) as cluster, AsyncExitStack() as stack:
+        members: list[Member] = []
+        for count in range(1, 5):
+            joins = member(cluster.bootstrap_servers, "t", partition_assignment_strategy=(name,))
+            members.append(await stack.enter_async_context(joins))
+            await wait_shared(members, parts)
+            assert sorted(len(each.partitions) for each in members) == [12 // count] * count
+
+
+async def test_cooperative_members_keep_what_they_keep() -> None:
+    parts = all_of("t", 4)
+    strategy = ("cooperative-sticky",)
+    async with EmbeddedCluster(topics={"t": 4}) as cluster:
+        async with member(cluster.bootstrap_servers, "t", partition_assignment_strategy=strategy) as first:
+            await wait_shared([first], parts)
+            async with member(cluster.bootstrap_servers, "t", partition_assignment_strategy=strategy) as second:
+                await wait_shared([first, second], parts)
+                gone = [partitions for what, partitions in first.heard.calls if what == "revoked"]
+                assert gone == [second.partitions]
+                assert not [call for call in second.heard.calls if call[0] == "revoked"]
+
+
+async def test_eager_members_give_all_up_before_they_join() -> None:
+    parts = all_of("t", 2)
+    async with EmbeddedCluster(topics={"t": 2}) as cluster:
+        async with member(cluster.bootstrap_servers, "t") as first:
+            await wait_shared([first], parts)
+            async with member(cluster.bootstrap_servers, "t") as second:
+                await wait_shared([first, second], parts)
+                assert [what for what, _ in first.heard.calls] == ["assigned", "revoked", "assigned"]
+                assert first.heard.calls[1][1] == parts
+
+
+async def test_members_with_different_topics() -> None:
+    """The leader looks up the partitions of a topic that only the other wants."""
+    async with EmbeddedCluster(topics={"a": 2, "b": 3}) as cluster:
+        async with member(cluster.bootstrap_servers, "a") as first:
+            await wait_shared([first], all_of("a", 2))
+            async with member(cluster.bootstrap_servers, "b") as second:
+                await wait_shared([first, second], all_of("a", 2) + all_of("b", 3))
+                assert first.partitions == all_of("a", 2)
+
+
+async def test_a_changed_subscription_and_new_partitions_rebalance() -> None:
+    async with EmbeddedCluster(topics={"a": 2, "b": 1}) as cluster:
+        async with member(cluster.bootstrap_servers, "a", metadata_max_age_ms=50) as only:
+            await wait_shared([only], all_of("a", 2))
+            only.group.subscribe(["b", "later"])
+            await wait_shared([only], all_of("b", 1))
+            cluster.create_topic("later", 2)
+            await wait_shared([only], all_of("b", 1) + all_of("later", 2))
+
+
+@pytest.mark.parametrize("api", ["FindCoordinator", "JoinGroup", "SyncGroup", "Heartbeat"])
+@pytest.mark.parametrize(
+    "code",
+    [ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS],
+)
+async def test_trouble_with_the_coordinator_loses_nothing(api: str, code: ErrorCode) -> None:
+    parts = all_of("t", 3)
+    async with EmbeddedCluster(topics={"t": 3}) as cluster:
+        cluster.faults.answer(api, code, times=2)
+        async with member(cluster.bootstrap_servers, "t") as only:
+            await wait_shared([only], parts)
+            await beats(cluster, 3)
+            assert only.heard.calls == [("assigned", parts)]
+            assert only.group.state is State.STABLE
+
+
+async def beats(cluster: EmbeddedCluster, more: int) -> None:
+    """Until so many more heartbeats have come."""
+    cluster.requests.clear()
+    with anyio.fail_after(30):
+        while sum(request.api == "Heartbeat" for request in cluster.requests) < more:
+            await anyio.sleep(0.01)
+
+
+@pytest.mark.parametrize("code", [ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION])
+@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+async def test_a_lost_generation_is_told_and_joined_again(code: ErrorCode, strategy: str) -> None:
+    parts = all_of("t", 3)
+    async with EmbeddedCluster(topics={"t": 3}) as cluster:
+        async with member(cluster.bootstrap_servers, "t", partition_assignment_strategy=(strategy,)) as only:
+            await wait_shared([only], parts)
+            if code is ErrorCode.UNKNOWN_MEMBER_ID:
+                cluster._state.groups.leave("g", only.group.member_id, None)
+            else:
+                cluster.faults.answer("Heartbeat", code)
+            with anyio.fail_after(30):
+                while len(only.heard.calls) < 3:
+                    await only.group.news
+            await wait_shared([only], parts)
+            assert only.heard.calls == [("assigned", parts), ("lost", parts), ("assigned", parts)]
+
+
+@pytest.mark.parametrize("api", ["JoinGroup", "SyncGroup", "Heartbeat", "FindCoordinator", "OffsetCommit", "OffsetFetch"])
+@pytest.mark.parametrize("fault", ["close_before", "close_after"])
+async def test_broken_connections_are_mended(api: str, fault: str) -> None:
+    parts = all_of("t", 3)
+    async with EmbeddedCluster(topics={"t": 3}, group_min_session_timeout_ms=100) as cluster:
+        getattr(cluster.faults, fault)(api)
+        async with member(
+            cluster.bootstrap_servers, "t", session_timeout_ms=1000, max_poll_interval_ms=1000
+        ) as only:
+            await wait_shared([only], parts)
+            assert await only.group.commit({parts[0]: OffsetAndMetadata(7)}) == {}
+            assert await only.group.committed(parts[:1]) == {parts[0]: OffsetAndMetadata(7)}
+
+
+async def test_the_coordinator_moves() -> None:
+    parts = all_of("t", 3)
+    async with EmbeddedCluster(brokers=3, topics={"t": 3}) as cluster:
+        async with member(cluster.bootstrap_servers, "t") as only:
+            await wait_shared([only], parts)
+            before = only.group.node_id
+            member_id, generation = only.group.member_id, only.group.generation
+            assert before is not None
+            await cluster.stop_broker(before)
+            assert await only.group.commit({parts[0]: OffsetAndMetadata(7)}) == {}
+            await beats(cluster, 2)
+            assert only.group.node_id != before
+            assert (only.group.member_id, only.group.generation) == (member_id, generation)
+            assert only.heard.calls == [("assigned", parts)]
+
+
+async def test_static_members_keep_their_partitions_over_a_restart() -> None:
+    parts = all_of("t", 4)
+    async with EmbeddedCluster(topics={"t": 4}) as cluster:
+        async with member(cluster.bootstrap_servers, "t", group_instance_id="one") as first:
+            async with member(cluster.bootstrap_servers, "t", group_instance_id="two") as second:
+                await wait_shared([first, second], parts)
+                before = second.partitions, second.group.generation
+            async with member(cluster.bootstrap_servers, "t", group_instance_id="two") as second:
+                await wait_shared([first, second], parts)
+                assert (second.partitions, second.group.generation) == before
+        assert "LeaveGroup" not in {request.api for request in cluster.requests}
+
+
+async def test_a_fenced_static_member_ends_and_says_so() -> None:
+    parts = all_of("t", 2)
+    async with EmbeddedCluster(topics={"t": 2}) as cluster:
+        async with member(cluster.bootstrap_servers, "t", group_instance_id="one") as first:
+            await wait_shared([first], parts)
+            async with member(cluster.bootstrap_servers, "t", group_instance_id="one") as second:
+                await wait_shared([second], parts)
+                with anyio.fail_after(30):
+                    while first.heard.owned:
+                        await first.group.news
+                with pytest.raises(BrokerError, match="FENCED_INSTANCE_ID"):
+                    first.group.check()
+                assert first.heard.calls[-1] == ("lost", parts)
+
+
+async def test_commits_in_the_midst_of_a_revocation_count() -> None:
+    parts = all_of("t", 2)
+    async with EmbeddedCluster(topics={"t": 2}) as cluster:
+        async with member(cluster.bootstrap_servers, "t") as first:
+            outcomes = []
+
+            async def on_revoked(partitions: frozenset) -> None:
+                outcomes.append(await first.group.commit({tp: OffsetAndMetadata(3) for tp in partitions}))
+
+            first.heard.on_revoked = on_revoked
+            await wait_shared([first], parts)
+            async with member(cluster.bootstrap_servers, "t") as second:
+                await wait_shared([first, second], parts)
+                assert outcomes == [{}]
+                assert await second.group.committed(parts) == dict.fromkeys(parts, OffsetAndMetadata(3))
+
+
+async def test_a_commit_of_what_is_not_ours_is_refused_by_partition() -> None:
+    parts = all_of("t", 2)
+    async with EmbeddedCluster(topics={"t": 2}) as cluster:
+        async with member(cluster.bootstrap_servers, "t") as first:
+            async with member(cluster.bootstrap_servers, "t") as second:
+                await wait_shared([first, second], parts)
+                (mine,), (theirs,) = first.partitions, second.partitions
+                refused = await first.group.commit({mine: OffsetAndMetadata(1), theirs: OffsetAndMetadata(1)})
+                assert list(refused) == [theirs]
+                assert isinstance(refused[theirs], PartitionRevokedError)
+                assert (refused[theirs].topic, refused[theirs].partition) == theirs
+                assert await first.group.committed(parts) == {mine: OffsetAndMetadata(1), theirs: None}
+
+
+@pytest.mark.parametrize("code", [ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION])
+async def test_a_commit_of_an_old_generation_is_refused_once_and_the_member_joins_again(code: ErrorCode) -> None:
+    parts = all_of("t", 2)
+    async with EmbeddedCluster(topics={"t": 2}) as cluster:
+        async with member(cluster.bootstrap_servers, "t") as only:
+            await wait_shared([only], parts)
+            cluster.requests.clear()
+            cluster.faults.answer("OffsetCommit", code)
+            refused = await only.group.commit({parts[0]: OffsetAndMetadata(1)})
+            assert isinstance(refused[parts[0]], PartitionRevokedError)
+            assert sum(request.api == "OffsetCommit" for request in cluster.requests) == 1
+            with anyio.fail_after(30):
+                while len(only.heard.calls) < 3:
+                    await only.group.news
+            await wait_shared([only], parts)
+            assert [what for what, _ in only.heard.calls] == ["assigned", "lost", "assigned"]
+
+
+async def test_a_commit_waits_for_a_rebalance() -> None:
+    parts = all_of("t", 2)
+    async with EmbeddedCluster(topics={"t": 2}) as cluster:
+        async with member(cluster.bootstrap_servers, "t") as only:
+            await wait_shared([only], parts)
+            cluster.faults.answer("OffsetCommit", ErrorCode.REBALANCE_IN_PROGRESS, times=2)
+            assert await only.group.commit({parts[0]: OffsetAndMetadata(1)}) == {}
+
+
+async def test_refusals_of_single_partitions() -> None:
+    parts = all_of("t", 2)
+    async with EmbeddedCluster(topics={"t": 2}) as cluster:
+        async with member(cluster.bootstrap_servers, "t") as only:
+            await wait_shared([only], parts)
+            long = OffsetAndMetadata(1, -1, "x" * 5000)
+            refused = await only.group.commit({parts[0]: long, parts[1]: OffsetAndMetadata(2)})
+            assert list(refused) == parts[:1]
+            assert "OFFSET_METADATA_TOO_LARGE" in str(refused[parts[0]])
+            cluster.faults.answer("OffsetCommit", ErrorCode.GROUP_AUTHORIZATION_FAILED)
+            with pytest.raises(AuthorizationError, match="GROUP_AUTHORIZATION_FAILED"):
+                await only.group.commit({parts[1]: OffsetAndMetadata(3)})
+
+
+@pytest.mark.parametrize("version", ["0.8.1", "0.8.2", "0.9.0", "0.10.2", "2.0", "2.8", "3.0", "4.0", "4.3"])
+async def test_offsets_without_membership_on_every_release(version: str) -> None:
+    parts = all_of("t", 2)
+    async with EmbeddedCluster(brokers=2, version=version, topics={"t": 2}) as cluster:
+        async with member(cluster.bootstrap_servers) as outsider:
+            await outsider.client.wait_for_topics(["t"])
+            assert await outsider.group.committed(parts) == dict.fromkeys(parts)
+            assert await outsider.group.commit({parts[1]: OffsetAndMetadata(4)}) == {}
+            assert await outsider.group.committed(parts) == {parts[0]: None, parts[1]: OffsetAndMetadata(4)}
+        used = {request.version for request in cluster.requests if request.api == "OffsetCommit"}
+        assert used == {cluster._state.personality.versions[8].max}
+
+
+async def test_a_commit_for_a_topic_that_is_not_there() -> None:
+    async with EmbeddedCluster(topics={"t": 1}, auto_create_topics=False) as cluster:
+        async with member(cluster.bootstrap_servers) as outsider:
+            (tp,) = all_of("nowhere", 1)
+            refused = await outsider.group.commit({tp: OffsetAndMetadata(4)})
+            assert isinstance(refused[tp], UnknownTopicError)
+
+
+@pytest.mark.parametrize("version", ["0.8.1", "0.8.2"])
+async def test_a_broker_without_groups_says_so(version: str) -> None:
+    async with EmbeddedCluster(version=version, topics={"t": 1}) as cluster:
+        async with member(cluster.bootstrap_servers, "t") as only:
+            with pytest.raises(UnsupportedVersionError):
+                await only.group.wait_stable(timeout=30)
+
+
+async def test_joining_has_a_deadline() -> None:
+    async with EmbeddedCluster(topics={"t": 1}) as cluster:
+        cluster.faults.answer("FindCoordinator", ErrorCode.COORDINATOR_NOT_AVAILABLE, times=None)
+        async with member(cluster.bootstrap_servers, "t") as only:
+            with pytest.raises(RequestTimeoutError, match="not joined"):
+                await only.group.wait_stable(timeout=0.2)
+            with pytest.raises(RequestTimeoutError, match="COORDINATOR_NOT_AVAILABLE"):
+                await only.group.committed(all_of("t", 1), timeout=0.2)
+
+
+async def test_closing_is_bounded_when_all_brokers_are_gone() -> None:
+    async with EmbeddedCluster(topics={"t": 1}) as cluster:
+        async with member(cluster.bootstrap_servers, "t", close_timeout=0.5) as only:
+            await wait_shared([only], all_of("t", 1))
+            await cluster.stop_broker(0)
+            with anyio.fail_after(20):
+                await only.group.aclose(timeout=0.5)
+            assert only.heard.calls[-1][0] == "revoked"
+
+
+async def test_closing_does_not_wait_for_a_listener_for_ever() -> None:
+    async with EmbeddedCluster(topics={"t": 1}) as cluster:
+        async with member(cluster.bootstrap_servers, "t") as only:
+            await wait_shared([only], all_of("t", 1))
+            only.heard.gate = anyio.Event()
+            with anyio.fail_after(20):
+                await only.group.aclose(timeout=0.2)
+            only.heard.gate.set()
+
+
+async def test_a_listener_that_raises_ends_the_client() -> None:
+    async with EmbeddedCluster(topics={"t": 1}) as cluster:
+        async with member(cluster.bootstrap_servers, "t") as only:
+            await wait_shared([only], all_of("t", 1))
+
+            async def on_revoked(_: frozenset) -> None:
+                raise ValueError("the application's own")
+
+            only.heard.on_revoked = on_revoked
+            only.group.subscribe(["t", "u"])
+            with anyio.fail_after(30), pytest.raises(ClientFailedError, match="the application's own"):
+                while True:
+                    only.group.check()
+                    await only.group.news
