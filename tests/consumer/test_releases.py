@@ -66,7 +66,9 @@ async def test_every_codec_of_every_release(release: str) -> None:
         for codec in codecs_of(release):
             store(cluster, "t", encode(magic, codec, count, BATCH), count + BATCH - 1)
             count += BATCH
-        async with Consumer("t", bootstrap_servers=cluster.bootstrap_servers, auto_offset_reset="earliest") as consumer:
+        async with Consumer(
+            "t", bootstrap_servers=cluster.bootstrap_servers, auto_offset_reset="earliest", fetch_max_wait_ms=20
+        ) as consumer:
             records = await read(consumer, count)
             assert [record.offset for record in records] == list(range(count))
             assert numbers([record.value for record in records]) == list(range(count))
