@@ -241,9 +241,15 @@ class Client:
     # --- requests ---------------------------------------------------------------------------------------------------
 
     def submit(
-        self, node_id: int, message: Message[R], *, timeout: float, purpose: Purpose = Purpose.CONTROL
+        self,
+        node_id: int,
+        message: Message[R],
+        *,
+        timeout: float,
+        purpose: Purpose = Purpose.CONTROL,
+        version: int | None = None,
     ) -> Waiter[R]:
-        """Send ``message`` to a broker, in the highest version that both know, after those before it.
+        """Send ``message`` to a broker, in the highest version that both know or this one, after those before it.
 
         Connects if need be; the waiter ends within ``timeout`` seconds.  A request without an answer (acks=0) ends
         with None when it is on its way.
@@ -254,15 +260,21 @@ class Client:
             return _failed(TransportError(f"broker {node_id} is not in the cluster's metadata; it is asked for again"))
         if not self._is_open:
             return _failed(ClosedError("the client is closed", broker=broker.name))
-        return self._connection(broker, purpose).submit(message, timeout=timeout)
+        return self._connection(broker, purpose).submit(message, timeout=timeout, version=version)
 
     async def request(
-        self, node_id: int, message: Message[R], *, timeout: float | None = None, purpose: Purpose = Purpose.CONTROL
+        self,
+        node_id: int,
+        message: Message[R],
+        *,
+        timeout: float | None = None,
+        purpose: Purpose = Purpose.CONTROL,
+        version: int | None = None,
     ) -> R:
         """The answer of one broker; ``timeout`` defaults to ``request_timeout_ms``."""
         self.tasks.check()
         seconds = self.config.request_timeout_ms / 1000 if timeout is None else timeout
-        return await self.submit(node_id, message, timeout=seconds, purpose=purpose)
+        return await self.submit(node_id, message, timeout=seconds, purpose=purpose, version=version)
 
     async def request_any(self, message: Message[R], *, timeout: float | None = None) -> R:
         """The answer of any broker, for what may be asked twice: each is tried until one answers or time is up."""

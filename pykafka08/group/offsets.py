@@ -15,22 +15,25 @@ import anyio
 
 from pykafka08.cluster.client import Client
 from pykafka08.cluster.machine import Backoff
-from pykafka08.connection.connection import Message
 from pykafka08.errors import (
     BrokerError,
     ConfigError,
     KafkaError,
     RequestTimeoutError,
+    TransportError,
     UnsupportedVersionError,
     broker_error,
 )
 from pykafka08.group.actions import Membership
 from pykafka08.group.errors import PartitionRevokedError
 from pykafka08.group.machine import GroupMachine
+from pykafka08.group.old_releases import UNCERTAIN, versions_of_0_8
 from pykafka08.group.reactions import Api, Reaction, reaction_to, reaction_to_failure
 from pykafka08.group.requests import CommitCall, MemberCalls, OffsetAndMetadata, OffsetFetchCall, found_coordinator
 from pykafka08.group.settings import GroupConfig
-from pykafka08.protocol.schema import Response
+from pykafka08.protocol.messages.find_coordinator import FindCoordinatorRequest
+from pykafka08.protocol.schema import Request, Response
+from pykafka08.protocol.versions import BrokerVersions
 from pykafka08.records.record import TopicPartition
 
 __all__ = ["GroupOffsets"]
@@ -50,10 +53,12 @@ class GroupOffsets:
         self._wake = wake
         self._calls = MemberCalls(config)
         self._node: int | None = None
+        self._has_coordinators = True
+        self._old: BrokerVersions | None = None
 
     async def find_coordinator(self, *, timeout: float) -> int:
         """Node id of the coordinator, as one broker tells it now; BrokerError where that is an error code."""
-        response = await self._client.request_any(self._calls.find, timeout=timeout)
+        response = await self._ask(None, self._calls.find, anyio.current_time() + timeout)
         code, node_id, said = found_coordinator(response)
         if code:
             raise broker_error(code, said, api=Api.FIND_COORDINATOR.value)
@@ -155,17 +160,39 @@ class GroupOffsets:
         known = self._machine.coordinator if self._machine.coordinator is not None else self._node
         if known is not None:
             return known
+        if not self._has_coordinators:
+            return None
         try:
             self._node = await self.find_coordinator(timeout=max(0.0, deadline - anyio.current_time()))
         except UnsupportedVersionError:
-            return None
+            await self._learn_release(deadline)
+            return await self._coordinator(deadline)
         return self._node
 
-    async def _ask(self, node: int | None, call: Message[R], deadline: float) -> R:
+    async def _learn_release(self, deadline: float) -> None:
+        """What a broker without FindCoordinator does have: 0.8 does not say."""
+        node = self._any_node()
+        versions = await self._client.versions(node, timeout=max(0.0, deadline - anyio.current_time()))
+        if versions.release_guess == UNCERTAIN:
+            versions = self._old = await versions_of_0_8(self._client, node, self._config.group_id, deadline)
+        self._has_coordinators = versions.serves(FindCoordinatorRequest)
+
+    def _any_node(self) -> int:
+        nodes = sorted(self._client.metadata.brokers)
+        if not nodes:
+            raise TransportError("the cluster's metadata names no broker; it is asked for again")
+        return random.choice(nodes)
+
+    async def _ask(self, node: int | None, call: Callable[[BrokerVersions], Request[R]], deadline: float) -> R:
         left = max(0.0, deadline - anyio.current_time())
-        if node is None:
+        if self._old is None and node is None:
             return await self._client.request_any(call, timeout=left)
-        return await self._client.request(node, call, timeout=min(left, self._client.config.request_timeout_ms / 1000))
+        most = min(left, self._client.config.request_timeout_ms / 1000)
+        target = node if node is not None else self._any_node()
+        if self._old is None:
+            return await self._client.request(target, call, timeout=most)
+        request = call(self._old)
+        return await self._client.request(target, request, timeout=most, version=self._old.pick(type(request)))
 
     def _mind(self, reactions: Iterable[Reaction], node: int | None) -> None:
         """Forget what was wrong about the cluster."""

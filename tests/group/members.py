@@ -81,7 +81,9 @@ async def member(
             await group.aclose(timeout=close_timeout)
 
 
-async def wait_shared(members: Iterable[Member], partitions: Iterable[TopicPartition], within: float = DEADLINE_S) -> None:
+async def wait_shared(
+    members: Iterable[Member], partitions: Iterable[TopicPartition], within: float = DEADLINE_S
+) -> None:
     """Until these members are stable in one generation and own these partitions, each one member's."""
     group, wanted = list(members), sorted(partitions)
     with anyio.fail_after(within):

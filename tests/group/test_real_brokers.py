@@ -1,0 +1,138 @@
+"""Groups on real brokers of every era, also one that is shared with Java's own consumer."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, contextmanager
+
+import anyio
+import pytest
+
+from pykafka08.group.coordinator import OffsetAndMetadata
+from tests.brokers.tools import release_tool_command
+from tests.group.members import Member, all_of, member, wait_shared
+from tests.integration.clusters import Clusters, RealCluster
+
+RELEASES = ("0.9.0.1", "0.10.2.2", "2.8.2", "4.3.1")
+STEADY = {"session_timeout_ms": 6_000, "heartbeat_interval_ms": 200, "max_poll_interval_ms": 15_000}
+FIRST_GROUP_S = 90
+"""__consumer_offsets is being made, and a new group waits three seconds for members (0.11 and later)."""
+PARTITIONS = 12
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(params=RELEASES, scope="session")
+def version(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def brokers(version: str, clusters: Clusters) -> RealCluster:
+    return clusters.running(version)
+
+
+async def test_four_members_come_and_go(brokers: RealCluster) -> None:
+    topic = brokers.new_topic("group", PARTITIONS)
+    parts = all_of(topic, PARTITIONS)
+    async with AsyncExitStack() as stack:
+        members: list[Member] = []
+        for count in range(1, 5):
+            joins = member(brokers.bootstrap, topic, group_id=topic, **STEADY)
+            members.append(await stack.enter_async_context(joins))
+            await wait_shared(members, parts, FIRST_GROUP_S)
+            assert {len(each.partitions) for each in members} == {PARTITIONS // count}
+        last = members.pop()
+        mine = last.partitions[0]
+        assert await last.group.commit({mine: OffsetAndMetadata(42, -1, "note")}) == {}
+        await last.group.aclose()
+        await wait_shared(members, parts, FIRST_GROUP_S)
+        found = await members[0].group.committed(parts)
+        assert found == dict.fromkeys(parts) | {mine: OffsetAndMetadata(42, -1, "note")}
+
+
+@pytest.mark.parametrize("strategy", ["roundrobin", "sticky", "cooperative-sticky"])
+async def test_each_assignor(brokers: RealCluster, strategy: str) -> None:
+    topic = brokers.new_topic("assignor", 6)
+    parts = all_of(topic, 6)
+    settings = {**STEADY, "partition_assignment_strategy": (strategy,)}
+    async with member(brokers.bootstrap, topic, group_id=topic, **settings) as first:
+        await wait_shared([first], parts, FIRST_GROUP_S)
+        kept = set(first.partitions)
+        async with member(brokers.bootstrap, topic, group_id=topic, **settings) as second:
+            await wait_shared([first, second], parts, FIRST_GROUP_S)
+            assert len(first.partitions) == len(second.partitions) == 3
+            if strategy == "cooperative-sticky":
+                revoked = {tp for what, heard in first.heard.calls if what == "revoked" for tp in heard}
+                assert revoked == kept - set(first.partitions)
+
+
+async def test_a_member_that_falls_silent_is_replaced(brokers: RealCluster) -> None:
+    """Its heartbeats stop; when it is back, its commit is refused and it hears that its partitions are lost."""
+    topic = brokers.new_topic("silent", 4)
+    parts = all_of(topic, 4)
+    async with member(brokers.bootstrap, topic, group_id=topic, **STEADY) as first:
+        async with member(
+            brokers.bootstrap, topic, group_id=topic, **{**STEADY, "heartbeat_interval_ms": 60_000}
+        ) as mute:
+            await wait_shared([first, mute], parts, FIRST_GROUP_S)
+            with anyio.fail_after(FIRST_GROUP_S):
+                while first.heard.owned != set(parts):
+                    await first.group.news
+                while not any(what == "lost" for what, _ in mute.heard.calls):
+                    await mute.group.news
+            await wait_shared([first, mute], parts, FIRST_GROUP_S)
+
+
+@contextmanager
+def java_member(brokers: RealCluster, topic: str) -> Iterator[None]:
+    """A console consumer of the release in the group that is called like the topic; ``range`` is its assignor."""
+    words = ["--bootstrap-server", brokers.bootstrap, "--topic", topic]
+    if brokers.release < (0, 10, 1):
+        words.append("--new-consumer")
+    option = "--command-property" if brokers.release >= (4, 2) else "--consumer-property"
+    if brokers.release < (0, 10, 1):
+        settings = brokers.folder / "java-group.properties"
+        settings.write_text(f"group.id={topic}\nsession.timeout.ms=6000\nheartbeat.interval.ms=500\n")
+        words += ["--consumer.config", str(settings)]
+    else:
+        words += [option, f"group.id={topic}", option, "heartbeat.interval.ms=500"]
+    command = release_tool_command(brokers.version, "console-consumer", *words)
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield
+    finally:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(20)
+
+
+async def test_one_group_with_a_java_consumer(brokers: RealCluster) -> None:
+    """First ours leads and Java follows; then, ours having gone, a new one of ours follows Java's lead."""
+    topic = brokers.new_topic("shared", 4)
+    parts = all_of(topic, 4)
+    async with AsyncExitStack() as stack:
+        joins = AsyncExitStack()
+        first = await joins.enter_async_context(member(brokers.bootstrap, topic, group_id=topic, **STEADY))
+        await wait_shared([first], parts, FIRST_GROUP_S)
+        with java_member(brokers, topic):
+            await wait_shared_with_java(first, 2)
+            assert first.group.is_leader
+            await joins.aclose()
+            second = await stack.enter_async_context(member(brokers.bootstrap, topic, group_id=topic, **STEADY))
+            await wait_shared_with_java(second, 2)
+            assert not second.group.is_leader
+        await wait_shared([second], parts, FIRST_GROUP_S)
+
+
+async def wait_shared_with_java(ours: Member, share: int) -> None:
+    """Until ours is stable with so many partitions: the others are Java's."""
+    with anyio.fail_after(FIRST_GROUP_S):
+        while not (ours.group._machine.is_settled and len(ours.heard.owned) == share):
+            ours.group.check()
+            await ours.group.news
