@@ -105,8 +105,9 @@ class Accumulator:
         start = 0
         while start < len(values):
             first_size = bounds[start + 1] - bounds[start]
-            batch = queues.sticky.open if queues.sticky is not None else None
-            if batch is None or batch.size + first_size > self._batch_limit or now > batch.closes_at:
+            sticky = queues.sticky
+            batch = sticky.open if sticky is not None else None
+            if sticky is None or batch is None or batch.size + first_size > sticky.limit or now > batch.closes_at:
                 batch = self._batch_for(queues, None, None, first_size, now)
             end = start + 1
             sticky = queues.sticky

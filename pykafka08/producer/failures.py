@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from copy import copy
+
 from pykafka08.cluster.metadata import Snapshot
+from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import (
     BrokerError,
     DeliveryTimeoutError,
@@ -14,7 +17,7 @@ from pykafka08.errors import (
 from pykafka08.producer.batch import Batch
 from pykafka08.producer.queues import PartitionQueue, TopicQueues
 
-__all__ = ["expired", "left_out", "produce_error", "refused_as_too_large"]
+__all__ = ["expired", "left_out", "placed", "produce_error", "refused_as_too_large"]
 
 
 def broker_name(snapshot: Snapshot, node_id: int) -> str:
@@ -45,6 +48,16 @@ def left_out(snapshot: Snapshot, node_id: int, batch: Batch) -> KafkaError:
     )
 
 
+def placed(error: KafkaError, batch: Batch) -> KafkaError:
+    """What a whole request ended with, as the error of one of its batches."""
+    if error.topic is not None or isinstance(error, BrokerError):
+        return error
+    own = copy(error)
+    own.topic, own.partition = batch.topic, batch.partition
+    own.__cause__ = error.__cause__
+    return own
+
+
 def refused_as_too_large(batch: Batch, error: KafkaError) -> KafkaError:
     """The broker refused a batch of one record for its size."""
     refusal = RecordTooLargeError(
@@ -61,10 +74,14 @@ def expired(snapshot: Snapshot, batch: Batch, topic: TopicQueues, queue: Partiti
     """The batch's deadline has passed; ``queue`` is None if it waited for metadata."""
     seconds = batch.deadline - batch.created
     leader = queue.leader if queue is not None else None
-    if leader is None and snapshot.brokers and topic.error:
-        text = f"topic {topic.name!r} did not become available within {seconds:g} s"
-        return broker_error(topic.error, text, api="Metadata", topic=topic.name)
-    if queue is None:
+    if leader is None and topic.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        return broker_error(
+            topic.error, f"the cluster had no such topic for {seconds:g} s", api="Metadata", topic=topic.name
+        )
+    if leader is None and topic.error:
+        code = ErrorCode.of(topic.error)
+        why = f"metadata says {code.name if isinstance(code, ErrorCode) else code} of the topic"
+    elif queue is None:
         why = "no broker has told the topic's partitions"
     elif leader is None:
         why = "no leader of the partition is known"

@@ -4,7 +4,7 @@ A queue whose oldest batch is full, or has lingered long enough, stands in line 
 <ProducerMachine.poll>` makes one request of the heads of a line.  What an answer leads to stands in ``reactions``.
 Every batch has one deadline from its creation, and ends as acknowledged or failed whatever happens to brokers.
 
-Not here: how records get into batches (``accumulator``), bytes (``request``), the network (``producer``).
+Not here: how records get into batches (``accumulator``), bytes (``request``), the network (``sender``).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pykafka08.errors import KafkaError
 from pykafka08.producer.accumulator import Accumulator
 from pykafka08.producer.actions import Action, Counters, RefreshMetadata, RoomFreed, Send, UseTopics
 from pykafka08.producer.batch import Batch
-from pykafka08.producer.failures import expired, left_out, produce_error, refused_as_too_large
+from pykafka08.producer.failures import expired, left_out, placed, produce_error, refused_as_too_large
 from pykafka08.producer.partitioners import Chooser
 from pykafka08.producer.queues import Deadlines, PartitionQueue, QueueState, Timers, TopicQueues
 from pykafka08.producer.reactions import Outcome, Reaction, is_repeated, reaction_to_code, reaction_to_error
@@ -41,7 +41,6 @@ class ProducerMachine:
         self.wants_poll = False
         """Something is to be done before the wake-up that the driver knows of."""
         self._linger = config.linger_ms / 1000
-        self._delivery_timeout = config.delivery_timeout_ms / 1000
         self._max_request_size = config.max_request_size
         self._max_in_flight = config.max_in_flight_requests_per_connection
         self._backoff_base = client.retry_backoff_ms / 1000
@@ -121,7 +120,7 @@ class ProducerMachine:
         for batch in send.batches:
             queue = self._free(batch)
             if not batch.is_done:
-                self._react(queue, batch, reaction_to_error(error), error, send, now)
+                self._react(queue, batch, reaction_to_error(error), placed(error, batch), send, now)
             self._settle(queue, now)
 
     def records_refused(

@@ -82,11 +82,9 @@ class Sender:
 
     def _ended(self, send: Send, made: list[ProduceRequest], ended: Waiter[Any]) -> None:
         if ended.error is not None:
-            error = ended.error
-            if not isinstance(error, KafkaError):
-                raise error  # a fault of this library: it ends the client
-            log.info("producer.request_failed", node_id=send.node_id, cause=str(error))
-            self._machine.request_failed(send, error, self._now())
+            assert isinstance(ended.error, KafkaError)
+            log.info("producer.request_failed", node_id=send.node_id, cause=str(ended.error))
+            self._machine.request_failed(send, ended.error, self._now())
         else:
             response = ended.result()
             if response is None:  # acks=0: written is all that is known

@@ -289,8 +289,14 @@ def test_corrupt_twice_fails() -> None:
 def test_a_request_that_cannot_be_made_fails_its_records() -> None:
     world = World({"t": [0]}, linger_ms=0)
     handle = world.add()
-    world.fail(world.one(), UnsupportedVersionError("no such version"))
+    cause = ValueError("why")
+    error = UnsupportedVersionError("no such version", broker="b0:9092")
+    error.__cause__ = cause
+    world.fail(world.one(), error)
     assert isinstance(handle.error, UnsupportedVersionError)
+    assert (handle.error.broker, handle.error.topic, handle.error.partition) == ("b0:9092", "t", 0)
+    assert "no such version" in str(handle.error)
+    assert handle.error.__cause__ is cause
 
 
 # --- deadlines --------------------------------------------------------------------------------------------------------
@@ -414,6 +420,15 @@ def test_an_unknown_topic_is_asked_for_until_max_block_ms() -> None:
     assert 5 <= asked <= 10
     assert isinstance(handle.error, UnknownTopicError)
     assert handle.error.topic == "nope"
+
+
+def test_a_topic_that_never_gets_leaders_times_out_and_says_why() -> None:
+    world = World({}, max_block_ms=5_000)
+    handle = world.add("t")
+    world.metadata({"t": int(ErrorCode.LEADER_NOT_AVAILABLE)})
+    world.poll(after=5.0)
+    assert isinstance(handle.error, DeliveryTimeoutError)
+    assert "LEADER_NOT_AVAILABLE" in str(handle.error)
 
 
 def test_without_any_metadata_the_deadline_says_so() -> None:
@@ -588,6 +603,15 @@ def test_later_batches_are_made_no_larger_than_the_halves() -> None:
             sizes.append([len(batch) for batch in send.batches])
             world.answer(send, OK)
     assert sizes == [[5], [5], [5], [5]]
+
+
+def test_many_values_are_made_no_larger_than_the_halves_either() -> None:
+    world = World({"t": [0]}, linger_ms=0)
+    for _ in range(10):
+        world.add(value=bytes(100))
+    world.answer(world.one(), TOO_LARGE)
+    spans = world.machine.accumulator.values_added("t", [bytes(100)] * 20, 5, world.now)
+    assert [count for _, _, count in spans] == [5, 5, 5, 5]
 
 
 def test_one_record_that_is_too_large_raises_and_the_others_go_on() -> None:
