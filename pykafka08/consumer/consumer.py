@@ -284,8 +284,9 @@ class Consumer:
         """
         wanted = {_checked(tp): timestamp for tp, timestamp in timestamps.items()}
         for tp, timestamp in wanted.items():
-            if timestamp < 0:
-                raise ConfigError(f"timestamp {timestamp!r} is before 1970", topic=tp.topic, partition=tp.partition)
+            if isinstance(timestamp, bool) or not isinstance(timestamp, int) or timestamp < 0:
+                text = f"timestamp {timestamp!r} is no number of milliseconds since 1970"
+                raise ConfigError(text, topic=tp.topic, partition=tp.partition)
         listed = await self._look_up(wanted, timeout)
         return {
             tp: OffsetAndTimestamp(each.offset, each.timestamp_ms) if each.offset >= 0 else None

@@ -106,8 +106,8 @@ class FetchPlanner:
         if node_id not in self._capped:
             # Such a broker answers as much as the partitions' limits add up to.
             states = _first_that_fit(states, room)
-            if len(states) < len(group.askable):
-                max_wait = SHORTEST_POLL
+            # All have had their turn after one whole poll.
+            max_wait = max(SHORTEST_POLL, max_wait * len(states) / len(group.askable))
         asks = []
         for state in states:
             assert state.fetch_offset is not None

@@ -140,6 +140,20 @@ def test_each_broker_has_its_share_of_the_buffer() -> None:
     assert [fetch.max_bytes for fetch in world.fetches()] == [3000, 3000]
 
 
+def test_partitions_that_do_not_fit_one_fetch_take_turns_within_one_poll() -> None:
+    tps = {TopicPartition("t", number): 1 for number in range(10)}
+    world = World(tps, max_partition_fetch_bytes=1000, fetch_buffer_bytes=4000)
+    world.start()
+    asked = []
+    for _ in range(5):
+        fetch = world.fetch()
+        assert len(fetch.asks) == 4
+        assert fetch.max_wait == pytest.approx(0.2)
+        asked += [ask.tp for ask in fetch.asks]
+        world.answer(fetch, is_capped=False)
+    assert sorted(asked) == sorted([*tps, *tps])
+
+
 def test_a_poll_is_short_while_a_partition_sits_out_and_grows_with_the_time() -> None:
     world = World({A: 1, B: 1}, max_partition_fetch_bytes=100)
     for _ in range(4):
