@@ -133,7 +133,7 @@ class GroupCoordinator:
     @property
     def last_heartbeat(self) -> float | None:
         """When the newest heartbeat with a good answer was sent, in seconds of the event loop's clock."""
-        return self._machine.heard_at
+        return self._machine.heartbeats.heard_at if self.generation >= 0 else None
 
     def check(self) -> None:
         """Raise if the membership has ended with an error, or a background task has."""

@@ -21,7 +21,6 @@ the application hears of it next.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 
@@ -34,7 +33,6 @@ from pykafka08.group.actions import (
     Heartbeat,
     Join,
     Leave,
-    ListenerCall,
     Lost,
     Membership,
     Note,
@@ -42,7 +40,9 @@ from pykafka08.group.actions import (
     Sync,
     UseTopics,
 )
+from pykafka08.group.heartbeats import HeartbeatClock
 from pykafka08.group.leader import Leadership
+from pykafka08.group.listener_calls import ListenerCalls
 from pykafka08.group.reactions import Api, Reaction, reaction_to, reaction_to_failure
 from pykafka08.group.settings import GroupConfig
 from pykafka08.group.subscription import decode_assignment, encode_subscription
@@ -79,11 +79,9 @@ class GroupMachine:
         self.coordinator: int | None = None
         self.assigned: Partitions = NOTHING
         self.error: KafkaError | None = None
-        self.heard_at: float | None = None
-        self.session_timeout = 0.0
+        self.heartbeats = HeartbeatClock(config.heartbeat_interval_ms / 1000)
         self._config = config
         self._backoff = backoff
-        self._interval = config.heartbeat_interval_ms / 1000
         self._topics: frozenset[str] = frozenset()
         self._counts: Mapping[str, int] = {}
         self._last: tuple[Partitions, int] = (NOTHING, -1)
@@ -91,14 +89,11 @@ class GroupMachine:
         self._attempts = 0
         self._finding: int | None = None
         self._flight: int | None = None
-        self._beat: tuple[int, float] | None = None
-        self._beat_at = 0.0
         self._not_before = 0.0
         self._reason: str | None = None
         self._is_prepared = False
         self._is_leaving = False
-        self._calls: deque[ListenerCall] = deque()
-        self._running: ListenerCall | None = None
+        self._calls = ListenerCalls()
         self._leadership: Leadership | None = None
         self._notes: list[Action] = []
 
@@ -113,7 +108,7 @@ class GroupMachine:
 
     def listener_ended(self) -> None:
         """The application has heard what it was told last."""
-        ended, self._running = self._running, None
+        ended = self._calls.end()
         if isinstance(ended, Revoke):
             self.assigned -= ended.partitions
 
@@ -123,10 +118,10 @@ class GroupMachine:
             return
         self._is_leaving = True
         self._flight = self._finding = None
-        self._forget_calls()
-        given_up = self.assigned - self._being_revoked()
+        self._calls.forget()
+        given_up = self.assigned - self._calls.being_revoked
         if given_up:
-            self._calls.append(Revoke(given_up))
+            self._calls.add(Revoke(given_up))
         self.state = State.PREPARING
 
     # --- inputs: the cluster ----------------------------------------------------------------------------------------
@@ -173,20 +168,17 @@ class GroupMachine:
         except RemoteProtocolError as error:
             self._fail(error)
             return
-        self._heard(now)
+        self.heartbeats.restart(now)
         self._backoff.succeeded()
         self._take(assigned)
 
     def heartbeat_answered(self, attempt: int, code: int, now: float) -> None:
-        if self._beat is None or attempt != self._beat[0]:
+        if not self.heartbeats.awaits(attempt):
             return
         if code:
             self.request_failed(attempt, Api.HEARTBEAT, broker_error(code, api=Api.HEARTBEAT.value), now)
             return
-        # The broker's clock began when it was received, not before it was sent.
-        _, sent_at = self._beat
-        self._beat = None
-        self.heard_at = sent_at
+        self.heartbeats.answered()
         self._backoff.succeeded()
 
     def left(self, attempt: int) -> None:
@@ -198,9 +190,9 @@ class GroupMachine:
     def request_failed(self, attempt: int, api: Api, error: KafkaError, now: float) -> None:
         """An error code, or no answer."""
         if api is Api.HEARTBEAT:
-            if self._beat is None or attempt != self._beat[0]:
+            if not self.heartbeats.awaits(attempt):
                 return
-            self._beat = None
+            self.heartbeats.drop()
         elif api is Api.FIND_COORDINATOR:
             if attempt != self._finding:
                 return
@@ -221,10 +213,13 @@ class GroupMachine:
     # --- outputs ----------------------------------------------------------------------------------------------------
 
     def poll(self, now: float) -> list[Action]:
-        self._expire(now)
+        if self._is_beating() and now >= self.heartbeats.expires_at:
+            # Others own the partitions by now.
+            late = now - self.heartbeats.heard_at
+            self._lose(f"no heartbeat was answered for {late:.1f} s: the session is over")
         self._advance()
         actions, self._notes = self._notes, []
-        if self._running is None and self._calls:
+        if self._calls.is_due:
             actions.append(self._call())
         for make in (self._find, self._join, self._assign, self._sync, self._heartbeat, self._leave):
             actions += make(now)
@@ -232,7 +227,7 @@ class GroupMachine:
 
     def next_wakeup(self) -> float | None:
         times = []
-        if self._calls and self._running is None:
+        if self._calls.is_due:
             times.append(0.0)
         if self._wants_coordinator() or self._may_join() or self._may_sync():
             times.append(self._not_before)
@@ -240,16 +235,10 @@ class GroupMachine:
             assert self._leadership is not None
             times.append(self._leadership.assign_by)
         if self._is_beating():
-            assert self.heard_at is not None
-            times.append(self.heard_at + self.session_timeout)
-            if self._beat is None and self.coordinator is not None:
-                times.append(self._beat_at)
+            times.append(self.heartbeats.expires_at)
+            if not self.heartbeats.is_in_flight and self.coordinator is not None:
+                times.append(self.heartbeats.due_at)
         return min(times, default=None)
-
-    @property
-    def is_leader(self) -> bool:
-        """True if this member assigns the group's partitions in this generation."""
-        return self._leadership is not None
 
     @property
     def is_settled(self) -> bool:
@@ -257,34 +246,29 @@ class GroupMachine:
         return self.state is State.STABLE and self._reason is None
 
     @property
+    def is_leader(self) -> bool:
+        """True if this member assigns the group's partitions in this generation."""
+        return self._leadership is not None
+
+    @property
     def is_idle(self) -> bool:
         """True if the machine has ended and the application has heard everything."""
-        return self.state is State.ENDED and self._running is None and not self._calls
+        return self.state is State.ENDED and self._calls.is_drained
 
     # --- inside: what is due ----------------------------------------------------------------------------------------
 
     def _is_beating(self) -> bool:
         return self.membership.generation >= 0 and self.state not in SILENT
 
-    def _expire(self, now: float) -> None:
-        """Nothing was heard for a session time-out: others own the partitions by now."""
-        if self._is_beating() and self.heard_at is not None and now >= self.heard_at + self.session_timeout:
-            late = now - self.heard_at
-            self._lose(
-                f"no heartbeat was answered for {late:.1f} s, the session time-out is {self.session_timeout:g} s"
-            )
-
     def _advance(self) -> None:
         """Follow what needs no time and no answer."""
-        has_heard_all = self._running is None and not self._calls
-        if self.state is State.ASSIGNING and has_heard_all:
+        if self.state is State.ASSIGNING and self._calls.is_drained:
             self.state = State.STABLE
         if self.state is State.STABLE and self._reason is not None and self.coordinator is not None:
             self.state = State.UNJOINED
-        if self.state is State.UNJOINED and not self._is_prepared and self._reason is not None and has_heard_all:
+        if self.state is State.UNJOINED and not self._is_prepared and self._reason is not None:
             self._prepare()
-            has_heard_all = not self._calls
-        if self.state is State.PREPARING and has_heard_all and not self._is_leaving:
+        if self.state is State.PREPARING and self._calls.is_drained and not self._is_leaving:
             self.state, self._is_prepared = State.UNJOINED, True
 
     def _prepare(self) -> None:
@@ -293,10 +277,10 @@ class GroupMachine:
         keeps = self._config.is_cooperative
         given_up = frozenset(tp for tp in self.assigned if not keeps or tp.topic not in self._topics)
         if given_up:
-            self._calls.append(Revoke(given_up))
+            self._calls.add(Revoke(given_up))
 
     def _call(self) -> Action:
-        call = self._running = self._calls.popleft()
+        call = self._calls.begin()
         if isinstance(call, Assign):
             self.assigned = call.assigned
         return call
@@ -327,7 +311,7 @@ class GroupMachine:
         assert self.coordinator is not None
         self.state = State.JOINING
         reason, self._reason = self._reason or "an attempt to join failed", None
-        self._beat = None
+        self.heartbeats.drop()
         self._flight = self._next_attempt()
         return [Join(self._flight, self.coordinator, self.membership.member_id, self._protocols(), reason)]
 
@@ -369,14 +353,15 @@ class GroupMachine:
         return [Sync(self._flight, self.coordinator, self.membership, self._protocol, assignments or ())]
 
     def _heartbeat(self, now: float) -> list[Action]:
-        if not self._is_beating() or self._beat is not None or self.coordinator is None or now < self._beat_at:
+        clock = self.heartbeats
+        if not self._is_beating() or clock.is_in_flight or self.coordinator is None or now < clock.due_at:
             return []
-        self._beat = (self._next_attempt(), now)
-        self._beat_at = now + self._interval
-        return [Heartbeat(self._beat[0], self.coordinator, self.membership)]
+        beat = Heartbeat(self._next_attempt(), self.coordinator, self.membership)
+        clock.sent(beat.attempt, now)
+        return [beat]
 
     def _leave(self, now: float) -> list[Action]:
-        if not self._is_leaving or self.state is State.ENDED or self._calls or self._running or self._flight:
+        if not self._is_leaving or self.state is State.ENDED or self._flight or not self._calls.is_drained:
             return []
         if not self.membership.member_id or self._config.group_instance_id is not None:
             self._end(None)
@@ -399,10 +384,10 @@ class GroupMachine:
             self._fail(RemoteProtocolError(text, api=Api.JOIN_GROUP.value))
             return
         self.membership = Membership(response.member_id, response.generation_id)
-        self.session_timeout = session_timeout
+        self.heartbeats.session_timeout = session_timeout
         self._protocol = assignor.name
         self.state = State.SYNCING
-        self._heard(now)
+        self.heartbeats.restart(now)
         self._leadership = None
         if response.leader == response.member_id and response.members:
             self._leadership = Leadership(response.members, assignor, now)
@@ -421,14 +406,10 @@ class GroupMachine:
         self.state = State.ASSIGNING
         revoked = self.assigned - wanted
         if revoked:
-            self._calls.append(Revoke(revoked))
+            self._calls.add(Revoke(revoked))
             self._reason = "partitions were given up for other members"
-        self._calls.append(Assign(wanted - self.assigned, wanted))
+        self._calls.add(Assign(wanted - self.assigned, wanted))
         self.metadata_changed(self._counts)
-
-    def _heard(self, now: float) -> None:
-        self.heard_at = now
-        self._beat, self._beat_at = None, now + self._interval
 
     # --- inside: reactions ------------------------------------------------------------------------------------------
 
@@ -451,11 +432,12 @@ class GroupMachine:
         if reaction is Reaction.TAKE_MEMBER_ID or (reaction is Reaction.REJOIN and api is not Api.JOIN_GROUP):
             return  # part of the protocol, no trouble
         self._not_before = now + self._backoff.failed()
-        self._beat_at = max(self._beat_at, self._not_before) if api is Api.HEARTBEAT else self._beat_at
+        if api is Api.HEARTBEAT:
+            self.heartbeats.due_at = self._not_before
 
     def _forget_coordinator(self) -> None:
         self.coordinator = None
-        self._beat = None
+        self.heartbeats.drop()
 
     def _rejoin(self, reason: str) -> None:
         if self._reason is None:
@@ -471,20 +453,14 @@ class GroupMachine:
 
     def _forget_membership(self, why: str, *, keeps_id: bool) -> None:
         self.membership = Membership(self.membership.member_id if keeps_id else "")
-        self._flight = self._beat = None
+        self._flight = None
+        self.heartbeats.drop()
         self._leadership = None
-        self._forget_calls()
-        lost = self.assigned - self._being_revoked()
+        self._calls.forget()
+        lost = self.assigned - self._calls.being_revoked
         self.assigned = NOTHING
         if lost:
-            self._calls.append(Lost(lost, why))
-
-    def _forget_calls(self) -> None:
-        """What the application has not heard yet has not happened, but for losses."""
-        self._calls = deque(call for call in self._calls if isinstance(call, Lost))
-
-    def _being_revoked(self) -> Partitions:
-        return self._running.partitions if isinstance(self._running, Revoke) else NOTHING
+            self._calls.add(Lost(lost, why))
 
     def _fail(self, error: KafkaError) -> None:
         self._forget_membership(str(error), keeps_id=False)
@@ -494,7 +470,8 @@ class GroupMachine:
         self.error = error
         self.state = State.ENDED
         self.membership = Membership()
-        self._finding = self._flight = self._beat = None
+        self._finding = self._flight = None
+        self.heartbeats.drop()
 
     def _note(self, event: str, **facts: object) -> None:
         self._notes.append(Note(event, facts))

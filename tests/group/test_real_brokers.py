@@ -24,6 +24,12 @@ PARTITIONS = 12
 pytestmark = pytest.mark.anyio
 
 
+@pytest.fixture
+def anyio_backend() -> str:
+    """One loop: what differs between the two is tested on embedded clusters, which need no minutes."""
+    return "asyncio"
+
+
 @pytest.fixture(params=RELEASES, scope="session")
 def version(request: pytest.FixtureRequest) -> str:
     return str(request.param)

@@ -1,0 +1,51 @@
+"""The two clocks of a session: when the next heartbeat is due, and when the broker must have given the member up.
+
+Pure; times are monotonic seconds.
+"""
+
+from __future__ import annotations
+
+__all__ = ["HeartbeatClock"]
+
+
+class HeartbeatClock:
+    """``heard_at``: since then the broker's own clock cannot have begun later."""
+
+    def __init__(self, interval: float) -> None:
+        self.heard_at = 0.0
+        self.session_timeout = 0.0
+        self.due_at = 0.0
+        self._interval = interval
+        self._in_flight: tuple[int, float] | None = None
+
+    @property
+    def expires_at(self) -> float:
+        return self.heard_at + self.session_timeout
+
+    @property
+    def is_in_flight(self) -> bool:
+        return self._in_flight is not None
+
+    def restart(self, now: float) -> None:
+        """JoinGroup or SyncGroup were answered: as good as a heartbeat."""
+        self.heard_at = now
+        self.due_at = now + self._interval
+        self._in_flight = None
+
+    def sent(self, attempt: int, now: float) -> None:
+        self._in_flight = (attempt, now)
+        self.due_at = now + self._interval
+
+    def awaits(self, attempt: int) -> bool:
+        """True if that heartbeat is the one in flight."""
+        return self._in_flight is not None and self._in_flight[0] == attempt
+
+    def answered(self) -> None:
+        """Well.  The broker's clock began when it was received, which is not before it was sent."""
+        if self._in_flight is not None:
+            _, self.heard_at = self._in_flight
+            self._in_flight = None
+
+    def drop(self) -> None:
+        """No answer to the heartbeat in flight counts any more."""
+        self._in_flight = None
