@@ -78,6 +78,12 @@ def test_the_code_in_the_readme_runs(number: int, brokers: str) -> None:
     assert (ran.returncode, ran.stderr) == (0, "")
 
 
+def test_the_code_about_the_embedded_broker_runs() -> None:
+    (code,) = blocks("python", "docs/testing.md")
+    ran = run("-c", code)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
+
+
 @pytest.mark.parametrize("file", ["README.md", "docs/console.md", "docs/testing.md"])
 def test_files_that_the_documents_name_exist(file: str) -> None:
     text = (ROOT / file).read_text(encoding="utf-8")

@@ -84,6 +84,7 @@ CASES = {
         },
     ),
 }
+ON_OLD_TOOLS = ("everything", "everything, appended", "separators", "text")
 TOPICS = {"mixed": RECORDS, "appended": RECORDS, "numbers": NUMBERS, "doubles": DOUBLES}
 
 
@@ -94,7 +95,8 @@ async def test_the_output_is_the_same_byte_for_byte(release: str, plays: str) ->
         async with Producer(bootstrap_servers=cluster.bootstrap_servers) as producer:
             for topic, records in TOPICS.items():
                 await producer.send_many(topic, records)
-        for name, (topic, properties) in CASES.items():
+        for name in CASES if release == "4.3.1" else ON_OLD_TOOLS:
+            topic, properties = CASES[name]
             if release == "2.8.2":  # these two came with 4.0
                 properties = {
                     key: text for key, text in properties.items() if key not in ("print.delivery", "print.epoch")
