@@ -100,7 +100,7 @@ class Accumulator:
     def values_added(self, topic: str, values: Sequence[bytes], timestamp_ms: int, now: float) -> list[Span]:
         """Take values without keys, in order."""
         queues = self.topics.get(topic) or self._add_topic(topic)
-        bounds = [0, *accumulate(len(value) + RECORD_OVERHEAD for value in values)]
+        bounds = list(accumulate(map(RECORD_OVERHEAD.__add__, map(len, values)), initial=0))
         spans = []
         start = 0
         while start < len(values):

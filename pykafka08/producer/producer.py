@@ -18,7 +18,7 @@ import anyio.lowlevel
 from pykafka08.cluster.client import Client
 from pykafka08.config import ClientConfig, ProducerConfig, build
 from pykafka08.connection.connection import clock
-from pykafka08.driver import library_logger
+from pykafka08.driver import TaskTree, library_logger
 from pykafka08.errors import BufferFullError, ClosedError, KafkaError, RequestTimeoutError
 from pykafka08.producer.actions import Counters
 from pykafka08.producer.batch import BATCH_OVERHEAD, RECORD_OVERHEAD, Span, headers_size
@@ -73,6 +73,7 @@ class Producer:
         self._largest_record = min(config.max_request_size - BATCH_OVERHEAD, config.buffer_memory)
         self._largest_chunk = min(max(config.batch_size, self._largest_record), config.buffer_memory)
         self._max_block = config.max_block_ms / 1000
+        self._tasks = TaskTree()
         self._client: Client
         self._sender: Sender
         self._now: Callable[[], float]
@@ -90,25 +91,33 @@ class Producer:
         """NoBrokersError if no address of ``bootstrap_servers`` answers as Kafka."""
         if self._is_open or self._failure is not None:
             raise ClosedError("a producer is entered once; make a new one")
-        self._client = Client(self._client_config, allow_auto_topic_creation=True)
-        await self._client.__aenter__()
+        await self._tasks.__aenter__()
+        try:
+            self._client = Client(self._client_config, self._tasks, allow_auto_topic_creation=True)
+            await self._client.__aenter__()
+        except BaseException:
+            await self._tasks.__aexit__()
+            raise
         self._now = clock()
         self._sender = Sender(self._machine, self._client, self._room, self._encoding, self._now)
-        self._client.tasks.on_failure(self._abort)
-        self._client.tasks.start("producer", self._sender.run)
+        self._tasks.on_failure(self._abort)
+        self._tasks.start("producer", self._sender.run)
         self._is_open = self._accepts = True
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if kind is None:
-            await self.aclose()
-        elif issubclass(kind, Exception):
-            try:
-                await self.aclose(timeout=GRACE_S)
-            except KafkaError as failure:  # the block's own exception is the one to raise
-                log.warning("producer.failed_on_close", cause=str(failure))
-        else:
-            await self._close()  # cancelled: nothing can be waited for
+        try:
+            if kind is None:
+                await self.aclose()
+            elif issubclass(kind, Exception):
+                try:
+                    await self.aclose(timeout=GRACE_S)
+                except KafkaError as failure:  # the block's own exception is the one to raise
+                    log.warning("producer.failed_on_close", cause=str(failure))
+            elif self._is_open:
+                await self._close()  # cancelled: nothing can be waited for
+        finally:
+            await self._tasks.__aexit__()
 
     async def aclose(self, timeout: float | None = None) -> None:
         """Deliver what is enqueued, then close; what is left after ``timeout`` seconds fails with ClosedError.
