@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import anyio
+import anyio.lowlevel
 import pytest
 
 from pykafka08 import (
@@ -94,6 +97,47 @@ async def test_getone_waits_no_longer_than_its_timeout() -> None:
                 await consumer.getone(timeout=0)
             await fill(cluster, "t", values(2, 3))
             assert (await consumer.getone(timeout=30)).value == b"2"
+
+
+async def test_two_tasks_that_read_share_the_records() -> None:
+    async with EmbeddedCluster(topics={"t": 1}) as cluster, consumer_of(cluster, "t") as consumer:
+        seen: list[int] = []
+
+        async def take() -> None:
+            for _ in range(50):
+                seen.append((await consumer.getone()).offset)
+
+        with anyio.fail_after(30):
+            async with anyio.create_task_group() as group:
+                group.start_soon(take)
+                group.start_soon(take)
+                await anyio.wait_all_tasks_blocked()
+                for first in range(0, 100, 20):
+                    await fill(cluster, "t", values(first, first + 20))
+        assert sorted(seen) == list(range(100))
+
+
+async def test_a_seek_by_another_task_while_records_are_loaded() -> None:
+    async with EmbeddedCluster(topics={"t": 1}) as cluster:
+        await fill(cluster, "t", values(0, 2000))
+        async with consumer_of(cluster, "t", max_partition_fetch_bytes=1000) as consumer:
+            sought: list[int] = []
+            seen: list[int] = []
+
+            async def seek() -> None:
+                for offset in (1500, 300, 1000, 5, 1800):
+                    await anyio.lowlevel.checkpoint()
+                    await consumer.seek(T0, offset)
+                    sought.append(offset)
+
+            with anyio.fail_after(30):
+                async with anyio.create_task_group() as group:
+                    group.start_soon(seek)
+                    while not seen or seen[-1] != 1999 or len(sought) < 5:
+                        seen.append((await consumer.getone()).offset)
+            jumps = [after for before, after in pairwise(seen) if after != before + 1]
+            assert set(jumps) <= set(sought)
+            assert seen[-200:] == list(range(1800, 2000))
 
 
 async def test_getmany_gives_what_is_there() -> None:

@@ -546,13 +546,15 @@ def test_out_of_range_is_reset_to_the_earliest() -> None:
 
 
 def test_what_was_fetched_before_the_range_was_left_is_read_first() -> None:
-    world = World({A: 1}, max_partition_fetch_bytes=70)
+    world = World({A: 1}, max_partition_fetch_bytes=100)
     for _ in range(5):
         world.logs[A].append(2)
     world.start()
     world.answer_all()
+    assert world.fetch().asks[0].offset == 2
     world.logs[A].start = 6
     world.answer_all()
+    # Out of range, but there is something to read first.
     assert world.flights == []
     assert world.read_offsets() == {A: [0, 1]}
     world.answer_all(SendListOffsets)

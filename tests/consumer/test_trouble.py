@@ -172,16 +172,22 @@ async def test_a_refused_partition_is_raised_and_the_other_goes_on() -> None:
             assert seen[5:] == [(0, offset) for offset in range(5)]
 
 
-async def test_getmany_keeps_an_error_for_the_next_call() -> None:
-    async with EmbeddedCluster(topics={"t": 1}) as cluster:
+@pytest.mark.parametrize("is_sought", [False, True])
+async def test_getmany_keeps_an_error_for_the_next_call(is_sought: bool) -> None:
+    async with EmbeddedCluster(topics={"t": 2}) as cluster:
         await fill(cluster, "t", values(0, 5))
-        store(cluster, "t", damaged(batch_bytes(5, [5])), 5)
+        cluster.faults.answer("Fetch", ErrorCode.TOPIC_AUTHORIZATION_FAILED, partition=1)
         async with consumer_of(cluster, "t", **SMALL) as consumer:
             records = await consumer.getmany(timeout=30)
             assert [record.offset for record in records] == list(range(5))
-            with pytest.raises(CorruptRecordError) as caught:
-                await consumer.getmany(timeout=30)
-            assert caught.value.offset == 5
+            if is_sought:
+                # Who seeks has done with what was before.
+                await consumer.seek(T1, 0)
+                assert await consumer.getmany(timeout=0.05) == []
+            else:
+                with pytest.raises(AuthorizationError) as caught:
+                    await consumer.getmany(timeout=30)
+                assert caught.value.partition == 1
 
 
 # Retention
