@@ -167,6 +167,17 @@ async def test_leaving_the_block_delivers_what_was_enqueued() -> None:
         assert producer.counters[:5] == (1001, 1001, 0, 0, 0)
 
 
+async def test_closing_early_within_a_time_limit_of_ones_own() -> None:
+    async with EmbeddedCluster(topics={"t": 1}) as cluster, Producer(cluster.bootstrap_servers) as producer:
+        delivery = producer.enqueue("t", b"one")
+        with anyio.fail_after(30):
+            await producer.aclose()
+        assert (await delivery).offset == 0
+        with pytest.raises(ClosedError):
+            await producer.send("t", b"two")
+    assert log_values(cluster, "t") == [b"one"]
+
+
 async def test_flush_does_not_wait_for_the_linger() -> None:
     async with producing(linger_ms=60_000) as (cluster, producer):
         delivery = producer.enqueue("t", b"v")
