@@ -30,6 +30,7 @@ _HOME = {
     "ConfigError": "errors",
     "Consumer": "consumer.consumer",
     "CorruptRecordError": "errors",
+    "Delivery": "producer.delivery",
     "DeliveryTimeoutError": "errors",
     "EmbeddedCluster": "broker.server",
     "ErrorCode": "error_codes",
@@ -41,6 +42,7 @@ _HOME = {
     "Record": "records.record",
     "RecordMetadata": "producer.delivery",
     "RecordTooLargeError": "errors",
+    "RecordTypeError": "errors",
     "RemoteProtocolError": "errors",
     "RequestTimeoutError": "errors",
     "TopicPartition": "records.record",
@@ -57,6 +59,7 @@ __all__ = [
     "ConfigError",
     "Consumer",
     "CorruptRecordError",
+    "Delivery",
     "DeliveryTimeoutError",
     "EmbeddedCluster",
     "ErrorCode",
@@ -68,6 +71,7 @@ __all__ = [
     "Record",
     "RecordMetadata",
     "RecordTooLargeError",
+    "RecordTypeError",
     "RemoteProtocolError",
     "RequestTimeoutError",
     "TopicPartition",
@@ -105,13 +109,14 @@ if TYPE_CHECKING:
         NoBrokersError,
         NoOffsetError,
         RecordTooLargeError,
+        RecordTypeError,
         RemoteProtocolError,
         RequestTimeoutError,
         TransportError,
         UnknownTopicError,
         UnsupportedVersionError,
     )
-    from pykafka08.producer.delivery import RecordMetadata
+    from pykafka08.producer.delivery import Delivery, RecordMetadata
     from pykafka08.producer.producer import Producer
     from pykafka08.records.compression import Codec
     from pykafka08.records.record import NewRecord, Record, TopicPartition
