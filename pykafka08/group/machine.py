@@ -28,32 +28,25 @@ from pykafka08.cluster.machine import Backoff
 from pykafka08.errors import BrokerError, KafkaError, RemoteProtocolError, broker_error
 from pykafka08.group.actions import (
     Action,
-    Assign,
     FindCoordinator,
     Heartbeat,
     Join,
     Leave,
-    Lost,
     Membership,
     Note,
-    Revoke,
     Sync,
     UseTopics,
 )
 from pykafka08.group.heartbeats import HeartbeatClock
 from pykafka08.group.leader import Leadership
-from pykafka08.group.listener_calls import ListenerCalls
+from pykafka08.group.ownership import Ownership, Partitions
 from pykafka08.group.reactions import Api, Reaction, reaction_to, reaction_to_failure
 from pykafka08.group.settings import GroupConfig
 from pykafka08.group.subscription import decode_assignment, encode_subscription
 from pykafka08.protocol.messages.join_group import JoinGroupResponse
 from pykafka08.protocol.messages.sync_group import SyncGroupResponse
-from pykafka08.records.record import TopicPartition
 
 __all__ = ["GroupMachine", "State"]
-
-Partitions = frozenset[TopicPartition]
-NOTHING: Partitions = frozenset()
 
 
 class State(Enum):
@@ -77,14 +70,12 @@ class GroupMachine:
         self.state = State.UNJOINED
         self.membership = Membership()
         self.coordinator: int | None = None
-        self.assigned: Partitions = NOTHING
         self.error: KafkaError | None = None
         self.heartbeats = HeartbeatClock(config.heartbeat_interval_ms / 1000)
         self._config = config
         self._backoff = backoff
         self._topics: frozenset[str] = frozenset()
         self._counts: Mapping[str, int] = {}
-        self._last: tuple[Partitions, int] = (NOTHING, -1)
         self._protocol = ""
         self._attempts = 0
         self._finding: int | None = None
@@ -93,7 +84,7 @@ class GroupMachine:
         self._reason: str | None = None
         self._is_prepared = False
         self._is_leaving = False
-        self._calls = ListenerCalls()
+        self._owned = Ownership()
         self._leadership: Leadership | None = None
         self._notes: list[Action] = []
 
@@ -108,9 +99,7 @@ class GroupMachine:
 
     def listener_ended(self) -> None:
         """The application has heard what it was told last."""
-        ended = self._calls.end()
-        if isinstance(ended, Revoke):
-            self.assigned -= ended.partitions
+        self._owned.end()
 
     def leave(self) -> None:
         """Give everything up, say so to the coordinator (unless static), and end."""
@@ -118,10 +107,7 @@ class GroupMachine:
             return
         self._is_leaving = True
         self._flight = self._finding = None
-        self._calls.forget()
-        given_up = self.assigned - self._calls.being_revoked
-        if given_up:
-            self._calls.add(Revoke(given_up))
+        self._owned.revoke_all()
         self.state = State.PREPARING
 
     # --- inputs: the cluster ----------------------------------------------------------------------------------------
@@ -219,15 +205,15 @@ class GroupMachine:
             self._lose(f"no heartbeat was answered for {late:.1f} s: the session is over")
         self._advance()
         actions, self._notes = self._notes, []
-        if self._calls.is_due:
-            actions.append(self._call())
+        if self._owned.is_due:
+            actions.append(self._owned.begin())
         for make in (self._find, self._join, self._assign, self._sync, self._heartbeat, self._leave):
             actions += make(now)
         return actions
 
     def next_wakeup(self) -> float | None:
         times = []
-        if self._calls.is_due:
+        if self._owned.is_due:
             times.append(0.0)
         if self._wants_coordinator() or self._may_join() or self._may_sync():
             times.append(self._not_before)
@@ -239,6 +225,11 @@ class GroupMachine:
             if not self.heartbeats.is_in_flight and self.coordinator is not None:
                 times.append(self.heartbeats.due_at)
         return min(times, default=None)
+
+    @property
+    def assigned(self) -> Partitions:
+        """What this member owns now."""
+        return self._owned.assigned
 
     @property
     def is_settled(self) -> bool:
@@ -253,7 +244,7 @@ class GroupMachine:
     @property
     def is_idle(self) -> bool:
         """True if the machine has ended and the application has heard everything."""
-        return self.state is State.ENDED and self._calls.is_drained
+        return self.state is State.ENDED and self._owned.is_told
 
     # --- inside: what is due ----------------------------------------------------------------------------------------
 
@@ -262,28 +253,20 @@ class GroupMachine:
 
     def _advance(self) -> None:
         """Follow what needs no time and no answer."""
-        if self.state is State.ASSIGNING and self._calls.is_drained:
+        if self.state is State.ASSIGNING and self._owned.is_told:
             self.state = State.STABLE
         if self.state is State.STABLE and self._reason is not None and self.coordinator is not None:
             self.state = State.UNJOINED
         if self.state is State.UNJOINED and not self._is_prepared and self._reason is not None:
             self._prepare()
-        if self.state is State.PREPARING and self._calls.is_drained and not self._is_leaving:
+        if self.state is State.PREPARING and self._owned.is_told and not self._is_leaving:
             self.state, self._is_prepared = State.UNJOINED, True
 
     def _prepare(self) -> None:
         """Give up what cannot be kept while joining."""
         self.state = State.PREPARING
         keeps = self._config.is_cooperative
-        given_up = frozenset(tp for tp in self.assigned if not keeps or tp.topic not in self._topics)
-        if given_up:
-            self._calls.add(Revoke(given_up))
-
-    def _call(self) -> Action:
-        call = self._calls.begin()
-        if isinstance(call, Assign):
-            self.assigned = call.assigned
-        return call
+        self._owned.revoke(frozenset(tp for tp in self.assigned if not keeps or tp.topic not in self._topics))
 
     def _wants_coordinator(self) -> bool:
         if self.coordinator is not None or self._finding is not None or self.state is State.ENDED:
@@ -320,7 +303,7 @@ class GroupMachine:
         return tuple(
             (
                 assignor.name,
-                encode_subscription(self._topics, self.assigned, generation, assignor.user_data(*self._last)),
+                encode_subscription(self._topics, self.assigned, generation, assignor.user_data(*self._owned.last)),
             )
             for assignor in self._config.assignors
         )
@@ -361,7 +344,7 @@ class GroupMachine:
         return [beat]
 
     def _leave(self, now: float) -> list[Action]:
-        if not self._is_leaving or self.state is State.ENDED or self._flight or not self._calls.is_drained:
+        if not self._is_leaving or self.state is State.ENDED or self._flight or not self._owned.is_told:
             return []
         if not self.membership.member_id or self._config.group_instance_id is not None:
             self._end(None)
@@ -402,13 +385,9 @@ class GroupMachine:
         if wanted != assigned:
             self._reason = "the subscription has changed"
         self._is_prepared = False
-        self._last = (wanted, self.membership.generation)
         self.state = State.ASSIGNING
-        revoked = self.assigned - wanted
-        if revoked:
-            self._calls.add(Revoke(revoked))
+        if self._owned.take(wanted, self.membership.generation):
             self._reason = "partitions were given up for other members"
-        self._calls.add(Assign(wanted - self.assigned, wanted))
         self.metadata_changed(self._counts)
 
     # --- inside: reactions ------------------------------------------------------------------------------------------
@@ -456,11 +435,7 @@ class GroupMachine:
         self._flight = None
         self.heartbeats.drop()
         self._leadership = None
-        self._calls.forget()
-        lost = self.assigned - self._calls.being_revoked
-        self.assigned = NOTHING
-        if lost:
-            self._calls.add(Lost(lost, why))
+        self._owned.lose_all(why)
 
     def _fail(self, error: KafkaError) -> None:
         self._forget_membership(str(error), keeps_id=False)
