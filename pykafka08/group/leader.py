@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pykafka08.errors import RemoteProtocolError
 from pykafka08.group.assignors import Assignor, GroupMember
 from pykafka08.group.subscription import decode_member, encode_assignment
-from pykafka08.protocol.messages.join_group import JoinGroupResponseMember
+from pykafka08.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
 
 __all__ = ["Leadership"]
 
@@ -36,17 +36,26 @@ class Leadership:
         self._counts: dict[str, int] = {}
         self._has_asked = False
 
+    @classmethod
+    def of(
+        cls, response: JoinGroupResponse, assignor: Assignor, counts: Mapping[str, int], now: float
+    ) -> Leadership | None:
+        """None for a member that follows, and for a static leader that is not told of the others (before 3.2)."""
+        if response.leader != response.member_id or not response.members:
+            return None
+        leadership = cls(response.members, assignor, now)
+        if response.skip_assignment:
+            # A static leader came back, and the assignment stands (KIP-814); its topics are to be watched.
+            leadership._watch(counts)
+            leadership.assignments = ()
+        return leadership
+
     def _read(self, member: JoinGroupResponseMember) -> GroupMember:
         try:
             return decode_member(member)
         except RemoteProtocolError as error:
             self.unreadable[member.member_id] = error
             return GroupMember(member.member_id, frozenset(), instance_id=member.group_instance_id)
-
-    def keep_assignment(self, counts: Mapping[str, int]) -> None:
-        """A static leader came back, and the assignment stands (KIP-814)."""
-        self._watch(counts)
-        self.assignments = ()
 
     def try_to_assign(self, counts: Mapping[str, int], now: float) -> tuple[str, ...]:
         """Assign, if the partitions of all topics are known or it is too late; else topics to ask for, once."""

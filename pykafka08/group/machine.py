@@ -26,23 +26,13 @@ from enum import Enum
 
 from pykafka08.cluster.machine import Backoff
 from pykafka08.errors import BrokerError, KafkaError, RemoteProtocolError, broker_error
-from pykafka08.group.actions import (
-    Action,
-    FindCoordinator,
-    Heartbeat,
-    Join,
-    Leave,
-    Membership,
-    Note,
-    Sync,
-    UseTopics,
-)
+from pykafka08.group.actions import Action, FindCoordinator, Heartbeat, Join, Leave, Membership, Note, Sync, UseTopics
 from pykafka08.group.heartbeats import HeartbeatClock
 from pykafka08.group.leader import Leadership
 from pykafka08.group.ownership import Ownership, Partitions
 from pykafka08.group.reactions import Api, Reaction, reaction_to, reaction_to_failure
 from pykafka08.group.settings import GroupConfig
-from pykafka08.group.subscription import decode_assignment, encode_subscription
+from pykafka08.group.subscription import decode_assignment
 from pykafka08.protocol.messages.join_group import JoinGroupResponse
 from pykafka08.protocol.messages.sync_group import SyncGroupResponse
 
@@ -246,7 +236,7 @@ class GroupMachine:
         """True if the machine has ended and the application has heard everything."""
         return self.state is State.ENDED and self._owned.is_told
 
-    # --- inside: what is due ----------------------------------------------------------------------------------------
+    # --- inside -----------------------------------------------------------------------------------------------------
 
     def _is_beating(self) -> bool:
         return self.membership.generation >= 0 and self.state not in SILENT
@@ -280,13 +270,7 @@ class GroupMachine:
         return [FindCoordinator(self._finding)]
 
     def _may_join(self) -> bool:
-        return (
-            self.state is State.UNJOINED
-            and self._is_prepared
-            and bool(self._topics)
-            and self.coordinator is not None
-            and self._flight is None
-        )
+        return self.state is State.UNJOINED and self._is_prepared and self.coordinator is not None
 
     def _join(self, now: float) -> list[Action]:
         if not self._may_join() or now < self._not_before:
@@ -295,18 +279,9 @@ class GroupMachine:
         self.state = State.JOINING
         reason, self._reason = self._reason or "an attempt to join failed", None
         self.heartbeats.drop()
+        protocols = self._owned.offer(self._config.assignors, self._topics, self.membership.generation)
         self._flight = self._next_attempt()
-        return [Join(self._flight, self.coordinator, self.membership.member_id, self._protocols(), reason)]
-
-    def _protocols(self) -> tuple[tuple[str, bytes], ...]:
-        generation = self.membership.generation if self.assigned else -1
-        return tuple(
-            (
-                assignor.name,
-                encode_subscription(self._topics, self.assigned, generation, assignor.user_data(*self._owned.last)),
-            )
-            for assignor in self._config.assignors
-        )
+        return [Join(self._flight, self.coordinator, self.membership.member_id, protocols, reason)]
 
     def _is_assigning(self) -> bool:
         return self.state is State.SYNCING and self._leadership is not None and self._leadership.assignments is None
@@ -320,12 +295,8 @@ class GroupMachine:
         return [UseTopics(unknown)] if unknown else []
 
     def _may_sync(self) -> bool:
-        return (
-            self.state is State.SYNCING
-            and self._flight is None
-            and self.coordinator is not None
-            and not self._is_assigning()
-        )
+        is_waiting = self._flight is not None or self.coordinator is None
+        return self.state is State.SYNCING and not is_waiting and not self._is_assigning()
 
     def _sync(self, now: float) -> list[Action]:
         if not self._may_sync() or now < self._not_before:
@@ -358,8 +329,6 @@ class GroupMachine:
         self._attempts += 1
         return self._attempts
 
-    # --- inside: join and sync --------------------------------------------------------------------------------------
-
     def _entered(self, response: JoinGroupResponse, now: float, session_timeout: float) -> None:
         assignor = next((each for each in self._config.assignors if each.name == response.protocol_name), None)
         if assignor is None:
@@ -371,13 +340,9 @@ class GroupMachine:
         self._protocol = assignor.name
         self.state = State.SYNCING
         self.heartbeats.restart(now)
-        self._leadership = None
-        if response.leader == response.member_id and response.members:
-            self._leadership = Leadership(response.members, assignor, now)
-            for member_id, error in self._leadership.unreadable.items():
-                self._note("group.member_unreadable", member_id=member_id, cause=str(error))
-            if response.skip_assignment:
-                self._leadership.keep_assignment(self._counts)
+        self._leadership = Leadership.of(response, assignor, self._counts, now)
+        for member_id, error in self._leadership.unreadable.items() if self._leadership is not None else ():
+            self._note("group.member_unreadable", member_id=member_id, cause=str(error))
 
     def _take(self, assigned: Partitions) -> None:
         """The new assignment, minus what is no longer wanted."""
@@ -389,8 +354,6 @@ class GroupMachine:
         if self._owned.take(wanted, self.membership.generation):
             self._reason = "partitions were given up for other members"
         self.metadata_changed(self._counts)
-
-    # --- inside: reactions ------------------------------------------------------------------------------------------
 
     def _react(self, reaction: Reaction, api: Api, error: KafkaError, now: float) -> None:
         if self._is_leaving and api is Api.LEAVE_GROUP:

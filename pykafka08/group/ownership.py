@@ -7,8 +7,11 @@ are lost.  Pure; when to revoke, assign and lose is ``machine``'s.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 
 from pykafka08.group.actions import Assign, ListenerCall, Lost, Revoke
+from pykafka08.group.assignors import Assignor
+from pykafka08.group.subscription import encode_subscription
 from pykafka08.records.record import TopicPartition
 
 __all__ = ["Ownership", "Partitions"]
@@ -48,6 +51,16 @@ class Ownership:
         ended, self._running = self._running, None
         if isinstance(ended, Revoke):
             self.assigned -= ended.partitions
+
+    def offer(
+        self, assignors: Iterable[Assignor], topics: Iterable[str], generation: int
+    ) -> tuple[tuple[str, bytes], ...]:
+        """What to say of it in JoinGroup: (assignor, subscription) pairs."""
+        owned_in = generation if self.assigned else -1
+        return tuple(
+            (each.name, encode_subscription(topics, self.assigned, owned_in, each.user_data(*self.last)))
+            for each in assignors
+        )
 
     def take(self, assigned: Partitions, generation: int) -> bool:
         """A new assignment: first give up what is not in it, then hear of the rest.  True if something is given up."""

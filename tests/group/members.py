@@ -20,7 +20,10 @@ DEADLINE_S = 30
 
 
 class Heard:
-    """A listener that keeps (what, partitions), and holds each call until ``gate`` is open."""
+    """A listener that keeps (what, partitions), and holds each call until ``gate`` is open.
+
+    Whoever is among its ``rivals`` must not own what it is given.
+    """
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, list[TopicPartition]]] = []
@@ -28,10 +31,13 @@ class Heard:
         self.gate = anyio.Event()
         self.gate.set()
         self.on_revoked: Any = None
+        self.rivals: list[Member] = []
 
     async def partitions_assigned(self, added: Iterable[TopicPartition]) -> None:
         self.calls.append(("assigned", sorted(added)))
         assert not self.owned & set(added)
+        for rival in self.rivals:
+            assert rival.heard is self or not rival.group.assignment & set(added), "two owners at one time"
         self.owned |= set(added)
         await self.gate.wait()
 

@@ -9,7 +9,9 @@ from contextlib import AsyncExitStack, contextmanager
 
 import anyio
 import pytest
+from kazoo.client import KazooClient
 
+from pykafka08.errors import UnsupportedVersionError
 from pykafka08.group.coordinator import OffsetAndMetadata
 from tests.brokers.tools import release_tool_command
 from tests.group.members import Member, all_of, member, wait_shared
@@ -48,6 +50,7 @@ async def test_four_members_come_and_go(brokers: RealCluster) -> None:
         for count in range(1, 5):
             joins = member(brokers.bootstrap, topic, group_id=topic, **STEADY)
             members.append(await stack.enter_async_context(joins))
+            members[-1].heard.rivals = members
             await wait_shared(members, parts, FIRST_GROUP_S)
             assert {len(each.partitions) for each in members} == {PARTITIONS // count}
         last = members.pop()
@@ -90,6 +93,34 @@ async def test_a_member_that_falls_silent_loses_its_partitions_and_joins_again(b
             assert ("lost", mine) in mute.heard.calls
             await wait_shared([first, mute], parts, FIRST_GROUP_S)
             assert mute.group.generation > generation
+
+
+@pytest.mark.parametrize("old", ["0.8.0", "0.8.1.1", "0.8.2.2"])
+async def test_offsets_where_there_are_no_groups(old: str, clusters: Clusters) -> None:
+    """0.8.1 keeps them in ZooKeeper, 0.8.2 in Kafka, 0.8.0 nowhere; none of them says which it is."""
+    kafka = clusters.running(old)
+    topic = kafka.new_topic("offsets", 2)
+    parts = all_of(topic, 2)
+    async with member(kafka.bootstrap, group_id=topic) as outsider:
+        if old == "0.8.0":
+            with pytest.raises(UnsupportedVersionError, match=r"0\.8\.0"):
+                await outsider.group.committed(parts)
+            return
+        assert await outsider.group.committed(parts) == dict.fromkeys(parts)
+        assert await outsider.group.commit({parts[1]: OffsetAndMetadata(4, -1, "note")}) == {}
+        found = await outsider.group.committed(parts)
+        assert found[parts[0]] is None
+        assert found[parts[1]] is not None
+        assert found[parts[1]].offset == 4
+    assert kafka.zookeeper is not None
+    client = KazooClient(kafka.zookeeper)
+    client.start()
+    try:
+        path = f"/consumers/{topic}/offsets/{topic}/1"
+        assert (client.exists(path) is not None) == (old == "0.8.1.1")
+    finally:
+        client.stop()
+        client.close()
 
 
 @contextmanager
