@@ -179,15 +179,15 @@ class GroupCoordinator:
 
     async def aclose(self, *, timeout: float = CLOSE_SECONDS) -> None:
         """Give up the partitions, leave the group (static members stay in it) and end, within ``timeout`` seconds."""
-        if not self._is_member:
-            return
-        self._machine.leave()
-        self._driver.wake()
         try:
-            with anyio.move_on_after(timeout, shield=True):
-                while not self._machine.is_idle and self._client.tasks.failure is None:
-                    await self._news
+            if self._is_member:
+                self._machine.leave()
+                self._driver.wake()
+                with anyio.move_on_after(timeout, shield=True):
+                    while not self._machine.is_idle and self._client.tasks.failure is None:
+                        await self._news
         finally:
+            self._offsets.close()
             self._scope.cancel()
 
     async def _run(self) -> None:

@@ -17,6 +17,7 @@ from pykafka08.cluster.client import Client
 from pykafka08.cluster.machine import Backoff
 from pykafka08.errors import (
     BrokerError,
+    ClosedError,
     ConfigError,
     KafkaError,
     RequestTimeoutError,
@@ -54,7 +55,12 @@ class GroupOffsets:
         self._calls = MemberCalls(config)
         self._node: int | None = None
         self._has_coordinators = True
+        self._is_closed = False
         self._old: BrokerVersions | None = None
+
+    def close(self) -> None:
+        """Calls that wait for another attempt raise ClosedError instead."""
+        self._is_closed = True
 
     async def find_coordinator(self, *, timeout: float) -> int:
         """Node id of the coordinator, as one broker tells it now; BrokerError where that is an error code."""
@@ -137,6 +143,8 @@ class GroupOffsets:
         cause: KafkaError | None = None
         while True:
             self._client.tasks.check()
+            if self._is_closed:
+                raise ClosedError("the group's member is closed", api=api.value)
             try:
                 if await once():
                     return

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import AsyncExitStack
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from pykafka08 import EmbeddedCluster
@@ -13,6 +14,7 @@ from pykafka08.errors import (
     AuthorizationError,
     BrokerError,
     ClientFailedError,
+    ClosedError,
     RequestTimeoutError,
     UnknownTopicError,
     UnsupportedVersionError,
@@ -348,6 +350,36 @@ async def test_closing_does_not_wait_for_a_listener_for_ever() -> None:
             with anyio.fail_after(20):
                 await only.group.aclose(timeout=0.2)
             only.heard.gate.set()
+
+
+async def test_a_listener_that_takes_too_long_is_cancelled_and_the_group_goes_on() -> None:
+    parts = all_of("t", 2)
+    async with EmbeddedCluster(topics={"t": 2}) as cluster:
+        async with member(cluster.bootstrap_servers, "t", max_poll_interval_ms=300) as only:
+            only.heard.gate = anyio.Event()
+            await wait_shared([only], parts)
+            assert only.group.state is State.STABLE
+            only.heard.gate.set()
+
+
+async def test_calls_after_closing_and_during_it() -> None:
+    parts = all_of("t", 1)
+    async with EmbeddedCluster(topics={"t": 1}) as cluster:
+        async with member(cluster.bootstrap_servers) as outsider:
+            cluster.faults.answer("OffsetFetch", ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, times=None)
+            with anyio.fail_after(30):
+                async with anyio.create_task_group() as tasks:
+
+                    async def ask() -> None:
+                        with pytest.raises(ClosedError):
+                            await outsider.group.committed(parts, timeout=60)
+
+                    tasks.start_soon(ask)
+                    while not any(request.api == "OffsetFetch" for request in cluster.requests):
+                        await anyio.lowlevel.checkpoint()
+                    await outsider.group.aclose()
+            with pytest.raises(ClosedError):
+                await outsider.group.commit({parts[0]: OffsetAndMetadata(1)})
 
 
 async def test_a_listener_that_raises_ends_the_client() -> None:
