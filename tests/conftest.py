@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("steady", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("steady")
 
-pytest_plugins = ["tests.requirements", "tests.integration.fixtures"]
+pytest_plugins = ["tests.deadlines", "tests.requirements", "tests.integration.fixtures"]
 
 
 @pytest.fixture(params=["asyncio", "trio"])
