@@ -180,7 +180,7 @@ class GroupCoordinator:
     async def aclose(self, *, timeout: float = CLOSE_SECONDS) -> None:
         """Give up the partitions, leave the group (static members stay in it) and end, within ``timeout`` seconds."""
         try:
-            if self._is_member:
+            if self._is_member and not self._scope.cancel_called:
                 self._machine.leave()
                 self._driver.wake()
                 with anyio.move_on_after(timeout, shield=True):
