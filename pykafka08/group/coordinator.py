@@ -33,11 +33,12 @@ from pykafka08.group.actions import (
     Sync,
     UseTopics,
 )
-from pykafka08.group.machine import GroupMachine, State
+from pykafka08.group.machine import GroupMachine
 from pykafka08.group.offsets import GroupOffsets
 from pykafka08.group.reactions import Api
 from pykafka08.group.requests import JoinCall, MemberCalls, OffsetAndMetadata
 from pykafka08.group.settings import GroupConfig
+from pykafka08.group.states import State
 from pykafka08.records.record import TopicPartition
 
 __all__ = ["GroupCoordinator", "OffsetAndMetadata", "RebalanceListener"]

@@ -1,17 +1,9 @@
 """The classic group protocol as one member speaks it.  Pure; times are monotonic seconds.
 
 Here: when to join, sync, beat and leave, what is owned when, and in which order the application hears of it.  Not here:
-requests and callbacks themselves (``coordinator``), committed offsets (``offsets``), who gets what (``assignors``).
-Source: KIP-62, KIP-134, KIP-345, KIP-394, KIP-429, KIP-814; ``AbstractCoordinator`` of Kafka's clients.
-
-    State       What runs                                         Goes to
-    UNJOINED    nothing, or the look-up of the coordinator         PREPARING, JOINING
-    PREPARING   the application gives partitions up                UNJOINED, then JOINING
-    JOINING     JoinGroup, held until all members have joined      SYNCING; UNJOINED after an error
-    SYNCING     SyncGroup; the leader assigns before it            ASSIGNING; UNJOINED after an error
-    ASSIGNING   the application hears of its new partitions        STABLE
-    STABLE      heartbeats                                         PREPARING or JOINING, when there is a reason
-    ENDED       nothing: left, or ``error`` is set
+requests and callbacks themselves (``coordinator``), committed offsets (``offsets``), who gets what (``assignors``); the
+states are in ``states``, what errors do in ``reactions``.  Source: KIP-62, KIP-134, KIP-345, KIP-394, KIP-429, KIP-814;
+``AbstractCoordinator`` of Kafka's clients.
 
 Heartbeats run in every state but JOINING, SYNCING and ENDED, for as long as there is a generation.  The application is
 told one thing at a time.  Eager members give everything up before they join; cooperative ones keep it, give up after
@@ -22,7 +14,6 @@ the application hears of it next.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from enum import Enum
 
 from pykafka08.cluster.machine import Backoff
 from pykafka08.errors import BrokerError, KafkaError, RemoteProtocolError, broker_error
@@ -32,25 +23,12 @@ from pykafka08.group.leader import Leadership
 from pykafka08.group.ownership import Ownership, Partitions
 from pykafka08.group.reactions import Api, Reaction, reaction_to, reaction_to_failure
 from pykafka08.group.settings import GroupConfig
+from pykafka08.group.states import SILENT, State
 from pykafka08.group.subscription import decode_assignment
 from pykafka08.protocol.messages.join_group import JoinGroupResponse
 from pykafka08.protocol.messages.sync_group import SyncGroupResponse
 
-__all__ = ["GroupMachine", "State"]
-
-
-class State(Enum):
-    UNJOINED = "unjoined"
-    PREPARING = "preparing"
-    JOINING = "joining"
-    SYNCING = "syncing"
-    ASSIGNING = "assigning"
-    STABLE = "stable"
-    ENDED = "ended"
-
-
-SILENT = frozenset({State.JOINING, State.SYNCING, State.ENDED})
-"""States without heartbeats: the broker takes a held JoinGroup or SyncGroup for life."""
+__all__ = ["GroupMachine"]
 
 
 class GroupMachine:

@@ -21,7 +21,7 @@ from pykafka08.errors import (
 )
 from pykafka08.group.coordinator import OffsetAndMetadata
 from pykafka08.group.errors import PartitionRevokedError
-from pykafka08.group.machine import State
+from pykafka08.group.states import State
 from tests.group.members import Member, all_of, member, wait_shared
 
 RELEASES = ("0.9.0", "0.10.1", "0.10.2", "0.11.0", "1.1", "2.0", "2.2", "2.3", "2.4", "2.8", "3.2", "3.9", "4.0", "4.3")

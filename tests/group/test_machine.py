@@ -34,9 +34,10 @@ from pykafka08.group.actions import (
     Sync,
     UseTopics,
 )
-from pykafka08.group.machine import GroupMachine, State
+from pykafka08.group.machine import GroupMachine
 from pykafka08.group.reactions import Api, Reaction, reaction_to
 from pykafka08.group.settings import GroupConfig
+from pykafka08.group.states import State
 from pykafka08.group.subscription import decode_assignment, decode_member, encode_assignment, encode_subscription
 from pykafka08.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
 from pykafka08.protocol.messages.sync_group import SyncGroupResponse
