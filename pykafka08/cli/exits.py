@@ -18,7 +18,7 @@ import signal
 import sys
 import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import TypeVar
 
@@ -118,12 +118,9 @@ Work = Callable[[Interrupt], Awaitable[int]]
 
 def run(prog: str, work: Work, verbosity: int = 0) -> int:
     """Run ``work`` on asyncio and turn every end of it into an exit status."""
-    if verbosity:
-        from pykafka08.cli.logs import show_log
-
-        show_log(verbosity)
     try:
-        return anyio.run(_supervised, work, backend="asyncio")
+        with _log_shown(verbosity):
+            return anyio.run(_supervised, work, backend="asyncio")
     except KafkaError as error:
         if not isinstance(error, OutputClosedError):
             if verbosity > 1:
@@ -134,6 +131,14 @@ def run(prog: str, work: Work, verbosity: int = 0) -> int:
         return 128 + signal.SIGINT
     finally:
         _leave_output_alone()
+
+
+def _log_shown(verbosity: int) -> AbstractContextManager[None]:
+    if not verbosity:
+        return nullcontext()
+    from pykafka08.cli.logs import log_shown
+
+    return log_shown(verbosity)
 
 
 async def _supervised(work: Work) -> int:

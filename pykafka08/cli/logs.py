@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-__all__ = ["FactsFormatter", "show_log"]
+__all__ = ["FactsFormatter", "log_shown"]
 
 _OWN = frozenset(logging.LogRecord("", 0, "", 0, "", (), None).__dict__) | {"asctime", "message", "taskName"}
 
@@ -21,10 +23,17 @@ class FactsFormatter(logging.Formatter):
         return " ".join([super().formatMessage(record), *facts])
 
 
-def show_log(verbosity: int) -> None:
+@contextmanager
+def log_shown(verbosity: int) -> Iterator[None]:
     """1: what happens; 2: every step."""
+    logger = logging.getLogger("pykafka08")
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(FactsFormatter())
-    logger = logging.getLogger("pykafka08")
+    level = logger.level
     logger.addHandler(handler)
     logger.setLevel(logging.DEBUG if verbosity > 1 else logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
