@@ -23,6 +23,7 @@ from pykafka08.broker.session import Output, Session
 from pykafka08.broker.state import Partition, is_valid_topic_name
 from pykafka08.driver import TaskTree
 from pykafka08.errors import ClientFailedError, ConfigError
+from pykafka08.protocol.schema import VersionRange
 from pykafka08.records.record import Record
 
 __all__ = ["EmbeddedCluster"]
@@ -141,6 +142,11 @@ class EmbeddedCluster:
     def version(self) -> str:
         """The release that is played."""
         return self._state.personality.release
+
+    @property
+    def served_versions(self) -> dict[int, VersionRange]:
+        """What the brokers offer, by API key, as ApiVersions tells it."""
+        return dict(self._state.served)
 
     @property
     def brokers(self) -> tuple[Node, ...]:

@@ -11,10 +11,11 @@ from uuid import UUID, uuid4
 
 from pykafka08.broker.log import PartitionLog
 
-__all__ = ["NO_LEADER", "Partition", "Topic", "Topics", "is_valid_topic_name"]
+__all__ = ["MOST_PARTITIONS", "NO_LEADER", "Partition", "Topic", "Topics", "is_valid_topic_name"]
 
 NO_LEADER = -1
 LONGEST_NAME = 249
+MOST_PARTITIONS = 100_000  # of one topic: memory is not endless
 
 Watcher = Callable[["Partition"], None]
 

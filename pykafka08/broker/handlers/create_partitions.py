@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pykafka08.broker.call import Call, Reply, controller_error
 from pykafka08.broker.handlers import handles
+from pykafka08.broker.state import MOST_PARTITIONS
 from pykafka08.error_codes import ErrorCode
 from pykafka08.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -36,6 +37,8 @@ def _check(call: Call, asked: CreatePartitionsTopic) -> tuple[int, str | None]:
     present = len(topic.partitions)
     if asked.count <= present:
         return ErrorCode.INVALID_PARTITIONS, f"the topic has {present} partitions; {asked.count} is not more"
+    if asked.count > MOST_PARTITIONS:
+        return ErrorCode.INVALID_PARTITIONS, f"at most {MOST_PARTITIONS} partitions are possible here"
     if asked.assignments is not None:
         live = set(call.cluster.live_node_ids())
         if len(asked.assignments) != asked.count - present:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pykafka08.broker.call import Call, Reply, controller_error
 from pykafka08.broker.handlers import handles
-from pykafka08.broker.state import Topic, is_valid_topic_name
+from pykafka08.broker.state import MOST_PARTITIONS, Topic, is_valid_topic_name
 from pykafka08.error_codes import ErrorCode
 from pykafka08.protocol.messages.create_topics import (
     CreatableTopic,
@@ -54,6 +54,8 @@ def _check(call: Call, asked: CreatableTopic) -> tuple[ErrorCode, str | None]:
         if any(not each.broker_ids or not live.issuperset(each.broker_ids) for each in asked.assignments):
             return ErrorCode.INVALID_REPLICA_ASSIGNMENT, "an assignment names no broker, or one that is not there"
         return ErrorCode.NONE, None
+    if asked.num_partitions > MOST_PARTITIONS:
+        return ErrorCode.INVALID_PARTITIONS, f"at most {MOST_PARTITIONS} partitions are possible here"
     if asked.num_partitions < 1 and not (takes_defaults and asked.num_partitions == DEFAULT):
         return ErrorCode.INVALID_PARTITIONS, f"{asked.num_partitions} is not a number of partitions"
     if asked.replication_factor == DEFAULT and takes_defaults:
