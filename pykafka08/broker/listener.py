@@ -21,6 +21,8 @@ __all__ = ["Listener", "bind", "listen"]
 
 READ_BYTES = 64 * 1024
 BACKLOG = 128
+TURNS_TO_ANNOUNCE = 3  # of the loop, from asyncio's accept to connection_made
+MOST_UNSENT_BYTES = 64 * 1024  # as asyncio has it
 
 SessionFactory = Callable[[str, Output], Session]
 
@@ -58,6 +60,7 @@ class _AsyncioListener:
     def __init__(self) -> None:
         self.connections: set[_AsyncioConnection] = set()
         self._server: asyncio.Server | None = None
+        self.is_closed = False
         self._all_gone = Wakeup()
 
     @classmethod
@@ -79,11 +82,12 @@ class _AsyncioListener:
         with anyio.CancelScope(shield=True):
             if self._server is not None:
                 self._server.close()
-            # A connection that was accepted a moment ago is announced in the next turn of the loop.
-            await anyio.lowlevel.checkpoint()
+            for _ in range(TURNS_TO_ANNOUNCE):
+                await anyio.lowlevel.checkpoint()
+            self.is_closed = True
+            for connection in tuple(self.connections):
+                connection.abort()
             while self.connections:
-                for connection in tuple(self.connections):
-                    connection.abort()
                 await self._all_gone.wait()
 
 
@@ -99,6 +103,8 @@ class _AsyncioConnection(asyncio.BufferedProtocol):
         peer = transport.get_extra_info("peername")
         self._session = self._new_session(peer[0] if peer else "", self)
         self._listener.connections.add(self)
+        if self._listener.is_closed:
+            self._transport.abort()
 
     def get_buffer(self, sizehint: int) -> memoryview:
         assert self._session is not None
@@ -114,10 +120,12 @@ class _AsyncioConnection(asyncio.BufferedProtocol):
         self._listener.gone(self)
 
     def pause_writing(self) -> None:
-        self.pause_reading()
+        if self._session is not None:
+            self._session.output_filled()
 
     def resume_writing(self) -> None:
-        self.resume_reading()
+        if self._session is not None:
+            self._session.output_drained()
 
     def write(self, data: bytes) -> None:
         if self._transport is not None:
@@ -170,12 +178,13 @@ class _StreamConnection:
     def __init__(self, stream: Any, new_session: SessionFactory) -> None:
         self._stream = stream
         self._written: list[bytes] = []
+        self._unsent = 0
+        self._is_full = False
         self._to_write = Wakeup()
         self._to_read = Wakeup()
         self._is_paused = False
         self._is_ending = False
-        peer = stream.socket.getpeername()
-        self._session = new_session(peer[0], self)
+        self._session = new_session(_peer_of(stream), self)
 
     async def run(self) -> None:
         import trio
@@ -209,12 +218,15 @@ class _StreamConnection:
 
         while True:
             while self._written:
-                written, self._written = self._written, []
+                written, self._written, self._unsent = self._written, [], 0
                 try:
                     await self._stream.send_all(b"".join(written))
                 except (trio.BrokenResourceError, trio.ClosedResourceError):
                     scope.cancel()
                     return
+                if self._is_full:
+                    self._is_full = False
+                    self._session.output_drained()
             if self._is_ending:
                 scope.cancel()
                 return
@@ -222,7 +234,11 @@ class _StreamConnection:
 
     def write(self, data: bytes) -> None:
         self._written.append(data)
+        self._unsent += len(data)
         self._to_write.set()
+        if self._unsent >= MOST_UNSENT_BYTES and not self._is_full:
+            self._is_full = True
+            self._session.output_filled()
 
     def close(self) -> None:
         self._is_ending = True
@@ -234,3 +250,11 @@ class _StreamConnection:
     def resume_reading(self) -> None:
         self._is_paused = False
         self._to_read.set()
+
+
+def _peer_of(stream: Any) -> str:
+    """The client's address; empty if it is gone already."""
+    try:
+        return str(stream.socket.getpeername()[0])
+    except OSError:
+        return ""

@@ -53,6 +53,7 @@ class Session:
         self._is_serving = False
         self._is_closed = False
         self._is_paused = False
+        self._is_output_full = False
 
     def next_buffer(self, sizehint: int) -> memoryview:
         """Where the socket is to put the next bytes."""
@@ -73,6 +74,16 @@ class Session:
         if broken is not None:
             self._end(str(broken))
 
+    def output_filled(self) -> None:
+        """The client does not read fast enough: stop working for it."""
+        self._is_output_full = True
+        self._regulate()
+
+    def output_drained(self) -> None:
+        """There is room again."""
+        self._is_output_full = False
+        self._serve_waiting()
+
     def closed(self) -> None:
         """The connection is gone; whoever prepares an answer is told so."""
         self._is_closed = True
@@ -85,7 +96,7 @@ class Session:
         if self._is_serving:
             return
         self._is_serving = True
-        while self._frames and not self._is_busy and not self._is_closed:
+        while self._frames and not (self._is_busy or self._is_closed or self._is_output_full):
             self._serve(self._frames.popleft())
         self._is_serving = False
         self._flush()
@@ -148,7 +159,11 @@ class Session:
         if self._answers:
             answers, self._answers = self._answers, []
             self._output.write(answers[0] if len(answers) == 1 else b"".join(answers))
-        is_full = len(self._frames) >= MOST_WAITING_FRAMES
+        self._regulate()
+
+    def _regulate(self) -> None:
+        """Read no more than can be worked on."""
+        is_full = self._is_output_full or len(self._frames) >= MOST_WAITING_FRAMES
         if is_full != self._is_paused:
             self._is_paused = is_full
             if is_full:

@@ -183,6 +183,19 @@ async def test_a_reader_that_goes_away_is_forgotten() -> None:
             assert (await produce(raw, batch(b"v"), 9)).error_code == 0
 
 
+async def test_a_reader_that_does_not_read_is_not_worked_for() -> None:
+    async with EmbeddedCluster(topics={"t": 1}) as cluster, connect(cluster) as lazy, connect(cluster) as busy:
+        await produce(busy, batch(b"v" * 1_000_000), 9)
+        for _ in range(200):
+            await lazy.send(fetch_request(), 12)
+        for _ in range(200):
+            assert (await fetch(busy, 12, 1)).error_code == 0
+        assert sum(request.client_id == "raw" for request in cluster.requests) < 1 + 200 + 100
+        for _ in range(200):
+            _, response = await lazy.receive(FetchResponse, 12)
+            assert len(response.responses[0].partitions[0].records or b"") > 1_000_000
+
+
 # -- sessions
 
 
