@@ -8,7 +8,8 @@ know how to await and which costs no task, no event and no cancel scope.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
+from contextvars import copy_context
 from typing import Any, Generic, Protocol, TypeVar
 
 import anyio
@@ -207,6 +208,16 @@ class Driver(Generic[A]):
             await self._wakeup.wait(self._machine.next_wakeup())
 
 
+def _start_task(run: Callable[..., Coroutine[Any, Any, None]], *args: Any) -> object:
+    """Run ``run(*args)`` beside the caller's task, owned by the event loop; keep what is returned."""
+    loop = asyncio._get_running_loop()
+    if loop is not None:
+        return loop.create_task(run(*args), name="pykafka08")
+    import trio
+
+    return trio.lowlevel.spawn_system_task(run, *args, name="pykafka08", context=copy_context())
+
+
 class TaskTree:
     """All background tasks of one client: none dies unseen, none outlives :meth:`aclose`.
 
@@ -216,6 +227,8 @@ class TaskTree:
 
     def __init__(self) -> None:
         self._group: anyio.abc.TaskGroup | None = None
+        self._host: object = None
+        self._ended: Waiter[None] = Waiter()
         self._failure: ClientFailedError | None = None
         self._on_failure: list[Callable[[ClientFailedError], None]] = []
         self._is_closed = False
@@ -227,16 +240,30 @@ class TaskTree:
     async def __aenter__(self) -> TaskTree:
         if self._group is not None or self._is_closed:
             raise ClosedError("a client is entered once; make a new one")
-        self._group = anyio.create_task_group()
-        await self._group.__aenter__()
+        started: Waiter[anyio.abc.TaskGroup] = Waiter()
+        with anyio.CancelScope(shield=True):
+            self._host = _start_task(self._hold_group, started)
+            self._group = await started
         return self
 
     async def __aexit__(self, *exc_info: Any) -> None:
-        """Cancel every task and wait for their end."""
+        """Cancel every task and wait for their end; any task may call it."""
         group, self._group, self._is_closed = self._group, None, True
         if group is not None:
             group.cancel_scope.cancel()
-            await group.__aexit__(None, None, None)
+        if self._host is not None:
+            with anyio.CancelScope(shield=True):
+                await self._ended
+
+    async def _hold_group(self, started: Waiter[anyio.abc.TaskGroup]) -> None:
+        # In a task of its own: a group that is entered in the caller's task must be left there, in the same scope, and
+        # fixtures, start-up hooks and time limits around aclose() would all break that.
+        try:
+            async with anyio.create_task_group() as group:
+                started.set_result(group)
+                await anyio.sleep_forever()
+        finally:
+            self._ended.set_result(None)
 
     def on_failure(self, callback: Callable[[ClientFailedError], None]) -> None:
         self._on_failure.append(callback)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from pykafka08.driver import Driver, TaskTree, Waiter, Wakeup, library_logger
@@ -126,6 +127,29 @@ async def test_nothing_outlives_the_tree() -> None:
         tree.check()
     with pytest.raises(ClosedError):
         tree.start("late", stay)
+
+
+async def test_a_tree_is_left_in_any_task_and_scope() -> None:
+    tree = TaskTree()
+    ended: list[str] = []
+
+    async def stay() -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            ended.append("stay")
+
+    async def enter() -> None:
+        await tree.__aenter__()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(enter)
+    tree.start("stay", stay)
+    await anyio.wait_all_tasks_blocked()
+    with anyio.fail_after(30):
+        await tree.__aexit__()
+    assert ended == ["stay"]
+    await anyio.lowlevel.checkpoint()
 
 
 async def test_logging_prints_nothing_unless_configured(capfd: pytest.CaptureFixture[str]) -> None:
