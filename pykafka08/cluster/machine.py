@@ -7,7 +7,8 @@ Here: the newest snapshot and the plan for the next.  Not here: connections (``c
     next one.  The first good answer ends the refresh and makes the next snapshot; later answers are dropped.
     A *round* is over when every candidate has failed.  Candidates are the brokers of the snapshot, those first that
     answered last, then the bootstrap addresses.  At the first round's end the bootstrap has failed; later rounds are
-    repeated with backoff for as long as the client lives.
+    repeated with backoff for as long as the client lives.  After the first snapshot a round does not wait for brokers
+    that hang: once nobody else is left to ask, the others are asked again, with the same backoff.
 
     Why a refresh is due       When
     never had one              at once
@@ -231,6 +232,7 @@ class ClusterMachine:
         node_id = self._next_candidate()
         self._hedge_at = now + SLOW_ANSWER
         if node_id is None:
+            self._leave_hanging(now)
             return []
         self._attempts += 1
         topics = None if self._uses_all else tuple(sorted(self._topics))
@@ -300,6 +302,13 @@ class ClusterMachine:
         self._causes.clear()
         self._not_before = now + self._rounds.failed()
         self._is_invalid = True
+
+    def _leave_hanging(self, now: float) -> None:
+        """All were asked and some hang: begin a round without these.  A bootstrap fails once, so that it waits."""
+        hanging = {ask.node_id for ask in self._asked.values()}
+        if self.snapshot.generation and not hanging.issuperset(self.candidates()):
+            self._tried = hanging
+            self._hedge_at = now + self._rounds.failed()
 
     def _end_round(self) -> None:
         self._tried.clear()

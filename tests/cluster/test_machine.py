@@ -286,6 +286,41 @@ def test_when_every_broker_is_gone_the_seeds_are_asked_and_rounds_are_repeated_w
     assert list(machine.snapshot.brokers) == [7]
 
 
+def test_a_question_that_hangs_does_not_end_the_rounds_of_the_others() -> None:
+    """One broker is silent, the others refuse: these are asked again with backoff, the silent one is not."""
+    machine = new(*(address for _, *address in BROKERS))  # type: ignore[arg-type]
+    answer(machine, 0)
+    machine.invalidate(1)
+    hung, now, pauses = ask(machine, 50), 50.0, []
+    for number in range(5):
+        nodes = set()
+        for turn in range(2):
+            now = due(machine)
+            if not turn and number:
+                pauses.append(now - failed_at)
+            asked = ask(machine, now)
+            nodes.add(asked.node_id)
+            failed_at = now + 0.01
+            machine.metadata_failed(asked.attempt, REFUSED, failed_at)
+        assert nodes == {1, 2, 3} - {hung.node_id}
+        assert machine.poll(failed_at) == []
+    assert pauses == pytest.approx([0.1, 0.2, 0.4, 0.8])
+    asked = ask(machine, due(machine))
+    assert machine.metadata_received(asked.attempt, metadata(BROKERS), now)
+    assert not machine.metadata_received(hung.attempt, metadata(BROKERS), now)
+
+
+def test_a_question_that_hangs_at_the_only_broker_is_waited_for() -> None:
+    machine = new(("h1", 1))
+    answer(machine, 0, brokers=[(1, "h1", 1)])
+    machine.invalidate(1)
+    ask(machine, 50)
+    for _ in range(5):
+        now = due(machine)
+        assert machine.poll(now) == []
+        assert due(machine) == now + SLOW_ANSWER
+
+
 def test_an_answer_with_an_error_is_a_failure() -> None:
     machine = running(topic("t"))
     machine.invalidate(1)
