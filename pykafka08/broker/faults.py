@@ -92,9 +92,15 @@ class ScriptedCall:
         """True if a fault of that kind is for this request."""
         return any(fault.kind == kind and self._take(fault) for fault in self._faults)
 
-    def has(self, kind: str) -> bool:
-        """True if a fault of that kind may be for this request; does not use it up."""
-        return any(fault.kind == kind and (fault.times is None or fault.times > 0) for fault in self._faults)
+    def has_error(self, topic: str, partition: int) -> bool:
+        """True if ``error`` has a code for this partition; does not use it up."""
+        return any(
+            fault.kind == "answer"
+            and fault.topic in (None, topic)
+            and fault.partition in (None, partition)
+            and (fault.times is None or fault.times > 0)
+            for fault in self._faults
+        )
 
     def delay(self) -> float:
         """Seconds to hold the answer back."""
@@ -147,7 +153,12 @@ class Faults:
         partition: int | None = None,
         performed: bool = False,
     ) -> None:
-        """Answer ``error_code`` instead of doing what was asked; with ``performed``, do it and say so all the same."""
+        """Answer ``error_code`` instead of doing what was asked; ``performed`` (Produce only): do it and say so.
+
+        ``topic`` and ``partition`` narrow it down in APIs that have such.
+        """
+        if performed and api_key(api) != ApiKey.PRODUCE:
+            raise ConfigError(f"performed=True is for Produce alone, not for {REGISTRY[api_key(api)].name}")
         self._script.append(
             _Fault(
                 "answer", api, times, broker,

@@ -9,6 +9,7 @@ from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import ConfigError
 from pykafka08.protocol.messages import ApiKey
 from pykafka08.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from pykafka08.protocol.messages.fetch import FetchResponse
 from pykafka08.protocol.messages.heartbeat import HeartbeatRequest
 from pykafka08.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from pykafka08.protocol.messages.produce import (
@@ -17,7 +18,7 @@ from pykafka08.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
-from tests.broker.raw import batch, connect, fetch, fetch_request, produce, produce_request, values
+from tests.broker.raw import batch, connect, decoded, fetch, fetch_request, produce, produce_request, values
 
 pytestmark = pytest.mark.anyio
 
@@ -65,6 +66,21 @@ async def test_a_waiting_fetch_answers_a_scripted_error_at_once() -> None:
     async with EmbeddedCluster(topics={"t": 1}) as cluster, connect(cluster) as raw:
         cluster.faults.answer("Fetch", ErrorCode.KAFKA_STORAGE_ERROR)
         assert (await fetch(raw, 12, max_wait_ms=2**31 - 1)).error_code == 56
+
+
+async def test_an_error_of_another_partition_does_not_hurry_a_waiting_fetch() -> None:
+    async with EmbeddedCluster(topics={"t": 2}) as cluster, connect(cluster) as raw, connect(cluster) as writer:
+        cluster.faults.answer("Fetch", ErrorCode.KAFKA_STORAGE_ERROR, partition=1)
+        await raw.send(fetch_request(max_wait_ms=2**31 - 1), 12)
+        await produce(writer, batch(b"v"), 9)
+        _, response = await raw.receive(FetchResponse, 12)
+        assert values(decoded(response.responses[0].partitions[0])) == [b"v"]
+
+
+async def test_only_produce_can_be_performed_and_fail() -> None:
+    async with EmbeddedCluster() as cluster:
+        with pytest.raises(ConfigError, match="OffsetCommit"):
+            cluster.faults.answer("OffsetCommit", 7, performed=True)
 
 
 async def test_errors_of_a_fetch_session_stand_at_the_top() -> None:

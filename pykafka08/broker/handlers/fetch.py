@@ -118,10 +118,12 @@ def _must_wait(call: Call, wanted: list[_Wanted], min_bytes: int) -> bool:
             return False
         if each.asked.current_leader_epoch not in (-1, partition.leader_epoch):
             return False
+        if call.script.has_error(each.name, partition.index):
+            return False
         size += min(log.bytes_from(offset, max(1, min_bytes - size)), each.asked.partition_max_bytes)
         if size >= min_bytes:
             return False
-    return not call.script.has("answer")
+    return True
 
 
 def _answer(call: Call, request: FetchRequest, wanted: list[_Wanted], kind: _Session) -> FetchResponse:
