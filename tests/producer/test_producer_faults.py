@@ -143,9 +143,9 @@ async def test_with_acks_0_a_closed_connection_does_not_stop_the_rest() -> None:
 
 
 async def test_when_nothing_is_ever_answered_the_deadline_ends_it() -> None:
-    async with producing(delivery_timeout_ms=500, request_timeout_ms=100) as (cluster, producer):
+    async with producing(delivery_timeout_ms=3000, request_timeout_ms=100) as (cluster, producer):
         cluster.faults.drop_answer("Produce", times=None)
-        with pytest.raises(DeliveryTimeoutError, match=r"0\.5 s") as caught:
+        with pytest.raises(DeliveryTimeoutError, match=r"3 s") as caught:
             await producer.send("t", b"v")
         assert (caught.value.topic, caught.value.partition) == ("t", 0)
         cluster.faults.clear()
