@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from pykafka08.protocol.messages.fetch import FetchRequest
+from pykafka08.protocol.messages.join_group import JoinGroupRequest
 from pykafka08.protocol.schema import Request, Response
 from pykafka08.protocol.versions import BrokerVersions
 
-__all__ = ["Call", "Content", "Outcome"]
+__all__ = ["Call", "Content", "Outcome", "may_be_held"]
 
 Content = Request[Any] | Callable[[BrokerVersions], Request[Any]]
 """A request, or what makes one when the broker's versions are known."""
@@ -22,6 +24,15 @@ class Outcome(Protocol):
     def set_exception(self, error: BaseException, /) -> object: ...
 
 
+def may_be_held(request: Request[Any]) -> float:
+    """Seconds for which a broker may keep the answer back because the request says so; 0 for most requests."""
+    if isinstance(request, FetchRequest):
+        return request.max_wait_ms / 1000
+    if isinstance(request, JoinGroupRequest):
+        return max(request.rebalance_timeout_ms, request.session_timeout_ms) / 1000
+    return 0.0
+
+
 class Call:
     """One request of a caller, or (``outcome`` None) of the handshake."""
 
@@ -29,6 +40,7 @@ class Call:
         "content",
         "correlation_id",
         "deadline",
+        "may_be_held",
         "name",
         "outcome",
         "overdue",
@@ -47,6 +59,8 @@ class Call:
         self.name = getattr(content, "name", "request")
         self.correlation_id = -1
         self.sent_at = 0.0
+        self.may_be_held = 0.0
+        """Seconds for which the broker may lawfully keep the answer back."""
         self.overdue = deadline
         """When a missing answer, or bytes that do not leave, close the connection."""
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from pykafka08.connection.call import Call, Content, Outcome
+from pykafka08.connection.call import Call, Content, Outcome, may_be_held
 from pykafka08.connection.handshake import NOT_KAFKA, Handshake
 from pykafka08.errors import (
     ClosedError,
@@ -41,7 +41,9 @@ __all__ = ["Close", "ConnectionMachine", "Redial", "State", "Suspect"]
 LAST_CORRELATION_ID = 2**31 - 1
 
 SILENCE = 3.0
-"""Seconds without a byte for an open call after which the peer is suspected: it may be paused or cut off."""
+"""Seconds without a byte for an open call after which the peer is suspected: it may be paused or cut off.
+
+They begin when the answer may no longer be kept back lawfully, as that of a long poll is."""
 
 
 class State(Enum):
@@ -92,7 +94,7 @@ class ConnectionMachine:
         self.was_idle = False
         self.last_activity = now
         self._quiet_since = now
-        self._suspect_at = now
+        self._suspected_last = now
         self._client_id = client_id
         self._handshake = handshake
         self._setup_deadline = setup_deadline
@@ -119,7 +121,7 @@ class ConnectionMachine:
 
     def is_silent(self, now: float) -> bool:
         """True if the peer has owed an answer, and sent nothing, for a while."""
-        return bool(self._open) and now >= self._quiet_since + SILENCE
+        return bool(self._open) and now >= self._silent_from()
 
     @property
     def open_calls(self) -> int:
@@ -153,8 +155,7 @@ class ConnectionMachine:
         """One whole frame came, without its size."""
         if self.state is State.CLOSED:
             return
-        self.last_activity = now
-        self._is_heard(now)
+        self.last_activity = self._quiet_since = now
         if not self._open:
             self._poison(self._broken("an answer came that nobody asked for"))
             return
@@ -205,8 +206,8 @@ class ConnectionMachine:
         if self.state is State.READY and not self._open and now >= self.last_activity + self._max_idle:
             self.was_idle = True
             self._poison(TransportError(f"closed after {self._max_idle:g} s without use", broker=self.broker))
-        if self.state is State.READY and self._open and now >= self._suspect_at:
-            self._suspect_at = now + SILENCE
+        if self.state is State.READY and self._open and now >= self._suspect_at():
+            self._suspected_last = now
             self._actions.append(Suspect())
         actions, self._actions = self._actions, []
         return actions
@@ -218,7 +219,7 @@ class ConnectionMachine:
         if self.state is not State.READY:
             times.append(self._setup_deadline)
         else:
-            times.append(self._suspect_at if self._open else self.last_activity + self._max_idle)
+            times.append(self._suspect_at() if self._open else self.last_activity + self._max_idle)
         return min(times)
 
     # --- sending --------------------------------------------------------------------------------------------------
@@ -265,8 +266,9 @@ class ConnectionMachine:
             self._unanswered.append(call)
         else:
             call.overdue = max(call.deadline, now + self._request_timeout)
+            call.may_be_held = may_be_held(request)
             if not self._open:
-                self._is_heard(now)
+                self._quiet_since = now
             self._open.append(call)
         if call.outcome is not None:
             self._add_deadline(call.deadline, call)
@@ -299,9 +301,12 @@ class ConnectionMachine:
         call.response = None
         call.end(response)
 
-    def _is_heard(self, now: float) -> None:
-        """The peer's silence begins anew."""
-        self._quiet_since, self._suspect_at = now, now + SILENCE
+    def _silent_from(self) -> float:
+        """When silence becomes suspicious.  A broker begins to hold a call when it has answered those before it."""
+        return self._quiet_since + self._open[0].may_be_held + SILENCE
+
+    def _suspect_at(self) -> float:
+        return max(self._silent_from(), self._suspected_last + SILENCE)
 
     def _broken(self, text: str) -> RemoteProtocolError:
         return RemoteProtocolError(f"{text}; the connection is closed")

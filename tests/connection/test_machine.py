@@ -19,9 +19,12 @@ from pykafka08.errors import (
     TransportError,
     UnsupportedVersionError,
 )
+from pykafka08.protocol.messages.fetch import FetchRequest
 from pykafka08.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from pykafka08.protocol.messages.join_group import JoinGroupRequest
 from pykafka08.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from pykafka08.protocol.messages.produce import ProduceRequest
+from pykafka08.protocol.messages.sync_group import SyncGroupRequest
 from pykafka08.protocol.schema import Request
 from pykafka08.protocol.versions import BrokerVersions
 from tests.connection.answers import Asked, answer_to, api_versions, list_groups, metadata, read_requests
@@ -344,6 +347,31 @@ def test_a_peer_that_owes_an_answer_and_says_nothing_is_suspected_now_and_again(
     receive(machine, answer_to(sent(machine)[0], metadata()), 21)
     assert not machine.is_silent(100)
     assert machine.poll(100) == []
+
+
+@pytest.mark.parametrize(
+    ("request_", "held"),
+    [
+        (FetchRequest(max_wait_ms=20_000, min_bytes=1), 20),
+        (JoinGroupRequest(group_id="g", session_timeout_ms=10_000, rebalance_timeout_ms=60_000, member_id=""), 60),
+        (JoinGroupRequest(group_id="g", session_timeout_ms=10_000, member_id=""), 10),
+        (SyncGroupRequest(group_id="g", generation_id=1, member_id="m"), 0),
+    ],
+    ids=["long poll", "join", "join in version 0", "others"],
+)
+def test_an_answer_that_may_be_held_back_is_not_missed_before(request_: Any, held: float) -> None:
+    machine = ready()
+    first = submit(machine, now=10, timeout=100)
+    submit(machine, request_, now=10, timeout=100)
+    receive(machine, answer_to(sent(machine)[0], metadata()), 12)
+    assert first.results
+    due = 12 + held + SILENCE
+    assert machine.next_wakeup() == due
+    assert machine.poll(due - 0.1) == []
+    assert not machine.is_silent(due - 0.1)
+    assert machine.poll(due) == [Suspect()]
+    assert machine.is_silent(due)
+    assert machine.next_wakeup() == due + SILENCE
 
 
 def test_an_unused_connection_is_closed_and_a_used_one_is_not() -> None:
