@@ -19,14 +19,12 @@ from pykafka08.config import Address, ClientConfig
 from pykafka08.connection.connection import Connection, Message, clock
 from pykafka08.connection.transport import Dial, open_tcp
 from pykafka08.driver import Driver, TaskTree, Waiter, library_logger
-from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import (
     ClosedError,
     KafkaError,
     RemoteProtocolError,
     RequestTimeoutError,
     TransportError,
-    UnknownTopicError,
 )
 from pykafka08.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from pykafka08.protocol.schema import Response
@@ -101,7 +99,13 @@ class Client:
         with anyio.CancelScope(deadline=self._deadline(None)):
             await self._news
             return
-        raise self._machine.no_brokers()
+        raise self._machine.no_brokers({f"{seed.host}:{seed.port}": self._so_far(seed) for seed in self._machine.seeds})
+
+    def _so_far(self, seed: Broker) -> RequestTimeoutError:
+        """What is known of a bootstrap address that has neither answered nor failed in time."""
+        connection = self._connections.get(((seed.host, seed.port), Purpose.CONTROL))
+        text = connection.progress if connection is not None else "the address was not tried yet"
+        return RequestTimeoutError(f"{text} when default_api_timeout_ms was over", broker=seed.name)
 
     async def __aexit__(self, *exc_info: object) -> None:
         await self.aclose()
@@ -145,6 +149,10 @@ class Client:
         self._machine.use_topics(names)
         self._driver.wake()
 
+    def drop_topics(self, names: Iterable[str]) -> None:
+        """Metadata asks for these topics no more."""
+        self._machine.drop_topics(names)
+
     def use_all_topics(self) -> None:
         """Metadata asks for every topic of the cluster from now on."""
         self._machine.use_all_topics()
@@ -170,22 +178,14 @@ class Client:
         self.tasks.check()
         wanted = list(names)
         deadline = self._deadline(timeout)
-        self.use_topics(wanted)
         missing: list[str] = []
         try:
             while missing := [name for name in wanted if not self._machine.is_found(name)]:
+                self.use_topics(wanted)  # each time: another may have dropped them
                 await self._wait_for_news(self.metadata.generation, deadline, "metadata")
         except RequestTimeoutError as error:
-            raise self._missing_topic(missing[0], error) from error
+            raise self._machine.missing_topic(missing[0], error) from error
         return self.metadata
-
-    def _missing_topic(self, name: str, error: RequestTimeoutError) -> KafkaError:
-        code = self.metadata.topic_error(name) or ErrorCode.LEADER_NOT_AVAILABLE
-        if not self._machine.can_tell(name):
-            return RequestTimeoutError(f"the brokers said nothing about the topic in time: {error}", topic=name)
-        if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            return UnknownTopicError(code, "the cluster has no such topic", topic=name)
-        return UnknownTopicError(code, "the topic has no partitions yet", topic=name)
 
     async def _wait_for_news(self, generation: int, deadline: float, what: str) -> Snapshot:
         """A snapshot newer than ``generation``."""
@@ -235,7 +235,7 @@ class Client:
         self._review_connections(snapshot)
         waiting, self._news = self._news, Waiter()
         waiting.set_result(snapshot)
-        for callback in self._callbacks:
+        for callback in list(self._callbacks):
             callback(snapshot)
 
     # --- requests ---------------------------------------------------------------------------------------------------
@@ -381,7 +381,7 @@ class Client:
     def _review_connections(self, snapshot: Snapshot) -> None:
         """Give connections their broker's id; close those, unused or silent, to addresses that are no broker's now."""
         known = {(each.host, each.port): each.name for each in (*self._machine.seeds, *snapshot.brokers.values())}
-        for (address, _), connection in self._connections.items():
+        for (address, _), connection in list(self._connections.items()):  # what is closed may be replaced meanwhile
             if address in known:
                 connection.broker = known[address]
             elif not connection.open_calls:

@@ -20,13 +20,14 @@ Here: the newest snapshot and the plan for the next.  Not here: connections (``c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from pykafka08.cluster.metadata import Broker, Snapshot
 from pykafka08.config import ClientConfig
 from pykafka08.error_codes import ErrorCode
-from pykafka08.errors import NoBrokersError, broker_error
+from pykafka08.errors import KafkaError, NoBrokersError, RequestTimeoutError, UnknownTopicError, broker_error
 from pykafka08.protocol.messages.metadata import MetadataResponse
 
 __all__ = ["Ask", "Backoff", "ClusterMachine"]
@@ -112,10 +113,6 @@ class ClusterMachine:
         return frozenset(self._topics)
 
     @property
-    def uses_all_topics(self) -> bool:
-        return self._uses_all
-
-    @property
     def is_refreshing(self) -> bool:
         return bool(self._asked)
 
@@ -142,9 +139,14 @@ class ClusterMachine:
             raise broker_error(code, topic=topic, api="Metadata")
         return not code and bool(self.snapshot.partitions(topic))
 
-    def can_tell(self, topic: str) -> bool:
-        """True if the newest snapshot was asked about the topic."""
-        return self._uses_all or topic in self.snapshot.topics
+    def missing_topic(self, name: str, error: RequestTimeoutError) -> KafkaError:
+        """The error of a topic that was not found before a deadline, which ended in ``error``."""
+        if not self._uses_all and name not in self.snapshot.topics:
+            return RequestTimeoutError(f"the brokers said nothing about the topic in time: {error}", topic=name)
+        code = self.snapshot.topic_error(name) or ErrorCode.LEADER_NOT_AVAILABLE
+        if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            return UnknownTopicError(code, "the cluster has no such topic", topic=name)
+        return UnknownTopicError(code, "the topic has no partitions yet", topic=name)
 
     def last_failure(self) -> str:
         """Why the last question was not answered, for an error's text."""
@@ -290,10 +292,11 @@ class ClusterMachine:
     def _next_candidate(self) -> int | None:
         return next((node_id for node_id in self.candidates() if node_id not in self._tried), None)
 
-    def no_brokers(self) -> NoBrokersError:
-        """The error of a bootstrap that has come to nothing so far."""
-        said = "; ".join(str(cause) for cause in self._causes.values()) or "none has answered yet"
-        return NoBrokersError(f"no bootstrap address answered as a Kafka broker: {said}", self._causes)
+    def no_brokers(self, still_open: Mapping[str, BaseException] = MappingProxyType({})) -> NoBrokersError:
+        """The error of a bootstrap that has come to nothing; ``still_open`` says it of addresses yet to fail."""
+        causes = {**still_open, **self._causes}
+        said = "; ".join(str(cause) for cause in causes.values())
+        return NoBrokersError(f"no bootstrap address answered as a Kafka broker: {said}", causes)
 
     def _round_failed(self, now: float) -> None:
         if not self.snapshot.generation:

@@ -33,6 +33,14 @@ log = library_logger("connection")
 
 CLOSE_SECONDS = 1.0
 
+PROGRESS = {
+    State.CONNECTING: "the address had not taken the connection yet",
+    State.HANDSHAKE: "the peer had taken the connection but not answered yet",
+    State.READY: "the broker had said its versions but not answered Metadata yet",
+    State.CLOSED: "the connection was closed",
+}
+"""What each state means to somebody whose time is up."""
+
 
 def clock() -> Callable[[], float]:
     """The running event loop's monotonic clock; a direct call costs a tenth of anyio's."""
@@ -110,6 +118,11 @@ class Connection:
     @property
     def is_ready(self) -> bool:
         return self._machine.state is State.READY
+
+    @property
+    def progress(self) -> str:
+        """How far it has come, for an error's text."""
+        return PROGRESS[self._machine.state]
 
     @property
     def was_ready(self) -> bool:

@@ -10,9 +10,10 @@ correlation (``machine``), the table of old releases (``protocol.versions``).
         └── closed ── dial again ──> ApiVersions v0 ── ranges ──> Metadata v1 ── answered ──> done
                                                                       └── closed ───────────> not for us (SASL?)
 
-Brokers 0.8 and 0.9 ignore the version of Metadata and answer as v0, harmlessly.  ApiVersions must never reach 0.9: it
-is not answered, and the other clients of that broker may lose their requests.  Source: KIP-35, KIP-511; observed on
-real brokers of each release.
+Brokers 0.8 and 0.9 ignore the version of Metadata and answer as v0, harmlessly.  ApiVersions should not reach 0.9: it
+is not answered, and the other clients of that broker may lose their requests.  It is therefore sent only to a peer that
+answered Metadata v1 as v1, or, as v0 and once, on a new connection after the peer closed the first by way of answer and
+is not known to be 0.8 or 0.9.  Source: KIP-35, KIP-511; observed on real brokers of each release.
 """
 
 from __future__ import annotations

@@ -184,7 +184,7 @@ class Consumer:
         self._assignment.assign([_checked(tp) for tp in partitions])
         for tp in set(before) - self._assignment.states.keys():
             self._reader.forget(tp)
-        self._use_topics()
+        self._use_topics(before)
         self._pump()
 
     def assignment(self) -> tuple[TopicPartition, ...]:
@@ -330,9 +330,11 @@ class Consumer:
     def _seconds(self, timeout: float | None) -> float:
         return self._client_config.default_api_timeout_ms / 1000 if timeout is None else timeout
 
-    def _use_topics(self) -> None:
+    def _use_topics(self, before: Iterable[TopicPartition] = ()) -> None:
         if self._client is not None:
-            self._client.use_topics({tp.topic for tp in self._assignment.states})
+            topics = {tp.topic for tp in self._assignment.states}
+            self._client.drop_topics({tp.topic for tp in before} - topics)
+            self._client.use_topics(topics)
 
     def _pump(self) -> None:
         if self._reader.fetcher is not None:

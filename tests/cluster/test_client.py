@@ -114,8 +114,33 @@ async def test_a_silent_port_is_given_up_in_time() -> None:
     async with peer(stay_silent) as address:
         with pytest.raises(NoBrokersError, match="sent nothing in time"):
             await Client(config(address, socket_connection_setup_timeout_ms=50)).__aenter__()
-        with pytest.raises(NoBrokersError, match="none has answered yet"):
-            await Client(config(address, default_api_timeout_ms=50)).__aenter__()
+
+
+async def test_a_bootstrap_that_runs_out_of_time_says_what_is_known_of_each_address() -> None:
+    async def say_versions(caller: Caller) -> None:
+        await caller.greet()
+        await stay_silent(caller)
+
+    async with peer(stay_silent) as silent, peer(say_versions) as half:
+        for seed, known in ((silent, "taken the connection but not answered"), (half, "not answered Metadata")):
+            with pytest.raises(NoBrokersError, match=known) as caught:
+                await Client(config(seed, default_api_timeout_ms=1000)).__aenter__()
+            assert f"broker {LOOPBACK}:{seed[1]}" in str(caught.value)
+            assert isinstance(caught.value.causes[f"{LOOPBACK}:{seed[1]}"], RequestTimeoutError)
+        with pytest.raises(NoBrokersError, match="the address was not tried yet") as caught:
+            await Client(config(silent, half, default_api_timeout_ms=100)).__aenter__()
+        assert all(f"broker {LOOPBACK}:{port}" in str(caught.value) for _, port in (silent, half))
+
+
+async def test_a_topic_dropped_while_it_is_waited_for_is_found_all_the_same() -> None:
+    async with EmbeddedCluster(auto_create_topics=False) as cluster, opened(cluster) as client:
+        async with anyio.create_task_group() as group:
+            group.start_soon(client.wait_for_topics, ["t"])
+            while "t" not in (await client.refresh(timeout=20)).topics:
+                pass
+            client.drop_topics(["t"])
+            await client.refresh(timeout=20)
+            cluster.create_topic("t", 1, replication_factor=1)
 
 
 async def test_a_seed_that_is_silent_does_not_hold_up_the_others(monkeypatch: pytest.MonkeyPatch) -> None:

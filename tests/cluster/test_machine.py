@@ -156,6 +156,16 @@ def test_a_topic_added_during_a_refresh_is_asked_for_after_it() -> None:
     assert ask(machine, 50).topics == ("t", "u")
 
 
+def test_a_dropped_topic_is_asked_for_no_more_and_is_no_trouble() -> None:
+    machine = running(topic("t"), topic("gone", error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+    machine.drop_topics(["gone", "never used"])
+    now = due(machine)
+    assert answer(machine, now, topic("t")).topics == ("t",)
+    assert due(machine) == now + AGE
+    machine.use_topics(["gone"])
+    assert ask(machine, now + 1).topics == ("gone", "t")
+
+
 def test_all_topics() -> None:
     machine = running(topic("t"), now=10)
     machine.use_all_topics()
@@ -291,7 +301,7 @@ def test_a_question_that_hangs_does_not_end_the_rounds_of_the_others() -> None:
     machine = new(*(address for _, *address in BROKERS))  # type: ignore[arg-type]
     answer(machine, 0)
     machine.invalidate(1)
-    hung, now, pauses = ask(machine, 50), 50.0, []
+    hung, now, failed_at, pauses = ask(machine, 50), 50.0, 50.0, []
     for number in range(5):
         nodes = set()
         for turn in range(2):

@@ -217,6 +217,17 @@ async def test_assign_before_entering() -> None:
             assert numbers(await read_values(consumer, 3)) == [0, 1, 2]
 
 
+async def test_topics_that_are_assigned_away_leave_the_metadata() -> None:
+    async with EmbeddedCluster(topics={"t": 1, "u": 1, "v": 1}) as cluster, consumer_of(cluster) as consumer:
+        u = TopicPartition("u", 0)
+        consumer.assign([T0, u])
+        await consumer.position(T0)
+        consumer.assign([u, TopicPartition("v", 0)])
+        client = consumer._client
+        assert client is not None
+        assert set((await client.refresh(timeout=20)).topics) == {"u", "v"}
+
+
 async def test_assigning_away_what_is_being_read() -> None:
     async with EmbeddedCluster(topics={"t": 2}) as cluster:
         await fill(cluster, "t", values(0, 400))
