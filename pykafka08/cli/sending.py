@@ -33,9 +33,9 @@ class Sender:
 
     async def take(self, lines: list[bytes]) -> None:
         for line in lines:
-            self.lines += 1
-            key, value = record_of(line, self.lines, self._plan)
+            key, value = record_of(line, self.lines + 1, self._plan)
             self._pending.append(await self._enqueue(key, value))
+            self.lines += 1
             self.size += len(line)
         await self._settle(only_done=True)
 
@@ -69,10 +69,12 @@ async def send_lines(plan: Plan, interrupt: Interrupt) -> int:
     async with Producer(**plan.settings) as producer:
         sender = Sender(producer, plan, progress)
         try:
-            with interrupt.part():
-                async for lines in split_lines(read_chunks(source)):
-                    await sender.take(lines)
-            await sender.finish()
+            try:
+                with interrupt.part():
+                    async for lines in split_lines(read_chunks(source)):
+                        await sender.take(lines)
+            finally:
+                await sender.finish()  # also the lines before one that cannot be sent
         finally:
             progress.clear()
             note(_summary(sender, time.monotonic() - start))

@@ -91,8 +91,12 @@ async def test_more_than_the_producers_memory() -> None:
 async def test_a_line_without_its_key_says_which_and_what_was_sent() -> None:
     async with EmbeddedCluster(topics={"t": 1}) as cluster:
         ran = await console("produce", "-b", cluster.bootstrap_servers, "-t", "t", "-K", ":", given=b"a:b\nc\n")
+        delivered = [record.value for record in cluster.records("t", 0)]
     assert ran.status == 1
     assert "line 2 has no key delimiter" in ran.err
+    assert ran.err.startswith("1 records, 3 B, ")
+    assert "not acknowledged" not in ran.err
+    assert delivered == [b"b"]
 
 
 async def test_a_record_that_is_too_large() -> None:
