@@ -13,7 +13,7 @@ from typing import Protocol
 from pykafka08.cluster.metadata import Snapshot
 from pykafka08.config import ProducerConfig
 from pykafka08.error_codes import ErrorCode
-from pykafka08.errors import ConfigError, KafkaError, broker_error
+from pykafka08.errors import KafkaError, broker_error
 from pykafka08.producer.batch import BATCH_OVERHEAD, RECORD_OVERHEAD, Batch, Span
 from pykafka08.producer.partitioners import Chooser
 from pykafka08.producer.queues import PartitionQueue, TopicQueues, set_leader
@@ -115,9 +115,10 @@ class Accumulator:
                 end = max(end, bisect_right(bounds, bounds[start] + sticky.limit - batch.size) - 1)
             spans.append((batch, len(batch), end - start))
             batch.extend(values[start:end], timestamp_ms, bounds[end] - bounds[start])
+            # Counted as they are taken: the application's partitioner may raise at any of them.
+            self.buffered_bytes += bounds[end] - bounds[start]
+            self.enqueued += end - start
             start = end
-        self.buffered_bytes += bounds[-1]
-        self.enqueued += len(values)
         return spans
 
     def released(self, batch: Batch) -> None:
@@ -265,12 +266,7 @@ class Accumulator:
         sticky = topic.sticky if key is None else None
         if sticky is not None and sticky.open is not None and sticky.open.size + size <= sticky.limit:
             return sticky
-        try:
-            return self._choose(topic, key, size, now)
-        except KafkaError:
-            raise
-        except Exception as error:  # the application's partitioner: its record raises, the others go on
-            raise ConfigError(f"the partitioner of topic {topic.name!r} raised {error!r}") from error
+        return self._choose(topic, key, size, now)
 
 
 def no_such_partition(topic: TopicQueues, partition: int) -> KafkaError:

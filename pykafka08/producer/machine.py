@@ -237,18 +237,18 @@ class ProducerMachine:
     def _settle(self, queue: PartitionQueue, now: float) -> None:
         """The state of a queue follows from what it holds; this is the one place that decides it."""
         line, queue.ready_at = queue.ready_at, None
-        if queue.in_flight is not None:
-            self._active[queue] = None
-            queue.state = QueueState.IN_FLIGHT
-        elif not queue.batches:
+        if queue.in_flight is None and not queue.batches:
             self._active.pop(queue, None)
             queue.state = QueueState.EMPTY
             queue.due = None
+            return
+        self._active[queue] = None
+        if queue.in_flight is not None:
+            queue.state = QueueState.IN_FLIGHT
         elif queue.backoff_until > now:
             queue.state = QueueState.BACKING_OFF
             self._timers.set(queue, queue.backoff_until)
         else:
-            self._active[queue] = None
             self._settle_head(queue, queue.batches[0], line, now)
 
     def _settle_head(self, queue: PartitionQueue, head: Batch, line: int | None, now: float) -> None:

@@ -41,6 +41,9 @@ class Topic(Protocol):
     """What a choice may depend on; ``partitions`` is never empty, ``available`` (those with a leader) may be."""
 
     @property
+    def name(self) -> str: ...
+
+    @property
     def partitions(self) -> tuple[int, ...]: ...
 
     @property
@@ -224,10 +227,17 @@ class Callback:
         self._function = function
 
     def choose(self, key: bytes | None, topic: Topic, now: float) -> int:
-        partition = self._function(key, topic.partitions, topic.available)
-        if partition not in topic.partitions:
+        """ConfigError for an answer that is no partition, and for whatever the function raises, which is its cause."""
+        try:
+            partition = self._function(key, topic.partitions, topic.available)
+        except Exception as error:
+            raise ConfigError(f"the partitioner raised {error!r:.300}", topic=topic.name) from error
+        if not isinstance(partition, int) or isinstance(partition, bool) or partition not in topic.partitions:
             count = len(topic.partitions)
-            raise ConfigError(f"the partitioner answered {partition!r}, which is none of the {count} partitions")
+            raise ConfigError(
+                f"the partitioner answered {partition!r:.100}, which is none of the {count} partitions",
+                topic=topic.name,
+            )
         return partition
 
 

@@ -168,9 +168,11 @@ class Producer:
         ``value`` None deletes the key in a compacted topic; ``partition`` None leaves the choice to the partitioner;
         ``timestamp_ms`` None is now.  Headers need Kafka 0.11.  BufferFullError while ``buffer_memory`` is used up:
         await :meth:`ready` and try again.  RecordTypeError, RecordTooLargeError: the record was not taken.
+        ConfigError: nor was one that the ``partitioner`` function refused; its delivery raises that where the topic was
+        not known yet.
         """
         accumulator = self._accumulator
-        if not self._accepts or topic not in accumulator.topics:
+        if not self._accepts or type(topic) is not str or topic not in accumulator.topics:
             self._check_topic(topic)
         size = RECORD_OVERHEAD
         if value is not None:
@@ -282,9 +284,11 @@ class Producer:
             self._saw_largest(largest, topic, None)
         await self._wait_for_room(size, topic)
         self._check_topic(topic)
-        for span in self._accumulator.values_added(topic, values, time_ns() // 1_000_000, self._now()):
-            add_span(spans, *span)
-        self._sender.wake()
+        try:
+            for span in self._accumulator.values_added(topic, values, time_ns() // 1_000_000, self._now()):
+                add_span(spans, *span)
+        finally:
+            self._sender.wake()  # also for the records before one that the partitioner refused
 
     async def ready(self) -> None:
         """Return when there is room for a record; BufferFullError if there is none within ``max_block_ms``.
@@ -340,7 +344,7 @@ class Producer:
 
     def _check_topic(self, topic: str) -> None:
         self._check()
-        if topic not in self._accumulator.topics:
+        if not isinstance(topic, str) or topic not in self._accumulator.topics:
             check_topic(topic)
 
     def _saw_largest(self, size: int, topic: str, partition: int | None) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from pykafka08.cluster.metadata import Snapshot
 from pykafka08.error_codes import ErrorCode
-from pykafka08.errors import KafkaError, UnsupportedVersionError
+from pykafka08.errors import KafkaError, RequestTimeoutError, UnsupportedVersionError
 from pykafka08.producer.batch import Batch
 from pykafka08.producer.reactions import Outcome
 from pykafka08.protocol.messages.produce import (
@@ -58,8 +58,12 @@ def build_request(
 ) -> ProduceRequest:
     """One request with all ``batches``, in the highest version that the broker serves.
 
+    Batches that have ended while the request waited for its connection are left out; RequestTimeoutError if all have.
     Records that its release cannot carry are given to ``refuse``; UnsupportedVersionError if that leaves none.
     """
+    batches = [batch for batch in batches if not batch.is_done]
+    if not batches:
+        raise RequestTimeoutError("all records had ended before the request could be sent", api="Produce")
     version = versions.pick(ProduceRequest)
     _check_codec(encoding.codec, version, versions)
     magic = magic_of(version)

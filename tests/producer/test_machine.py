@@ -462,6 +462,33 @@ def test_a_partition_out_of_range_is_looked_for_once_more() -> None:
     assert (never.error.topic, never.error.partition) == ("t", 7)
 
 
+def test_a_partitioner_that_raises_is_told_at_once_where_the_topic_is_known() -> None:
+    def odd(key: bytes | None, partitions: tuple[int, ...], available: tuple[int, ...]) -> int:
+        return 1 // 0 if key == b"b" else 0
+
+    world = World({"t": [0]}, linger_ms=0, partitioner=odd)
+    before = world.add(key=b"a")
+    with pytest.raises(ConfigError) as caught:
+        world.add(key=b"b")
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+    after = world.add(key=b"c")
+    world.answer(world.one(), OK)
+    assert before.is_acknowledged
+    assert after.is_acknowledged
+    assert world.machine.counters[:5] == (2, 2, 0, 0, 0)
+
+
+def test_values_before_one_that_the_partitioner_refuses_are_counted_and_sent() -> None:
+    answers = iter([0, 0, 9])
+    world = World({"t": [0]}, linger_ms=0, partitioner=lambda *_: next(answers))
+    with pytest.raises(ConfigError):
+        world.machine.accumulator.values_added("t", [b"a", b"b", b"c"], 5, world.now)
+    send = world.one()
+    assert values(send.batches[0]) == [b"a", b"b"]
+    world.answer(send, OK)
+    assert world.machine.counters[:5] == (2, 2, 0, 0, 0)
+
+
 def test_a_partitioner_that_raises_fails_its_record_and_no_other() -> None:
     def odd(key: bytes | None, partitions: tuple[int, ...], available: tuple[int, ...]) -> int:
         return 1 // 0 if key == b"b" else {b"a": 0, b"c": 9}[key or b""]
@@ -668,6 +695,40 @@ def test_a_batch_of_which_nothing_is_left_frees_its_partition() -> None:
     assert after.is_acknowledged
 
 
+# --- a request that waits while its batches expire --------------------------------------------------------------------
+
+
+def test_a_batch_that_expires_before_it_is_written_leaves_the_others_of_its_request_alone() -> None:
+    world = World({"t": [0, 0]}, linger_ms=0, delivery_timeout_ms=10_000)
+    late = world.add(partition=0)
+    world.metadata({"t": [-1, -1]})
+    world.poll(after=8.0)
+    good = world.add(partition=1)
+    world.metadata({"t": [0, 0]})
+    send = world.one()
+    assert send.batches == [late.batch, good.batch]
+    world.poll(after=3.0)
+    assert isinstance(late.error, DeliveryTimeoutError)
+    world.answer(send, None, OK)
+    assert good.is_acknowledged
+    assert world.machine.counters[:5] == (2, 1, 1, 0, 0)
+
+
+def test_a_request_of_which_all_batches_expired_frees_its_partitions() -> None:
+    world = World({"t": [0]}, linger_ms=0, delivery_timeout_ms=10_000)
+    late = world.add()
+    send = world.one()
+    world.poll(after=10.0)
+    assert isinstance(late.error, DeliveryTimeoutError)
+    world.fail(send, RequestTimeoutError("all had ended"))
+    after = world.add()
+    actions = world.poll()
+    assert refreshes(actions) == []
+    (again,) = (action for action in actions if isinstance(action, Send))
+    world.answer(again, OK)
+    assert after.is_acknowledged
+
+
 # --- flush and close --------------------------------------------------------------------------------------------------
 
 
@@ -678,6 +739,41 @@ def test_release_all_ends_the_linger_and_names_what_is_under_way() -> None:
     assert len(world.one().batches) == 2
     world.add(partition=0)
     assert len(world.machine.release_all(world.now)) == 3
+
+
+def backing_off_after_expiry() -> World:
+    """The one record has expired in its backoff, which goes on for another 0.9 s."""
+    world = World(
+        {"t": [0]}, linger_ms=20_000, delivery_timeout_ms=60_000, retry_backoff_ms=1000, retry_backoff_max_ms=1000
+    )
+    world.add(partition=0)
+    world.machine.release_all(world.now)
+    send = world.one()
+    world.now += 59.9
+    world.fail(send, TransportError("gone"))
+    world.poll(after=0.2)
+    assert world.machine.counters.in_buffer == 0
+    return world
+
+
+def test_release_all_holds_for_a_partition_that_backs_off() -> None:
+    world = backing_off_after_expiry()
+    handle = world.add(partition=0)
+    world.machine.release_all(world.now)
+    assert handle.batch.is_closed
+    start = world.now
+    (send,) = world.sends_when_due()
+    assert world.now - start < 1.0
+    world.answer(send, OK)
+    assert handle.is_acknowledged
+
+
+def test_another_leader_ends_the_backoff_of_a_partition_whose_batch_expired() -> None:
+    world = backing_off_after_expiry()
+    world.add(partition=0)
+    world.machine.release_all(world.now)
+    world.metadata({"t": [1]})
+    assert world.one().node_id == 1
 
 
 def test_release_all_holds_for_records_that_wait_for_metadata() -> None:

@@ -36,6 +36,7 @@ class Topic(NamedTuple):
     partitions: tuple[int, ...]
     available: tuple[int, ...]
     lengths: dict[int, int]
+    name: str = "t"
 
     def backlog(self, partition: int) -> int:
         return self.lengths.get(partition, 0)
@@ -170,3 +171,19 @@ def test_a_function_is_asked_and_its_answer_checked() -> None:
 def test_an_unknown_name_is_a_config_error_that_lists_the_known() -> None:
     with pytest.raises(ConfigError, match=r"murmur3.*murmur2, round_robin"):
         chooser_factory("murmur3", random.Random(1), 1)
+
+
+@pytest.mark.parametrize("answer", [True, False, 1.0, "1", None, [1], -1, 6])
+def test_an_answer_of_a_function_that_is_no_partition_is_refused(answer: object) -> None:
+    chooser = chooser_factory(lambda *_: answer, random.Random(1), 1000)()  # type: ignore[arg-type,return-value]
+    with pytest.raises(ConfigError, match="none of the 6 partitions") as caught:
+        choose(chooser, b"k")
+    assert caught.value.topic == "t"
+
+
+def test_what_a_function_raises_is_the_cause_of_a_config_error() -> None:
+    chooser = chooser_factory(lambda *_: 1 // 0, random.Random(1), 1000)()
+    with pytest.raises(ConfigError, match="ZeroDivisionError") as caught:
+        choose(chooser, b"k")
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+    assert caught.value.topic == "t"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import anyio
 import pytest
@@ -392,3 +393,30 @@ async def test_the_buffer_is_full_and_ready_waits_for_room() -> None:
             assert producer.counters.buffered_bytes <= 10_000
         await producer.flush()
         assert len(log_values(cluster)) == enqueued + 500
+
+
+@pytest.mark.parametrize("topic", [["t"], {}, 5, None, b"t"])
+async def test_a_topic_that_is_no_string_is_refused(topic: Any) -> None:
+    async with producing() as (_, producer):
+        await producer.send("t", b"1")
+        with pytest.raises(RecordTypeError):
+            producer.enqueue(topic, b"x")
+        with pytest.raises(RecordTypeError):
+            await producer.send(topic, b"x")
+        with pytest.raises(RecordTypeError):
+            await producer.send_many(topic, [b"x"])
+
+
+async def test_what_a_partitioner_raises_is_a_config_error_whether_or_not_the_topic_is_known() -> None:
+    def odd(key: bytes | None, partitions: tuple[int, ...], available: tuple[int, ...]) -> int:
+        return 1 // 0 if key else 0
+
+    async with producing(partitioner=odd) as (_, producer):
+        with pytest.raises(ConfigError) as unknown:
+            await producer.enqueue("t", b"x", key=b"k")
+        with pytest.raises(ConfigError) as known:
+            producer.enqueue("t", b"x", key=b"k")
+        for caught in (unknown, known):
+            assert isinstance(caught.value.__cause__, ZeroDivisionError)
+            assert caught.value.topic == "t"
+        assert (await producer.send("t", b"y")).offset == 0

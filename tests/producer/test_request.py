@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pykafka08.cluster.metadata import Snapshot, Topic
-from pykafka08.errors import KafkaError, UnsupportedVersionError
+from pykafka08.errors import DeliveryTimeoutError, KafkaError, RequestTimeoutError, UnsupportedVersionError
 from pykafka08.producer.batch import BATCH_OVERHEAD, RECORD_OVERHEAD, Batch, headers_size
 from pykafka08.producer.reactions import Outcome
 from pykafka08.producer.request import Encoding, build_request, magic_of, read_response
@@ -61,6 +61,30 @@ def test_a_request_of_every_version_is_read_back(version: int) -> None:
                 found[name, data.index] = list(batch.values())
                 assert {record.timestamp_ms for record in batch} == {1_500_000_000_000 if batch.magic else -1}
     assert found == {("t", 0): [b"a", None], ("t", 2): [b"c"], ("u", 3): [b"b"]}
+
+
+@pytest.mark.parametrize("version", [0, 2, 13])
+def test_a_batch_that_has_ended_is_left_out_of_its_request(version: int) -> None:
+    batches = [make_batch("t", 0), make_batch("t", 1), make_batch("u", 0)]
+    for batch in (batches[0], batches[2]):
+        batch.fail(DeliveryTimeoutError("too late"))
+    built = build_request(batches, broker(version), METADATA, PLAIN, never)
+    assert [[data.index for data in topic.partition_data] for topic in built.topic_data] == [[1]]
+    answer = ProduceResponse(
+        responses=[
+            TopicProduceResponse(
+                name="t", topic_id=IDS["t"], partition_responses=[PartitionProduceResponse(index=1, base_offset=7)]
+            )
+        ]
+    )
+    assert read_response(batches, built, answer, PLAIN) == [None, Outcome(0, 7, -1, None, []), None]
+
+
+def test_no_request_is_made_of_batches_that_have_all_ended() -> None:
+    batch = make_batch()
+    batch.fail(DeliveryTimeoutError("too late"))
+    with pytest.raises(RequestTimeoutError, match="ended before"):
+        build_request([batch], broker(13), METADATA, PLAIN, never)
 
 
 def test_a_batch_is_encoded_once_for_each_format() -> None:
