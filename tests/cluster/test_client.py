@@ -461,9 +461,15 @@ async def test_calls_of_a_broker_that_went_silent_and_left_the_cluster_are_given
 
         async with peer(play) as address, Client(config(address)) as client:
             call = client.submit(2, ASK, timeout=3600, purpose=Purpose.PRODUCE)
+            others = []  # asked for on a new connection while the old ones are gone through
+            call.add_done_callback(
+                lambda _: others.append(client.submit(1, ASK, timeout=3600, purpose=Purpose.PRODUCE))
+            )
             brokers.clear()
             with pytest.raises(TransportError, match=r"has left the cluster .*\(id 2\)"):
                 await call
+            assert await others[0]
+            await client.refresh(timeout=20)
 
 
 # --- the end ---
