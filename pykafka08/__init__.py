@@ -4,6 +4,7 @@ A map of the package, from the top down; each line imports only from lines below
 
     cli                         the console tools
     producer  consumer          what applications use
+    group                       the member of a consumer group (not used by the consumer yet)
     cluster                     metadata, routing, one client per cluster
     connection                  one TCP connection: pipelining, deadlines, versions
     driver                      the loop that performs what a machine says, and the waiter
@@ -25,6 +26,7 @@ __version__ = "0.1.0"
 _HOME = {
     "BrokerError": "errors",
     "BufferFullError": "errors",
+    "ClientFailedError": "errors",
     "ClosedError": "errors",
     "Codec": "records.compression",
     "ConfigError": "errors",
@@ -35,9 +37,11 @@ _HOME = {
     "EmbeddedCluster": "broker.server",
     "ErrorCode": "error_codes",
     "KafkaError": "errors",
+    "LocalProtocolError": "errors",
     "NewRecord": "records.record",
     "NoBrokersError": "errors",
     "NoOffsetError": "errors",
+    "OffsetAndTimestamp": "consumer.offsets",
     "Producer": "producer.producer",
     "Record": "records.record",
     "RecordMetadata": "producer.delivery",
@@ -45,6 +49,7 @@ _HOME = {
     "RecordTypeError": "errors",
     "RemoteProtocolError": "errors",
     "RequestTimeoutError": "errors",
+    "SentRecords": "producer.delivery",
     "TopicPartition": "records.record",
     "TransportError": "errors",
     "UnknownTopicError": "errors",
@@ -54,6 +59,7 @@ _HOME = {
 __all__ = [
     "BrokerError",
     "BufferFullError",
+    "ClientFailedError",
     "ClosedError",
     "Codec",
     "ConfigError",
@@ -64,9 +70,11 @@ __all__ = [
     "EmbeddedCluster",
     "ErrorCode",
     "KafkaError",
+    "LocalProtocolError",
     "NewRecord",
     "NoBrokersError",
     "NoOffsetError",
+    "OffsetAndTimestamp",
     "Producer",
     "Record",
     "RecordMetadata",
@@ -74,6 +82,7 @@ __all__ = [
     "RecordTypeError",
     "RemoteProtocolError",
     "RequestTimeoutError",
+    "SentRecords",
     "TopicPartition",
     "TransportError",
     "UnknownTopicError",
@@ -97,15 +106,18 @@ def __dir__() -> list[str]:
 if TYPE_CHECKING:
     from pykafka08.broker.server import EmbeddedCluster
     from pykafka08.consumer.consumer import Consumer
+    from pykafka08.consumer.offsets import OffsetAndTimestamp
     from pykafka08.error_codes import ErrorCode
     from pykafka08.errors import (
         BrokerError,
         BufferFullError,
+        ClientFailedError,
         ClosedError,
         ConfigError,
         CorruptRecordError,
         DeliveryTimeoutError,
         KafkaError,
+        LocalProtocolError,
         NoBrokersError,
         NoOffsetError,
         RecordTooLargeError,
@@ -116,7 +128,7 @@ if TYPE_CHECKING:
         UnknownTopicError,
         UnsupportedVersionError,
     )
-    from pykafka08.producer.delivery import Delivery, RecordMetadata
+    from pykafka08.producer.delivery import Delivery, RecordMetadata, SentRecords
     from pykafka08.producer.producer import Producer
     from pykafka08.records.compression import Codec
     from pykafka08.records.record import NewRecord, Record, TopicPartition
