@@ -13,6 +13,7 @@ from pykafka08 import (
     BrokerError,
     BufferFullError,
     ClosedError,
+    ConfigError,
     DeliveryTimeoutError,
     EmbeddedCluster,
     ErrorCode,
@@ -420,8 +421,10 @@ async def test_a_partitioner_of_the_application_that_raises() -> None:
 
     async with producing(partitioner=broken) as (_, producer):
         await producer.send("t", b"v", partition=0)
-        with pytest.raises(KeyError):
+        with pytest.raises(ConfigError) as caught:
             await producer.send("t", b"v")
-        with pytest.raises(UnsupportedVersionError):
+        assert isinstance(caught.value.__cause__, KeyError)
+        with pytest.raises(ConfigError) as caught:
             producer.enqueue("t", b"v", key=b"k")
+        assert isinstance(caught.value.__cause__, UnsupportedVersionError)
         assert producer.counters[:5] == (1, 1, 0, 0, 0)
