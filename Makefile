@@ -11,7 +11,7 @@ demo: $(VENV)/.installed
 venv: $(VENV)/.developing
 
 test: $(VENV)/.developing peers
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadgroup
 
 check: $(VENV)/.developing
 	$(BIN)/ruff format --check .

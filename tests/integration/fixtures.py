@@ -17,16 +17,35 @@ TIMEOUT_S = 300
 """For one test with brokers: starting them, and fetching a release's jars the first time, counts too."""
 
 
-@pytest.hookimpl(trylast=True)  # after pytest's own ordering by parameters
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests with real clusters; put them last, release by release, so that few clusters are started."""
-    with_clusters = [item for item in items if "clusters" in getattr(item, "fixturenames", ())]
-    for item in with_clusters:
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark the tests with real clusters; where tests run side by side, one process has them all."""
+    if "clusters" in getattr(item, "fixturenames", ()):
         item.add_marker(pytest.mark.brokers)
+        item.add_marker(pytest.mark.xdist_group("clusters"))
         if item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(TIMEOUT_S))
-    others = [item for item in items if item not in set(with_clusters)]
+
+
+@pytest.hookimpl(trylast=True)  # after pytest's own ordering by parameters
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the tests with real clusters last, release by release, so that few clusters are started."""
+    with_clusters = [item for item in items if item.get_closest_marker("xdist_group") is not None]
+    others = [item for item in items if item.get_closest_marker("xdist_group") is None]
     items[:] = [*others, *sorted(with_clusters, key=_release_of)]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """The figures that tests have noted with `record_property("figure", text)`."""
+    figures = [
+        text
+        for report in terminalreporter.getreports("passed")
+        for name, text in report.user_properties
+        if name == "figure" and report.when == "call"
+    ]
+    if figures:
+        terminalreporter.section("figures")
+        for text in figures:
+            terminalreporter.line(str(text))
 
 
 def _release_of(item: pytest.Item) -> tuple[tuple[int, ...], str]:

@@ -96,7 +96,9 @@ class Stage:
 
 
 @pytest.mark.parametrize("version", ["0.8.2.2", "2.8.2", "4.3.1"])
-async def test_no_acknowledged_record_is_lost_and_order_is_kept(clusters: Clusters, version: str) -> None:
+async def test_no_acknowledged_record_is_lost_and_order_is_kept(
+    clusters: Clusters, version: str, record_property: Callable[[str, object], None]
+) -> None:
     stage = Stage(clusters.running(version, brokers=3, props=PROPERTIES))
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(stage.traffic.write)
@@ -104,5 +106,8 @@ async def test_no_acknowledged_record_is_lost_and_order_is_kept(clusters: Cluste
         await stage.act()
     repeats = stage.traffic.judge()
     gaps = ", ".join(f"{what} {gaps[-1] * 1000:.0f} ms" for what, gaps in stage.figures.items())
-    print(f"\nKafka {version}: {stage.traffic.total} records acknowledged, none lost, {repeats} twice in the log;")
-    print(f"from the new leader to the next acknowledgement, slowest partition: {gaps}")
+    record_property(
+        "figure",
+        f"Kafka {version}: {stage.traffic.total} records acknowledged, none lost, {repeats} twice in the log; "
+        f"from the new leader to the next acknowledgement, slowest partition: {gaps}",
+    )
