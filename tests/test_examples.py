@@ -84,6 +84,19 @@ def test_the_code_about_the_embedded_broker_runs() -> None:
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
 
 
+@pytest.mark.parametrize("plugin", ["anyio", "asyncio"])
+def test_the_fixtures_about_the_embedded_broker_run(tmp_path: Path, plugin: str) -> None:
+    (code,) = blocks("python test", "docs/testing.md")
+    if plugin == "asyncio":
+        code = code.replace("@pytest.fixture", "@pytest_asyncio.fixture").replace("mark.anyio", "mark.asyncio")
+        code = f"import pytest_asyncio\n{code}"
+    (tmp_path / "test_it.py").write_text(code)
+    (tmp_path / "pytest.ini").write_text("[pytest]\nasyncio_default_fixture_loop_scope = function\n")
+    ran = run("-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path))
+    assert ran.returncode == 0, ran.stdout
+    assert "passed" in ran.stdout
+
+
 @pytest.mark.parametrize("file", ["README.md", "docs/console.md", "docs/testing.md"])
 def test_files_that_the_documents_name_exist(file: str) -> None:
     text = (ROOT / file).read_text(encoding="utf-8")
