@@ -6,6 +6,7 @@ Names are Kafka's own property names in snake_case, with their units; users give
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from typing import Any, Literal
@@ -23,7 +24,14 @@ MIB = 1024 * 1024
 
 def parse_bootstrap_servers(servers: str | Iterable[str]) -> tuple[Address, ...]:
     """``"h1:9092,h2"``, a list of such, with ``[::1]:9092`` for IPv6; the port defaults to 9092."""
-    parts = servers.split(",") if isinstance(servers, str) else [part for item in servers for part in item.split(",")]
+    items = [servers] if isinstance(servers, str) else servers
+    if isinstance(items, (bytes, bytearray, memoryview)) or not isinstance(items, Iterable):
+        raise ConfigError(f"bootstrap_servers={servers!r} is neither a string nor a list of strings")
+    parts: list[str] = []
+    for item in items:
+        if not isinstance(item, str):
+            raise ConfigError(f"bootstrap_servers: {item!r} is not a string of the form 'host:port'")
+        parts.extend(item.split(","))
     addresses = tuple(_parse_address(part.strip()) for part in parts if part.strip())
     if not addresses:
         raise ConfigError("bootstrap_servers names no address")
@@ -50,19 +58,38 @@ def _parse_address(text: str) -> Address:
     return host, int(port) if port else DEFAULT_PORT
 
 
-def _check(config: object, bounds: dict[str, tuple[float, float]]) -> None:
+def _check(config: object, bounds: dict[str, tuple[float, float]], kinds: type | tuple[type, ...] = int) -> None:
+    what = "a whole number" if kinds is int else "a number"
     for name, (least, most) in bounds.items():
         value = getattr(config, name)
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value <= most:
-            raise ConfigError(f"{name}={value!r} is not a number from {least} to {most}")
+        is_number = isinstance(value, kinds) and not isinstance(value, bool)
+        if not is_number or not least <= value <= most:
+            raise ConfigError(f"{name}={value!r} is not {what} from {least} to {most}")
 
 
 def _check_choice(config: object, name: str, choices: tuple[object, ...]) -> None:
     value = getattr(config, name)
-    if value not in choices:
+    # By type too: True and 1.0 are equal to 1.
+    if isinstance(value, bool) or not any(isinstance(value, type(each)) and value == each for each in choices):
         raise ConfigError(f"{name}={value!r} is not one of {', '.join(map(repr, choices))}")
 
 
+def _check_type(config: object, name: str, kind: type, what: str, *, is_optional: bool = False) -> None:
+    value = getattr(config, name)
+    if not (isinstance(value, kind) or (is_optional and value is None)):
+        raise ConfigError(f"{name}={value!r} is not {what}")
+
+
+def _check_client_id(client_id: str) -> None:
+    try:
+        size = len(client_id.encode())
+    except UnicodeEncodeError:
+        raise ConfigError(f"client_id={client_id!r} cannot be written as UTF-8") from None
+    if size > INT16_MAX:
+        raise ConfigError(f"client_id has {size} bytes of UTF-8; the most is {INT16_MAX}")
+
+
+INT16_MAX = 2**15 - 1
 INT32_MAX = 2**31 - 1
 
 
@@ -89,6 +116,11 @@ class ClientConfig:
     """Largest frame taken from a broker; checked before a byte of its body is kept."""
 
     def __post_init__(self) -> None:
+        _check_type(self, "client_id", str, "a string")
+        _check_client_id(self.client_id)
+        _check_type(self, "broker_version", str, "a string such as '0.8.2'", is_optional=True)
+        if self.broker_version is not None and not re.fullmatch(r"[0-9]+(\.[0-9]+)+", self.broker_version):
+            raise ConfigError(f"broker_version={self.broker_version!r} is not a release such as '0.8.2'")
         _check(
             self,
             {
@@ -133,10 +165,16 @@ class ProducerConfig:
 
     def __post_init__(self) -> None:
         _check_choice(self, "acks", ("all", -1, 0, 1))
+        _check_type(self, "compression_type", str, "a string")
+        _check_type(self, "compression_level", int, "a whole number", is_optional=True)
+        if isinstance(self.compression_level, bool):
+            raise ConfigError(f"compression_level={self.compression_level!r} is not a whole number")
+        if not isinstance(self.partitioner, str) and not callable(self.partitioner):
+            raise ConfigError(f"partitioner={self.partitioner!r} is neither a name nor a function")
+        _check(self, {"linger_ms": (0, INT32_MAX)}, (int, float))
         _check(
             self,
             {
-                "linger_ms": (0, INT32_MAX),
                 "batch_size": (0, INT32_MAX),
                 "delivery_timeout_ms": (1, INT32_MAX),
                 "buffer_memory": (1, 2**63 - 1),
@@ -173,6 +211,9 @@ class ConsumerConfig:
     """Largest size one compressed batch may unpack to."""
 
     def __post_init__(self) -> None:
+        _check_type(self, "group_id", str, "a string", is_optional=True)
+        _check_type(self, "enable_auto_commit", bool, "True or False")
+        _check_type(self, "check_crcs", bool, "True or False")
         _check_choice(self, "auto_offset_reset", ("earliest", "latest", "none"))
         _check_choice(self, "isolation_level", ("read_uncommitted", "read_committed"))
         _check(

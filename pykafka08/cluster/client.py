@@ -63,6 +63,8 @@ class Client:
         allow_auto_topic_creation: bool = True,
         dial: Dial = open_tcp,
     ) -> None:
+        if config.broker_version is not None:
+            BrokerVersions.of_release(config.broker_version)  # a release that never was is told before anything is sent
         self.config = config
         self.tasks = tasks if tasks is not None else TaskTree()
         self._owns_tasks = tasks is None

@@ -295,8 +295,9 @@ class Consumer:
 
     async def lag(self, tp: TopicPartition, *, timeout: float | None = None) -> int:
         """How many offsets the position is behind the end of the log."""
-        position = await self.position(tp, timeout=timeout)
-        ends = await self.end_offsets([tp], timeout=timeout)
+        deadline = anyio.current_time() + self._seconds(timeout)
+        position = await self._located(tp, deadline)
+        ends = await self.end_offsets([tp], timeout=max(0.0, deadline - anyio.current_time()))
         return max(0, ends[_checked(tp)] - position)
 
     async def partitions_for_topic(self, topic: str, *, timeout: float | None = None) -> tuple[int, ...]:

@@ -1,0 +1,99 @@
+"""Every setting has a row here: values that are taken, and values that are refused before anything is sent."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields
+from typing import Any
+
+import pytest
+
+from pykafka08 import Consumer, Producer
+from pykafka08.cluster.client import Client
+from pykafka08.config import ClientConfig, ConsumerConfig, ProducerConfig, build, parse_bootstrap_servers
+from pykafka08.errors import ConfigError
+
+INT32_MAX = 2**31 - 1
+NOT_NUMBERS: tuple[Any, ...] = (None, "1", True, [1], math.nan)
+
+
+def whole(least: int, most: int = INT32_MAX) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    return (least, most), (least - 1, most + 1, least + 0.5, *NOT_NUMBERS)
+
+
+TABLE: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
+    "bootstrap_servers": (
+        ("h", "h:1,g:2", ["h:1", "g"], ("h",), "[::1]:9092", "plaintext://h:1"),
+        (None, 5, b"h:1", ("h", 9092), [b"h:1"], [None], "", [], "h:0", "h:65536", "h:x", ":1", "ssl://h:1"),
+    ),
+    "client_id": (("", "x", "x" * 32767), (None, 5, b"x", "x" * 32768, "\u00e9" * 16384, "\ud800")),
+    "broker_version": ((None, "0.8.2", "4.3"), ("foo", "8", "", "0.8.", "0.8.2\n", 8, 0.8, b"0.8")),
+    "request_timeout_ms": whole(1),
+    "default_api_timeout_ms": whole(1),
+    "retry_backoff_ms": whole(0),
+    "retry_backoff_max_ms": whole(0),
+    "reconnect_backoff_ms": whole(0),
+    "reconnect_backoff_max_ms": whole(0),
+    "socket_connection_setup_timeout_ms": whole(1),
+    "connections_max_idle_ms": whole(1),
+    "metadata_max_age_ms": whole(1),
+    "receive_message_max_bytes": whole(1024),
+    "acks": (("all", -1, 0, 1), (2, "1", True, False, 1.0, None, [1])),
+    "linger_ms": ((0, 0.5, INT32_MAX), (-1, INT32_MAX + 1, *NOT_NUMBERS)),
+    "batch_size": whole(0),
+    "compression_type": (("none", "gzip"), (None, 1, b"gzip")),
+    "compression_level": ((None, 1), ("1", 1.5, True)),
+    "partitioner": (("murmur2", lambda key, every, usable: 0), (None, 5)),
+    "delivery_timeout_ms": whole(1),
+    "buffer_memory": whole(1, 2**63 - 1),
+    "max_block_ms": whole(0),
+    "max_request_size": whole(1),
+    "max_in_flight_requests_per_connection": whole(1, 1000),
+    "group_id": ((None, "g"), (5, b"g")),
+    "auto_offset_reset": (("earliest", "latest", "none"), ("first", None, ["latest"], {})),
+    "enable_auto_commit": ((True, False), ("false", 0, None)),
+    "auto_commit_interval_ms": whole(1),
+    "fetch_min_bytes": whole(0),
+    "fetch_max_wait_ms": whole(0),
+    "fetch_max_bytes": whole(1),
+    "max_partition_fetch_bytes": whole(1),
+    "fetch_buffer_bytes": whole(1, 2**63 - 1),
+    "check_crcs": ((True, False), ("no", 1, None)),
+    "isolation_level": (("read_committed", "read_uncommitted"), ("committed", None, {})),
+    "max_unpacked_bytes": whole(1, 2**63 - 1),
+}
+KINDS = {field.name: kind for kind in (ClientConfig, ProducerConfig, ConsumerConfig) for field in fields(kind)}
+
+
+def made(name: str, value: Any) -> Any:
+    return build({"bootstrap_servers": "h:1", name: value}, ClientConfig, ProducerConfig, ConsumerConfig)
+
+
+def test_every_setting_has_a_row() -> None:
+    assert set(TABLE) == set(KINDS)
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, (good, _) in TABLE.items() for value in good])
+def test_taken(name: str, value: Any) -> None:
+    config = next(each for each in made(name, value) if type(each) is KINDS[name])
+    expected = parse_bootstrap_servers(value) if name == "bootstrap_servers" else value
+    assert getattr(config, name) == expected
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, (_, bad) in TABLE.items() for value in bad])
+def test_refused(name: str, value: Any) -> None:
+    with pytest.raises(ConfigError, match=name if name != "bootstrap_servers" else "bootstrap.server"):
+        made(name, value)
+
+
+@pytest.mark.anyio
+async def test_a_release_that_never_was_is_refused_by_the_client() -> None:
+    config = build({"bootstrap_servers": "h:1", "broker_version": "0.7.2"}, ClientConfig)[0]
+    with pytest.raises(ConfigError, match=r"0\.7"):
+        Client(config)
+
+
+def test_both_clients_check_when_they_are_made() -> None:
+    for kind in (Producer, Consumer):
+        with pytest.raises(ConfigError, match="client_id"):
+            kind(bootstrap_servers="h:1", client_id=5)

@@ -1,0 +1,43 @@
+"""Errors carry their facts, as attributes and in their text."""
+
+from __future__ import annotations
+
+import pytest
+
+from pykafka08.errors import (
+    AuthorizationError,
+    BrokerError,
+    ConfigError,
+    KafkaError,
+    OffsetOutOfRangeError,
+    RequestTimeoutError,
+    UnknownTopicError,
+    broker_error,
+)
+
+
+def test_the_text_has_the_facts() -> None:
+    error = KafkaError("it failed", broker="h:1", api="Fetch", topic="t", partition=0, offset=7)
+    assert str(error) == "it failed [broker h:1, api Fetch, topic 't', partition 0, offset 7]"
+    assert error.message == "it failed"
+    assert str(KafkaError("it failed")) == "it failed"
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"), [(1, OffsetOutOfRangeError), (3, UnknownTopicError), (29, AuthorizationError), (7, BrokerError)]
+)
+def test_the_class_of_a_code(code: int, kind: type[BrokerError]) -> None:
+    error = broker_error(code, topic="t")
+    assert type(error) is kind
+    assert (error.code, error.topic) == (code, "t")
+
+
+def test_a_code_that_nobody_knows() -> None:
+    error = broker_error(12345)
+    assert "12345" in str(error)
+    assert not error.is_retriable
+
+
+def test_what_is_also_an_error_of_python() -> None:
+    assert issubclass(ConfigError, ValueError)
+    assert issubclass(RequestTimeoutError, TimeoutError)
