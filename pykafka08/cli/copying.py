@@ -14,7 +14,8 @@ from pykafka08.cli.progress import Progress
 from pykafka08.cli.streams import OutputClosedError, standard_output
 from pykafka08.cli.topics import follow_topics
 from pykafka08.consumer.consumer import Consumer
-from pykafka08.errors import CorruptRecordError
+from pykafka08.error_codes import ErrorCode
+from pykafka08.errors import CorruptRecordError, KafkaError, broker_error
 from pykafka08.records.record import TopicPartition
 
 __all__ = ["copy_records"]
@@ -29,6 +30,9 @@ async def copy_records(plan: Plan, interrupt: Interrupt) -> int:
             is_read = await run_until(output.wait_closed, partial(_copy, plan, printer)) is not None
     except OutputClosedError:
         is_read = False
+    except KafkaError:
+        is_read = printer.records > 0  # else the error is all there is to say
+        raise
     finally:
         progress.clear()
         if is_read:
@@ -42,6 +46,7 @@ async def _copy(plan: Plan, printer: Printer) -> int:
     async with Consumer(*whole_topics, **plan.settings) as consumer:
         if plan.topic is not None and plan.partition is not None:
             partition = TopicPartition(plan.topic, plan.partition)
+            await _check_partition(consumer, partition)
             consumer.assign([partition])
             if plan.offset is not None:
                 await consumer.seek(partition, plan.offset)
@@ -51,6 +56,14 @@ async def _copy(plan: Plan, printer: Printer) -> int:
             follow = partial(follow_topics, consumer, plan.pattern, plan.settings)
             await run_until(follow, partial(_print_all, plan, consumer, printer))
     return printer.records
+
+
+async def _check_partition(consumer: Consumer, tp: TopicPartition) -> None:
+    """Without it a partition that is not there would look like one without records."""
+    known = await consumer.partitions_for_topic(tp.topic)
+    if tp.partition not in known:
+        text = f"the topic has {len(known)} partition(s), counted from 0"
+        raise broker_error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text, topic=tp.topic, partition=tp.partition)
 
 
 async def _print_all(plan: Plan, consumer: Consumer, printer: Printer) -> None:

@@ -66,6 +66,11 @@ def consumer_parser(prog: str) -> argparse.ArgumentParser:
     add("--timeout-ms", type=natural, metavar="MS", help="end when there was no record for so long")
     add("--isolation-level", choices=("read_uncommitted", "read_committed"), help="default read_uncommitted")
     add("--group", metavar="ID", help="not in this release: consumer groups")
+    add(
+        "--new-consumer",
+        action="store_true",
+        help="taken and without meaning: the first releases with this consumer asked for it",
+    )
     how = parser.add_argument_group("how to print")
     add = how.add_argument
     add("--formatter-property", "--property", dest="formatter_properties", action="append", default=[],

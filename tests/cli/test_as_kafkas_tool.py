@@ -37,6 +37,7 @@ DOUBLES = [NewRecord(b"\x3f\xf8" + bytes(6), b"\x01"), NewRecord(b"\x41\x97\xd7\
 
 @pytest.fixture
 def anyio_backend() -> str:
+    """Both tools are processes of their own: the loop of the test changes nothing in them, and a JVM takes seconds."""
     return "asyncio"
 
 

@@ -167,6 +167,29 @@ async def test_an_unknown_topic() -> None:
     assert "check the name" in ran.err
 
 
+async def test_a_partition_that_is_not_there() -> None:
+    async with flights() as cluster:
+        ran = await console(
+            "consume", "-b", cluster.bootstrap_servers, "-t", "flights", "-p", "9", "--timeout-ms", "500"
+        )
+    assert (ran.status, ran.out) == (1, b"")
+    assert "partition 9" in ran.err
+    assert ran.err.count("\n") == 1
+
+
+async def test_a_broker_version_that_is_none() -> None:
+    ran = await console("consume", "-b", "h:1", "-t", "t", "--command-property", "broker.version=foo")
+    assert (ran.status, ran.out) == (2, b"")
+    assert "broker_version='foo'" in ran.err
+    assert ran.err.count("\n") == 1
+
+
+async def test_the_option_new_consumer_means_nothing() -> None:
+    ran = await console("consume", "-b", "h:1", "-t", "t", "--new-consumer", "--command-property", "broker.version=foo")
+    assert "broker_version='foo'" in ran.err
+    assert "new-consumer" not in ran.err
+
+
 async def test_wrong_usage() -> None:
     ran = await console("consume", "-b", "h:1")
     assert (ran.status, ran.out) == (2, b"")

@@ -16,6 +16,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture
 def anyio_backend() -> str:
+    """The tools are processes that run asyncio themselves: the loop of the test changes nothing in them."""
     return "asyncio"
 
 
