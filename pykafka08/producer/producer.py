@@ -57,7 +57,7 @@ class Producer:
     Leaving the block delivers what is enqueued; left by an exception, it waits for no longer than five seconds.
     """
 
-    def __init__(self, bootstrap_servers: str | Iterable[str] = "localhost:9092", **settings: Any) -> None:
+    def __init__(self, bootstrap_servers: str | Iterable[str], **settings: Any) -> None:
         client, config = build({"bootstrap_servers": bootstrap_servers, **settings}, ClientConfig, ProducerConfig)
         self._config: ProducerConfig = config
         self._encoding = _encoding(client, config)

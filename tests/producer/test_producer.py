@@ -322,7 +322,7 @@ async def test_largest_records_pass(release: str) -> None:
 )
 def test_settings_are_checked_at_once(settings: dict[str, object], named: str) -> None:
     with pytest.raises(ConfigError, match=named):
-        Producer(**settings)  # type: ignore[arg-type]
+        Producer(**{"bootstrap_servers": "localhost:9092", **settings})  # type: ignore[arg-type]
 
 
 async def test_no_broker_at_the_address() -> None:
