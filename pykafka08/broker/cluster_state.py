@@ -70,6 +70,7 @@ class ClusterState:
         self.served: Mapping[int, VersionRange] = {}
         self.log = library_logger("broker")
         self._producer_ids = count(1000)
+        self._chosen_coordinators: dict[str, int] = {}
 
     def live_nodes(self) -> list[Node]:
         return [node for node in self.nodes.values() if node.is_running]
@@ -83,8 +84,16 @@ class ClusterState:
 
     def coordinator(self, key: str) -> Node | None:
         """The live broker that coordinates a group or a transactional id."""
+        chosen = self.nodes.get(self._chosen_coordinators.get(key, -1))
+        if chosen is not None and chosen.is_running:
+            return chosen
         live = self.live_nodes()
         return live[_java_hash(key) % len(live)] if live else None
+
+    def choose_coordinator(self, key: str, node_id: int) -> None:
+        """From now on it is this broker, while it lives."""
+        self._chosen_coordinators[key] = node_id
+        self.groups.coordinator_moved(key)
 
     def new_producer_id(self) -> int:
         return next(self._producer_ids)

@@ -37,6 +37,7 @@ def begin(
     script = cluster.faults.for_request(header.api_key, node.node_id)
     call = Call(cluster, node, header, version, script, client_host, session_state)
     _log(call)
+    script.act()
     if script.takes("close_before"):
         raise CloseConnection("scripted: closed before the request was performed")
     if manners is Manners.CLOSE:

@@ -1,19 +1,20 @@
 """Faults by script: the next answers that a test wants to be wrong, late or missing.
 
-A fault names an API (``"Produce"``, ``ApiKey.PRODUCE`` or a request class) and can be narrowed to a broker; it is used
-up after ``times`` requests, never with ``times=None``.
+A fault names an API (``"Produce"``, ``ApiKey.PRODUCE`` or a request class) and can be narrowed to a broker.  It lets
+``skip`` such requests pass, and is used up after ``times`` more, never with ``times=None``: ``skip=4`` hits the fifth.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container
+import random
+from collections.abc import Callable, Container
 from typing import Any, NamedTuple
 
 from pykafka08.errors import ConfigError
 from pykafka08.protocol.messages import REGISTRY, ApiKey
 from pykafka08.protocol.schema import Request
 
-__all__ = ["Faults", "LoggedRequest", "ScriptedCall", "api_key"]
+__all__ = ["ConnectionLife", "Faults", "LoggedRequest", "ScriptedCall", "api_key"]
 
 
 class LoggedRequest(NamedTuple):
@@ -51,6 +52,7 @@ class _Fault:
         kind: str,
         api: str | int | type[Request[Any]],
         times: int | None,
+        skip: int,
         broker: int | None,
         *,
         code: int = 0,
@@ -58,16 +60,28 @@ class _Fault:
         topic: str | None = None,
         partition: int | None = None,
         seconds: float = 0.0,
+        size: int = 0,
+        action: Callable[[], object] | None = None,
     ) -> None:
         self.kind = kind
         self.key = api_key(api)
         self.times = times
+        self.skip = skip
         self.broker = broker
         self.code = code
         self.is_performed = is_performed
         self.topic = topic
         self.partition = partition
         self.seconds = seconds
+        self.size = size
+        self.action = action
+
+    def passes(self) -> bool:
+        """True while a request is to be let past."""
+        if self.skip <= 0:
+            return False
+        self.skip -= 1
+        return True
 
 
 class ScriptedCall:
@@ -101,6 +115,16 @@ class ScriptedCall:
             and (fault.times is None or fault.times > 0)
             for fault in self._faults
         )
+
+    def act(self) -> None:
+        """Do what the test wants to happen when this request arrives."""
+        for fault in self._faults:
+            if fault.action is not None and self._take(fault):
+                fault.action()
+
+    def cut(self) -> int | None:
+        """The number of bytes of the answer after which to close; None for all of it."""
+        return next((fault.size for fault in self._faults if fault.kind == "cut" and self._take(fault)), None)
 
     def delay(self) -> float:
         """Seconds to hold the answer back."""
@@ -136,11 +160,25 @@ class ScriptedCall:
 _NO_FAULTS = ScriptedCall([])
 
 
+DEATHS = ("at once", "before", "after", "cut")
+"""Of a connection: ``before`` or ``after`` the next request is performed, or inside its answer."""
+
+
+class ConnectionLife(NamedTuple):
+    """How long a new connection lives, in seconds, and which of DEATHS it dies; ``share`` of the answer goes out."""
+
+    seconds: float
+    way: str
+    share: float
+
+
 class Faults:
     """The script.  Faults of one kind are used in the order in which they were added."""
 
     def __init__(self) -> None:
         self._script: list[_Fault] = []
+        self._lives: tuple[float, float] | None = None
+        self._chance = random.Random()
 
     def answer(
         self,
@@ -148,6 +186,7 @@ class Faults:
         error_code: int,
         *,
         times: int | None = 1,
+        skip: int = 0,
         broker: int | None = None,
         topic: str | None = None,
         partition: int | None = None,
@@ -161,42 +200,113 @@ class Faults:
             raise ConfigError(f"performed=True is for Produce alone, not for {REGISTRY[api_key(api)].name}")
         self._script.append(
             _Fault(
-                "answer", api, times, broker,
+                "answer", api, times, skip, broker,
                 code=int(error_code), is_performed=performed, topic=topic, partition=partition,
             )
         )  # fmt: skip
 
     def close_before(
-        self, api: str | int | type[Request[Any]], *, times: int | None = 1, broker: int | None = None
+        self, api: str | int | type[Request[Any]], *, times: int | None = 1, skip: int = 0, broker: int | None = None
     ) -> None:
         """Close the connection when such a request arrives; it is not performed."""
-        self._script.append(_Fault("close_before", api, times, broker))
+        self._script.append(_Fault("close_before", api, times, skip, broker))
 
     def close_after(
-        self, api: str | int | type[Request[Any]], *, times: int | None = 1, broker: int | None = None
+        self, api: str | int | type[Request[Any]], *, times: int | None = 1, skip: int = 0, broker: int | None = None
     ) -> None:
         """Perform such a request, then close the connection without an answer."""
-        self._script.append(_Fault("close_after", api, times, broker))
+        self._script.append(_Fault("close_after", api, times, skip, broker))
+
+    def cut_answer(
+        self,
+        api: str | int | type[Request[Any]],
+        size: int,
+        *,
+        times: int | None = 1,
+        skip: int = 0,
+        broker: int | None = None,
+    ) -> None:
+        """Perform such a request, send the first ``size`` bytes of its answer (four of them its length), then close."""
+        if size < 0:
+            raise ConfigError(f"size={size!r} is no number of bytes")
+        self._script.append(_Fault("cut", api, times, skip, broker, size=size))
 
     def drop_answer(
-        self, api: str | int | type[Request[Any]], *, times: int | None = 1, broker: int | None = None
+        self, api: str | int | type[Request[Any]], *, times: int | None = 1, skip: int = 0, broker: int | None = None
     ) -> None:
         """Perform such a request and never answer; the connection stays open and goes on with the next."""
-        self._script.append(_Fault("drop_answer", api, times, broker))
+        self._script.append(_Fault("drop_answer", api, times, skip, broker))
+
+    def duplicate_answer(
+        self, api: str | int | type[Request[Any]], *, times: int | None = 1, skip: int = 0, broker: int | None = None
+    ) -> None:
+        """Send the answer to such a request twice."""
+        self._script.append(_Fault("duplicate_answer", api, times, skip, broker))
+
+    def swap_answers(
+        self, api: str | int | type[Request[Any]], *, times: int | None = 1, skip: int = 0, broker: int | None = None
+    ) -> None:
+        """Hold the answer to such a request until the next one of its connection has been sent."""
+        self._script.append(_Fault("swap_answers", api, times, skip, broker))
 
     def delay(
-        self, api: str | int | type[Request[Any]], seconds: float, *, times: int | None = 1, broker: int | None = None
+        self,
+        api: str | int | type[Request[Any]],
+        seconds: float,
+        *,
+        times: int | None = 1,
+        skip: int = 0,
+        broker: int | None = None,
     ) -> None:
         """Perform such a request and hold its answer, and all behind it on that connection, for ``seconds``."""
-        self._script.append(_Fault("delay", api, times, broker, seconds=seconds))
+        self._script.append(_Fault("delay", api, times, skip, broker, seconds=seconds))
+
+    def run(
+        self,
+        api: str | int | type[Request[Any]],
+        action: Callable[[], object],
+        *,
+        times: int | None = 1,
+        skip: int = 0,
+        broker: int | None = None,
+    ) -> None:
+        """Call ``action()`` when such a request arrives, before it is performed.
+
+        For example ``lambda: cluster.move_leader("t", 0, 2)``.
+        """
+        self._script.append(_Fault("run", api, times, skip, broker, action=action))
+
+    def connection_lives(self, shortest: float, longest: float, *, seed: int | str) -> None:
+        """End each connection made from now on after ``shortest`` to ``longest`` seconds, until :meth:`clear`.
+
+        It ends at once, or before or after the next request is performed, or inside its answer.  ``seed`` decides.
+        """
+        if not 0 <= shortest <= longest:
+            raise ConfigError(f"lives from {shortest!r} to {longest!r} seconds cannot be had")
+        self._lives = shortest, longest
+        self._chance = random.Random(seed)
+
+    def next_life(self) -> ConnectionLife | None:
+        """The life of a connection that is made now; None if it has no end."""
+        if self._lives is None:
+            return None
+        chance = self._chance
+        return ConnectionLife(chance.uniform(*self._lives), chance.choice(DEATHS), chance.random())
 
     def clear(self) -> None:
-        """Forget the rest of the script."""
+        """Forget the rest of the script; connections live on."""
         self._script.clear()
+        self._lives = None
+
+    @property
+    def has_lives(self) -> bool:
+        """False once the lives of connections have no end any more."""
+        return self._lives is not None
 
     def for_request(self, key: int, broker: int) -> ScriptedCall:
         """The faults that a request may meet."""
         if not self._script:
             return _NO_FAULTS
         self._script = [fault for fault in self._script if fault.times is None or fault.times > 0]
-        return ScriptedCall([fault for fault in self._script if fault.key == key and fault.broker in (None, broker)])
+        meant = [fault for fault in self._script if fault.key == key and fault.broker in (None, broker)]
+        return ScriptedCall([fault for fault in meant if not fault.passes()])

@@ -261,6 +261,12 @@ class Group:
             return
         self.leave(member)
 
+    def coordinator_moved(self) -> None:
+        """Calls that wait are told so; the members come back to the new coordinator and go on."""
+        for member in self.members.values():
+            member.answer_join(JoinResult(ErrorCode.NOT_COORDINATOR, member.member_id))
+            member.answer_sync(SyncResult(ErrorCode.NOT_COORDINATOR))
+
     def close(self) -> None:
         """Let go of all timers; the group is dead."""
         self._cancel_rebalance()

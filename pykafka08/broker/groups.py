@@ -139,6 +139,22 @@ class Groups:
         group.leave(member)
         return ErrorCode.NONE
 
+    def coordinator_moved(self, group_id: str) -> None:
+        """Another broker coordinates the group: whoever waits is to find it."""
+        group = self._groups.get(group_id)
+        if group is not None:
+            group.coordinator_moved()
+
+    def expire(self, group_id: str, member_id: str | None) -> int:
+        """End the session of one member, or of all, as if no heartbeat had come; how many there were."""
+        group = self._groups.get(group_id)
+        if group is None:
+            return 0
+        members = [member for member in group.members.values() if member_id in (None, member.member_id)]
+        for member in members:
+            group.leave(member)
+        return len(members)
+
     def delete(self, group_id: str) -> ErrorCode:
         """Delete a group that has no members, with its offsets."""
         group = self._groups.get(group_id)

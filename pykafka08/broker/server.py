@@ -228,6 +228,22 @@ class EmbeddedCluster:
             target.isr.append(node_id)
         target.lead(node_id)
 
+    def coordinator(self, key: str) -> int:
+        """The node id of the broker that coordinates a group or a transactional id; -1 while there is none."""
+        node = self._state.coordinator(key)
+        return node.node_id if node is not None else -1
+
+    def move_coordinator(self, key: str, node_id: int) -> None:
+        """Let a running broker coordinate a group or a transactional id, until it stops."""
+        if not self._node(node_id).is_running:
+            raise ConfigError(f"broker {node_id} is stopped and cannot coordinate")
+        self._state.choose_coordinator(key, node_id)
+
+    def expire_sessions(self, group_id: str, member_id: str | None = None) -> None:
+        """Put a member out of its group, or all of them, as when no heartbeat came in time."""
+        if not self._state.groups.expire(group_id, member_id):
+            raise ConfigError(f"group {group_id!r} has no such member")
+
     async def stop_broker(self, node_id: int) -> None:
         """Close a broker's listener and connections at once; leaders move to live replicas."""
         if not self._node(node_id).is_running:

@@ -13,6 +13,8 @@ from typing import Protocol
 from pykafka08.broker.call import Call, CloseConnection
 from pykafka08.broker.cluster_state import ClusterState, Node
 from pykafka08.broker.dispatch import begin, encode_answer
+from pykafka08.broker.faults import ConnectionLife
+from pykafka08.broker.timers import Timer
 from pykafka08.driver import Waiter
 from pykafka08.errors import ClosedError, KafkaError
 from pykafka08.protocol.framing import FrameSplitter
@@ -21,6 +23,7 @@ from pykafka08.protocol.schema import Response
 __all__ = ["Output", "Session"]
 
 MOST_WAITING_FRAMES = 64
+LAST_REQUEST_S = 0.2  # how long a connection whose life is over waits for the request that it is to die with
 
 
 class Output(Protocol):
@@ -47,6 +50,9 @@ class Session:
         self._splitter = FrameSplitter()
         self._frames: deque[bytes | bytearray] = deque()
         self._answers: list[bytes] = []
+        self._swapped: list[bytes] = []
+        self._death: ConnectionLife | None = None
+        self._life: Timer | None = None
         self._waiter: Waiter[Response | None] | None = None
         self._state: dict[str, object] = {}
         self._is_busy = False
@@ -54,6 +60,9 @@ class Session:
         self._is_closed = False
         self._is_paused = False
         self._is_output_full = False
+        life = cluster.faults.next_life()
+        if life is not None:
+            self._life = cluster.timers.call_after(life.seconds, partial(self._life_over, life))
 
     def next_buffer(self, sizehint: int) -> memoryview:
         """Where the socket is to put the next bytes."""
@@ -88,6 +97,8 @@ class Session:
         """The connection is gone; whoever prepares an answer is told so."""
         self._is_closed = True
         self._frames.clear()
+        if self._life is not None:
+            self._life.cancel()
         waiter, self._waiter = self._waiter, None
         if waiter is not None:
             waiter.set_exception(ClosedError("the client's connection ended"))
@@ -101,7 +112,20 @@ class Session:
         self._is_serving = False
         self._flush()
 
+    def _life_over(self, life: ConnectionLife) -> None:
+        if not self._cluster.faults.has_lives:
+            return
+        if life.way == "at once":
+            self._end("scripted: its life is over")
+        else:
+            self._death = life
+            at_once = life._replace(way="at once")
+            self._life = self._cluster.timers.call_after(LAST_REQUEST_S, partial(self._life_over, at_once))
+
     def _serve(self, frame: bytes | bytearray) -> None:
+        if self._death is not None and self._death.way == "before":
+            self._end("scripted: its life ended before a request was performed")
+            return
         try:
             call, reply = begin(self._cluster, self._node, frame, self._client_host, self._state)
         except (CloseConnection, KafkaError) as error:
@@ -144,14 +168,33 @@ class Session:
             self._serve_waiting()
 
     def _send(self, call: Call, response: Response | None) -> None:
-        if call.script.takes("close_after"):
+        script = call.script
+        if script.takes("close_after"):
             self._end("scripted: closed after the request was performed")
-        elif response is not None and not call.script.takes("drop_answer"):
+        elif response is not None and not script.takes("drop_answer"):
             try:
-                self._answers.append(encode_answer(call, response))
+                frame = encode_answer(call, response)
             except Exception as error:  # noqa: BLE001 - the outer edge, as above
                 self._cluster.failed(error, broker=self._node.node_id, api=type(response).__name__)
                 self._end(repr(error))
+                return
+            self._send_frame(call, frame)
+
+    def _send_frame(self, call: Call, frame: bytes) -> None:
+        script, death = call.script, self._death
+        cut = script.cut() if death is None else int(len(frame) * death.share) if death.way == "cut" else 0
+        if cut is not None:
+            self._answers.append(frame[:cut])
+            self._end(f"scripted: closed at byte {cut} of the answer")
+            return
+        if script.takes("swap_answers"):
+            self._swapped.append(frame)
+            return
+        self._answers.append(frame)
+        if script.takes("duplicate_answer"):
+            self._answers.append(frame)
+        self._answers += self._swapped
+        self._swapped.clear()
 
     def _flush(self) -> None:
         if self._is_closed:
