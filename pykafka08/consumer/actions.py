@@ -12,6 +12,7 @@ from pykafka08.wire import Buffer
 
 __all__ = [
     "Action",
+    "EpochEnd",
     "FetchAsk",
     "FetchedPartition",
     "ListedOffset",
@@ -32,6 +33,8 @@ class FetchAsk(NamedTuple):
     epoch: int = 0
     leader_epoch: int = -1
     topic_id: UUID | None = None
+    last_epoch: int = -1
+    """Leader epoch of the record before ``offset``, -1 if unknown."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,13 @@ class Note:
 Action = SendFetch | SendListOffsets | RefreshMetadata | Note
 
 
+class EpochEnd(NamedTuple):
+    """Where the records of a leader epoch end in the leader's log; -1 and -1 if it knows none so old."""
+
+    leader_epoch: int
+    end_offset: int
+
+
 class FetchedPartition(NamedTuple):
     """One partition of a Fetch answer."""
 
@@ -89,6 +99,10 @@ class FetchedPartition(NamedTuple):
     error_code: int
     records: Buffer | None = None
     aborted: tuple[Aborted, ...] = ()
+    preferred_replica: int = -1
+    """The broker to read from instead, -1 for none."""
+    diverging: EpochEnd | None = None
+    """Set where the log does not hold what was read before the asked offset."""
 
 
 class ListedOffset(NamedTuple):

@@ -18,6 +18,7 @@ from pykafka08.connection.connection import clock
 from pykafka08.consumer.actions import Action, Note, RefreshMetadata, SendFetch, SendListOffsets
 from pykafka08.consumer.machine import ConsumerMachine
 from pykafka08.consumer.requests import FetchCall, ListOffsetsCall
+from pykafka08.consumer.session import FetchSession
 from pykafka08.driver import Driver, Waiter, library_logger
 from pykafka08.errors import KafkaError
 
@@ -35,6 +36,7 @@ class Fetcher:
         self._config = config
         self._now = clock()
         self._inbox: list[Callable[[float], None]] = []
+        self._sessions: dict[int, FetchSession] = {}
         self._news: Waiter[None] = Waiter()
         self._scope = anyio.CancelScope()
         self._driver: Driver[Action | WakeReaders] = Driver(self, self._perform)
@@ -116,15 +118,21 @@ class Fetcher:
 
     def _send_fetch(self, fetch: SendFetch) -> None:
         log.debug("fetch.send", node_id=fetch.node_id, partitions=len(fetch.asks), max_wait=fetch.max_wait)
-        call = FetchCall(fetch, min_bytes=self._config.fetch_min_bytes, is_committed_only=self._is_committed_only)
+        session = self._sessions.setdefault(fetch.node_id, FetchSession())
+        call = FetchCall(
+            fetch, session, min_bytes=self._config.fetch_min_bytes, is_committed_only=self._is_committed_only
+        )
         timeout = fetch.max_wait + self._client.config.request_timeout_ms / 1000
         waiter = self._client.submit(fetch.node_id, call, timeout=timeout, purpose=Purpose.FETCH)
 
         def take_in(now: float) -> None:
             if waiter.error is not None:
+                call.fail()
                 self._machine.fetch_failed(fetch, _own(waiter.error), now)
-            else:
-                self._machine.fetch_answered(fetch, call.read(waiter.result()), now, is_capped=call.is_capped)
+                return
+            partitions = call.read(waiter.result())
+            log.debug("fetch.answered", node_id=fetch.node_id, partitions=len(partitions), **call.facts)
+            self._machine.fetch_answered(fetch, partitions, now, is_capped=call.is_capped, is_partial=call.is_partial)
 
         waiter.add_done_callback(lambda _: self._take_in(take_in))
 

@@ -157,9 +157,18 @@ class ConsumerMachine:
         self.assignment.metadata_changed(snapshot)
 
     def fetch_answered(
-        self, fetch: SendFetch, answers: Iterable[FetchedPartition], now: float, *, is_capped: bool
+        self,
+        fetch: SendFetch,
+        answers: Iterable[FetchedPartition],
+        now: float,
+        *,
+        is_capped: bool,
+        is_partial: bool = False,
     ) -> None:
-        """``is_capped``: this broker keeps an answer below the asked ``max_bytes`` (Fetch v3 and later)."""
+        """``is_capped``: this broker keeps an answer below the asked ``max_bytes`` (Fetch v3 and later).
+
+        ``is_partial``: partitions that are not named have nothing new; otherwise each must be.
+        """
         self.assignment.is_dirty = True
         self._planner.landed(fetch)
         self._planner.broker_answered(fetch.node_id, is_capped=is_capped)
@@ -169,7 +178,9 @@ class ConsumerMachine:
             state = self.assignment.owner(ask)
             if state is None:
                 continue
-            answer = by_tp.get(ask.tp, FetchedPartition(ask.tp, ErrorCode.UNKNOWN_SERVER_ERROR))
+            answer = by_tp.get(ask.tp)
+            if answer is None:
+                answer = FetchedPartition(ask.tp, 0 if is_partial else ErrorCode.UNKNOWN_SERVER_ERROR)
             if answer.error_code:
                 self._code_received(state, answer.error_code, "Fetch", now, jitter)
                 continue

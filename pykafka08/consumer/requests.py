@@ -1,7 +1,6 @@
 """Fetch and ListOffsets requests as the machine wants them, in the version a broker serves, and their answers.
 
-Fetches are without a session (KIP-227: session 0, epoch -1).  Topics are named by name before Fetch 13 and by id from
-then on.
+Fetches are in a session from Fetch 7 on (``session``), and name topics by name before Fetch 13, by id from then on.
 """
 
 from __future__ import annotations
@@ -9,11 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import groupby
 from operator import attrgetter
-from uuid import UUID
 
-from pykafka08.consumer.actions import FetchAsk, FetchedPartition, ListedOffset, OffsetAsk, SendFetch
+from pykafka08.consumer.actions import EpochEnd, FetchAsk, FetchedPartition, ListedOffset, OffsetAsk, SendFetch
 from pykafka08.consumer.chunk import Aborted
-from pykafka08.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
+from pykafka08.consumer.session import SESSION_ERRORS, FetchSession, SessionStep
+from pykafka08.protocol.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    ForgottenTopic,
+    PartitionData,
+)
 from pykafka08.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -30,11 +36,15 @@ __all__ = ["FetchCall", "ListOffsetsCall"]
 CONSUMER = -1  # where a broker would say its own id
 FIRST_WITH_RESPONSE_CAP = 3
 FIRST_WITH_ISOLATION = 4
+FIRST_WITH_SESSION = 7
+FIRST_WITH_RACK = 11
+FIRST_WITH_LAST_EPOCH = 12
 FIRST_WITH_TOPIC_IDS = 13
 FIRST_LISTING_ONE_OFFSET = 1
 FIRST_LISTING_WITH_ISOLATION = 2
 
 _topic = attrgetter("tp.topic")
+_topic_and_id = attrgetter("tp.topic", "topic_id")
 
 
 class FetchByName(FetchRequest):
@@ -45,68 +55,126 @@ class FetchByName(FetchRequest):
 
 
 class FetchCall:
-    """One fetch: call it with the broker's versions for the request, :meth:`read` the answer."""
+    """One fetch: call it with the broker's versions for the request, then :meth:`read` the answer or :meth:`fail`."""
 
-    __slots__ = ("_fetch", "_is_committed_only", "_min_bytes", "_names", "_version")
+    __slots__ = ("_fetch", "_is_committed_only", "_min_bytes", "_rack", "_session", "_step", "_version", "is_partial")
 
-    def __init__(self, fetch: SendFetch, *, min_bytes: int, is_committed_only: bool) -> None:
+    def __init__(
+        self, fetch: SendFetch, session: FetchSession, *, min_bytes: int, is_committed_only: bool, rack: str = ""
+    ) -> None:
         self._fetch = fetch
+        self._session = session
         self._min_bytes = min_bytes
         self._is_committed_only = is_committed_only
+        self._rack = rack
         self._version = -1
-        self._names: dict[UUID, str] = {}
+        self._step: SessionStep | None = None
+        self.is_partial = False
+        """True if the answer names only the partitions with news."""
 
     @property
     def is_capped(self) -> bool:
         """True if the broker kept to ``max_bytes``."""
         return self._version >= FIRST_WITH_RESPONSE_CAP
 
+    @property
+    def facts(self) -> dict[str, int]:
+        """For the log: which request of which session it was, and how many partitions it named."""
+        step = self._step
+        if step is None:
+            return {}
+        return {"session_id": step.session_id, "session_epoch": step.epoch, "named": len(step.named)}
+
     def __call__(self, versions: BrokerVersions) -> FetchRequest:
-        kind = FetchRequest if all(ask.topic_id is not None for ask in self._fetch.asks) else FetchByName
-        self._version = versions.pick(kind)
+        asks = self._fetch.asks
+        kind = FetchRequest if all(ask.topic_id is not None for ask in asks) else FetchByName
+        version = self._version = versions.pick(kind)
         request = kind(
             replica_id=CONSUMER,
             max_wait_ms=round(self._fetch.max_wait * 1000),
             min_bytes=self._min_bytes,
             max_bytes=self._fetch.max_bytes,
         )
-        if self._is_committed_only and self._version >= FIRST_WITH_ISOLATION:
+        if self._is_committed_only and version >= FIRST_WITH_ISOLATION:
             request.isolation_level = 1
+        if version >= FIRST_WITH_RACK:
+            request.rack_id = self._rack
+        if version >= FIRST_WITH_SESSION:
+            step = self._step = self._session.step(asks, uses_ids=version >= FIRST_WITH_TOPIC_IDS)
+            request.session_id, request.session_epoch = step.session_id, step.epoch
+            request.forgotten_topics_data = [_forgotten(topic, group) for topic, group in _by_topic(step.forgotten)]
+            asks = step.named
         # Runs of one topic, in the machine's order, as Java's consumer sends them: brokers answer in this order.
-        for topic, asks in groupby(self._fetch.asks, key=_topic):
-            request.topics.append(self._fetch_topic(topic, list(asks)))
+        has_last_epoch = version >= FIRST_WITH_LAST_EPOCH
+        request.topics = [_fetch_topic(topic, group, has_last_epoch) for topic, group in _by_topic(asks)]
         return request
 
-    def _fetch_topic(self, topic: str, asks: list[FetchAsk]) -> FetchTopic:
-        partitions = [
-            FetchPartition(
-                partition=ask.tp.partition,
-                current_leader_epoch=ask.leader_epoch,
-                fetch_offset=ask.offset,
-                partition_max_bytes=ask.max_bytes,
-            )
-            for ask in asks
-        ]
-        topic_id = asks[0].topic_id
-        if topic_id is None:
-            return FetchTopic(topic=topic, partitions=partitions)
-        self._names[topic_id] = topic
-        return FetchTopic(topic=topic, topic_id=topic_id, partitions=partitions)
+    def fail(self) -> None:
+        """No answer will come: the session may be lost."""
+        self._session.failed()
 
     def read(self, response: FetchResponse) -> list[FetchedPartition]:
         """The partitions of the answer; an error of the whole fetch is every partition's."""
+        step = self._step
+        is_incremental = step is not None and step.is_incremental
+        # Throttled, a broker may answer a full fetch with nothing (KIP-219).
+        self.is_partial = is_incremental or (response.throttle_time_ms > 0 and not response.responses)
         if response.error_code:
+            self.fail()
+            if is_incremental and response.error_code in SESSION_ERRORS:
+                return []
+            self.is_partial = False
             return [FetchedPartition(ask.tp, response.error_code) for ask in self._fetch.asks]
+        if step is not None:
+            self._session.answered(response.session_id)
+        name_of = self._session.name_of
         return [
-            _fetched(TopicPartition(answer.topic or self._names.get(answer.topic_id, ""), each.partition_index), each)
+            _fetched(TopicPartition(answer.topic or name_of(answer.topic_id), each.partition_index), each)
             for answer in response.responses
             for each in answer.partitions
         ]
 
 
+def _by_topic(asks: Iterable[FetchAsk]) -> Iterable[tuple[str, list[FetchAsk]]]:
+    return ((topic, list(group)) for (topic, _), group in groupby(asks, key=_topic_and_id))
+
+
+def _fetch_topic(topic: str, asks: list[FetchAsk], has_last_epoch: bool) -> FetchTopic:
+    partitions = [
+        FetchPartition(
+            partition=ask.tp.partition,
+            current_leader_epoch=ask.leader_epoch,
+            fetch_offset=ask.offset,
+            last_fetched_epoch=ask.last_epoch if has_last_epoch else -1,
+            partition_max_bytes=ask.max_bytes,
+        )
+        for ask in asks
+    ]
+    topic_id = asks[0].topic_id
+    if topic_id is None:
+        return FetchTopic(topic=topic, partitions=partitions)
+    return FetchTopic(topic=topic, topic_id=topic_id, partitions=partitions)
+
+
+def _forgotten(topic: str, asks: list[FetchAsk]) -> ForgottenTopic:
+    partitions = [ask.tp.partition for ask in asks]
+    topic_id = asks[0].topic_id
+    if topic_id is None:
+        return ForgottenTopic(topic=topic, partitions=partitions)
+    return ForgottenTopic(topic=topic, topic_id=topic_id, partitions=partitions)
+
+
 def _fetched(tp: TopicPartition, each: PartitionData) -> FetchedPartition:
     aborted = tuple(Aborted(one.first_offset, one.producer_id) for one in each.aborted_transactions or ())
-    return FetchedPartition(tp, each.error_code, each.records, aborted)
+    diverging = each.diverging_epoch
+    return FetchedPartition(
+        tp,
+        each.error_code,
+        each.records,
+        aborted,
+        each.preferred_read_replica,
+        EpochEnd(diverging.epoch, diverging.end_offset) if diverging.end_offset >= 0 else None,
+    )
 
 
 class ListOffsetsCall:

@@ -833,3 +833,19 @@ def test_all_codes_of_an_old_broker_mean_something() -> None:
     world.answer(world.fetch(), code=-1)
     assert world.next_batch() is None
     assert world.refreshes == [1]
+
+
+def test_partitions_that_an_answer_leaves_out_have_nothing_new() -> None:
+    world = World({A: 1, B: 1})
+    world.logs[B].append(2)
+    world.start()
+    fetch = world.fetch()
+    world.flights.remove(fetch)
+    world.machine.fetch_answered(fetch, [world.fetched(1, B, 0)], world.now, is_capped=True, is_partial=True)
+    world.poll()
+    assert [(ask.tp, ask.offset) for ask in world.fetch().asks] == [(A, 0), (B, 2)]
+    assert world.machine.assignment.state(A).failures == 0
+    fetch = world.fetch()
+    world.flights.remove(fetch)
+    world.machine.fetch_answered(fetch, [], world.now, is_capped=True)  # which had to name them all
+    assert world.machine.assignment.state(A).failures == 1

@@ -9,6 +9,7 @@ import pytest
 from pykafka08.consumer.actions import FetchAsk, FetchedPartition, ListedOffset, OffsetAsk, SendFetch
 from pykafka08.consumer.chunk import Aborted
 from pykafka08.consumer.requests import FetchCall, ListOffsetsCall
+from pykafka08.consumer.session import FetchSession
 from pykafka08.protocol.messages.fetch import (
     AbortedTransaction,
     FetchableTopicResponse,
@@ -36,7 +37,7 @@ def broker(fetch: int = 18, list_offsets: int = 11) -> BrokerVersions:
 
 def fetch_of(*, with_ids: bool) -> SendFetch:
     asks = (
-        FetchAsk(A0, 5, 100, leader_epoch=3, topic_id=ID_A if with_ids else None),
+        FetchAsk(A0, 5, 100, leader_epoch=3, topic_id=ID_A if with_ids else None, last_epoch=2),
         FetchAsk(C0, 6, 200, leader_epoch=4, topic_id=ID_C if with_ids else None),
         FetchAsk(A1, 7, 300, leader_epoch=5, topic_id=ID_A if with_ids else None),
     )
@@ -45,7 +46,7 @@ def fetch_of(*, with_ids: bool) -> SendFetch:
 
 @pytest.mark.parametrize("version", range(19))
 def test_a_fetch_in_every_version(version: int) -> None:
-    call = FetchCall(fetch_of(with_ids=True), min_bytes=1, is_committed_only=True)
+    call = FetchCall(fetch_of(with_ids=True), FetchSession(), min_bytes=1, is_committed_only=True, rack="r1")
     request = call(broker(version))
     assert call.is_capped == (version >= 3)
     seen = FetchRequest.decode(request.encode(version), version)
@@ -56,7 +57,8 @@ def test_a_fetch_in_every_version(version: int) -> None:
     if version >= 3:
         assert seen.max_bytes == 1000
     assert seen.isolation_level == (1 if version >= 4 else 0)
-    assert (seen.session_id, seen.session_epoch) == (0, -1)
+    assert (seen.session_id, seen.session_epoch) == (0, 0 if version >= 7 else -1)
+    assert seen.rack_id == ("r1" if version >= 11 else "")
     names = [topic.topic_id if version >= 13 else topic.topic for topic in seen.topics]
     assert names == ([ID_A, ID_C, ID_A] if version >= 13 else ["a", "c", "a"])
     asked = [
@@ -67,10 +69,12 @@ def test_a_fetch_in_every_version(version: int) -> None:
     assert asked == [(0, 5, 100), (0, 6, 200), (1, 7, 300)]
     if version >= 9:
         assert [each.current_leader_epoch for topic in seen.topics for each in topic.partitions] == [3, 4, 5]
+    epochs = [each.last_fetched_epoch for topic in seen.topics for each in topic.partitions]
+    assert epochs == ([2, -1, -1] if version >= 12 else [-1, -1, -1])
 
 
 def test_topics_without_ids_are_fetched_by_name() -> None:
-    call = FetchCall(fetch_of(with_ids=False), min_bytes=1, is_committed_only=False)
+    call = FetchCall(fetch_of(with_ids=False), FetchSession(), min_bytes=1, is_committed_only=False)
     request = call(broker())
     assert type(request).versions.max == 12
     assert broker().pick(type(request)) == 12
@@ -79,7 +83,7 @@ def test_topics_without_ids_are_fetched_by_name() -> None:
 
 @pytest.mark.parametrize("version", [0, 4, 12, 13, 18])
 def test_what_a_fetch_brought(version: int) -> None:
-    call = FetchCall(fetch_of(with_ids=True), min_bytes=1, is_committed_only=True)
+    call = FetchCall(fetch_of(with_ids=True), FetchSession(), min_bytes=1, is_committed_only=True)
     call(broker(version))
     aborted = [AbortedTransaction(producer_id=9, first_offset=4)] if version >= 4 else None
     answer = FetchResponse(
@@ -106,7 +110,7 @@ def test_what_a_fetch_brought(version: int) -> None:
 
 
 def test_an_error_of_the_whole_fetch_is_every_partitions() -> None:
-    call = FetchCall(fetch_of(with_ids=True), min_bytes=1, is_committed_only=False)
+    call = FetchCall(fetch_of(with_ids=True), FetchSession(), min_bytes=1, is_committed_only=False)
     call(broker())
     answers = call.read(FetchResponse(error_code=70))
     assert answers == [FetchedPartition(A0, 70), FetchedPartition(C0, 70), FetchedPartition(A1, 70)]
