@@ -1,19 +1,17 @@
-"""The driver of a group member: sends what ``machine`` says, tells the application, and leaves in bounded time.
+"""The driver of a group member: does what ``machine`` says, tells the application, and leaves in bounded time.
 
-JoinGroup and SyncGroup are held by the broker, and everything behind them on their connection too: they have one of
-their own, so that heartbeats, commits and metadata go on.
+The requests of the group protocol are ``exchange``'s.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 from typing import Any, Protocol
 
 import anyio
 
-from pykafka08.cluster.client import Client, Purpose
+from pykafka08.cluster.client import Client
 from pykafka08.cluster.machine import Backoff
 from pykafka08.cluster.metadata import Snapshot
 from pykafka08.connection.connection import clock
@@ -23,20 +21,18 @@ from pykafka08.group.actions import (
     Action,
     Assign,
     FindCoordinator,
-    Heartbeat,
-    Join,
-    Leave,
     ListenerCall,
     Lost,
     Note,
     Revoke,
-    Sync,
     UseTopics,
 )
+from pykafka08.group.contract import MemberMachine
+from pykafka08.group.exchange import ClassicExchange
 from pykafka08.group.machine import GroupMachine
 from pykafka08.group.offsets import GroupOffsets
 from pykafka08.group.reactions import Api
-from pykafka08.group.requests import JoinCall, MemberCalls, OffsetAndMetadata
+from pykafka08.group.requests import OffsetAndMetadata
 from pykafka08.group.settings import GroupConfig
 from pykafka08.group.states import State
 from pykafka08.records.record import TopicPartition
@@ -47,8 +43,6 @@ log = library_logger("group")
 
 CLOSE_SECONDS = 5.0
 """How long :meth:`GroupCoordinator.aclose` takes at most, unless told otherwise."""
-JOIN_MARGIN = 5.0
-"""What the broker may need beyond the rebalance time-out to answer JoinGroup."""
 
 Partitions = frozenset[TopicPartition]
 
@@ -81,20 +75,18 @@ class GroupCoordinator:
         self._listener = listener
         settings = client.config
         backoff = Backoff(settings.retry_backoff_ms / 1000, settings.retry_backoff_max_ms / 1000, random.random)
-        self._machine = GroupMachine(config, backoff)
-        self._calls = MemberCalls(config)
         self._driver: Driver[Action] = Driver(self, self._perform)
+        classic = GroupMachine(config, backoff)
+        self._machine: MemberMachine = classic
+        exchange = ClassicExchange(client, config, classic, self._driver.wake)
         self._offsets = GroupOffsets(client, config, self._machine, self._driver.wake)
         self._news: Waiter[None] = Waiter()
         self._now = clock()
         self._scope = anyio.CancelScope()
         self._is_member = False
         self._perform_of: dict[type, Callable[[Any], object]] = {
+            **exchange.perform_of,
             FindCoordinator: lambda action: client.tasks.start("group coordinator look-up", self._find, action),
-            Join: self._join,
-            Sync: self._sync,
-            Heartbeat: self._heartbeat,
-            Leave: self._leave,
             UseTopics: lambda action: client.use_topics(action.names),
             Note: lambda action: log.info(action.event, group=config.group_id, **action.facts),
             Revoke: self._call,
@@ -254,52 +246,6 @@ class GroupCoordinator:
         else:
             self._machine.coordinator_found(action.attempt, node_id)
         self._driver.wake()
-
-    def _join(self, action: Join) -> None:
-        log.info("group.join", group=self._config.group_id, reason=action.reason)
-        call = JoinCall(self._config, action)
-        timeout = max(self._request_timeout, self._config.max_poll_interval_ms / 1000 + JOIN_MARGIN)
-        waiter = self._client.submit(action.node_id, call, timeout=timeout, purpose=Purpose.MEMBERSHIP)
-
-        def answered(response: Any) -> None:
-            self._machine.joined(action.attempt, response, self._now(), session_timeout=call.session_timeout)
-
-        self._when_ended(waiter, action.attempt, Api.JOIN_GROUP, answered)
-
-    def _sync(self, action: Sync) -> None:
-        # The leader may be as slow as a rebalance allows.
-        timeout = max(self._request_timeout, self._config.max_poll_interval_ms / 1000 + JOIN_MARGIN)
-        message = self._calls.sync(action)
-        waiter = self._client.submit(action.node_id, message, timeout=timeout, purpose=Purpose.MEMBERSHIP)
-        self._when_ended(
-            waiter, action.attempt, Api.SYNC_GROUP, lambda r: self._machine.synced(action.attempt, r, self._now())
-        )
-
-    def _heartbeat(self, action: Heartbeat) -> None:
-        waiter = self._client.submit(action.node_id, self._calls.heartbeat(action), timeout=self._request_timeout)
-        self._when_ended(
-            waiter,
-            action.attempt,
-            Api.HEARTBEAT,
-            lambda r: self._machine.heartbeat_answered(action.attempt, r.error_code, self._now()),
-        )
-
-    def _leave(self, action: Leave) -> None:
-        call = partial(self._calls.leave, action)
-        waiter = self._client.submit(action.node_id, call, timeout=self._request_timeout)
-        self._when_ended(waiter, action.attempt, Api.LEAVE_GROUP, lambda _: self._machine.left(action.attempt))
-
-    def _when_ended(self, waiter: Waiter[Any], attempt: int, api: Api, answered: Callable[[Any], None]) -> None:
-        def ended(_: Waiter[Any]) -> None:
-            if waiter.error is None:
-                answered(waiter.result())
-            elif isinstance(waiter.error, KafkaError):
-                self._machine.request_failed(attempt, api, waiter.error, self._now())
-            else:
-                raise waiter.error  # a fault in the library
-            self._driver.wake()
-
-        waiter.add_done_callback(ended)
 
     # --- the application --------------------------------------------------------------------------------------------
 

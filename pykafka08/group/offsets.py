@@ -26,8 +26,8 @@ from pykafka08.errors import (
     broker_error,
 )
 from pykafka08.group.actions import Membership
+from pykafka08.group.contract import MemberMachine
 from pykafka08.group.errors import PartitionRevokedError
-from pykafka08.group.machine import GroupMachine
 from pykafka08.group.old_releases import UNCERTAIN, versions_of_0_8
 from pykafka08.group.reactions import Api, Reaction, reaction_to, reaction_to_failure
 from pykafka08.group.requests import CommitCall, MemberCalls, OffsetAndMetadata, OffsetFetchCall, found_coordinator
@@ -47,7 +47,7 @@ LOSSES = frozenset({Reaction.LOSE_GENERATION, Reaction.LOSE_MEMBERSHIP})
 class GroupOffsets:
     """The committed offsets of one group, as one client sees them; ``wake`` tells the machine's driver of news."""
 
-    def __init__(self, client: Client, config: GroupConfig, machine: GroupMachine, wake: Callable[[], None]) -> None:
+    def __init__(self, client: Client, config: GroupConfig, machine: MemberMachine, wake: Callable[[], None]) -> None:
         self._client = client
         self._config = config
         self._machine = machine
@@ -228,7 +228,7 @@ class _Commit:
     def __init__(
         self,
         client: Client,
-        machine: GroupMachine,
+        machine: MemberMachine,
         offsets: dict[TopicPartition, OffsetAndMetadata],
         *,
         is_member: bool,

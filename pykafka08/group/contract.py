@@ -1,0 +1,74 @@
+"""What the driver asks of a group member's machine, whichever group protocol it speaks.
+
+There are two: ``machine`` (classic) and ``modern.machine`` (KIP-848).  What their brokers answer differs, and stands in
+``exchange`` and ``modern.exchange``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+from pykafka08.errors import BrokerError, KafkaError
+from pykafka08.group.actions import Action, Membership
+from pykafka08.group.heartbeats import HeartbeatClock
+from pykafka08.group.ownership import Partitions
+from pykafka08.group.reactions import Api
+from pykafka08.group.states import State
+
+__all__ = ["MemberMachine"]
+
+
+class MemberMachine(Protocol):
+    """One member of one group.  Pure; times are monotonic seconds."""
+
+    state: State
+    membership: Membership
+    coordinator: int | None
+    error: KafkaError | None
+    heartbeats: HeartbeatClock
+
+    @property
+    def assigned(self) -> Partitions:
+        """What this member owns now."""
+
+    @property
+    def is_settled(self) -> bool:
+        """True if the member has its assignment, the application knows it, and nothing is being changed."""
+
+    @property
+    def is_leader(self) -> bool:
+        """True if this member assigns the group's partitions."""
+
+    @property
+    def is_idle(self) -> bool:
+        """True if the machine has ended and the application has heard everything."""
+
+    def subscribe(self, topics: Iterable[str]) -> None:
+        """What to read."""
+
+    def listener_ended(self) -> None:
+        """The application has heard what it was told last."""
+
+    def leave(self) -> None:
+        """Give everything up, say so to the coordinator, and end."""
+
+    def metadata_changed(self, counts: Mapping[str, int]) -> None:
+        """Partitions per topic."""
+
+    def coordinator_found(self, attempt: int, node_id: int) -> None: ...
+
+    def coordinator_lost(self, node_id: int) -> None:
+        """Somebody heard that this broker does not coordinate the group any more."""
+
+    def request_failed(self, attempt: int, api: Api, error: KafkaError, now: float) -> None:
+        """An error code, or no answer."""
+
+    def commit_refused(self, membership: Membership, error: BrokerError, now: float) -> None:
+        """A commit heard that the member is not what it takes itself for."""
+
+    def poll(self, now: float) -> list[Action]:
+        """What is to be done now; each action is handed out once."""
+
+    def next_wakeup(self) -> float | None:
+        """When to poll again though nothing happened; None for never."""

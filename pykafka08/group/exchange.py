@@ -1,0 +1,107 @@
+"""Sends what the machine of the classic protocol says, and tells it the answers.
+
+JoinGroup and SyncGroup are held by the broker, and everything behind them on their connection too: they have one of
+their own, so that heartbeats, commits and metadata go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from pykafka08.cluster.client import Client, Purpose
+from pykafka08.connection.connection import clock
+from pykafka08.driver import Waiter, library_logger
+from pykafka08.errors import KafkaError
+from pykafka08.group.actions import Heartbeat, Join, Leave, Sync
+from pykafka08.group.machine import GroupMachine
+from pykafka08.group.reactions import Api
+from pykafka08.group.requests import JoinCall, MemberCalls
+from pykafka08.group.settings import GroupConfig
+
+__all__ = ["ClassicExchange", "when_ended"]
+
+log = library_logger("group")
+
+JOIN_MARGIN = 5.0
+"""What the broker may need beyond the rebalance time-out to answer JoinGroup."""
+
+
+def when_ended(
+    waiter: Waiter[Any], answered: Callable[[Any], None], failed: Callable[[KafkaError], None], wake: Callable[[], None]
+) -> None:
+    """Call one of the two at the end of a request, and wake the machine's driver."""
+
+    def ended(_: Waiter[Any]) -> None:
+        if waiter.error is None:
+            answered(waiter.result())
+        elif isinstance(waiter.error, KafkaError):
+            failed(waiter.error)
+        else:
+            raise waiter.error  # a fault in the library
+        wake()
+
+    waiter.add_done_callback(ended)
+
+
+class ClassicExchange:
+    """JoinGroup, SyncGroup, Heartbeat and LeaveGroup of one member; ``perform_of`` has who performs which action."""
+
+    def __init__(self, client: Client, config: GroupConfig, machine: GroupMachine, wake: Callable[[], None]) -> None:
+        self._client = client
+        self._config = config
+        self._machine = machine
+        self._wake = wake
+        self._calls = MemberCalls(config)
+        self._now = clock()
+        self.perform_of: Mapping[type, Callable[[Any], object]] = {
+            Join: self._join,
+            Sync: self._sync,
+            Heartbeat: self._heartbeat,
+            Leave: self._leave,
+        }
+
+    @property
+    def _request_timeout(self) -> float:
+        return self._client.config.request_timeout_ms / 1000
+
+    def _join(self, action: Join) -> None:
+        log.info("group.join", group=self._config.group_id, reason=action.reason)
+        call = JoinCall(self._config, action)
+        timeout = max(self._request_timeout, self._config.max_poll_interval_ms / 1000 + JOIN_MARGIN)
+        waiter = self._client.submit(action.node_id, call, timeout=timeout, purpose=Purpose.MEMBERSHIP)
+
+        def answered(response: Any) -> None:
+            self._machine.joined(action.attempt, response, self._now(), session_timeout=call.session_timeout)
+
+        self._when_ended(waiter, action.attempt, Api.JOIN_GROUP, answered)
+
+    def _sync(self, action: Sync) -> None:
+        # The leader may be as slow as a rebalance allows.
+        timeout = max(self._request_timeout, self._config.max_poll_interval_ms / 1000 + JOIN_MARGIN)
+        message = self._calls.sync(action)
+        waiter = self._client.submit(action.node_id, message, timeout=timeout, purpose=Purpose.MEMBERSHIP)
+        self._when_ended(
+            waiter, action.attempt, Api.SYNC_GROUP, lambda r: self._machine.synced(action.attempt, r, self._now())
+        )
+
+    def _heartbeat(self, action: Heartbeat) -> None:
+        waiter = self._client.submit(action.node_id, self._calls.heartbeat(action), timeout=self._request_timeout)
+        self._when_ended(
+            waiter,
+            action.attempt,
+            Api.HEARTBEAT,
+            lambda r: self._machine.heartbeat_answered(action.attempt, r.error_code, self._now()),
+        )
+
+    def _leave(self, action: Leave) -> None:
+        call = partial(self._calls.leave, action)
+        waiter = self._client.submit(action.node_id, call, timeout=self._request_timeout)
+        self._when_ended(waiter, action.attempt, Api.LEAVE_GROUP, lambda _: self._machine.left(action.attempt))
+
+    def _when_ended(self, waiter: Waiter[Any], attempt: int, api: Api, answered: Callable[[Any], None]) -> None:
+        def failed(error: KafkaError) -> None:
+            self._machine.request_failed(attempt, api, error, self._now())
+
+        when_ended(waiter, answered, failed, self._wake)
