@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Protocol, cast
 
 import anyio
@@ -78,12 +79,19 @@ class _AsyncioListener:
         if not self.connections:
             self._all_gone.set()
 
+    def _stop_accepting(self) -> None:
+        # A server that is closed between accept and connection_made leaks the socket (an assertion in its _attach).
+        with suppress(NotImplementedError):  # Windows' proactor has no readers
+            for listening in self._server.sockets if self._server is not None else ():
+                asyncio.get_running_loop().remove_reader(listening.fileno())
+
     async def aclose(self) -> None:
         with anyio.CancelScope(shield=True):
-            if self._server is not None:
-                self._server.close()
+            self._stop_accepting()
             for _ in range(TURNS_TO_ANNOUNCE):
                 await anyio.lowlevel.checkpoint()
+            if self._server is not None:
+                self._server.close()
             self.is_closed = True
             for connection in tuple(self.connections):
                 connection.abort()
