@@ -1,11 +1,13 @@
 """What a broker checks and changes before record bytes enter a log: format, size, checksums, sequence, offsets.
 
 Answers are error codes, never exceptions of other kinds.  Source: Kafka's LogValidator and UnifiedLog, as the releases
-behave; KIP-32 (timestamps), KIP-98 (sequences).
+behave; KIP-32 (timestamps), KIP-98 (sequences, markers).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from struct import Struct
 from typing import NamedTuple
 
 from pykafka08.broker.log import ENTRY_HEADER, MAGIC_AT, StoredBatch
@@ -14,20 +16,32 @@ from pykafka08.broker.sequences import SequenceError
 from pykafka08.broker.state import Partition, Topic
 from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import CorruptRecordError, UnsupportedVersionError
+from pykafka08.records.batch_packing import encode_batch
 from pykafka08.records.compression import Codec
-from pykafka08.records.reader import EVERY_OFFSET, FetchedBatch, read_batches
+from pykafka08.records.reader import EVERY_OFFSET, ControlType, FetchedBatch, read_batches
 from pykafka08.records.rewrite import NumberedSet, assign_offsets, convert
 from pykafka08.wire import INT32, INT64, Buffer
 
-__all__ = ["AppendResult", "append"]
+__all__ = ["Admission", "AppendResult", "append", "append_marker"]
 
 ZSTD_PRODUCE_VERSION = 7
 ONE_BATCH_PRODUCE_VERSION = 3
 
 LEADER_EPOCH_AT = 12  # of a batch of magic 2; its checksum does not cover it
 WRAPPED_VALUE_AT = 26  # of a magic 0 wrapper: after offset, size, crc, magic, attributes, null key, length
+MARKER_KEY = Struct(">hh")  # version, type
+MARKER_VALUE = Struct(">hi")  # version, epoch of the coordinator
 LZ4_MAGIC = b"\x04\x22\x4d\x18"
 OLD_LZ4_CHECKSUMS = {b"\x60\x40": 0x1A, b"\x60\x50": 0x77, b"\x60\x60": 0xD6, b"\x60\x70": 0x10}
+
+
+Admission = Callable[[int, int], int]
+"""May this producer (id, epoch) write to the partition in its transaction?  An error code, 0 for yes."""
+
+
+def _admit(producer_id: int, epoch: int) -> int:
+    """What brokers before 3.6 say of everybody."""
+    return ErrorCode.NONE
 
 
 class AppendResult(NamedTuple):
@@ -40,17 +54,26 @@ class AppendResult(NamedTuple):
 
 
 class _Refused(Exception):
-    def __init__(self, code: ErrorCode, reason: str) -> None:
+    def __init__(self, code: int, reason: str) -> None:
         super().__init__(reason)
         self.code = code
 
 
 def append(
-    partition: Partition, records: Buffer | None, personality: Personality, *, version: int, now_ms: int
+    partition: Partition,
+    records: Buffer | None,
+    personality: Personality,
+    *,
+    version: int,
+    now_ms: int,
+    admission: Admission = _admit,
 ) -> AppendResult:
-    """Append what Produce ``version`` carried for one partition, whole or not at all."""
+    """Append what Produce ``version`` carried for one partition, whole or not at all.
+
+    ``admission`` is asked about transactional batches.
+    """
     try:
-        return _append(partition, records or b"", personality, version, now_ms)
+        return _append(partition, records or b"", personality, version, now_ms, admission)
     except (_Refused, SequenceError) as refusal:
         return AppendResult(refusal.code, str(refusal))
     except CorruptRecordError as error:
@@ -59,7 +82,36 @@ def append(
         return AppendResult(ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, error.message)
 
 
-def _append(partition: Partition, records: Buffer, personality: Personality, version: int, now_ms: int) -> AppendResult:
+def append_marker(partition: Partition, producer_id: int, epoch: int, *, is_commit: bool, now_ms: int) -> None:
+    """Append the control batch that ends a producer's transaction."""
+    log, offset = partition.log, partition.log.end_offset
+    kind = ControlType.COMMIT if is_commit else ControlType.ABORT
+    data = encode_batch(
+        Codec.NONE,
+        timestamps=[now_ms],
+        keys=[MARKER_KEY.pack(0, kind)],
+        values=[MARKER_VALUE.pack(0, 0)],
+        base_offset=offset,
+        producer_id=producer_id,
+        producer_epoch=epoch,
+        is_transactional=True,
+        is_control=True,
+        leader_epoch=partition.leader_epoch,
+    )
+    _store(partition, bytes(data), offset, 1, now_ms, now_ms)
+    log.sequences.epoch_ended(producer_id, epoch)
+    log.transactions.ended(producer_id, offset, is_commit=is_commit)
+    partition.changed()
+
+
+def _append(
+    partition: Partition,
+    records: Buffer,
+    personality: Personality,
+    version: int,
+    now_ms: int,
+    admission: Admission,
+) -> AppendResult:
     log, topic = partition.log, partition.topic
     # Offsets in a produced set mean nothing: some clients write -1.
     batches = list(read_batches(records, topic=topic.name, partition=partition.index, fetch_offset=EVERY_OFFSET))
@@ -67,6 +119,7 @@ def _append(partition: Partition, records: Buffer, personality: Personality, ver
     if not batches:
         return AppendResult(base_offset=-1)
     head = batches[0]
+    _check_transaction(head, partition, admission)
     if head.producer_id >= 0:
         known = log.sequences.check(head.producer_id, head.producer_epoch, head.base_sequence, len(head))
         if known is not None:
@@ -81,8 +134,21 @@ def _append(partition: Partition, records: Buffer, personality: Personality, ver
         log.sequences.appended(
             head.producer_id, head.producer_epoch, head.base_sequence, len(head), base_offset, stamped
         )
+    if head.is_transactional:
+        log.transactions.written(head.producer_id, base_offset)
     partition.changed()
     return AppendResult(base_offset=base_offset, log_append_time_ms=stamped)
+
+
+def _check_transaction(head: FetchedBatch, partition: Partition, admission: Admission) -> None:
+    if head.is_transactional:
+        code = admission(head.producer_id, head.producer_epoch)
+        if code:
+            raise _Refused(code, f"the transaction of producer {head.producer_id} at epoch {head.producer_epoch}")
+    elif head.producer_id in partition.log.transactions:
+        raise _Refused(
+            ErrorCode.INVALID_TXN_STATE, f"producer {head.producer_id} has a transaction open, and wrote outside of it"
+        )
 
 
 def _number(
@@ -137,6 +203,8 @@ def _check(records: Buffer, batches: list[FetchedBatch], topic: Topic, personali
     is_compacted = "compact" in topic.config.get("cleanup.policy", "delete")
     for batch in batches:
         _check_codec(records, batch.codec, personality, version)
+        if batch.producer_id >= 0 and personality.magic_of(topic.config) < 2:
+            raise _Refused(ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, "the topic's format has no producer ids")
         if batch.magic > personality.max_magic:
             raise _Refused(ErrorCode.CORRUPT_MESSAGE, f"magic {batch.magic} is not known to {personality.release}")
         if batch.is_control:

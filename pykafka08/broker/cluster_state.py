@@ -1,4 +1,4 @@
-"""All that the brokers of one embedded cluster share: who is up, topics, groups, producer ids, faults, the clock.
+"""All that the brokers of one embedded cluster share: who is up, topics, groups, transactions, faults, the clock.
 
 No sockets here; those are ``server``'s and ``listener``'s.
 """
@@ -17,6 +17,7 @@ from pykafka08.broker.groups import GroupLimits, Groups
 from pykafka08.broker.personality import Personality
 from pykafka08.broker.state import Topic, Topics, is_valid_topic_name
 from pykafka08.broker.timers import Timers
+from pykafka08.broker.transactions import Transactions
 from pykafka08.driver import library_logger
 from pykafka08.protocol.schema import VersionRange
 
@@ -56,6 +57,8 @@ class ClusterState:
         group_limits: GroupLimits,
     ) -> None:
         self.personality = personality
+        self.features = dict(personality.features)
+        """Finalized levels."""
         self.default_partitions = default_partitions
         self.default_replication_factor = default_replication_factor
         self.auto_create_topics = auto_create_topics
@@ -64,6 +67,9 @@ class ClusterState:
         self.topics = Topics(self.live_node_ids)
         self.timers = Timers()
         self.groups = Groups(self.timers, group_limits)
+        self.transactions = Transactions(
+            self.topics, self.groups, self.timers, new_producer_id=self.new_producer_id, now_ms=self.now_ms
+        )
         self.faults = Faults()
         self.requests: list[LoggedRequest] = []
         self.failures: list[Exception] = []

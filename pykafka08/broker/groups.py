@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from pykafka08.broker.group import Group, GroupState
 from pykafka08.broker.group_member import JoinResult, Member, SyncResult
+from pykafka08.broker.pending_offsets import PendingOffsets
 from pykafka08.broker.timers import Timers
 from pykafka08.driver import Waiter
 from pykafka08.error_codes import ErrorCode
@@ -45,6 +46,7 @@ class Groups:
         self._limits = limits
         self._groups: dict[str, Group] = {}
         self._offsets: dict[str, Offsets] = {}
+        self.pending_offsets: PendingOffsets[CommittedOffset] = PendingOffsets()
         self.zookeeper_offsets: dict[str, Offsets] = {}
 
     def __iter__(self) -> Iterator[Group]:
@@ -187,6 +189,21 @@ class Groups:
         group.heartbeat(member)
         return ErrorCode.NONE
 
+    def check_transactional_commit(
+        self, group_id: str, member_id: str, instance_id: str | None, generation: int
+    ) -> ErrorCode:
+        """The same in a transaction: who names no member may commit to any group (before KIP-447 nobody could)."""
+        if generation < 0 and not member_id and instance_id is None:
+            return ErrorCode.NONE
+        return self.check_commit(group_id, member_id, instance_id, generation)
+
+    def end_transaction(self, group_id: str, producer_id: int, epoch: int, *, is_commit: bool) -> None:
+        """What the producer committed in its transaction counts from now on, or never."""
+        pending = self.pending_offsets.take(group_id, producer_id, epoch)
+        if is_commit:
+            for (topic, partition), committed in pending.items():
+                self.commit(group_id, topic, partition, committed)
+
     def commit(self, group_id: str, topic: str, partition: int, committed: CommittedOffset) -> None:
         self._find_or_make(group_id)
         self._offsets.setdefault(group_id, {})[topic, partition] = committed
@@ -203,6 +220,7 @@ class Groups:
         for offsets in (*self._offsets.values(), *self.zookeeper_offsets.values()):
             for key in [key for key in offsets if key[0] == topic]:
                 del offsets[key]
+        self.pending_offsets.forget_topic(topic)
 
     def close(self) -> None:
         for group in self._groups.values():

@@ -8,8 +8,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import NamedTuple
 
+from pykafka08.broker.open_transactions import OpenTransactions
 from pykafka08.broker.sequences import Sequences
 from pykafka08.records.reader import FetchedBatch, read_batches
+from pykafka08.records.record import Record
 from pykafka08.wire import INT32, Buffer
 
 __all__ = ["NO_OFFSET", "PartitionLog", "StoredBatch", "TimedOffset"]
@@ -61,9 +63,15 @@ class PartitionLog:
         self.start_offset = 0
         self.end_offset = 0
         self.sequences = Sequences()
+        self.transactions = OpenTransactions()
         self._batches: list[StoredBatch] = []
         self._last_offsets: list[int] = []
         self._epochs: list[tuple[int, int]] = []
+
+    @property
+    def stable_offset(self) -> int:
+        """The end of what readers of committed records may see."""
+        return self.transactions.stable_offset(self.end_offset)
 
     def append(self, batch: StoredBatch) -> None:
         """Add a batch whose base offset is ``end_offset``."""
@@ -73,16 +81,18 @@ class PartitionLog:
         self._last_offsets.append(batch.last_offset)
         self.end_offset = batch.last_offset + 1
 
-    def read(self, offset: int, max_bytes: int, *, whole_first: bool) -> tuple[bytes, int]:
+    def read(
+        self, offset: int, max_bytes: int, *, whole_first: bool, before_offset: int | None = None
+    ) -> tuple[bytes, int]:
         """Bytes from the batch that holds ``offset`` on, and the magic of the newest format among them.
 
         They are cut at ``max_bytes``, inside a batch if need be, as brokers do; ``whole_first`` (Fetch v3+) lets the
-        first batch come whole.
+        first batch come whole.  No batch from ``before_offset`` on is among them.
         """
-        index = bisect_right(self._last_offsets, offset - 1)
+        index, behind = self._index(offset), self._index(before_offset)
         parts: list[Buffer] = []
         size, magic = 0, 0
-        while index < len(self._batches) and (size < max_bytes or not parts):
+        while index < behind and (size < max_bytes or not parts):
             data = self._batches[index].data
             magic = max(magic, data[MAGIC_AT])
             if not parts and data[MAGIC_AT] < 2:
@@ -97,10 +107,10 @@ class PartitionLog:
             joined = memoryview(joined)[: max(0, max_bytes)]
         return (joined if isinstance(joined, bytes) else bytes(joined)), magic
 
-    def bytes_from(self, offset: int, enough: int) -> int:
+    def bytes_from(self, offset: int, enough: int, *, before_offset: int | None = None) -> int:
         """How many bytes ``read`` has at ``offset``; counting stops at ``enough``."""
         size = 0
-        for index in range(bisect_right(self._last_offsets, offset - 1), len(self._batches)):
+        for index in range(self._index(offset), self._index(before_offset)):
             size += len(self._batches[index].data)
             if size >= enough:
                 break
@@ -109,14 +119,27 @@ class PartitionLog:
     def trim(self, before_offset: int) -> None:
         """Delete the records before ``before_offset``; batches go once all their records are deleted."""
         self.start_offset = max(self.start_offset, min(before_offset, self.end_offset))
-        gone = bisect_right(self._last_offsets, self.start_offset - 1)
+        gone = self._index(self.start_offset)
         del self._batches[:gone], self._last_offsets[:gone]
+        self.transactions.trimmed(self.start_offset)
 
     def batches(self, offset: int | None = None) -> list[FetchedBatch]:
         """Everything from ``offset`` (the log's start) on, decoded."""
         first = self.start_offset if offset is None else max(offset, self.start_offset)
         data = b"".join(self._batches[i].data for i in range(self._index(first), len(self._batches)))
         return list(read_batches(data, topic=self.topic, partition=self.partition, fetch_offset=first))
+
+    def records(self, *, is_committed: bool = False) -> list[Record]:
+        """All records; ``is_committed``: without those of open and aborted transactions."""
+        before = self.stable_offset if is_committed else self.end_offset
+        aborted = self.transactions.aborted(0, before) if is_committed else []
+        return [
+            record
+            for batch in self.batches()
+            if not batch.is_control and batch.base_offset < before
+            if not any(batch.is_transactional and each.covers(batch.producer_id, batch.base_offset) for each in aborted)
+            for record in batch
+        ]
 
     def offset_for_time(self, timestamp_ms: int) -> TimedOffset:
         """The first record whose timestamp is at or after ``timestamp_ms``."""
@@ -165,8 +188,9 @@ class PartitionLog:
         """The leader epoch of the newest record, -1 for an empty log."""
         return self._epochs[-1][0] if self._epochs else -1
 
-    def _index(self, offset: int) -> int:
-        return bisect_right(self._last_offsets, offset - 1)
+    def _index(self, offset: int | None) -> int:
+        """Of the batch that holds ``offset``, or of the next; the count of batches for None."""
+        return len(self._batches) if offset is None else bisect_right(self._last_offsets, offset - 1)
 
 
 def _entry_of(data: Buffer, offset: int) -> int:

@@ -112,6 +112,21 @@ class Personality:
         return self < (4, 0)
 
     @property
+    def verifies_transactions(self) -> bool:
+        """Leaders ask the coordinator whether a partition is part of the transaction that a batch names (KIP-890)."""
+        return self >= (3, 6)
+
+    @property
+    def always_tells_stable_offset(self) -> bool:
+        """Readers of uncommitted records learn the last stable offset too: 2.8 does so, 1.1 did not."""
+        return self >= (2, 0)
+
+    @property
+    def features(self) -> Mapping[str, int]:
+        """Name and finalized level of the features that clients act upon."""
+        return {} if self < (4, 0) else {"group.version": 1, "transaction.version": 2}
+
+    @property
     def converts_down(self) -> bool:
         """Fetches of old versions get an old format; 4.0 dropped it."""
         return self < (4, 0)

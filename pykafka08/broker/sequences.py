@@ -1,6 +1,7 @@
 """What a partition remembers of idempotent producers: the last batches of each, to know duplicates and gaps.
 
-Source: KIP-98 (exactly once), KIP-360 (a producer that the log has forgotten may start anywhere).
+Source: KIP-98 (exactly once), KIP-360 (a producer that the log has forgotten may start anywhere).  Which transactions
+are open is in ``open_transactions``.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class Sequences:
             raise SequenceError(
                 ErrorCode.INVALID_PRODUCER_EPOCH, f"producer {producer_id} is at epoch {producer.epoch}, not {epoch}"
             )
-        if epoch > producer.epoch:
+        if epoch > producer.epoch or not producer.batches:
             if base_sequence != 0:
                 raise SequenceError(
                     ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, f"a new epoch starts at sequence 0, not {base_sequence}"
@@ -82,6 +83,19 @@ class Sequences:
             producer = self._producers[producer_id] = _Producer(epoch)
         last_sequence = (base_sequence + count - 1) % SEQUENCE_END
         producer.batches.append(Appended(base_sequence, last_sequence, base_offset, timestamp_ms))
+
+    def epoch_ended(self, producer_id: int, epoch: int) -> None:
+        """A marker of that epoch is in the log: what the producer sent at a lower one is refused from now on."""
+        producer = self._producers.get(producer_id)
+        if producer is None or producer.epoch < epoch:
+            self._producers[producer_id] = _Producer(epoch)
+
+    def latest(self) -> list[tuple[int, int, Appended | None]]:
+        """Id, epoch and last batch of each producer; None if it has written nothing at that epoch."""
+        return [
+            (producer_id, producer.epoch, producer.batches[-1] if producer.batches else None)
+            for producer_id, producer in self._producers.items()
+        ]
 
     def forget(self) -> None:
         """Drop all producers, as a log does whose records are all deleted."""

@@ -40,6 +40,8 @@ class EmbeddedCluster:
     default of new topics: 3, or the number of brokers where there are fewer.  Session time-outs of group members must
     be at least ``group_min_session_timeout_ms``; the first rebalance of a group waits for
     ``group_initial_rebalance_delay_ms`` (Kafka's default is 3000).
+    ``transaction_version`` lowers the finalized feature of that name (2 from Kafka 4.0 on); markers are written
+    ``transaction_marker_delay_ms`` after the end of a transaction was decided.
 
     An error inside the brokers (not one that they answer) is raised as ClientFailedError when the block ends.
     """
@@ -55,6 +57,8 @@ class EmbeddedCluster:
         replication_factor: int | None = None,
         group_min_session_timeout_ms: int = 6000,
         group_initial_rebalance_delay_ms: int = 0,
+        transaction_version: int | None = None,
+        transaction_marker_delay_ms: int = 0,
         host: str = LOOPBACK,
         port: int = 0,
     ) -> None:
@@ -76,6 +80,9 @@ class EmbeddedCluster:
                 group_initial_rebalance_delay_ms,
             ),
         )
+        self._state.transactions.marker_delay = transaction_marker_delay_ms / 1000
+        if transaction_version is not None:
+            self._state.features["transaction.version"] = transaction_version
         handlers = load_handlers()
         self._state.served = {key: versions for key, versions in personality.versions.items() if key in handlers}
         self._state.nodes = {node_id: Node(node_id, host, port + node_id if port else 0) for node_id in range(brokers)}
@@ -113,6 +120,7 @@ class EmbeddedCluster:
         for node_id in tuple(self._listeners):
             await self._shut(node_id)
         self._state.groups.close()
+        self._state.transactions.close()
         await self._tasks.__aexit__()
 
     async def _open(self, node_id: int) -> None:
@@ -201,9 +209,9 @@ class EmbeddedCluster:
         """The leader's node id; -1 while there is none."""
         return self._partition(topic, partition).leader
 
-    def records(self, topic: str, partition: int) -> list[Record]:
-        """All records of a partition, decoded."""
-        return [record for batch in self._partition(topic, partition).log.batches() for record in batch]
+    def records(self, topic: str, partition: int, *, committed: bool = False) -> list[Record]:
+        """All records of a partition, decoded; ``committed``: without those of open and aborted transactions."""
+        return self._partition(topic, partition).log.records(is_committed=committed)
 
     def log_start_offset(self, topic: str, partition: int) -> int:
         return self._partition(topic, partition).log.start_offset
@@ -212,9 +220,25 @@ class EmbeddedCluster:
         """The offset that the next record will get."""
         return self._partition(topic, partition).log.end_offset
 
+    def last_stable_offset(self, topic: str, partition: int) -> int:
+        """The first offset of an open transaction; the log's end offset if there is none."""
+        return self._partition(topic, partition).log.stable_offset
+
     def delete_records(self, topic: str, partition: int, before_offset: int) -> None:
         """Delete the records before an offset, as retention does."""
         self._partition(topic, partition).log.trim(before_offset)
+
+    # -- transactions
+
+    @property
+    def transactions(self) -> dict[str, str]:
+        """Transactional ids and their states, named as DescribeTransactions names them (``"Ongoing"``, ...)."""
+        return {each.transactional_id: each.state.value for each in self._state.transactions}
+
+    def expire_transaction(self, transactional_id: str) -> None:
+        """Abort an open transaction, as when its time-out has passed."""
+        if not self._state.transactions.expire(transactional_id):
+            raise ConfigError(f"transactional id {transactional_id!r} has no transaction open")
 
     # -- leaders and brokers
 

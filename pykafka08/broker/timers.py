@@ -22,9 +22,9 @@ class Timer:
 
     __slots__ = ("_callback", "when")
 
-    def __init__(self, when: float, callback: Callable[[], None]) -> None:
+    def __init__(self, when: float, callback: Callable[[], object]) -> None:
         self.when = when
-        self._callback: Callable[[], None] | None = callback
+        self._callback: Callable[[], object] | None = callback
 
     @property
     def is_pending(self) -> bool:
@@ -66,7 +66,7 @@ class Timers:
             raise ClosedError("the embedded cluster is not running")
         return self._clock()
 
-    def call_at(self, when: float, callback: Callable[[], None]) -> Timer:
+    def call_at(self, when: float, callback: Callable[[], object]) -> Timer:
         timer = Timer(when, callback)
         heap = self._heap
         if not heap or when < heap[0][0]:
@@ -74,7 +74,7 @@ class Timers:
         heapq.heappush(heap, (when, next(self._order), timer))
         return timer
 
-    def call_after(self, seconds: float, callback: Callable[[], None]) -> Timer:
+    def call_after(self, seconds: float, callback: Callable[[], object]) -> Timer:
         return self.call_at(self.now() + seconds, callback)
 
     async def run(self) -> None:

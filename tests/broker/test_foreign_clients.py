@@ -5,9 +5,11 @@ They run in threads and processes of their own, so that the event loop of the br
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import islice
 from typing import Any
 
@@ -147,6 +149,90 @@ async def test_kafka_python(release: str) -> None:
         producer.close(PATIENCE_S)
 
     await exchange(release, produce, lambda servers: read_with_kafka_python(servers, release))
+
+
+# -- transactions
+
+COPIED = "copies"
+
+
+async def copied_once(release: str, copy: Callable[[str], None]) -> None:
+    """``copy`` fills TOPIC, then copies it to COPIED in transactions, each of which it aborts once."""
+    async with EmbeddedCluster(2, release, {TOPIC: PARTITIONS, COPIED: 2}) as cluster:
+        await in_thread(copy, cluster.bootstrap_servers)
+        copied = [each.value for partition in range(2) for each in cluster.records(COPIED, partition, committed=True)]
+        assert sorted(copied) == sorted(line.encode() for line in LINES)
+        everything = [each.value for partition in range(2) for each in cluster.records(COPIED, partition)]
+        assert len(everything) == 2 * len(LINES)
+        assert cluster.transactions == {"copier": "CompleteCommit"}
+
+
+@pytest.mark.parametrize("release", ["4.3", "3.9", "2.8", "0.11"])
+async def test_librdkafka_copies_in_transactions(release: str) -> None:
+    def copy(servers: str) -> None:
+        from confluent_kafka import Consumer, Producer
+
+        settings = {"bootstrap.servers": servers, "group.id": "copiers", "session.timeout.ms": 10_000}
+        target = Producer({"bootstrap.servers": servers, "transactional.id": "copier"})
+        target.init_transactions(PATIENCE_S)
+        target.begin_transaction()
+        for line in LINES:
+            target.produce(TOPIC, line.encode(), key=line.encode())
+        target.commit_transaction(PATIENCE_S)
+        source = Consumer({**settings, "auto.offset.reset": "earliest", "enable.auto.commit": False})
+        source.subscribe([TOPIC])
+        done, deadline = 0, time.monotonic() + PATIENCE_S
+        while done < len(LINES) and time.monotonic() < deadline:
+            messages = source.consume(50, 1.0)
+            for is_final in (False, True) if messages else ():
+                target.begin_transaction()
+                for message in messages:
+                    target.produce(COPIED, message.value(), key=message.key())
+                target.flush(PATIENCE_S)
+                positions = source.position(source.assignment())
+                target.send_offsets_to_transaction(positions, source.consumer_group_metadata(), PATIENCE_S)
+                end = target.commit_transaction if is_final else target.abort_transaction
+                end(PATIENCE_S)
+            done += len(messages)
+        source.close()
+
+    await copied_once(release, copy)
+
+
+@pytest.mark.parametrize("release", ["4.3", "2.8", "0.11"])
+async def test_aiokafka_copies_in_transactions(release: str) -> None:
+    class Again(Exception):
+        """Abort, then do the same once more."""
+
+    async def copy(servers: str) -> None:
+        from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+
+        settings = {"bootstrap_servers": servers, "isolation_level": "read_committed", "enable_auto_commit": False}
+        async with (
+            AIOKafkaProducer(bootstrap_servers=servers, transactional_id="copier") as target,
+            AIOKafkaConsumer(TOPIC, group_id="copiers", auto_offset_reset="earliest", **settings) as source,
+        ):
+            async with target.transaction():
+                for line in LINES:
+                    await target.send(TOPIC, line.encode(), key=line.encode())
+            done = 0
+            while done < len(LINES):
+                found = await source.getmany(timeout_ms=1000, max_records=50)
+                offsets = {partition: records[-1].offset + 1 for partition, records in found.items()}
+                for is_final in (False, True) if found else ():
+                    with suppress(Again):
+                        async with target.transaction():
+                            for record in (each for records in found.values() for each in records):
+                                await target.send_and_wait(COPIED, record.value, key=record.key)
+                            await target.send_offsets_to_transaction(offsets, "copiers")
+                            if not is_final:
+                                raise Again
+                done += sum(map(len, found.values()))
+
+    def run(servers: str) -> None:
+        asyncio.run(asyncio.wait_for(copy(servers), PATIENCE_S))
+
+    await copied_once(release, run)
 
 
 # -- kcat

@@ -1,7 +1,8 @@
 """Fetch: records from an offset on, at once or when enough of them are there (a long poll).
 
-Source: ``ReplicaManager`` and ``DelayedFetch``; KIP-74 (the first batch comes whole), KIP-227 (sessions), KIP-320
-(epochs), KIP-516 (topic ids), KIP-951 (the new leader in the answer).
+Source: ``ReplicaManager`` and ``DelayedFetch``; KIP-74 (the first batch comes whole), KIP-98 (readers of committed
+records get what is before the last stable offset), KIP-227 (sessions), KIP-320 (epochs), KIP-516 (topic ids), KIP-951
+(the new leader in the answer).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pykafka08.broker.state import Partition, Topic
 from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import UnsupportedVersionError
 from pykafka08.protocol.messages.fetch import (
+    AbortedTransaction,
     EpochEndOffset,
     FetchableTopicResponse,
     FetchPartition,
@@ -25,10 +27,12 @@ from pykafka08.protocol.messages.fetch import (
     NodeEndpoint,
     PartitionData,
 )
+from pykafka08.records.frontier import read_frontier
 from pykafka08.records.rewrite import convert
 
 __all__ = ["fetch"]
 
+READ_COMMITTED = 1
 WHOLE_BATCH_VERSION = 3
 SESSION_VERSION = 7
 EPOCH_VERSION = 12
@@ -70,13 +74,13 @@ def fetch(call: Call, request: FetchRequest) -> Reply:
         return FetchResponse(error_code=code)
     wanted = _wanted(call, request, session)
     kind = _Session(session, is_incremental)
-    if request.max_wait_ms <= 0 or not wanted or not _must_wait(call, wanted, request.min_bytes):
+    if request.max_wait_ms <= 0 or not wanted or not _must_wait(call, wanted, request):
         return _answer(call, request, wanted, kind)
     waiter, finish = answered_later(call, request.max_wait_ms / 1000, lambda: _answer(call, request, wanted, kind))
     watched = [each.topic.partitions[each.asked.partition] for each in wanted if each.topic is not None]
 
     def look(_: Partition) -> None:
-        if not _must_wait(call, wanted, request.min_bytes):
+        if not _must_wait(call, wanted, request):
             finish()
 
     def stop_watching(_: object) -> None:
@@ -106,9 +110,15 @@ def _topic(call: Call, key: PartitionKey) -> Topic | None:
     return topics.find_id(key.topic_id) if call.version >= TOPIC_ID_VERSION else topics.find(key.topic)
 
 
-def _must_wait(call: Call, wanted: list[_Wanted], min_bytes: int) -> bool:
+def _end(partition: Partition, request: FetchRequest) -> int:
+    """The offset that this reader may see up to."""
+    is_committed = request.isolation_level == READ_COMMITTED
+    return partition.log.stable_offset if is_committed else partition.log.end_offset
+
+
+def _must_wait(call: Call, wanted: list[_Wanted], request: FetchRequest) -> bool:
     """True while there are fewer than ``min_bytes`` and no error to report."""
-    size = 0
+    size, min_bytes = 0, request.min_bytes
     for each in wanted:
         if each.topic is None or not 0 <= each.asked.partition < len(each.topic.partitions):
             return False
@@ -120,7 +130,8 @@ def _must_wait(call: Call, wanted: list[_Wanted], min_bytes: int) -> bool:
             return False
         if call.script.has_error(each.name, partition.index):
             return False
-        size += min(log.bytes_from(offset, max(1, min_bytes - size)), each.asked.partition_max_bytes)
+        found = log.bytes_from(offset, max(1, min_bytes - size), before_offset=_end(partition, request))
+        size += min(found, each.asked.partition_max_bytes)
         if size >= min_bytes:
             return False
     return True
@@ -132,7 +143,7 @@ def _answer(call: Call, request: FetchRequest, wanted: list[_Wanted], kind: _Ses
     left = request.max_bytes
     topics: dict[tuple[str, UUID], FetchableTopicResponse] = {}
     for each in wanted:
-        data = _partition(call, each, left)
+        data = _partition(call, request, each, left)
         left -= len(data.records or b"")
         is_news = session is None or session.is_news(each.key, data)
         if kind.is_incremental and not is_news:
@@ -146,7 +157,7 @@ def _answer(call: Call, request: FetchRequest, wanted: list[_Wanted], kind: _Ses
     return response
 
 
-def _partition(call: Call, wanted: _Wanted, left: int) -> PartitionData:
+def _partition(call: Call, request: FetchRequest, wanted: _Wanted, left: int) -> PartitionData:
     asked = wanted.asked
     partition, code = call.led_partition(wanted.topic, wanted.name, asked.partition, asked.current_leader_epoch)
     if wanted.topic is None and code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and call.version >= TOPIC_ID_VERSION:
@@ -161,11 +172,20 @@ def _partition(call: Call, wanted: _Wanted, left: int) -> PartitionData:
     if not log.start_offset <= asked.fetch_offset <= log.end_offset:
         data.error_code = ErrorCode.OFFSET_OUT_OF_RANGE
         return data
-    data.high_watermark = data.last_stable_offset = log.end_offset
+    data.high_watermark = log.end_offset
+    if request.isolation_level == READ_COMMITTED or call.personality.always_tells_stable_offset:
+        data.last_stable_offset = log.stable_offset
     data.log_start_offset = log.start_offset
     if call.version >= EPOCH_VERSION and _diverges(partition, asked, data):
         return data
-    _read(call, partition, asked, left, data)
+    end = _end(partition, request)
+    _read(call, partition, asked, left, data, end)
+    if request.isolation_level == READ_COMMITTED:
+        frontier = read_frontier(data.records or b"")
+        data.aborted_transactions = [
+            AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset)
+            for each in log.transactions.aborted(asked.fetch_offset, end if frontier is None else frontier)
+        ]
     return data
 
 
@@ -180,21 +200,22 @@ def _diverges(partition: Partition, asked: FetchPartition, data: PartitionData) 
     return True
 
 
-def _read(call: Call, partition: Partition, asked: FetchPartition, left: int, data: PartitionData) -> None:
+def _read(call: Call, partition: Partition, asked: FetchPartition, left: int, data: PartitionData, end: int) -> None:
     """Fill in records, as many as the request's and the partition's bounds allow, in a format that the reader knows."""
     if left <= 0:
         return
     bound = min(left, asked.partition_max_bytes)
     newest = call.personality.fetch_magic(call.version)
     whole_first = call.version >= WHOLE_BATCH_VERSION
-    records, magic = partition.log.read(asked.fetch_offset, bound, whole_first=whole_first)
+    records, magic = partition.log.read(asked.fetch_offset, bound, whole_first=whole_first, before_offset=end)
     if magic > newest and records:
         if not call.personality.converts_down:
             data.error_code = ErrorCode.UNSUPPORTED_VERSION
             return
         try:
             # What is cut off inside a batch cannot be converted: take the first whole, cut the result.
-            records = convert(partition.log.read(asked.fetch_offset, bound, whole_first=True)[0], newest)
+            whole, _ = partition.log.read(asked.fetch_offset, bound, whole_first=True, before_offset=end)
+            records = convert(whole, newest)
         except UnsupportedVersionError:
             data.error_code = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
             return

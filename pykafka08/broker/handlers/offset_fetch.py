@@ -1,4 +1,8 @@
-"""OffsetFetch: what groups have committed.  v0 reads what v0 commits wrote; v8+ asks for many groups (KIP-709)."""
+"""OffsetFetch: what groups have committed.
+
+v0 reads what v0 commits wrote; v7+ can refuse while a transaction on the offsets is open (KIP-447); v8+ asks for many
+groups (KIP-709).
+"""
 
 from __future__ import annotations
 
@@ -30,7 +34,9 @@ NONE_COMMITTED = CommittedOffset(-1)
 @handles(OffsetFetchRequest)
 def offset_fetch(call: Call, request: OffsetFetchRequest) -> Reply:
     if call.version >= MANY_GROUPS_VERSION:
-        return OffsetFetchResponse(groups=[_group(call, group) for group in request.groups])
+        return OffsetFetchResponse(
+            groups=[_group(call, group, require_stable=request.require_stable) for group in request.groups]
+        )
     code = coordinator_error(call, request.group_id) if call.version > 0 else call.scripted_error()
     asked = None if request.topics is None else [(topic.name, topic.partition_indexes) for topic in request.topics]
     if not asked and call.version == 1 and (0, 9) <= call.personality.numbers < (0, 10, 2):
@@ -38,15 +44,26 @@ def offset_fetch(call: Call, request: OffsetFetchRequest) -> Reply:
     if code and asked is None:
         asked = []
     stored = _stored(call, request.group_id)
+
+    def unstable(topic: str, partition: int) -> int:
+        return _unstable(call, request.group_id, topic, partition) if request.require_stable else ErrorCode.NONE
+
     return OffsetFetchResponse(
         error_code=code,
         topics=[
             OffsetFetchResponseTopic(
-                name=name, partitions=[_partition(call, stored, name, p, code) for p in partitions]
+                name=name,
+                partitions=[_partition(call, stored, name, p, code or unstable(name, p)) for p in partitions],
             )
             for name, partitions in (_all(stored) if asked is None else asked)
         ],
     )
+
+
+def _unstable(call: Call, group_id: str, topic: str, partition: int) -> ErrorCode:
+    """An open transaction has committed this partition."""
+    is_pending = call.cluster.groups.pending_offsets.covers(group_id, topic, partition)
+    return ErrorCode.UNSTABLE_OFFSET_COMMIT if is_pending else ErrorCode.NONE
 
 
 def _stored(call: Call, group_id: str) -> Offsets:
@@ -77,7 +94,7 @@ def _partition(call: Call, stored: Offsets, topic: str, partition: int, code: in
     )
 
 
-def _group(call: Call, asked: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
+def _group(call: Call, asked: OffsetFetchRequestGroup, *, require_stable: bool) -> OffsetFetchResponseGroup:
     code = coordinator_error(call, asked.group_id)
     if code:
         return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=code)
@@ -94,7 +111,10 @@ def _group(call: Call, asked: OffsetFetchRequestGroup) -> OffsetFetchResponseGro
             topic = call.cluster.topics.find_id(topic_id)
             name = topic.name if topic is not None else ""
             unknown = ErrorCode.NONE if topic is not None else ErrorCode.UNKNOWN_TOPIC_ID
-        answers = [_modern_partition(stored, name, partition, unknown) for partition in partitions]
+        answers = []
+        for partition in partitions:
+            unstable = _unstable(call, asked.group_id, name, partition) if require_stable else ErrorCode.NONE
+            answers.append(_modern_partition(stored, name, partition, unknown or unstable))
         topics.append(OffsetFetchResponseTopics(name=name, topic_id=topic_id, partitions=answers))
     return OffsetFetchResponseGroup(group_id=asked.group_id, topics=topics)
 
@@ -105,7 +125,7 @@ def _topic_id(call: Call, name: str) -> UUID:
 
 
 def _modern_partition(stored: Offsets, topic: str, partition: int, code: int) -> OffsetFetchResponsePartitions:
-    committed = stored.get((topic, partition), NONE_COMMITTED)
+    committed = NONE_COMMITTED if code else stored.get((topic, partition), NONE_COMMITTED)
     return OffsetFetchResponsePartitions(
         partition_index=partition,
         committed_offset=committed.offset,

@@ -1,15 +1,20 @@
 """Produce: appends record batches; with acks=0 there is no answer, and an error closes the connection.
 
 Source: ``KafkaApis`` and ``ReplicaManager`` at each tag for acks; KIP-1 (acks above 1), KIP-951 (the new leader in the
-answer).  What happens to the bytes is in ``broker.append``.
+answer), KIP-890 (transactions are checked, and from v12 on joined by their first batch).  What happens to the bytes is
+in ``broker.append``.
 """
 
 from __future__ import annotations
+
+from functools import partial
 
 from pykafka08.broker.append import AppendResult, append
 from pykafka08.broker.call import Call, CloseConnection, Reply, answered_later
 from pykafka08.broker.handlers import handles
 from pykafka08.broker.state import Partition, Topic
+from pykafka08.broker.transaction import Identity
+from pykafka08.broker.transactions import as_told
 from pykafka08.error_codes import ErrorCode
 from pykafka08.protocol.messages.produce import (
     LeaderIdAndEpoch,
@@ -25,6 +30,9 @@ __all__ = ["produce"]
 
 TOPIC_ID_VERSION = 13
 NEW_LEADER_VERSION = 10
+ABORTABLE_VERSION = 11
+JOINS_TRANSACTION_VERSION = 12
+NEVER = 1 << 15
 ALL_IN_SYNC = -1
 
 
@@ -67,9 +75,34 @@ def _append(
     refusal = _refusal(call, request.acks, partition)
     if refusal:
         return None, AppendResult(refusal)
-    result = append(partition, data.records, call.personality, version=call.version, now_ms=call.cluster.now_ms())
+    result = append(
+        partition,
+        data.records,
+        call.personality,
+        version=call.version,
+        now_ms=call.cluster.now_ms(),
+        admission=partial(_admission, call, request.transactional_id, (name, data.index)),
+    )
     code = call.scripted_error_after(name, data.index)
     return partition, result._replace(error_code=code, base_offset=-1) if code else result
+
+
+def _admission(
+    call: Call, transactional_id: str | None, partition: tuple[str, int], producer_id: int, epoch: int
+) -> int:
+    """May the producer write to the partition in its transaction?  Before 3.6 nobody asked."""
+    transactions, identity = call.cluster.transactions, Identity(producer_id, epoch)
+    if not transactional_id:
+        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    if call.version >= JOINS_TRANSACTION_VERSION:
+        code = transactions.add(transactional_id, identity, partitions=[partition], is_v2=True)
+    elif call.personality.verifies_transactions:
+        code = transactions.verify(transactional_id, identity, partition=partition)
+    else:
+        return ErrorCode.NONE
+    if code is ErrorCode.CONCURRENT_TRANSACTIONS and call.version < JOINS_TRANSACTION_VERSION:
+        return ErrorCode.NOT_ENOUGH_REPLICAS  # retriable to old clients
+    return as_told(code, call.version, fenced=NEVER, abortable=ABORTABLE_VERSION)
 
 
 def _refusal(call: Call, acks: int, partition: Partition) -> ErrorCode:
