@@ -17,6 +17,7 @@
     ├── RecordTypeError              a key, value or header to produce has a type that is not bytes-like
     ├── RecordTooLargeError          a record is larger than a request or a fetch may be
     ├── NoOffsetError                a partition has no position and its reset policy is "none"
+    ├── LogTruncationError           records that were read are lost from the log, and the reset policy is "none"
     └── BrokerError                  the broker answered with an error code
         ├── UnknownTopicError
         ├── OffsetOutOfRangeError
@@ -43,6 +44,7 @@ __all__ = [
     "DeliveryTimeoutError",
     "KafkaError",
     "LocalProtocolError",
+    "LogTruncationError",
     "NoBrokersError",
     "NoOffsetError",
     "OffsetOutOfRangeError",
@@ -194,6 +196,17 @@ class NoOffsetError(KafkaError):
         super().__init__(message, topic=topic, partition=partition, offset=offset)
         self.earliest = earliest
         self.latest = latest
+
+
+class LogTruncationError(KafkaError):
+    """The log has lost records that were read, in an election of a leader that lacked them.
+
+    ``offset`` is the position; the records from ``end_offset`` to before it are lost, None if that is not known.
+    """
+
+    def __init__(self, message: str, *, topic: str, partition: int, offset: int | None, end_offset: int | None) -> None:
+        super().__init__(message, topic=topic, partition=partition, offset=offset)
+        self.end_offset = end_offset
 
 
 class BrokerError(KafkaError):

@@ -12,13 +12,16 @@ from pykafka08.wire import Buffer
 
 __all__ = [
     "Action",
+    "EpochAsk",
     "EpochEnd",
     "FetchAsk",
     "FetchedPartition",
+    "FoundEpoch",
     "ListedOffset",
     "Note",
     "OffsetAsk",
     "RefreshMetadata",
+    "SendEpochs",
     "SendFetch",
     "SendListOffsets",
 ]
@@ -67,6 +70,23 @@ class SendListOffsets:
     asks: tuple[OffsetAsk, ...]
 
 
+class EpochAsk(NamedTuple):
+    """One partition of an OffsetForLeaderEpoch request: where does ``last_epoch`` end?"""
+
+    tp: TopicPartition
+    last_epoch: int
+    epoch: int = 0
+    leader_epoch: int = -1
+
+
+@dataclass(frozen=True)
+class SendEpochs:
+    """Ask ``node_id`` where leader epochs end; comes back as ``epochs_answered`` or ``epochs_failed``."""
+
+    node_id: int
+    asks: tuple[EpochAsk, ...]
+
+
 @dataclass(frozen=True)
 class RefreshMetadata:
     """The picture of that generation is out of date."""
@@ -82,7 +102,7 @@ class Note:
     facts: dict[str, Any] = field(default_factory=dict)
 
 
-Action = SendFetch | SendListOffsets | RefreshMetadata | Note
+Action = SendFetch | SendListOffsets | SendEpochs | RefreshMetadata | Note
 
 
 class EpochEnd(NamedTuple):
@@ -103,6 +123,14 @@ class FetchedPartition(NamedTuple):
     """The broker to read from instead, -1 for none."""
     diverging: EpochEnd | None = None
     """Set where the log does not hold what was read before the asked offset."""
+
+
+class FoundEpoch(NamedTuple):
+    """One partition of an OffsetForLeaderEpoch answer."""
+
+    tp: TopicPartition
+    error_code: int
+    end: EpochEnd
 
 
 class ListedOffset(NamedTuple):

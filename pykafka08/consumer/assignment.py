@@ -12,9 +12,9 @@ from typing import TypedDict
 
 from pykafka08.cluster.metadata import Snapshot
 from pykafka08.config import ConsumerConfig
-from pykafka08.consumer.actions import FetchAsk, Note, OffsetAsk
+from pykafka08.consumer.actions import EpochAsk, EpochEnd, FetchAsk, Note, OffsetAsk
 from pykafka08.consumer.partition import EARLIEST, LATEST, Halt, Lookup, PartitionState, Purpose
-from pykafka08.errors import ConfigError, KafkaError, NoOffsetError
+from pykafka08.errors import ConfigError, KafkaError, LogTruncationError, NoOffsetError
 from pykafka08.records.record import TopicPartition
 
 __all__ = ["Assignment", "Place", "place"]
@@ -30,6 +30,12 @@ class Place(TypedDict):
 def place(state: PartitionState) -> Place:
     """The partition as keywords of an error."""
     return {"topic": state.tp.topic, "partition": state.tp.partition}
+
+
+def _truncated(state: PartitionState, position: int, end: int | None) -> LogTruncationError:
+    lost = "records before the position" if end is None else f"the records from {end} to {position - 1}"
+    text = f"an unclean election lost {lost}, which were read; auto_offset_reset is 'none': seek to read on"
+    return LogTruncationError(text, **place(state), offset=position, end_offset=end)
 
 
 class Assignment:
@@ -89,9 +95,9 @@ class Assignment:
             raise ConfigError("the partition is not assigned to this consumer", topic=tp[0], partition=tp[1])
         return state
 
-    def seek(self, tp: TopicPartition, offset: int) -> None:
-        """Go on at ``offset``."""
-        self.state(tp).move_to(offset, next(self._epochs))
+    def seek(self, tp: TopicPartition, offset: int, leader_epoch: int = -1) -> None:
+        """Go on at ``offset``; the leader is asked whether it still holds the record before, of that leader epoch."""
+        self.state(tp).move_to(offset, next(self._epochs), leader_epoch)
         self.is_dirty = True
 
     def seek_to_end_of_log(self, tp: TopicPartition, timestamp: int) -> None:
@@ -105,7 +111,7 @@ class Assignment:
         state.is_paused = True
         if offset is not None:
             # What was fetched goes: kept, it would take the room of the partitions that are read.
-            state.move_to(offset, next(self._epochs))
+            state.move_to(offset, next(self._epochs), state.position_epoch)
 
     def resume(self, tp: TopicPartition) -> None:
         """Undo :meth:`pause`."""
@@ -151,7 +157,7 @@ class Assignment:
                 policy = self._config.auto_offset_reset
                 self.locate(state, "earliest" if policy != "none" else policy, lost=state.position)
             state.topic_id = topic_id
-        state.leader_epoch = self.snapshot.leader_epoch(topic, partition)
+        state.led_in(self.snapshot.leader_epoch(topic, partition))
         leader = self.snapshot.leader(topic, partition)
         if leader == state.leader:
             return
@@ -203,12 +209,41 @@ class Assignment:
 
     def go_back(self, state: PartitionState, offset: int) -> None:
         """Fetch again from ``offset``."""
-        state.move_to(offset, next(self._epochs))
+        state.move_to(offset, next(self._epochs), state.position_epoch)
         self.is_dirty = True
+
+    def compare_logs(self, state: PartitionState, end: EpochEnd) -> None:
+        """The leader has said where the epoch of the record before ``fetch_offset`` ends, or the last one before it.
+
+        If that is before what we have read, the log was cut: its records of the range are lost, others may follow.
+        """
+        state.is_unvalidated = False
+        assert state.fetch_offset is not None
+        if end.end_offset >= state.fetch_offset:
+            state.fetch_epoch = min(state.fetch_epoch, end.leader_epoch)
+            if not state.buffer:
+                state.position_epoch = state.fetch_epoch
+            return
+        self.is_dirty = True
+        if state.refetch(next(self._epochs)):
+            return  # what the application has not seen yet: what it has seen is compared next
+        position = state.position
+        assert position is not None
+        is_known = end.end_offset >= 0
+        if self._config.auto_offset_reset == "none":
+            state.is_unvalidated = True
+            self.halt(state, _truncated(state, position, end.end_offset if is_known else None))
+        elif is_known:
+            self.note("log.truncated", state, position=position, to=end.end_offset)
+            state.move_to(end.end_offset, next(self._epochs), end.leader_epoch)
+            state.is_unvalidated = False  # the leader has just said so
+        else:
+            self.note("log.truncated", state, position=position, to=None)
+            self.locate(state, self._config.auto_offset_reset, lost=position)
 
     # Small things
 
-    def owner(self, ask: FetchAsk | OffsetAsk) -> PartitionState | None:
+    def owner(self, ask: FetchAsk | OffsetAsk | EpochAsk) -> PartitionState | None:
         """The partition that still waits for the answer to ``ask``; it waits no more."""
         state = self.states.get(ask.tp)
         if state is None or state.epoch != ask.epoch:

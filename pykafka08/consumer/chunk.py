@@ -27,10 +27,10 @@ class Aborted(NamedTuple):
 class Chunk:
     """Undecoded entries; :meth:`next_batch` checks and unpacks one at a time.
 
-    ``next_offset`` is the offset after the last entry.
+    ``next_offset`` is the offset after the last entry, ``leader_epoch`` that of the last entry, -1 if it has none.
     """
 
-    __slots__ = ("_ahead", "_announced", "_batches", "_cut_off", "_damage", "next_offset", "size")
+    __slots__ = ("_ahead", "_announced", "_batches", "_cut_off", "_damage", "leader_epoch", "next_offset", "size")
 
     def __init__(
         self,
@@ -40,10 +40,12 @@ class Chunk:
         next_offset: int,
         *,
         aborted: Iterable[Aborted] = (),
+        leader_epoch: int = -1,
         check_crcs: bool = True,
         max_unpacked_bytes: int,
     ) -> None:
         self.next_offset = next_offset
+        self.leader_epoch = leader_epoch
         self.size = len(records)
         self._batches: Iterator[FetchedBatch] = read_batches(
             records,

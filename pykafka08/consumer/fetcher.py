@@ -15,9 +15,9 @@ from pykafka08.cluster.client import Client, Purpose
 from pykafka08.cluster.metadata import Snapshot
 from pykafka08.config import ConsumerConfig
 from pykafka08.connection.connection import clock
-from pykafka08.consumer.actions import Action, Note, RefreshMetadata, SendFetch, SendListOffsets
+from pykafka08.consumer.actions import Action, Note, RefreshMetadata, SendEpochs, SendFetch, SendListOffsets
 from pykafka08.consumer.machine import ConsumerMachine
-from pykafka08.consumer.requests import FetchCall, ListOffsetsCall
+from pykafka08.consumer.requests import FetchCall, ListOffsetsCall, ask_epochs, found_epochs
 from pykafka08.consumer.session import FetchSession
 from pykafka08.driver import Driver, Waiter, library_logger
 from pykafka08.errors import KafkaError
@@ -43,6 +43,7 @@ class Fetcher:
         self._perform_of: dict[type, Callable[[Any], object]] = {
             SendFetch: self._send_fetch,
             SendListOffsets: self._send_list_offsets,
+            SendEpochs: self._send_epochs,
             RefreshMetadata: lambda action: client.invalidate(action.generation),
             Note: lambda action: log.warning(action.event, **action.facts),
             WakeReaders: lambda _: self.wake_readers(),
@@ -89,7 +90,7 @@ class Fetcher:
             self._perform(action)
         if self._machine.next_wakeup() != before:
             self._driver.wake()
-        return any(isinstance(action, (SendFetch, SendListOffsets)) for action in actions)
+        return any(isinstance(action, (SendFetch, SendListOffsets, SendEpochs)) for action in actions)
 
     # The loop of the driver
 
@@ -147,6 +148,19 @@ class Fetcher:
                 self._machine.listing_failed(listing, _own(waiter.error), now)
             else:
                 self._machine.offsets_listed(listing, call.read(waiter.result()), now)
+
+        waiter.add_done_callback(lambda _: self._take_in(take_in))
+
+    def _send_epochs(self, question: SendEpochs) -> None:
+        log.debug("epochs.send", node_id=question.node_id, partitions=len(question.asks))
+        timeout = self._client.config.request_timeout_ms / 1000
+        waiter = self._client.submit(question.node_id, ask_epochs(question.asks), timeout=timeout)
+
+        def take_in(now: float) -> None:
+            if waiter.error is not None:
+                self._machine.epochs_failed(question, _own(waiter.error), now)
+            else:
+                self._machine.epochs_answered(question, found_epochs(waiter.result()), now)
 
         waiter.add_done_callback(lambda _: self._take_in(take_in))
 

@@ -21,11 +21,15 @@ from pykafka08.cluster.metadata import Snapshot
 from pykafka08.config import ClientConfig, ConsumerConfig
 from pykafka08.consumer.actions import (
     Action,
+    EpochAsk,
+    EpochEnd,
     FetchAsk,
     FetchedPartition,
+    FoundEpoch,
     ListedOffset,
     OffsetAsk,
     RefreshMetadata,
+    SendEpochs,
     SendFetch,
     SendListOffsets,
 )
@@ -35,8 +39,14 @@ from pykafka08.consumer.partition import Halt, PartitionState
 from pykafka08.consumer.plan import FetchPlanner
 from pykafka08.consumer.reactions import Reaction, reaction_to, reaction_to_failure
 from pykafka08.error_codes import ErrorCode
-from pykafka08.errors import CorruptRecordError, KafkaError, RecordTooLargeError, broker_error
-from pykafka08.records.frontier import read_frontier
+from pykafka08.errors import (
+    CorruptRecordError,
+    KafkaError,
+    RecordTooLargeError,
+    UnsupportedVersionError,
+    broker_error,
+)
+from pykafka08.records.frontier import read_last_entry
 from pykafka08.records.reader import FetchedBatch, first_entry_size, only_partial
 from pykafka08.records.record import TopicPartition
 
@@ -95,6 +105,7 @@ class ConsumerMachine:
             assert state.position is not None
             handed_out = HandedOut(state.tp, batch, state.position)
             state.position = batch.next_offset
+            state.position_epoch = batch.leader_epoch
             ready.rotate(-1)
             return handed_out
         return None
@@ -182,9 +193,12 @@ class ConsumerMachine:
             if answer is None:
                 answer = FetchedPartition(ask.tp, 0 if is_partial else ErrorCode.UNKNOWN_SERVER_ERROR)
             if answer.error_code:
-                self._code_received(state, answer.error_code, "Fetch", now, jitter)
+                self._fetch_refused(state, ask, answer.error_code, now, jitter)
                 continue
             state.be_healthy()
+            if answer.diverging is not None:
+                self.assignment.compare_logs(state, answer.diverging)
+                continue
             if answer.records:
                 self._keep(state, answer)
             if answer.records or not is_capped:
@@ -214,10 +228,35 @@ class ConsumerMachine:
     def listing_failed(self, listing: SendListOffsets, error: KafkaError, now: float) -> None:
         self._request_failed(listing.asks, error, now)
 
+    def epochs_answered(self, question: SendEpochs, answers: Iterable[FoundEpoch], now: float) -> None:
+        self.assignment.is_dirty = True
+        by_tp = {answer.tp: answer for answer in answers}
+        jitter = self._jitter()
+        for ask in question.asks:
+            state = self.assignment.owner(ask)
+            if state is None:
+                continue
+            answer = by_tp.get(ask.tp) or FoundEpoch(ask.tp, ErrorCode.UNKNOWN_SERVER_ERROR, EpochEnd(-1, -1))
+            if answer.error_code:
+                self._code_received(state, answer.error_code, "OffsetForLeaderEpoch", now, jitter)
+            else:
+                state.be_healthy()
+                self.assignment.compare_logs(state, answer.end)
+
+    def epochs_failed(self, question: SendEpochs, error: KafkaError, now: float) -> None:
+        if not isinstance(error, UnsupportedVersionError):
+            self._request_failed(question.asks, error, now)
+            return
+        self.assignment.is_dirty = True
+        for ask in question.asks:
+            state = self.assignment.owner(ask)
+            if state is not None:
+                state.is_unvalidated = False  # brokers before 2.3 tell other brokers only
+
     def _keep(self, state: PartitionState, answer: FetchedPartition) -> None:
         assert answer.records is not None
         assert state.fetch_offset is not None
-        fetch_offset, frontier = state.fetch_offset, read_frontier(answer.records)
+        fetch_offset, (frontier, leader_epoch) = state.fetch_offset, read_last_entry(answer.records)
         if frontier is None and only_partial(answer.records):
             self._grow(state, first_entry_size(answer.records) or 0)
             return
@@ -227,6 +266,7 @@ class ConsumerMachine:
             fetch_offset,
             max(fetch_offset, frontier or 0),
             aborted=answer.aborted,
+            leader_epoch=leader_epoch,
             check_crcs=self._config.check_crcs,
             max_unpacked_bytes=self._config.max_unpacked_bytes,
         )
@@ -252,7 +292,13 @@ class ConsumerMachine:
 
     # Trouble
 
-    def _request_failed(self, asks: Sequence[FetchAsk | OffsetAsk], error: KafkaError, now: float) -> None:
+    def _fetch_refused(self, state: PartitionState, ask: FetchAsk, code: int, now: float, jitter: float) -> None:
+        if code == ErrorCode.OFFSET_OUT_OF_RANGE and ask.last_epoch >= 0:
+            state.is_epoch_doubted = True  # it is also said of an epoch that the leader has no note of
+            return
+        self._code_received(state, code, "Fetch", now, jitter)
+
+    def _request_failed(self, asks: Sequence[FetchAsk | OffsetAsk | EpochAsk], error: KafkaError, now: float) -> None:
         self.assignment.is_dirty = True
         reaction, jitter = reaction_to_failure(error), self._jitter()
         for ask in asks:

@@ -62,7 +62,8 @@ class PartitionState:
     """One assigned partition.
 
     ``position`` is the offset after the last batch handed out, ``fetch_offset`` after the last one fetched; both are
-    None while ``lookup`` runs.  ``epoch`` changes whenever what is in flight must not be used any more.
+    None while ``lookup`` runs.  ``position_epoch`` and ``fetch_epoch`` are the leader epochs of the records before
+    these, -1 if unknown.  ``epoch`` changes whenever what is in flight must not be used any more.
     """
 
     __slots__ = (
@@ -71,15 +72,19 @@ class PartitionState:
         "damaged_at",
         "epoch",
         "failures",
+        "fetch_epoch",
         "fetch_offset",
+        "is_epoch_doubted",
         "is_in_flight",
         "is_paused",
         "is_ready",
+        "is_unvalidated",
         "leader",
         "leader_epoch",
         "lookup",
         "max_bytes",
         "position",
+        "position_epoch",
         "retry_at",
         "topic_id",
         "tp",
@@ -91,7 +96,9 @@ class PartitionState:
         self.epoch = epoch
         self.max_bytes = max_bytes
         self.position: int | None = None
+        self.position_epoch = -1
         self.fetch_offset: int | None = None
+        self.fetch_epoch = -1
         self.lookup: Lookup | None = None
         self.buffer: deque[Chunk | Halt] = deque()
         self.buffered_bytes = 0
@@ -99,6 +106,10 @@ class PartitionState:
         self.is_in_flight = False
         self.is_ready = False
         """It stands in the machine's queue of partitions to hand out from."""
+        self.is_unvalidated = False
+        """The leader is to be asked whether its log still holds the record before ``fetch_offset``."""
+        self.is_epoch_doubted = False
+        """The leader does not keep the epochs of its records: it is not told ours."""
         self.leader: int | None = None
         self.leader_epoch = -1
         self.topic_id: UUID | None = None
@@ -112,17 +123,38 @@ class PartitionState:
     def is_halted(self) -> bool:
         return bool(self.buffer) and isinstance(self.buffer[-1], Halt)
 
-    def move_to(self, offset: int, epoch: int) -> None:
-        """Read on at ``offset``; what was fetched before is forgotten."""
+    def move_to(self, offset: int, epoch: int, leader_epoch: int = -1) -> None:
+        """Read on at ``offset``, before which is a record of ``leader_epoch``; what was fetched before is forgotten."""
         self._forget(epoch)
         self.lookup = None
         self.position = self.fetch_offset = offset
+        self.position_epoch = self.fetch_epoch = leader_epoch
+        self._compare_epochs()
 
     def locate(self, lookup: Lookup, epoch: int) -> None:
         """Have no position until ``lookup`` is complete."""
         self._forget(epoch)
         self.lookup = lookup
         self.position = self.fetch_offset = None
+        self.position_epoch = self.fetch_epoch = -1
+
+    def led_in(self, leader_epoch: int) -> None:
+        """The leader's epoch, -1 if unknown.  A new one may have begun with less than we have read."""
+        if leader_epoch != self.leader_epoch:
+            self.leader_epoch = leader_epoch
+            self.is_epoch_doubted = False
+            self._compare_epochs()
+
+    def _compare_epochs(self) -> None:
+        self.is_unvalidated = self.fetch_epoch >= 0 and self.leader_epoch not in (-1, self.fetch_epoch)
+
+    def refetch(self, epoch: int) -> bool:
+        """Forget what is fetched and not handed out, and ask for it again; False if nothing is."""
+        if self.fetch_offset == self.position:
+            return False
+        assert self.position is not None
+        self.move_to(self.position, epoch, self.position_epoch)
+        return True
 
     def disown_flight(self, epoch: int) -> None:
         """Whatever is in flight is not waited for, and dropped when it comes."""
@@ -133,6 +165,7 @@ class PartitionState:
         self.disown_flight(epoch)
         self.buffer.clear()
         self.buffered_bytes = 0
+        self.is_unvalidated = self.is_epoch_doubted = False
         self.be_healthy()
 
     def be_healthy(self) -> None:
@@ -145,9 +178,11 @@ class PartitionState:
         self.buffer.append(chunk)
         self.buffered_bytes += chunk.size
         self.fetch_offset = chunk.next_offset
+        self.fetch_epoch = chunk.leader_epoch
 
     def drop_first_chunk(self, chunk: Chunk) -> None:
         """``chunk``, the first of the buffer, is read to its end."""
         self.buffer.popleft()
         self.buffered_bytes -= chunk.size
         self.position = chunk.next_offset
+        self.position_epoch = chunk.leader_epoch

@@ -11,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pykafka08.config import ConsumerConfig
-from pykafka08.consumer.actions import FetchAsk, OffsetAsk, SendFetch, SendListOffsets
+from pykafka08.consumer.actions import EpochAsk, FetchAsk, OffsetAsk, SendEpochs, SendFetch, SendListOffsets
 from pykafka08.consumer.partition import PartitionState
 
 __all__ = ["FetchPlanner", "Group"]
+
+Send = SendFetch | SendListOffsets | SendEpochs
 
 SHORTEST_POLL = 0.005
 
@@ -22,11 +24,12 @@ SHORTEST_POLL = 0.005
 class Group:
     """The partitions that one broker leads, at one moment."""
 
-    __slots__ = ("askable", "retry_at", "sits_out", "unlocated", "used_bytes")
+    __slots__ = ("askable", "retry_at", "sits_out", "unlocated", "unvalidated", "used_bytes")
 
     def __init__(self) -> None:
         self.askable: list[PartitionState] = []
         self.unlocated: list[PartitionState] = []
+        self.unvalidated: list[PartitionState] = []
         self.used_bytes = 0
         self.sits_out = False
         self.retry_at: float | None = None
@@ -41,6 +44,9 @@ class Group:
         elif state.lookup is not None:
             # Located in a moment, if it can be asked at all.
             self.unlocated.append(state)
+            self.sits_out = True
+        elif state.is_unvalidated:
+            self.unvalidated.append(state)
             self.sits_out = True
         elif not state.is_paused:
             if state.buffered_bytes > full_at:
@@ -66,9 +72,7 @@ class FetchPlanner:
         """``is_capped``: it keeps answers below the asked ``max_bytes`` (0.10.1 and later)."""
         (self._capped.add if is_capped else self._capped.discard)(node_id)
 
-    def plan(
-        self, states: Iterable[PartitionState], now: float
-    ) -> tuple[list[SendFetch | SendListOffsets], list[PartitionState]]:
+    def plan(self, states: Iterable[PartitionState], now: float) -> tuple[list[Send], list[PartitionState]]:
         """What to send, and the partitions that nothing can be sent for, since no leader is known.
 
         The partitions of the actions are marked as in flight.
@@ -76,16 +80,19 @@ class FetchPlanner:
         groups = self._group(states, now)
         leaderless = groups.pop(None, None)
         share = max(1, self._config.fetch_buffer_bytes // max(1, len(groups)))
-        actions: list[SendFetch | SendListOffsets] = []
+        actions: list[Send] = []
         for node_id, group in groups.items():
             assert node_id is not None
             if group.unlocated:
                 actions.append(_list_offsets(node_id, group))
+            if group.unvalidated:
+                actions.append(_ask_epochs(node_id, group))
             if group.askable and node_id not in self._in_flight:
                 fetch = self._fetch(node_id, group, now, share)
                 if fetch is not None:
                     actions.append(fetch)
-        return actions, [] if leaderless is None else leaderless.askable + leaderless.unlocated
+        missing = [] if leaderless is None else leaderless.askable + leaderless.unlocated + leaderless.unvalidated
+        return actions, missing
 
     def _group(self, states: Iterable[PartitionState], now: float) -> dict[int | None, Group]:
         """By leader; None stands for no leader."""
@@ -110,11 +117,8 @@ class FetchPlanner:
             max_wait = max(SHORTEST_POLL, max_wait * len(states) / len(group.askable))
         asks = []
         for state in states:
-            assert state.fetch_offset is not None
             state.is_in_flight = True
-            asks.append(
-                FetchAsk(state.tp, state.fetch_offset, state.max_bytes, state.epoch, state.leader_epoch, state.topic_id)
-            )
+            asks.append(_fetch_ask(state))
         fetch = SendFetch(node_id, tuple(asks), min(self._config.fetch_max_bytes, room), max_wait)
         self._in_flight[node_id] = fetch
         return fetch
@@ -139,6 +143,27 @@ def _first_that_fit(states: list[PartitionState], room: int) -> list[PartitionSt
         if index and total > room:
             return states[:index]
     return states
+
+
+def _fetch_ask(state: PartitionState) -> FetchAsk:
+    assert state.fetch_offset is not None
+    return FetchAsk(
+        state.tp,
+        state.fetch_offset,
+        state.max_bytes,
+        state.epoch,
+        state.leader_epoch,
+        state.topic_id,
+        -1 if state.is_epoch_doubted else state.fetch_epoch,
+    )
+
+
+def _ask_epochs(node_id: int, group: Group) -> SendEpochs:
+    asks = []
+    for state in group.unvalidated:
+        state.is_in_flight = True
+        asks.append(EpochAsk(state.tp, state.fetch_epoch, state.epoch, state.leader_epoch))
+    return SendEpochs(node_id, tuple(asks))
 
 
 def _list_offsets(node_id: int, group: Group) -> SendListOffsets:

@@ -9,7 +9,16 @@ from collections.abc import Iterable
 from itertools import groupby
 from operator import attrgetter
 
-from pykafka08.consumer.actions import EpochEnd, FetchAsk, FetchedPartition, ListedOffset, OffsetAsk, SendFetch
+from pykafka08.consumer.actions import (
+    EpochAsk,
+    EpochEnd,
+    FetchAsk,
+    FetchedPartition,
+    FoundEpoch,
+    ListedOffset,
+    OffsetAsk,
+    SendFetch,
+)
 from pykafka08.consumer.chunk import Aborted
 from pykafka08.consumer.session import SESSION_ERRORS, FetchSession, SessionStep
 from pykafka08.protocol.messages.fetch import (
@@ -27,11 +36,17 @@ from pykafka08.protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopic,
 )
+from pykafka08.protocol.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
 from pykafka08.protocol.schema import VersionRange
 from pykafka08.protocol.versions import BrokerVersions
 from pykafka08.records.record import TopicPartition
 
-__all__ = ["FetchCall", "ListOffsetsCall"]
+__all__ = ["FetchCall", "ListOffsetsCall", "OffsetForLeaderEpochOfConsumer", "ask_epochs", "found_epochs"]
 
 CONSUMER = -1  # where a broker would say its own id
 FIRST_WITH_RESPONSE_CAP = 3
@@ -225,3 +240,35 @@ class ListOffsetsCall:
             return ListedOffset(tp, each.error_code, each.offset, each.timestamp)
         offset = each.old_style_offsets[0] if each.old_style_offsets else -1
         return ListedOffset(tp, each.error_code, offset)
+
+
+class OffsetForLeaderEpochOfConsumer(OffsetForLeaderEpochRequest):
+    """As brokers answer it to consumers: before version 3 (Kafka 2.3) it takes the rights of a broker."""
+
+    __slots__ = ()
+    versions = VersionRange(3, OffsetForLeaderEpochRequest.versions.max)
+
+
+def ask_epochs(asks: Iterable[EpochAsk]) -> OffsetForLeaderEpochRequest:
+    """Where the epochs end, by the partitions' leader."""
+    request = OffsetForLeaderEpochOfConsumer(replica_id=CONSUMER)
+    for topic, group in groupby(sorted(asks), key=_topic):
+        partitions = [
+            OffsetForLeaderPartition(
+                partition=ask.tp.partition, current_leader_epoch=ask.leader_epoch, leader_epoch=ask.last_epoch
+            )
+            for ask in group
+        ]
+        request.topics.append(OffsetForLeaderTopic(topic=topic, partitions=partitions))
+    return request
+
+
+def found_epochs(response: OffsetForLeaderEpochResponse) -> list[FoundEpoch]:
+    """The partitions of the answer."""
+    return [
+        FoundEpoch(
+            TopicPartition(topic.topic, each.partition), each.error_code, EpochEnd(each.leader_epoch, each.end_offset)
+        )
+        for topic in response.topics
+        for each in topic.partitions
+    ]

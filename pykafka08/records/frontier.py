@@ -12,9 +12,10 @@ from pykafka08.records.batch import HEADER_SIZE
 from pykafka08.records.message_set import SMALLEST_MESSAGE
 from pykafka08.wire import Buffer
 
-__all__ = ["read_frontier"]
+__all__ = ["read_frontier", "read_last_entry"]
 
 _ENTRY = struct.Struct(">qi")
+_LEADER_EPOCH_AT = 12  # of magic 2
 _MAGIC_AT = 16
 _LAST_DELTA_AT = 23  # of magic 2
 _SMALLEST_BATCH = HEADER_SIZE - _ENTRY.size
@@ -23,7 +24,13 @@ _INT32 = struct.Struct(">i")
 
 def read_frontier(buffer: Buffer) -> int | None:
     """The offset after the last whole entry; None if the first entry is cut off or its head makes no sense."""
+    return read_last_entry(buffer)[0]
+
+
+def read_last_entry(buffer: Buffer) -> tuple[int | None, int]:
+    """The offset after the last whole entry, or None as above, and its leader epoch, -1 before magic 2."""
     frontier: int | None = None
+    last = -1
     position, end = 0, len(buffer)
     unpack_entry = _ENTRY.unpack_from
     smallest = SMALLEST_MESSAGE[0]
@@ -40,5 +47,6 @@ def read_frontier(buffer: Buffer) -> int | None:
             frontier = offset + delta + 1
         else:
             frontier = offset + 1
+        last = position if magic == 2 else -1
         position = after
-    return frontier
+    return frontier, -1 if last < 0 else _INT32.unpack_from(buffer, last + _LEADER_EPOCH_AT)[0]

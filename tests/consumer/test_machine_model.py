@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from pykafka08.consumer.actions import FetchedPartition, SendFetch, SendListOffsets
+from pykafka08.consumer.actions import FetchedPartition, SendEpochs, SendFetch, SendListOffsets
 from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import CorruptRecordError, KafkaError, RequestTimeoutError, TransportError
 from pykafka08.records.batch import patch_crc
@@ -92,6 +92,8 @@ class Readers(RuleBasedStateMachine):
         flight = self.world.flights.pop(index % len(self.world.flights))
         if isinstance(flight, SendFetch):
             self.world.machine.fetch_failed(flight, error, self.world.now)
+        elif isinstance(flight, SendEpochs):
+            self.world.machine.epochs_failed(flight, error, self.world.now)
         else:
             self.world.machine.listing_failed(flight, error, self.world.now)
         self.world.poll()

@@ -10,10 +10,13 @@ from pykafka08.cluster.metadata import Broker, Partition, Snapshot, Topic
 from pykafka08.config import ClientConfig, ConsumerConfig
 from pykafka08.consumer.actions import (
     Action,
+    EpochEnd,
     FetchedPartition,
+    FoundEpoch,
     ListedOffset,
     Note,
     RefreshMetadata,
+    SendEpochs,
     SendFetch,
     SendListOffsets,
 )
@@ -28,7 +31,9 @@ from pykafka08.records.reader import FetchedBatch
 from pykafka08.records.record import TopicPartition
 
 
-def batch_bytes(base: int, offsets: Sequence[int], *, last: int | None = None, size: int = 4) -> bytes:
+def batch_bytes(
+    base: int, offsets: Sequence[int], *, last: int | None = None, size: int = 4, leader_epoch: int = -1
+) -> bytes:
     """One batch of magic 2 with records at ``offsets``; ``last`` if compaction removed the last ones."""
     deltas = [offset - base for offset in offsets]
     data = encode_batch(
@@ -38,6 +43,7 @@ def batch_bytes(base: int, offsets: Sequence[int], *, last: int | None = None, s
         values=[b"%0*d" % (size, offset) for offset in offsets],
         offset_deltas=deltas,
         base_offset=base,
+        leader_epoch=leader_epoch,
     )
     if last is not None:
         data[23:27] = (last - base).to_bytes(4, "big")
@@ -79,6 +85,9 @@ def transaction_bytes(base: int, count: int, producer_id: int) -> bytes:
     )
 
 
+Send = SendFetch | SendListOffsets | SendEpochs
+
+
 class Log:
     """One partition: batches in order, a start that retention moves, a leader."""
 
@@ -90,6 +99,8 @@ class Log:
         self.batches: list[tuple[int, int, bytes]] = []
         self.offsets: list[int] = []
         self.aborted: list[Aborted] = []
+        self.epochs: list[tuple[int, int]] = []
+        """Leader epochs, and the first offset of each."""
 
     def append(self, count: int, *, gaps: Iterable[int] = (), size: int = 4) -> None:
         """A batch of ``count`` offsets, of which those at the indexes ``gaps`` were compacted away."""
@@ -98,7 +109,10 @@ class Log:
         if not offsets:
             offsets = [self.end]
         last = self.end + count - 1
-        self.append_bytes(batch_bytes(self.end, offsets, last=last, size=size), last, offsets)
+        data = batch_bytes(self.end, offsets, last=last, size=size, leader_epoch=self.leader_epoch)
+        if not self.epochs or self.epochs[-1][0] != self.leader_epoch:
+            self.epochs.append((self.leader_epoch, self.end))
+        self.append_bytes(data, last, offsets)
 
     def append_bytes(self, data: bytes, last: int, offsets: Iterable[int] = ()) -> None:
         self.batches.append((self.end, last, data))
@@ -116,6 +130,22 @@ class Log:
             data += batch
         return data
 
+    def truncate(self, end: int) -> None:
+        """Lose the batches from ``end`` on."""
+        self.batches = [batch for batch in self.batches if batch[1] < end]
+        self.offsets = [offset for offset in self.offsets if offset < end]
+        self.epochs = [(epoch, start) for epoch, start in self.epochs if start < end]
+        self.end = end
+
+    def epoch_end(self, epoch: int) -> EpochEnd:
+        """The largest epoch up to that one, and where its records end."""
+        found = -1
+        for each, start in self.epochs:
+            if each > epoch:
+                return EpochEnd(found, start) if found >= 0 else EpochEnd(-1, -1)
+            found = each
+        return EpochEnd(found, self.end) if found >= 0 else EpochEnd(-1, -1)
+
 
 class World:
     """Logs, the metadata about them, a machine, and what it has in flight."""
@@ -128,7 +158,7 @@ class World:
         self.client = ClientConfig(bootstrap_servers=(("h", 1),))
         self.config = ConsumerConfig(**{"auto_offset_reset": "earliest", **settings})  # type: ignore[arg-type]
         self.machine = ConsumerMachine(self.config, self.client, lambda: 0.5)
-        self.flights: list[SendFetch | SendListOffsets] = []
+        self.flights: list[Send] = []
         self.notes: list[Note] = []
         self.refreshes: list[int] = []
 
@@ -174,7 +204,7 @@ class World:
         """What the machine sends now."""
         actions = self.machine.poll(self.now)
         for action in actions:
-            if isinstance(action, (SendFetch, SendListOffsets)):
+            if isinstance(action, (SendFetch, SendListOffsets, SendEpochs)):
                 self.flights.append(action)
             elif isinstance(action, RefreshMetadata):
                 self.refreshes.append(action.generation)
@@ -186,15 +216,21 @@ class World:
         self.now += seconds
         return self.poll()
 
-    def answer(self, flight: SendFetch | SendListOffsets, *, is_capped: bool = True, **codes: int) -> None:
+    def answer(self, flight: Send, *, is_capped: bool = True, **codes: int) -> None:
         """Answer one flight as the brokers would; ``code`` instead for every partition."""
         self.flights.remove(flight)
         code = codes.get("code", 0)
         if isinstance(flight, SendListOffsets):
             listed = [self.listed(flight.node_id, ask.tp, ask.timestamp, code) for ask in flight.asks]
             self.machine.offsets_listed(flight, listed, self.now)
+        elif isinstance(flight, SendEpochs):
+            found = [self.found(flight.node_id, ask.tp, ask.last_epoch, code) for ask in flight.asks]
+            self.machine.epochs_answered(flight, found, self.now)
         else:
-            fetched = [self.fetched(flight.node_id, ask.tp, ask.offset, ask.max_bytes, code) for ask in flight.asks]
+            fetched = [
+                self.fetched(flight.node_id, ask.tp, ask.offset, ask.max_bytes, code, ask.last_epoch)
+                for ask in flight.asks
+            ]
             self.machine.fetch_answered(flight, fetched, self.now, is_capped=is_capped)
         self.poll()
 
@@ -209,7 +245,13 @@ class World:
         return ListedOffset(tp, code, -1 if code else log.start if timestamp == EARLIEST else log.end)
 
     def fetched(
-        self, node_id: int, tp: TopicPartition, offset: int, max_bytes: int = 1 << 20, code: int = 0
+        self,
+        node_id: int,
+        tp: TopicPartition,
+        offset: int,
+        max_bytes: int = 1 << 20,
+        code: int = 0,
+        last_epoch: int = -1,
     ) -> FetchedPartition:
         log = self.logs[tp]
         if not code and log.leader != node_id:
@@ -218,7 +260,15 @@ class World:
             code = int(ErrorCode.OFFSET_OUT_OF_RANGE)
         if code:
             return FetchedPartition(tp, code)
+        end = log.epoch_end(last_epoch)
+        if last_epoch >= 0 and (end.leader_epoch < last_epoch or end.end_offset < offset):
+            return FetchedPartition(tp, 0, diverging=end)
         return FetchedPartition(tp, 0, memoryview(log.read(offset, max_bytes)), tuple(log.aborted))
+
+    def found(self, node_id: int, tp: TopicPartition, epoch: int, code: int = 0) -> FoundEpoch:
+        log = self.logs[tp]
+        code = code or (0 if log.leader == node_id else int(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+        return FoundEpoch(tp, code, EpochEnd(-1, -1) if code else log.epoch_end(epoch))
 
     # The application
 
