@@ -100,11 +100,17 @@ class Accumulator:
     def values_added(self, topic: str, values: Sequence[bytes], timestamp_ms: int, now: float) -> list[Span]:
         """Take values without keys, in order."""
         queues = self.topics.get(topic) or self._add_topic(topic)
-        bounds = list(accumulate(map(RECORD_OVERHEAD.__add__, map(len, values)), initial=0))
+        lengths = list(accumulate(map(len, values), initial=0))
+
+        def bound(index: int) -> int:
+            """Of the encoded bytes of the values before ``index``."""
+            return lengths[index] + RECORD_OVERHEAD * index
+
         spans = []
         start = 0
         while start < len(values):
-            first_size = bounds[start + 1] - bounds[start]
+            taken = bound(start)
+            first_size = bound(start + 1) - taken
             sticky = queues.sticky
             batch = sticky.open if sticky is not None else None
             if sticky is None or batch is None or batch.size + first_size > sticky.limit or now > batch.closes_at:
@@ -112,11 +118,12 @@ class Accumulator:
             end = start + 1
             sticky = queues.sticky
             if sticky is not None and batch is sticky.open:
-                end = max(end, bisect_right(bounds, bounds[start] + sticky.limit - batch.size) - 1)
+                last = bisect_right(range(len(lengths)), taken + sticky.limit - batch.size, key=bound) - 1
+                end = max(end, last)
             spans.append((batch, len(batch), end - start))
-            batch.extend(values[start:end], timestamp_ms, bounds[end] - bounds[start])
+            batch.extend(values[start:end], timestamp_ms, bound(end) - taken)
             # Counted as they are taken: the application's partitioner may raise at any of them.
-            self.buffered_bytes += bounds[end] - bounds[start]
+            self.buffered_bytes += bound(end) - taken
             self.enqueued += end - start
             start = end
         return spans

@@ -273,13 +273,14 @@ class Producer:
 
     async def _enqueue_values(self, topic: str, values: list[bytes], spans: list[Span]) -> None:
         """Many values at once: what ``enqueue`` checks of each is checked of all."""
-        size = RECORD_OVERHEAD * len(values) + sum(map(len, values))
+        lengths = list(map(len, values))
+        size = RECORD_OVERHEAD * len(values) + sum(lengths)
         if size > self._largest_chunk and len(values) > 1:
             middle = len(values) // 2
             await self._enqueue_values(topic, values[:middle], spans)
             await self._enqueue_values(topic, values[middle:], spans)
             return
-        largest = RECORD_OVERHEAD + max(map(len, values))
+        largest = RECORD_OVERHEAD + max(lengths)
         if largest > self._largest_seen:
             self._saw_largest(largest, topic, None)
         await self._wait_for_room(size, topic)

@@ -127,6 +127,29 @@ def test_counts_around_the_ends_of_the_tables(count: int, key: bytes | None) -> 
     assert len(batch_packing._OFFSETS) <= 1 << 16
 
 
+RUNS = {
+    "one": [100],
+    "shortest": [32],
+    "too short": [31],
+    "around the longer offsets": [63, 65],
+    "many": [40, 1, 60, 200],
+}
+
+
+@pytest.mark.parametrize("runs", RUNS.values(), ids=RUNS)
+@pytest.mark.parametrize("size", [1, 60, 8191])
+def test_runs_of_one_timestamp(runs: list[int], size: int) -> None:
+    steps = [0, 9000, 3, 70]
+    timestamps = [10_000 - 63 * step for step, run in zip(steps, runs, strict=False) for _ in range(run)]
+    values = [b"x" * (size + row % 3) for row in range(len(timestamps))]
+    written = encode_batch(2, Codec.NONE, timestamps=timestamps, keys=[None] * len(values), values=values)
+    rows = [
+        record(row, timestamp - 10_000, None, value)
+        for row, (timestamp, value) in enumerate(zip(timestamps, values, strict=True))
+    ]
+    assert written == batch(rows, base_timestamp=10_000, max_timestamp=10_000, leader_epoch=-1)
+
+
 @pytest.mark.parametrize(
     "value", [0, 1, -1, 8191, 8192, -8192, (1 << 20) - 1, 1 << 20, (1 << 27) - 1, 1 << 27, -(1 << 62)]
 )
