@@ -147,6 +147,8 @@ class ProducerConfig:
     """Settings of :class:`pykafka08.Producer`; times in milliseconds, sizes in bytes."""
 
     acks: int | Literal["all"] = "all"
+    enable_idempotence: bool | None = None
+    """Retries write no record twice.  None: where the brokers have it (0.11) and ``acks`` is "all"."""
     linger_ms: float = 5
     """How long a batch may wait for more records."""
     batch_size: int = 131_072
@@ -165,6 +167,9 @@ class ProducerConfig:
 
     def __post_init__(self) -> None:
         _check_choice(self, "acks", ("all", -1, 0, 1))
+        _check_type(self, "enable_idempotence", bool, "True, False or None", is_optional=True)
+        if self.enable_idempotence and self.required_acks != -1:
+            raise ConfigError(f"enable_idempotence=True needs acks='all', not acks={self.acks!r}")
         _check_type(self, "compression_type", str, "a string")
         _check_type(self, "compression_level", int, "a whole number", is_optional=True)
         if isinstance(self.compression_level, bool):
@@ -183,6 +188,13 @@ class ProducerConfig:
                 "max_in_flight_requests_per_connection": (1, 1000),
             },
         )
+
+    @property
+    def is_idempotent(self) -> bool | None:
+        """Demanded, not wanted, or None: used where the brokers have it."""
+        if self.enable_idempotence is None and self.required_acks != -1:
+            return False
+        return self.enable_idempotence
 
     @property
     def required_acks(self) -> int:

@@ -5,9 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from pykafka08.errors import KafkaError
 from pykafka08.producer.batch import Batch
 
-__all__ = ["Action", "Counters", "RefreshMetadata", "RoomFreed", "Send", "UseTopics"]
+__all__ = [
+    "Action",
+    "AskIdentity",
+    "Counters",
+    "IdempotenceOff",
+    "RefreshMetadata",
+    "RoomFreed",
+    "Send",
+    "UseTopics",
+]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,7 +49,22 @@ class RoomFreed:
     """Records have ended: those who wait for room may have it."""
 
 
-Action = Send | UseTopics | RefreshMetadata | RoomFreed
+@dataclass(frozen=True, slots=True)
+class AskIdentity:
+    """Ask this broker for a producer id."""
+
+    node_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class IdempotenceOff:
+    """Warn that records, some or all, are sent without numbers: a retry may write one twice."""
+
+    error: KafkaError
+    """Why."""
+
+
+Action = Send | UseTopics | RefreshMetadata | RoomFreed | AskIdentity | IdempotenceOff
 
 
 class Counters(NamedTuple):

@@ -42,7 +42,8 @@ class Batch:
 
     ``partition`` is -1 while the records wait for metadata; ``chosen`` then holds the partitions that the application
     asked for.  ``created`` and ``deadline`` are monotonic seconds; ``size`` is a bound of the encoded bytes.
-    ``producer_id``, ``producer_epoch`` and ``base_sequence`` are those of an idempotent producer, else -1.
+    ``producer_id``, ``producer_epoch`` and ``base_sequence`` are those of an idempotent producer, else -1, as they are
+    before the batch is written for the first time.
     """
 
     __slots__ = (
@@ -61,6 +62,7 @@ class Batch:
         "headers",
         "is_closed",
         "is_done",
+        "is_in_doubt",
         "keys",
         "last_error",
         "listener",
@@ -92,6 +94,8 @@ class Batch:
         self.is_done = False
         """Acknowledged or failed."""
         self.attempts = 0
+        self.is_in_doubt = False
+        """An attempt ended without a word on whether it is in the log."""
         self.last_error: KafkaError | None = None
         self.listener: Listener | None = None
         self.base_offset = UNKNOWN
@@ -171,6 +175,17 @@ class Batch:
     def keep_encoded(self, magic: int, data: bytes | bytearray) -> None:
         """Keep the encoded bytes for further attempts."""
         self._encoded, self._encoded_magic, self.magic = data, magic, magic
+
+    @property
+    def end_sequence(self) -> int:
+        """The number behind its last record's."""
+        return self.base_sequence + len(self)
+
+    def drop_numbers(self) -> None:
+        """It is not in the log, and will be numbered again, or sent without numbers."""
+        self.producer_id = self.producer_epoch = self.base_sequence = UNKNOWN
+        self.is_in_doubt = False
+        self._encoded, self._encoded_magic = None, UNKNOWN
 
     # --- the end ------------------------------------------------------------------------------------------------------
 

@@ -15,9 +15,9 @@ from pykafka08.errors import (
     broker_error,
 )
 from pykafka08.producer.batch import Batch
-from pykafka08.producer.queues import PartitionQueue, TopicQueues
+from pykafka08.producer.queues import PartitionQueue, QueueState, TopicQueues
 
-__all__ = ["expired", "left_out", "placed", "produce_error", "refused_as_too_large"]
+__all__ = ["expired", "left_out", "placed", "possibly_written", "produce_error", "refused_as_too_large"]
 
 
 def broker_name(snapshot: Snapshot, node_id: int) -> str:
@@ -70,8 +70,29 @@ def refused_as_too_large(batch: Batch, error: KafkaError) -> KafkaError:
     return refusal
 
 
-def expired(snapshot: Snapshot, batch: Batch, topic: TopicQueues, queue: PartitionQueue | None) -> KafkaError:
-    """The batch's deadline has passed; ``queue`` is None if it waited for metadata."""
+def possibly_written(batch: Batch) -> KafkaError:
+    """The answer to an attempt was lost, and the broker no longer tells a second attempt from the first."""
+    error = DeliveryTimeoutError(
+        f"the broker refused the producer id; the records may or may not be in the log; last: {batch.last_error}",
+        topic=batch.topic,
+        partition=batch.partition,
+        broker=batch.last_error.broker if batch.last_error is not None else None,
+    )
+    error.__cause__ = batch.last_error
+    return error
+
+
+def expired(
+    snapshot: Snapshot,
+    batch: Batch,
+    topic: TopicQueues,
+    queue: PartitionQueue | None,
+    no_identity: KafkaError | None = None,
+) -> KafkaError:
+    """The batch's deadline has passed; ``queue`` is None if it waited for metadata.
+
+    ``no_identity`` is why there is no producer id.
+    """
     seconds = batch.deadline - batch.created
     leader = queue.leader if queue is not None else None
     if leader is None and topic.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
@@ -85,10 +106,14 @@ def expired(snapshot: Snapshot, batch: Batch, topic: TopicQueues, queue: Partiti
         why = "no broker has told the topic's partitions"
     elif leader is None:
         why = "no leader of the partition is known"
-    elif queue.in_flight is batch:
+    elif batch in queue.in_flight:
         why = "the broker has not answered; the records may or may not be in the log"
+    elif queue.state is QueueState.HELD:
+        why = f"no broker has given a producer id; last: {no_identity}"
     elif batch.attempts:
         why = f"{batch.attempts} attempts failed"
+        if batch.is_in_doubt:
+            why += ", of which one may have written the records"
     else:
         why = "the broker was busy with earlier requests"
     if batch.last_error is not None:

@@ -18,16 +18,27 @@ from pykafka08.errors import KafkaError
 from pykafka08.producer.accumulator import Accumulator
 from pykafka08.producer.actions import Action, Counters, RefreshMetadata, RoomFreed, Send, UseTopics
 from pykafka08.producer.batch import Batch
-from pykafka08.producer.failures import expired, left_out, placed, produce_error, refused_as_too_large
+from pykafka08.producer.failures import expired, left_out, placed
+from pykafka08.producer.identity import IdentityKeeper
+from pykafka08.producer.outcomes import Outcomes
 from pykafka08.producer.partitioners import Chooser
 from pykafka08.producer.queues import Deadlines, PartitionQueue, QueueState, Timers, TopicQueues
-from pykafka08.producer.reactions import Outcome, Reaction, is_repeated, reaction_to_code, reaction_to_error
+from pykafka08.producer.reactions import Outcome, reaction_to_error
+from pykafka08.producer.sequences import Identity
 
 __all__ = ["ProducerMachine"]
 
+REMEMBERED_BATCHES = 5
+"""How many batches of a producer a broker compares with since 1.0; 0.11 knows the last one."""
+
+PRODUCE_OF_1_0 = 4
+
 
 class ProducerMachine:
-    """See the module.  Times are monotonic seconds; ``chance`` gives floats from 0 up to 1, for the jitter."""
+    """See the module.  Times are monotonic seconds; ``chance`` gives floats from 0 up to 1, for the jitter.
+
+    With ``is_transactional`` the producer id is asked for by somebody else, and comes through :meth:`identity_given`.
+    """
 
     def __init__(
         self,
@@ -36,6 +47,7 @@ class ProducerMachine:
         *,
         make_chooser: Callable[[], Chooser],
         chance: Callable[[], float],
+        is_transactional: bool = False,
     ) -> None:
         self.accumulator = Accumulator(config, make_chooser, self)
         self.wants_poll = False
@@ -52,23 +64,22 @@ class ProducerMachine:
         """READY queues by broker.  One that has left for another line, or has nothing to send, is passed over."""
         self._in_flight: dict[int, int] = {}
         """Requests by broker."""
+        self._depths: dict[int, int] = {}
+        """Numbered batches of a partition that may be in flight, by broker; one while its release is not known."""
         self._deadlines = Deadlines()
         self._timers = Timers()
-        self._is_refresh_wanted = False
-        self._acknowledged = self._failed = self._requests = self._retries = 0
+        self._keeper = IdentityKeeper(
+            is_wanted=config.is_idempotent is not False,
+            is_demanded=config.is_idempotent is True,
+            is_given=is_transactional,
+            backoff=self._backoff,
+        )
+        self._outcomes = Outcomes(self.accumulator, self._deadlines, self._keeper, self._backoff)
+        self._requests = 0
 
     @property
     def counters(self) -> Counters:
-        enqueued, ended = self.accumulator.enqueued, self._acknowledged + self._failed
-        return Counters(
-            enqueued,
-            self._acknowledged,
-            self._failed,
-            enqueued - ended,
-            self.accumulator.buffered_bytes,
-            self._requests,
-            self._retries,
-        )
+        return self._outcomes.counters(self._requests)
 
     # --- told by the accumulator --------------------------------------------------------------------------------------
 
@@ -84,10 +95,10 @@ class ProducerMachine:
         if topic.due is None:
             self._timers.set(topic, now + self._backoff(1))
         # A topic just added is asked for anyway; with a known one, the metadata is too old for the partition.
-        self._is_refresh_wanted |= bool(topic.partitions)
+        self._outcomes.is_refresh_wanted |= bool(topic.partitions)
 
     def batch_failed(self, batch: Batch, error: KafkaError) -> None:
-        self._fail(batch, error)
+        self._outcomes.fail(batch, error)
 
     # --- what happened ------------------------------------------------------------------------------------------------
 
@@ -100,18 +111,44 @@ class ProducerMachine:
             self._settle(queue, now)
         self.wants_poll = True
 
+    def broker_known(self, node_id: int, produce_version: int) -> None:
+        """A request to that broker will be of this version of Produce."""
+        self._depths[node_id] = REMEMBERED_BATCHES if produce_version >= PRODUCE_OF_1_0 else 1
+
+    def is_numbered(self, batch: Batch) -> bool:
+        """The batch goes out with a producer id and numbers."""
+        return self._keeper.is_on and not self._queue_of(batch).is_plain
+
+    def number(self, batch: Batch) -> None:
+        """A numbered batch is about to be written: the first time it gets its numbers."""
+        if batch.base_sequence < 0:
+            self._queue_of(batch).sequences.number(batch)
+
+    def identity_given(self, identity: Identity, now: float) -> None:
+        """This is the producer's id and epoch from now on."""
+        self._keeper.given(identity)
+        self._settle_all(now)
+
+    def identity_failed(self, error: KafkaError, now: float) -> None:
+        """A broker that was asked gave no producer id."""
+        self._keeper.failed(error, now)
+        self._settle_all(now)
+
+    def _settle_all(self, now: float) -> None:
+        for queue in list(self._active):
+            self._settle(queue, now)
+        self.wants_poll = True
+
     def request_answered(self, send: Send, outcomes: Sequence[Outcome | None], now: float) -> None:
         """The broker answered; ``outcomes`` stand in the order of ``send.batches``, None for one it left out."""
         self._request_ended(send)
         for batch, outcome in zip(send.batches, outcomes, strict=True):
             queue = self._free(batch)
-            if batch.is_done:
-                pass  # its deadline has passed meanwhile
-            elif outcome is None:
+            if outcome is not None:
+                self._outcomes.answered(queue, batch, outcome, send, now)
+            elif not batch.is_done:
                 error = left_out(self.accumulator.snapshot, send.node_id, batch)
-                self._react(queue, batch, reaction_to_error(error), error, send, now)
-            else:
-                self._react_to_outcome(queue, batch, outcome, send, now)
+                self._outcomes.react(queue, batch, reaction_to_error(error), error, send, now)
             self._settle(queue, now)
 
     def request_failed(self, send: Send, error: KafkaError, now: float) -> None:
@@ -120,7 +157,7 @@ class ProducerMachine:
         for batch in send.batches:
             queue = self._free(batch)
             if not batch.is_done:
-                self._react(queue, batch, reaction_to_error(error), placed(error, batch), send, now)
+                self._outcomes.react(queue, batch, reaction_to_error(error), placed(error, batch), send, now)
             self._settle(queue, now)
 
     def records_refused(
@@ -130,19 +167,12 @@ class ProducerMachine:
 
         The others stay in ``send`` as the batch that comes back; None if there are none.
         """
-        kept, refused = (Batch(batch.topic, batch.partition, batch.created, batch.deadline) for _ in range(2))
-        routes = []
-        for index in range(len(batch)):
-            target = refused if index in indices else kept
-            routes.append((target, target.take(batch, index, batch.record_bytes(index))))
+        queue = self._queue_of(batch)
+        kept = self._outcomes.refuse(queue, batch, indices, error)
         place = send.batches.index(batch)
-        kept.is_closed = True
-        kept.attempts, kept.last_error = batch.attempts, batch.last_error
-        batch.forward(routes)
-        self._fail(refused, error)
-        if len(kept):
-            self._deadlines.add(kept)
-            send.batches[place] = self._queue_of(batch).in_flight = kept
+        if kept is not None:
+            send.batches[place] = kept
+            queue.in_flight[queue.in_flight.index(batch)] = kept
             return kept
         del send.batches[place]
         self._settle(self._free(batch), now)
@@ -152,15 +182,20 @@ class ProducerMachine:
     def release_all(self, now: float) -> list[Batch]:
         """Let nothing linger any more; all batches that have not ended."""
         self.accumulator.close_batches(self._active)
-        for queue in list(self._active):
-            self._settle(queue, now)
-        self.wants_poll = True
+        self._settle_all(now)
         return self._deadlines.alive()
+
+    def fail_unsent(self, error: KafkaError, now: float) -> None:
+        """Fail every batch that is not in flight; those that are end by the broker's answer."""
+        for batch in self._deadlines.alive():
+            queue = self.accumulator.topics[batch.topic].queues.get(batch.partition)
+            if queue is None or batch not in queue.in_flight:
+                self._end_early(batch, placed(error, batch), now)
 
     def close(self, error: KafkaError) -> None:
         """Fail all records that are left."""
         for batch in self._deadlines.alive():
-            self._fail(batch, error)
+            self._outcomes.fail(batch, error)
         for topic in self.accumulator.topics.values():
             topic.parked.clear()
         for queue in self._active:
@@ -169,7 +204,7 @@ class ProducerMachine:
             queue.state = QueueState.EMPTY
         self._active.clear()
         self._lines.clear()
-        self._is_refresh_wanted = False
+        self._outcomes.is_refresh_wanted = False
 
     # --- what to do ---------------------------------------------------------------------------------------------------
 
@@ -182,7 +217,7 @@ class ProducerMachine:
                 self._settle(item, now + self._linger / 4)
             elif item.parked:
                 item.misses += 1
-                self._is_refresh_wanted = True
+                self._outcomes.is_refresh_wanted = True
                 self._timers.set(item, now + self._backoff(item.misses))
         actions: list[Action] = []
         if self.accumulator.new_topics:
@@ -190,11 +225,12 @@ class ProducerMachine:
             self.accumulator.new_topics.clear()
         for node_id, line in self._lines.items():
             while line and self._in_flight.get(node_id, 0) < self._max_in_flight:
-                send = self._take(node_id, line)
+                send = self._take(node_id, line, now)
                 if send is not None:
                     actions.append(send)
-        if self._is_refresh_wanted:
-            self._is_refresh_wanted = False
+        actions += self._keeper.poll(self.accumulator.snapshot, now)
+        if self._outcomes.is_refresh_wanted:
+            self._outcomes.is_refresh_wanted = False
             actions.append(RefreshMetadata(self.accumulator.snapshot.generation))
         if self.accumulator.has_freed_room:
             self.accumulator.has_freed_room = False
@@ -202,34 +238,42 @@ class ProducerMachine:
         return actions
 
     def next_wakeup(self) -> float | None:
-        times = [time for time in (self._timers.next(), self._deadlines.next()) if time is not None]
+        times = [
+            time
+            for time in (self._timers.next(), self._deadlines.next(), self._keeper.next_wakeup())
+            if time is not None
+        ]
         return min(times, default=None)
 
-    def _take(self, node_id: int, line: deque[PartitionQueue]) -> Send | None:
-        """One request of the heads of the queues in line, as many as fit."""
+    def _take(self, node_id: int, line: deque[PartitionQueue], now: float) -> Send | None:
+        """One request of the next batches of the queues in line, as many as fit."""
         batches: list[Batch] = []
+        queues: list[PartitionQueue] = []
         size = 0
         while line:
             queue = line[0]
-            if queue.state is not QueueState.READY or queue.ready_at != node_id:
+            batch = queue.next_to_send()
+            if queue.state is not QueueState.READY or queue.ready_at != node_id or batch is None:
                 line.popleft()
                 continue
-            batch = queue.batches[0]
             if batches and size + batch.size > self._max_request_size:
                 break
             line.popleft()
             if batch is queue.open:
                 queue.close_open()
-            queue.batches.popleft()
-            queue.in_flight = batch
+            queue.in_flight.append(batch)
+            queue.sent_to = node_id
             queue.state = QueueState.IN_FLIGHT
             queue.ready_at = None
             size += batch.size
             batches.append(batch)
+            queues.append(queue)
         if not batches:
             return None
         self._in_flight[node_id] = self._in_flight.get(node_id, 0) + 1
         self._requests += 1
+        for queue in queues:
+            self._settle(queue, now)  # where another may follow, in a request of its own
         return Send(node_id, self.accumulator.snapshot.generation, batches)
 
     # --- the state of a queue -----------------------------------------------------------------------------------------
@@ -237,31 +281,49 @@ class ProducerMachine:
     def _settle(self, queue: PartitionQueue, now: float) -> None:
         """The state of a queue follows from what it holds; this is the one place that decides it."""
         line, queue.ready_at = queue.ready_at, None
-        if queue.in_flight is None and not queue.batches:
+        if not queue.in_flight and queue.batches:
+            self._prepare_numbers(queue)
+        if not queue.in_flight and not queue.batches:
             self._active.pop(queue, None)
             queue.state = QueueState.EMPTY
             queue.due = None
             return
         self._active[queue] = None
-        if queue.in_flight is not None:
+        head = queue.next_to_send()
+        if head is None or (queue.in_flight and not self._may_follow(queue, now)):
             queue.state = QueueState.IN_FLIGHT
         elif queue.backoff_until > now:
             queue.state = QueueState.BACKING_OFF
             self._timers.set(queue, queue.backoff_until)
         else:
-            self._settle_head(queue, queue.batches[0], line, now)
+            self._settle_head(queue, head, line, now)
+
+    def _may_follow(self, queue: PartitionQueue, now: float) -> bool:
+        """A further batch may go while others are in flight: the leader takes it behind them, or not at all."""
+        sequences = queue.sequences
+        return (
+            sequences.proven_until > now
+            and queue.leader is not None
+            and queue.leader[0] == queue.sent_to
+            and len(queue.in_flight) < self._depths.get(queue.sent_to, 1)
+            and self._keeper.is_on
+            and not queue.is_plain
+            and sequences.may_go_on
+        )
 
     def _settle_head(self, queue: PartitionQueue, head: Batch, line: int | None, now: float) -> None:
         lingers_until = head.created + self._linger
-        if not head.is_closed and len(queue.batches) == 1 and lingers_until > now:
+        if not head.is_closed and lingers_until > now:
             queue.state = QueueState.LINGERING
             self._timers.set(queue, lingers_until)
         elif queue.leader is None:
             if queue.state is not QueueState.NO_LEADER or queue.due is None:
                 queue.state = QueueState.NO_LEADER
                 queue.misses += 1
-                self._is_refresh_wanted = True
+                self._outcomes.is_refresh_wanted = True
                 self._timers.set(queue, now + self._backoff(queue.misses))
+        elif self._is_held(queue, head):
+            queue.state = QueueState.HELD
         else:
             queue.state = QueueState.READY
             queue.due = None
@@ -270,111 +332,66 @@ class ProducerMachine:
             if line != node_id:
                 self._lines.setdefault(node_id, deque()).append(queue)
 
-    # --- outcomes -----------------------------------------------------------------------------------------------------
+    def _prepare_numbers(self, queue: PartitionQueue) -> None:
+        """With nothing in flight: put the numbers of the waiting batches in order."""
+        identity = self._keeper.identity
+        if not self._keeper.is_on or queue.is_plain:
+            if queue.batches[0].base_sequence >= 0:
+                for batch in queue.batches:
+                    batch.drop_numbers()
+        elif identity is not None and queue.sequences.must_start(queue.batches[0], identity):
+            self._outcomes.start_numbers(queue, identity)
+
+    def _is_held(self, queue: PartitionQueue, head: Batch) -> bool:
+        """There is no producer id that the batch could be numbered under."""
+        if not self._keeper.is_on or queue.is_plain:
+            return False
+        identity = self._keeper.identity
+        return identity is None or (not queue.in_flight and queue.sequences.must_start(head, identity))
+
+    # --- the end of requests and batches ------------------------------------------------------------------------------
 
     def _queue_of(self, batch: Batch) -> PartitionQueue:
         return self.accumulator.topics[batch.topic].queues[batch.partition]
 
     def _free(self, batch: Batch) -> PartitionQueue:
         queue = self._queue_of(batch)
-        queue.in_flight = None
+        queue.in_flight.remove(batch)
         return queue
 
     def _request_ended(self, send: Send) -> None:
         self._in_flight[send.node_id] -= 1
         self.wants_poll = True
 
-    def _react_to_outcome(self, queue: PartitionQueue, batch: Batch, outcome: Outcome, send: Send, now: float) -> None:
-        reaction = reaction_to_code(outcome.code)
-        if reaction is Reaction.ACKNOWLEDGE:
-            self._acknowledged += len(batch)
-            self.accumulator.released(batch)
-            batch.acknowledge(outcome.base_offset, outcome.log_append_time_ms)
-            queue.failed_leader = None
-            return
-        snapshot, node_id = self.accumulator.snapshot, send.node_id
-        error = produce_error(snapshot, node_id, batch, outcome.code, outcome.message)
-        if outcome.record_errors and reaction is Reaction.FAIL:
-            errors: dict[int, KafkaError] = {
-                index: produce_error(snapshot, node_id, batch, outcome.code, text or outcome.message)
-                for index, text in outcome.record_errors
-            }
-            self._fail(batch, error, errors)
-        else:
-            self._react(queue, batch, reaction, error, send, now)
-
-    def _react(
-        self, queue: PartitionQueue, batch: Batch, reaction: Reaction, error: KafkaError, send: Send, now: float
-    ) -> None:
-        """To anything but an acknowledgement."""
-        if reaction is Reaction.SPLIT:
-            self._split(queue, batch, error)
-        elif reaction is Reaction.FAIL or (reaction is Reaction.RETRY_ONCE and is_repeated(error, batch.last_error)):
-            self._fail(batch, error)
-        else:
-            self._retry(queue, batch, error, now)
-            if reaction is Reaction.REFRESH_AND_RETRY:
-                self._suspect_leader(queue, send, now)
-
-    def _retry(self, queue: PartitionQueue, batch: Batch, error: KafkaError, now: float) -> None:
-        batch.attempts += 1
-        batch.last_error = error
-        queue.batches.appendleft(batch)
-        queue.backoff_until = now + self._backoff(batch.attempts)
-        queue.failed_leader = None
-        self._retries += 1
-
-    def _suspect_leader(self, queue: PartitionQueue, send: Send, now: float) -> None:
-        if queue.leader is not None and queue.leader[0] != send.node_id:
-            queue.backoff_until = now  # metadata has named another one while the request was under way
-            return
-        queue.failed_leader = queue.leader
-        if send.generation == self.accumulator.snapshot.generation:
-            self._is_refresh_wanted = True
-
-    def _split(self, queue: PartitionQueue, batch: Batch, error: KafkaError) -> None:
-        """Send it again as two halves, in order; later batches of the queue are made no larger than these."""
-        if len(batch) == 1:
-            self._fail(batch, refused_as_too_large(batch, error))
-            return
-        halves = [Batch(batch.topic, batch.partition, batch.created, batch.deadline) for _ in range(2)]
-        middle = len(batch) // 2
-        routes = []
-        for index in range(len(batch)):
-            half = halves[index >= middle]
-            routes.append((half, half.take(batch, index, batch.record_bytes(index))))
-        for half in reversed(halves):
-            half.is_closed = True
-            half.attempts, half.last_error = batch.attempts, error
-            self._deadlines.add(half)
-            queue.batches.appendleft(half)
-        queue.limit = min(queue.limit, max(half.size for half in halves))
-        batch.forward(routes)
-
-    def _fail(self, batch: Batch, error: KafkaError, record_errors: dict[int, KafkaError] | None = None) -> None:
-        self._failed += len(batch)
-        self.accumulator.released(batch)
-        batch.fail(error, record_errors)
-
     def _backoff(self, attempt: int) -> float:
         """Doubling from ``retry_backoff_ms`` to its maximum, 20 % more or less by chance."""
         delay = min(self._backoff_max, self._backoff_base * 2.0 ** min(attempt - 1, 30))
         return delay * (0.8 + 0.4 * self._chance())
 
-    # --- deadlines ----------------------------------------------------------------------------------------------------
-
     def _expire(self, now: float) -> None:
+        snapshot = self.accumulator.snapshot
+        refusal = self._keeper.refusal
+        if refusal is not None and self._deadlines.next() is not None:
+            self.fail_unsent(refusal, now)
         for batch in self._deadlines.pop_due(now):
             topic = self.accumulator.topics[batch.topic]
-            if batch.partition < 0:
-                topic.parked.remove(batch)
-                self._fail(batch, expired(self.accumulator.snapshot, batch, topic, None))
-                continue
-            queue = topic.queues[batch.partition]
-            # One in flight ends now for those who wait; its partition stays taken until the request has ended too.
-            if queue.in_flight is not batch:
-                queue.batches.remove(batch)
-                if queue.open is batch:
-                    queue.close_open()
-            self._fail(batch, expired(self.accumulator.snapshot, batch, topic, queue))
-            self._settle(queue, now)
+            queue = topic.queues[batch.partition] if batch.partition >= 0 else None
+            self._end_early(batch, expired(snapshot, batch, topic, queue, self._keeper.error), now)
+
+    def _end_early(self, batch: Batch, error: KafkaError, now: float) -> None:
+        """End it without a broker's word.
+
+        One in flight ends for those who wait; its partition stays taken until the request has ended too.
+        """
+        topic = self.accumulator.topics[batch.topic]
+        if batch.partition < 0:
+            topic.parked.remove(batch)
+            self._outcomes.fail(batch, error)
+            return
+        queue = topic.queues[batch.partition]
+        queue.ended(batch)
+        if queue.open is batch:
+            queue.close_open()
+        self._outcomes.leave_numbers(queue, batch, is_in_doubt=batch.is_in_doubt or batch in queue.in_flight)
+        self._outcomes.fail(batch, error)
+        self._settle(queue, now)

@@ -13,6 +13,7 @@ from itertools import count
 from pykafka08.cluster.metadata import Snapshot
 from pykafka08.producer.batch import Batch
 from pykafka08.producer.partitioners import Chooser
+from pykafka08.producer.sequences import Sequences
 
 __all__ = ["Deadlines", "PartitionQueue", "QueueState", "Timers", "TopicQueues"]
 
@@ -21,11 +22,13 @@ class QueueState(Enum):
     """What a partition's queue waits for.
 
     EMPTY -> LINGERING -> READY -> IN_FLIGHT -> EMPTY is the usual way; an answer that asks for a retry leads from
-    IN_FLIGHT to BACKING_OFF, and a partition whose leader is not known waits as NO_LEADER.
+    IN_FLIGHT to BACKING_OFF, and a partition whose leader is not known waits as NO_LEADER.  With numbered batches the
+    next one may be READY while others are in flight.
     """
 
     EMPTY = "for records"
     LINGERING = "for more records, until linger_ms has passed"
+    HELD = "for the producer id that its batches are numbered under"
     READY = "for a free place among its broker's requests in flight"
     IN_FLIGHT = "for the broker's answer"
     BACKING_OFF = "until the next attempt is due"
@@ -33,9 +36,10 @@ class QueueState(Enum):
 
 
 class PartitionQueue:
-    """The batches of one partition, oldest first; ``open`` is the last one while it takes records.
+    """The batches of one partition that have not ended, oldest first; ``open`` is the last one while it takes records.
 
-    At most one batch is in flight: a second one could overtake it when the first must be sent again.
+    Those in flight are among ``batches`` until they end.  More than one is in flight only where the broker checks their
+    numbers: otherwise the second would overtake the first when that must be sent again.
     """
 
     __slots__ = (
@@ -45,12 +49,15 @@ class PartitionQueue:
         "due",
         "failed_leader",
         "in_flight",
+        "is_plain",
         "leader",
         "limit",
         "misses",
         "open",
         "partition",
         "ready_at",
+        "sent_to",
+        "sequences",
         "state",
         "topic",
     )
@@ -64,7 +71,13 @@ class PartitionQueue:
         self.open: Batch | None = None
         self.closed_bytes = 0
         """Bytes of all batches that were ever closed."""
-        self.in_flight: Batch | None = None
+        self.in_flight: list[Batch] = []
+        """Batches of requests that have not ended, in order; a batch may have ended before, by its deadline."""
+        self.sent_to: int | None = None
+        """The broker to which the last one went."""
+        self.is_plain = False
+        """Its leader cannot keep numbers, or its log cannot hold them."""
+        self.sequences = Sequences()
         self.state = QueueState.EMPTY
         self.leader: tuple[int, int] | None = None
         """Node id and leader epoch."""
@@ -84,6 +97,25 @@ class PartitionQueue:
             self.open.is_closed = True
             self.closed_bytes += self.open.size
             self.open = None
+
+    def next_to_send(self) -> Batch | None:
+        """The oldest batch that is not in flight."""
+        if not self.in_flight:
+            return self.batches[0] if self.batches else None
+        return next((batch for batch in self.batches if batch not in self.in_flight), None)
+
+    def is_first(self, batch: Batch) -> bool:
+        """Nothing before it waits for an answer or to be sent again."""
+        return self.batches[0] is batch and all(
+            other is batch or other.base_sequence > batch.base_sequence for other in self.in_flight
+        )
+
+    def ended(self, batch: Batch) -> None:
+        """The batch has ended, or its records have gone on in others."""
+        if self.batches and self.batches[0] is batch:
+            self.batches.popleft()
+        else:
+            self.batches.remove(batch)
 
     def __repr__(self) -> str:
         return f"<PartitionQueue {self.topic.name}[{self.partition}] {self.state.name}, {len(self.batches)} batches>"

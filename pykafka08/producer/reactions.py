@@ -17,14 +17,18 @@ from pykafka08.errors import (
     RemoteProtocolError,
     RequestTimeoutError,
     TransportError,
+    UnsupportedVersionError,
 )
+from pykafka08.protocol.messages.init_producer_id import InitProducerIdRequest
 
 __all__ = [
     "ERROR_REACTIONS",
     "REACTIONS",
+    "REFUSED_BEFORE_APPEND",
     "Outcome",
     "Reaction",
     "is_repeated",
+    "leaves_doubt",
     "reaction_to_code",
     "reaction_to_error",
 ]
@@ -38,17 +42,24 @@ class Reaction(Enum):
     RETRY_ONCE = "send it again; the same answer a second time fails it"
     REFRESH_AND_RETRY = "ask who leads the partition, then send it again"
     SPLIT = "send it again in two halves; a single record fails"
+    RENUMBER = "one before it is missing: send it again behind that one, or else under new numbers"
+    NEW_IDENTITY = "get another producer id, and send it again under new numbers"
+    SEND_PLAIN = "send it again without numbers; where the application demands them it fails"
     FAIL = "raise for each of its records"
 
 
 class Outcome(NamedTuple):
-    """A broker's answer for one batch; ``record_errors`` maps the indices of refused records to their texts."""
+    """A broker's answer for one batch; ``record_errors`` maps the indices of refused records to their texts.
+
+    ``log_start_offset`` is -1 where the broker does not tell it (before 1.0).
+    """
 
     code: int
     base_offset: int = -1
     log_append_time_ms: int = -1
     message: str | None = None
     record_errors: Sequence[tuple[int, str | None]] = ()
+    log_start_offset: int = -1
 
 
 REACTIONS: Mapping[ErrorCode, Reaction] = {
@@ -58,7 +69,42 @@ REACTIONS: Mapping[ErrorCode, Reaction] = {
     ErrorCode.CORRUPT_MESSAGE: Reaction.RETRY_ONCE,
     ErrorCode.MESSAGE_TOO_LARGE: Reaction.SPLIT,
     ErrorCode.RECORD_LIST_TOO_LARGE: Reaction.SPLIT,
+    # These five are for numbered batches; another one that meets them fails.
+    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER: Reaction.RENUMBER,
+    ErrorCode.UNKNOWN_PRODUCER_ID: Reaction.RENUMBER,
+    ErrorCode.INVALID_PRODUCER_EPOCH: Reaction.NEW_IDENTITY,
+    ErrorCode.PRODUCER_FENCED: Reaction.NEW_IDENTITY,
+    ErrorCode.INVALID_PRODUCER_ID_MAPPING: Reaction.NEW_IDENTITY,
+    # A topic that keeps magic 0 or 1 cannot hold numbers.
+    ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT: Reaction.SEND_PLAIN,
 }
+
+REFUSED_BEFORE_APPEND: frozenset[ErrorCode] = frozenset(
+    {
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        ErrorCode.NOT_ENOUGH_REPLICAS,
+        ErrorCode.INVALID_REQUIRED_ACKS,
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        ErrorCode.INVALID_TIMESTAMP,
+        ErrorCode.UNSUPPORTED_VERSION,
+        ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+        ErrorCode.POLICY_VIOLATION,
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        ErrorCode.INVALID_TXN_STATE,
+        ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+        ErrorCode.UNKNOWN_PRODUCER_ID,
+        ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+        ErrorCode.INVALID_RECORD,
+        ErrorCode.PRODUCER_FENCED,
+    }
+)
+"""Codes that a leader says before it writes.  Others, such as NOT_LEADER, may come of a batch that it has written."""
 
 ERROR_REACTIONS: Mapping[type[KafkaError], Reaction] = {
     TransportError: Reaction.REFRESH_AND_RETRY,
@@ -84,10 +130,19 @@ def reaction_to_error(error: KafkaError) -> Reaction:
     """To a request that ended without an answer for the batch."""
     if isinstance(error, BrokerError):
         return reaction_to_code(int(error.code))
+    if isinstance(error, UnsupportedVersionError) and error.api == InitProducerIdRequest.name:
+        return Reaction.SEND_PLAIN
     return next(
         (reaction for kind, reaction in ERROR_REACTIONS.items() if isinstance(error, kind)),
         Reaction.FAIL,
     )
+
+
+def leaves_doubt(error: KafkaError) -> bool:
+    """True if the batch may be in the log though its attempt ended with ``error``."""
+    if isinstance(error, BrokerError):
+        return error.code not in REFUSED_BEFORE_APPEND
+    return reaction_to_error(error) in (Reaction.RETRY, Reaction.REFRESH_AND_RETRY)
 
 
 def is_repeated(error: KafkaError, before: KafkaError | None) -> bool:

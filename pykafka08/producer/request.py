@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from pykafka08.cluster.metadata import Snapshot
 from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import KafkaError, RequestTimeoutError, UnsupportedVersionError
 from pykafka08.producer.batch import Batch
 from pykafka08.producer.reactions import Outcome
+from pykafka08.protocol.messages.init_producer_id import InitProducerIdRequest
 from pykafka08.protocol.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
@@ -26,14 +28,24 @@ from pykafka08.protocol.versions import BrokerVersions
 from pykafka08.records.compression import Codec
 from pykafka08.records.writer import encode_batch
 
-__all__ = ["Encoding", "build_request", "magic_of", "read_response"]
+__all__ = ["Encoding", "Numbering", "build_request", "magic_of", "read_response"]
 
 ZSTD_SINCE_PRODUCE = 7
+LARGEST_SEQUENCE = 2**31 - 1
 NO_LZ4 = ("0.8.0", "0.8.1")
 """Releases before lz4; an unnamed 0.8 may be 0.8.2, which has it."""
 
 Refuse = Callable[[Batch, list[int], KafkaError], "Batch | None"]
 """``(batch, indices of its records, why) -> what is left of the batch``."""
+
+
+class Numbering(Protocol):
+    """Which batches have producer id and sequence numbers; the machine is it."""
+
+    def is_numbered(self, batch: Batch) -> bool: ...
+
+    def number(self, batch: Batch) -> None:
+        """It is written now: if it has no numbers, these are its own for good."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +56,7 @@ class Encoding:
     timeout_ms: int
     codec: Codec
     level: int | None = None
+    transactional_id: str | None = None
 
 
 def magic_of(produce_version: int) -> int:
@@ -54,11 +67,17 @@ def magic_of(produce_version: int) -> int:
 
 
 def build_request(
-    batches: Sequence[Batch], versions: BrokerVersions, metadata: Snapshot, encoding: Encoding, refuse: Refuse
+    batches: Sequence[Batch],
+    versions: BrokerVersions,
+    metadata: Snapshot,
+    encoding: Encoding,
+    numbering: Numbering,
+    refuse: Refuse,
 ) -> ProduceRequest:
     """One request with all ``batches``, in the highest version that the broker serves.
 
     Batches that have ended while the request waited for its connection are left out; RequestTimeoutError if all have.
+    UnsupportedVersionError with the API InitProducerId if one is numbered, and the broker's release has no numbers.
     Records that its release cannot carry are given to ``refuse``; UnsupportedVersionError if that leaves none.
     """
     batches = [batch for batch in batches if not batch.is_done]
@@ -67,6 +86,11 @@ def build_request(
     version = versions.pick(ProduceRequest)
     _check_codec(encoding.codec, version, versions)
     magic = magic_of(version)
+    numbered = [batch for batch in batches if numbering.is_numbered(batch)]
+    if numbered and magic < 2:
+        versions.pick(InitProducerIdRequest)
+    for batch in numbered:
+        numbering.number(batch)
     topics: dict[str, TopicProduceData] = {}
     for batch in batches:
         sealed = _without_headers(batch, versions, refuse) if magic < 2 and batch.headers is not None else batch
@@ -82,7 +106,12 @@ def build_request(
         topic.partition_data.append(PartitionProduceData(index=sealed.partition, records=data))
     if not topics:
         raise _no_headers(versions)
-    return ProduceRequest(acks=encoding.acks, timeout_ms=encoding.timeout_ms, topic_data=list(topics.values()))
+    return ProduceRequest(
+        transactional_id=encoding.transactional_id,
+        acks=encoding.acks,
+        timeout_ms=encoding.timeout_ms,
+        topic_data=list(topics.values()),
+    )
 
 
 def _check_codec(codec: Codec, version: int, versions: BrokerVersions) -> None:
@@ -109,7 +138,8 @@ def _encode(batch: Batch, magic: int, encoding: Encoding) -> bytes | bytearray:
         level=encoding.level,
         producer_id=batch.producer_id,
         producer_epoch=batch.producer_epoch,
-        base_sequence=batch.base_sequence,
+        base_sequence=batch.base_sequence & LARGEST_SEQUENCE if batch.base_sequence > 0 else batch.base_sequence,
+        is_transactional=encoding.transactional_id is not None,
     )
     batch.keep_encoded(magic, data)
     return data
@@ -155,4 +185,5 @@ def _outcome(answer: PartitionProduceResponse | None, batch: Batch, codec: Codec
         answer.log_append_time_ms,
         message,
         [(each.batch_index, each.batch_index_error_message) for each in answer.record_errors],
+        answer.log_start_offset,
     )

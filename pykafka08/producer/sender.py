@@ -8,19 +8,36 @@ from typing import Any
 from pykafka08.cluster.client import Client, Purpose
 from pykafka08.cluster.metadata import Snapshot
 from pykafka08.driver import Driver, Waiter, library_logger
-from pykafka08.errors import KafkaError
-from pykafka08.producer.actions import Action, RefreshMetadata, RoomFreed, Send, UseTopics
+from pykafka08.error_codes import ErrorCode
+from pykafka08.errors import KafkaError, broker_error
+from pykafka08.producer.actions import (
+    Action,
+    AskIdentity,
+    IdempotenceOff,
+    RefreshMetadata,
+    RoomFreed,
+    Send,
+    UseTopics,
+)
 from pykafka08.producer.batch import Batch
 from pykafka08.producer.machine import ProducerMachine
 from pykafka08.producer.reactions import Outcome
 from pykafka08.producer.request import Encoding, build_request, read_response
 from pykafka08.producer.room import Room
+from pykafka08.producer.sequences import Identity
+from pykafka08.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from pykafka08.protocol.messages.produce import ProduceRequest
 from pykafka08.protocol.versions import BrokerVersions
 
 __all__ = ["Sender"]
 
 log = library_logger("producer")
+
+IDENTITY_S = 5.0
+"""A broker that has given no producer id by then is passed over: any other one will do."""
+
+NO_TRANSACTION_MS = 2**31 - 1
+"""What Kafka's own clients send as the time-out of transactions that they do not begin."""
 
 
 class Sender:
@@ -61,6 +78,11 @@ class Sender:
         elif isinstance(action, RefreshMetadata):
             log.debug("producer.refresh_metadata", generation=action.generation)
             self._client.invalidate(action.generation)
+        elif isinstance(action, AskIdentity):
+            log.debug("producer.ask_identity", node_id=action.node_id)
+            self._ask_identity(action)
+        elif isinstance(action, IdempotenceOff):
+            log.warning("producer.idempotence_off", cause=str(action.error))
         else:
             assert isinstance(action, RoomFreed)
             self._room.grant()
@@ -70,7 +92,8 @@ class Sender:
 
         def make(versions: BrokerVersions) -> ProduceRequest:
             metadata = self._client.metadata
-            request = build_request(tuple(send.batches), versions, metadata, self._encoding, refuse)
+            self._machine.broker_known(send.node_id, versions.pick(ProduceRequest))
+            request = build_request(tuple(send.batches), versions, metadata, self._encoding, self._machine, refuse)
             made.append(request)
             return request
 
@@ -79,6 +102,27 @@ class Sender:
 
         waiter = self._client.submit(send.node_id, make, timeout=self._timeout, purpose=Purpose.PRODUCE)
         waiter.add_done_callback(lambda ended: self._ended(send, made, ended))
+
+    def _ask_identity(self, ask: AskIdentity) -> None:
+        request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=NO_TRANSACTION_MS)
+        waiter = self._client.submit(ask.node_id, request, timeout=min(self._timeout, IDENTITY_S))
+        waiter.add_done_callback(lambda ended: self._identity_ended(ask, ended))
+
+    def _identity_ended(self, ask: AskIdentity, ended: Waiter[InitProducerIdResponse]) -> None:
+        error = ended.error
+        if error is None:
+            response = ended.result()
+            if response.error_code == ErrorCode.NONE:
+                identity = Identity(response.producer_id, response.producer_epoch)
+                log.debug("producer.identity", producer_id=identity.producer_id, epoch=identity.epoch)
+                self._machine.identity_given(identity, self._now())
+                self.wake()
+                return
+            error = broker_error(response.error_code, broker=f"id {ask.node_id}", api=InitProducerIdRequest.name)
+        assert isinstance(error, KafkaError)
+        log.info("producer.no_identity", node_id=ask.node_id, cause=str(error))
+        self._machine.identity_failed(error, self._now())
+        self.wake()
 
     def _ended(self, send: Send, made: list[ProduceRequest], ended: Waiter[Any]) -> None:
         if ended.error is not None:

@@ -23,6 +23,9 @@ EXPECTED = {
     Reaction.ACKNOWLEDGE: {0, 46},
     Reaction.RETRY_ONCE: {2},
     Reaction.SPLIT: {10, 18},
+    Reaction.RENUMBER: {45, 59},
+    Reaction.NEW_IDENTITY: {47, 49, 90},
+    Reaction.SEND_PLAIN: {43},
     Reaction.REFRESH_AND_RETRY: {3, 5, 6, 9, 13, 56, 72, 74, 80, 83, 84, 100, 103},
     Reaction.RETRY: {7, 14, 15, 16, 19, 20, 41, 51, 70, 71, 75, 78, 88, 89, 106, 122, 123, 133},
 }

@@ -41,6 +41,16 @@ def make_batch(topic: str = "t", partition: int = 0, values: list[bytes | None] 
     return batch
 
 
+class Unnumbered:
+    """The numbering of a producer without idempotence."""
+
+    def is_numbered(self, batch: Batch) -> bool:
+        return False
+
+    def number(self, batch: Batch) -> None:
+        raise AssertionError("nothing is numbered here")
+
+
 def never(batch: Batch, indices: list[int], error: KafkaError) -> Batch | None:
     raise AssertionError("nothing is refused here")
 
@@ -48,7 +58,7 @@ def never(batch: Batch, indices: list[int], error: KafkaError) -> Batch | None:
 @pytest.mark.parametrize("version", list(range(14)))
 def test_a_request_of_every_version_is_read_back(version: int) -> None:
     batches = [make_batch("t", 0, [b"a", None]), make_batch("u", 3, [b"b"]), make_batch("t", 2, [b"c"])]
-    built = build_request(batches, broker(version), METADATA, PLAIN, never)
+    built = build_request(batches, broker(version), METADATA, PLAIN, Unnumbered(), never)
     read = ProduceRequest.decode(built.encode(version), version)
     assert (read.acks, read.timeout_ms) == (-1, 1000)
     found = {}
@@ -68,7 +78,7 @@ def test_a_batch_that_has_ended_is_left_out_of_its_request(version: int) -> None
     batches = [make_batch("t", 0), make_batch("t", 1), make_batch("u", 0)]
     for batch in (batches[0], batches[2]):
         batch.fail(DeliveryTimeoutError("too late"))
-    built = build_request(batches, broker(version), METADATA, PLAIN, never)
+    built = build_request(batches, broker(version), METADATA, PLAIN, Unnumbered(), never)
     assert [[data.index for data in topic.partition_data] for topic in built.topic_data] == [[1]]
     answer = ProduceResponse(
         responses=[
@@ -84,14 +94,20 @@ def test_no_request_is_made_of_batches_that_have_all_ended() -> None:
     batch = make_batch()
     batch.fail(DeliveryTimeoutError("too late"))
     with pytest.raises(RequestTimeoutError, match="ended before"):
-        build_request([batch], broker(13), METADATA, PLAIN, never)
+        build_request([batch], broker(13), METADATA, PLAIN, Unnumbered(), never)
 
 
 def test_a_batch_is_encoded_once_for_each_format() -> None:
     batch = make_batch()
-    first = build_request([batch], broker(9), METADATA, PLAIN, never).topic_data[0].partition_data[0].records
-    again = build_request([batch], broker(13), METADATA, PLAIN, never).topic_data[0].partition_data[0].records
-    older = build_request([batch], broker(2), METADATA, PLAIN, never).topic_data[0].partition_data[0].records
+    first = (
+        build_request([batch], broker(9), METADATA, PLAIN, Unnumbered(), never).topic_data[0].partition_data[0].records
+    )
+    again = (
+        build_request([batch], broker(13), METADATA, PLAIN, Unnumbered(), never).topic_data[0].partition_data[0].records
+    )
+    older = (
+        build_request([batch], broker(2), METADATA, PLAIN, Unnumbered(), never).topic_data[0].partition_data[0].records
+    )
     assert again is first
     assert older is not first
     assert batch.magic == 1
@@ -120,7 +136,7 @@ def test_the_size_of_a_batch_bounds_its_bytes_in_every_format(
         size = RECORD_OVERHEAD + len(value or b"") + len(key or b"") + headers_size(carried)
         batch.append(value, key, carried, timestamp_ms, size)
         assert batch.record_bytes(len(batch) - 1) == size
-    request = build_request([batch], broker(version), METADATA, PLAIN, never)
+    request = build_request([batch], broker(version), METADATA, PLAIN, Unnumbered(), never)
     data = request.topic_data[0].partition_data[0].records
     assert data is not None
     assert len(data) <= batch.size
@@ -136,14 +152,14 @@ def test_headers_are_refused_by_old_formats_and_the_rest_is_sent() -> None:
         refused.append((given, indices, error))
         return make_batch(values=[b"a"])
 
-    request = build_request([batch], broker(2, "0.10.2"), METADATA, PLAIN, refuse)
+    request = build_request([batch], broker(2, "0.10.2"), METADATA, PLAIN, Unnumbered(), refuse)
     assert len(request.topic_data[0].partition_data) == 1
     ((given, indices, error),) = refused
     assert (given, indices) == (batch, [1])
     assert isinstance(error, UnsupportedVersionError)
     assert "0.10.2" in str(error)
     with pytest.raises(UnsupportedVersionError, match="headers"):
-        build_request([batch], broker(2), METADATA, PLAIN, lambda *_: None)
+        build_request([batch], broker(2), METADATA, PLAIN, Unnumbered(), lambda *_: None)
 
 
 @pytest.mark.parametrize(
@@ -153,13 +169,13 @@ def test_headers_are_refused_by_old_formats_and_the_rest_is_sent() -> None:
 def test_codecs_that_a_release_lacks(codec: Codec, version: int, release: str, needed: str) -> None:
     encoding = Encoding(acks=-1, timeout_ms=1, codec=codec)
     with pytest.raises(UnsupportedVersionError, match=f"{codec.label}.*{needed}.*{release}"):
-        build_request([make_batch()], broker(version, release), METADATA, encoding, never)
+        build_request([make_batch()], broker(version, release), METADATA, encoding, Unnumbered(), never)
 
 
 @pytest.mark.parametrize("codec", list(Codec))
 def test_codecs_that_the_release_has(codec: Codec) -> None:
     encoding = Encoding(acks=-1, timeout_ms=1, codec=codec)
-    request = build_request([make_batch()], broker(7), METADATA, encoding, never)
+    request = build_request([make_batch()], broker(7), METADATA, encoding, Unnumbered(), never)
     data = request.topic_data[0].partition_data[0].records
     assert data is not None
     (batch,) = read_batches(data, topic="t", partition=0, fetch_offset=0)
@@ -169,7 +185,7 @@ def test_codecs_that_the_release_has(codec: Codec) -> None:
 @pytest.mark.parametrize("version", [0, 2, 8, 12, 13])
 def test_outcomes_stand_in_the_order_of_the_batches(version: int) -> None:
     batches = [make_batch("u", 3), make_batch("t", 0), make_batch("t", 1)]
-    request = build_request(batches, broker(version), METADATA, PLAIN, never)
+    request = build_request(batches, broker(version), METADATA, PLAIN, Unnumbered(), never)
     answer = ProduceResponse(
         responses=[
             TopicProduceResponse(
@@ -206,7 +222,7 @@ def test_outcomes_stand_in_the_order_of_the_batches(version: int) -> None:
 @pytest.mark.parametrize(("codec", "is_explained"), [(Codec.LZ4, True), (Codec.GZIP, False)])
 def test_what_0_8_1_says_of_lz4_is_explained(codec: Codec, is_explained: bool) -> None:
     batch, encoding = make_batch(), Encoding(acks=-1, timeout_ms=1, codec=codec)
-    request = build_request([batch], broker(0, "0.8"), METADATA, encoding, never)
+    request = build_request([batch], broker(0, "0.8"), METADATA, encoding, Unnumbered(), never)
     refusal = PartitionProduceResponse(index=0, error_code=-1, base_offset=-1)
     answer = ProduceResponse(responses=[TopicProduceResponse(name="t", partition_responses=[refusal])])
     (outcome,) = read_response([batch], request, answer, encoding)

@@ -43,6 +43,7 @@ class World:
         **settings: Any,
     ) -> None:
         client = {name: settings.pop(name) for name in ("retry_backoff_ms", "retry_backoff_max_ms") if name in settings}
+        settings.setdefault("enable_idempotence", False)
         self.config = ProducerConfig(**settings)
         self.machine = ProducerMachine(
             self.config,

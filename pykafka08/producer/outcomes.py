@@ -1,0 +1,231 @@
+"""What becomes of batches: acknowledged, failed, split, or back in their queue to be sent again, with which numbers.
+
+Pure.  When anything is sent is decided in ``machine``; which code leads to what stands in ``reactions``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from pykafka08.error_codes import ErrorCode
+from pykafka08.errors import BrokerError, KafkaError
+from pykafka08.producer.accumulator import Accumulator
+from pykafka08.producer.actions import Counters, Send
+from pykafka08.producer.batch import Batch
+from pykafka08.producer.failures import possibly_written, produce_error, refused_as_too_large
+from pykafka08.producer.identity import IdentityKeeper
+from pykafka08.producer.queues import Deadlines, PartitionQueue
+from pykafka08.producer.reactions import Outcome, Reaction, is_repeated, leaves_doubt, reaction_to_code
+from pykafka08.producer.sequences import Identity, Restart
+
+__all__ = ["Outcomes"]
+
+NUMBERS_ONLY = (Reaction.RENUMBER, Reaction.NEW_IDENTITY, Reaction.SEND_PLAIN)
+"""Reactions for numbered batches."""
+
+
+class Outcomes:
+    """Changes queues and batches; the machine settles the queue afterwards."""
+
+    def __init__(
+        self,
+        accumulator: Accumulator,
+        deadlines: Deadlines,
+        keeper: IdentityKeeper,
+        backoff: Callable[[int], float],
+    ) -> None:
+        self.acknowledged = self.failed = self.retries = 0
+        self.is_refresh_wanted = False
+        self._accumulator = accumulator
+        self._deadlines = deadlines
+        self._keeper = keeper
+        self._backoff = backoff
+
+    def counters(self, requests: int) -> Counters:
+        """``requests`` were sent."""
+        enqueued, ended = self._accumulator.enqueued, self.acknowledged + self.failed
+        return Counters(
+            enqueued,
+            self.acknowledged,
+            self.failed,
+            enqueued - ended,
+            self._accumulator.buffered_bytes,
+            requests,
+            self.retries,
+        )
+
+    # --- an answer ----------------------------------------------------------------------------------------------------
+
+    def answered(self, queue: PartitionQueue, batch: Batch, outcome: Outcome, send: Send, now: float) -> None:
+        """The broker said this of the batch, which may have ended by its deadline."""
+        reaction = reaction_to_code(outcome.code)
+        if reaction is Reaction.ACKNOWLEDGE:
+            self._acknowledge(queue, batch, outcome, now)
+            return
+        if batch.is_done:
+            return
+        snapshot, node_id = self._accumulator.snapshot, send.node_id
+        error = produce_error(snapshot, node_id, batch, outcome.code, outcome.message)
+        if outcome.record_errors and reaction is Reaction.FAIL:
+            errors: dict[int, KafkaError] = {
+                index: produce_error(snapshot, node_id, batch, outcome.code, text or outcome.message)
+                for index, text in outcome.record_errors
+            }
+            self._give_up(queue, batch, error, errors)
+            return
+        if error.code == ErrorCode.UNKNOWN_PRODUCER_ID and queue.sequences.acknowledged_to <= outcome.log_start_offset:
+            # All that was acknowledged is deleted by now, and the broker's memory of the producer with it (KIP-360).
+            self._start_anew(queue, batch)
+        self.react(queue, batch, reaction, error, send, now)
+
+    def _acknowledge(self, queue: PartitionQueue, batch: Batch, outcome: Outcome, now: float) -> None:
+        queue.failed_leader = None
+        if batch.base_sequence >= 0:
+            queue.sequences.acknowledged(batch, outcome.base_offset, now)
+        if not batch.is_done:
+            self.acknowledged += len(batch)
+            self._accumulator.released(batch)
+            queue.ended(batch)
+            batch.acknowledge(outcome.base_offset, outcome.log_append_time_ms)
+
+    def react(
+        self, queue: PartitionQueue, batch: Batch, reaction: Reaction, error: KafkaError, send: Send, now: float
+    ) -> None:
+        """To anything but an acknowledgement of a batch that has not ended."""
+        if reaction in NUMBERS_ONLY:
+            reaction = self._react_to_numbers(queue, batch, reaction, error)
+        if reaction is Reaction.SPLIT:
+            self._split(queue, batch, error)
+        elif reaction is Reaction.FAIL or (reaction is Reaction.RETRY_ONCE and is_repeated(error, batch.last_error)):
+            self._give_up(queue, batch, error)
+        else:
+            self._retry(queue, batch, error, now)
+            if reaction is Reaction.REFRESH_AND_RETRY:
+                self._suspect_leader(queue, send, now)
+            elif reaction is Reaction.SEND_PLAIN:
+                queue.backoff_until = now
+
+    def _react_to_numbers(self, queue: PartitionQueue, batch: Batch, reaction: Reaction, error: KafkaError) -> Reaction:
+        """The same reaction, or FAIL where it makes no sense for this producer or batch."""
+        is_numbered = batch.base_sequence >= 0
+        if reaction is Reaction.SEND_PLAIN:
+            # An error of our own says that the request could not be made: the batch may have no numbers yet.
+            if self._keeper.is_demanded or (isinstance(error, BrokerError) and not is_numbered):
+                return Reaction.FAIL
+            queue.is_plain = True
+            self._keeper.records_go_plain(error)
+        elif not is_numbered or self._keeper.is_given:
+            return Reaction.FAIL
+        elif reaction is Reaction.NEW_IDENTITY:
+            self._keeper.renew(batch.producer_id)
+            queue.sequences.restart = Restart.IDENTITY
+            return Reaction.FAIL if batch.is_in_doubt else reaction
+        elif queue.is_first(batch) and is_repeated(error, batch.last_error):
+            # Said twice, a backoff apart: what was still on its way to the broker has come by now.
+            self._start_anew(queue, batch)
+        return reaction
+
+    def _start_anew(self, queue: PartitionQueue, batch: Batch) -> None:
+        if batch.base_sequence >= 0 and queue.sequences.restart is Restart.NO:
+            queue.sequences.restart = Restart.MISSING
+
+    def _retry(self, queue: PartitionQueue, batch: Batch, error: KafkaError, now: float) -> None:
+        batch.attempts += 1
+        batch.last_error = error
+        batch.is_in_doubt = batch.is_in_doubt or leaves_doubt(error)
+        queue.sequences.retried()
+        queue.backoff_until = now + self._backoff(batch.attempts)
+        queue.failed_leader = None
+        self.retries += 1
+
+    def _suspect_leader(self, queue: PartitionQueue, send: Send, now: float) -> None:
+        if queue.leader is not None and queue.leader[0] != send.node_id:
+            queue.backoff_until = now  # metadata has named another one while the request was under way
+            return
+        queue.failed_leader = queue.leader
+        if send.generation == self._accumulator.snapshot.generation:
+            self.is_refresh_wanted = True
+
+    # --- the end of batches -------------------------------------------------------------------------------------------
+
+    def _give_up(
+        self, queue: PartitionQueue, batch: Batch, error: KafkaError, record_errors: dict[int, KafkaError] | None = None
+    ) -> None:
+        """It failed, and will not be sent again."""
+        queue.ended(batch)
+        self.leave_numbers(queue, batch, is_in_doubt=batch.is_in_doubt or leaves_doubt(error))
+        self.fail(batch, error, record_errors)
+
+    def leave_numbers(self, queue: PartitionQueue, batch: Batch, *, is_in_doubt: bool) -> None:
+        """A batch that may have numbers ends without an acknowledgement."""
+        if batch.base_sequence >= 0:
+            queue.sequences.given_up(batch, is_in_doubt=is_in_doubt)
+
+    def fail(self, batch: Batch, error: KafkaError, record_errors: dict[int, KafkaError] | None = None) -> None:
+        self.failed += len(batch)
+        self._accumulator.released(batch)
+        batch.fail(error, record_errors)
+
+    def _split(self, queue: PartitionQueue, batch: Batch, error: KafkaError) -> None:
+        """Send it again as two halves, in order; later batches of the queue are made no larger than these."""
+        if len(batch) == 1:
+            self._give_up(queue, batch, refused_as_too_large(batch, error))
+            return
+        halves = [Batch(batch.topic, batch.partition, batch.created, batch.deadline) for _ in range(2)]
+        middle = len(batch) // 2
+        routes = []
+        for index in range(len(batch)):
+            half = halves[index >= middle]
+            routes.append((half, half.take(batch, index, batch.record_bytes(index))))
+        for half in halves:
+            half.is_closed = True
+            half.attempts, half.last_error = batch.attempts, error
+            self._deadlines.add(half)
+        if batch.base_sequence >= 0:
+            # The numbers that the batch had: those behind it have theirs already.
+            for half, base in zip(halves, (batch.base_sequence, batch.base_sequence + middle), strict=True):
+                half.producer_id, half.producer_epoch, half.base_sequence = (
+                    batch.producer_id,
+                    batch.producer_epoch,
+                    base,
+                )
+            queue.sequences.retried()
+        place = queue.batches.index(batch)
+        queue.batches[place] = halves[1]
+        queue.batches.insert(place, halves[0])
+        queue.limit = min(queue.limit, max(half.size for half in halves))
+        batch.forward(routes)
+
+    def refuse(self, queue: PartitionQueue, batch: Batch, indices: Collection[int], error: KafkaError) -> Batch | None:
+        """Fail these records of a batch that has no numbers yet; the batch of the others, None if there are none."""
+        kept, refused = (Batch(batch.topic, batch.partition, batch.created, batch.deadline) for _ in range(2))
+        routes = []
+        for index in range(len(batch)):
+            target = refused if index in indices else kept
+            routes.append((target, target.take(batch, index, batch.record_bytes(index))))
+        kept.is_closed = True
+        kept.attempts, kept.last_error = batch.attempts, batch.last_error
+        if len(kept):
+            self._deadlines.add(kept)
+            queue.batches[queue.batches.index(batch)] = kept
+        else:
+            queue.ended(batch)
+        batch.forward(routes)
+        self.fail(refused, error)
+        return kept if len(kept) else None
+
+    # --- numbers ------------------------------------------------------------------------------------------------------
+
+    def start_numbers(self, queue: PartitionQueue, identity: Identity) -> None:
+        """Start the numbers of a partition anew, with nothing in flight, or see that another identity comes."""
+        restart = queue.sequences.restart
+        if not queue.sequences.start(identity, may_bump=not self._keeper.is_given):
+            if not self._keeper.is_given:
+                self._keeper.renew(identity.producer_id)
+            return
+        for batch in [batch for batch in queue.batches if batch.base_sequence >= 0]:
+            if restart is Restart.IDENTITY and batch.is_in_doubt:
+                queue.ended(batch)
+                self.fail(batch, possibly_written(batch))
+            else:
+                batch.drop_numbers()
