@@ -20,6 +20,7 @@ from pykafka08.records.record import TopicPartition
 __all__ = ["Assignment", "Place", "place"]
 
 RESET_TO = {"earliest": EARLIEST, "latest": LATEST}
+COMMITTED = "committed"
 
 
 class Place(TypedDict):
@@ -53,6 +54,8 @@ class Assignment:
         self.is_dirty = False
         self._config = config
         self._topics: dict[str, bool] = {}
+        self._first_counts: dict[str, int] = {}
+        """Partitions of each topic when the group first gave us one: later ones hold only what is new."""
         self._epochs = count(1)
 
     # What the application asks for
@@ -62,15 +65,18 @@ class Assignment:
         self._topics = dict.fromkeys(topics, False)
         self._follow_topics()
 
-    def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Read these and no others; those that were assigned before go on where they are."""
+    def assign(self, partitions: Iterable[TopicPartition], *, from_committed: bool = False) -> None:
+        """Read these and no others; those that were assigned before go on where they are.
+
+        New ones begin by the reset policy, or wait for :meth:`committed_found`.
+        """
         wanted = dict.fromkeys(partitions)
         for tp in self.states.keys() - wanted.keys():
             self.states.pop(tp).disown_flight(next(self._epochs))
         self.ready = deque(state for state in self.ready if state.tp in wanted)
         for tp in wanted:
             if tp not in self.states:
-                self._add(tp, self._config.auto_offset_reset)
+                self._add(tp, COMMITTED if from_committed else self._config.auto_offset_reset)
         self.is_dirty = True
 
     def partitions(self) -> tuple[TopicPartition, ...]:
@@ -119,6 +125,45 @@ class Assignment:
         state.is_paused = False
         self.mark_ready(state)
         self.is_dirty = True
+
+    # What a group says
+
+    def take_over(self, partitions: Iterable[TopicPartition], *, is_held: bool) -> None:
+        """Read these too, from :meth:`committed_found` on, and only after :meth:`release` if they are held."""
+        for tp in sorted(partitions):
+            self._add(tp, COMMITTED)
+            self.states[tp].is_held = is_held
+            self._first_counts.setdefault(tp.topic, len(self.snapshot.partitions(tp.topic)))
+
+    def release(self, partitions: Iterable[TopicPartition]) -> None:
+        """Read those that were held."""
+        for tp in partitions:
+            state = self.states.get(tp)
+            if state is not None:
+                state.is_held = False
+                self.mark_ready(state)
+        self.is_dirty = True
+
+    def give_up(self, partitions: Iterable[TopicPartition]) -> None:
+        """Read these no more."""
+        self.assign(self.states.keys() - set(partitions))
+
+    def awaiting_commit(self) -> dict[TopicPartition, int]:
+        """Partitions that wait for :meth:`committed_found`, and what to tell it."""
+        return {tp: state.epoch for tp, state in self.states.items() if state.awaits_commit and not state.is_halted}
+
+    def committed_found(self, tp: TopicPartition, epoch: int, offset: int | None, leader_epoch: int = -1) -> bool:
+        """The group's committed offset, None if it has none; False if nobody waits for it any more."""
+        state = self.states.get(tp)
+        if state is None or state.epoch != epoch or not state.awaits_commit:
+            return False
+        policy = self._config.auto_offset_reset
+        if offset is not None:
+            self.seek(tp, offset, leader_epoch)
+        else:
+            is_new = tp.partition >= (self._first_counts.get(tp.topic) or tp.partition + 1)
+            self.locate(state, "earliest" if is_new and policy != "none" else policy)
+        return True
 
     # What metadata says
 
@@ -174,7 +219,9 @@ class Assignment:
 
         ``lost`` is the offset that is not in the log.
         """
-        if policy in RESET_TO:
+        if policy == COMMITTED:
+            lookup = Lookup(Purpose.COMMITTED, ())
+        elif policy in RESET_TO:
             lookup = Lookup(Purpose.START, (RESET_TO[policy],), lost)
         else:
             lookup = Lookup(Purpose.BOUNDS, (EARLIEST, LATEST), lost)

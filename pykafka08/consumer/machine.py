@@ -84,7 +84,7 @@ class ConsumerMachine:
         ready = self.assignment.ready
         while ready:
             state = ready[0]
-            if state.is_paused or not state.buffer:
+            if state.is_quiet or not state.buffer:
                 ready.popleft()
                 state.is_ready = False
                 continue

@@ -25,6 +25,7 @@ class Purpose(Enum):
 
     START = "read on from the offset found"
     BOUNDS = "tell the application both ends of the log"
+    COMMITTED = "read on from the group's committed offset, which others ask for"
 
 
 class Lookup:
@@ -75,6 +76,7 @@ class PartitionState:
         "fetch_epoch",
         "fetch_offset",
         "is_epoch_doubted",
+        "is_held",
         "is_in_flight",
         "is_paused",
         "is_ready",
@@ -103,6 +105,8 @@ class PartitionState:
         self.buffer: deque[Chunk | Halt] = deque()
         self.buffered_bytes = 0
         self.is_paused = False
+        self.is_held = False
+        """A rebalance is under way: nothing is read, though the application did not ask for that."""
         self.is_in_flight = False
         self.is_ready = False
         """It stands in the machine's queue of partitions to hand out from."""
@@ -118,6 +122,16 @@ class PartitionState:
         self.troubled_since: float | None = None
         self.damaged_at: int | None = None
         """The position at which damage was met once and fetched again."""
+
+    @property
+    def is_quiet(self) -> bool:
+        """Neither fetched nor handed out."""
+        return self.is_paused or self.is_held
+
+    @property
+    def awaits_commit(self) -> bool:
+        """The group's committed offset is to be looked up."""
+        return self.lookup is not None and self.lookup.purpose is Purpose.COMMITTED
 
     @property
     def is_halted(self) -> bool:

@@ -41,6 +41,8 @@ class Group:
         elif state.retry_at > now:
             if self.retry_at is None or state.retry_at < self.retry_at:
                 self.retry_at = state.retry_at
+        elif state.awaits_commit:
+            self.sits_out = True
         elif state.lookup is not None:
             # Located in a moment, if it can be asked at all.
             self.unlocated.append(state)
@@ -48,7 +50,7 @@ class Group:
         elif state.is_unvalidated:
             self.unvalidated.append(state)
             self.sits_out = True
-        elif not state.is_paused:
+        elif not state.is_quiet:
             if state.buffered_bytes > full_at:
                 self.sits_out = True
             else:
