@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from tests.brokers import control
+from tests.brokers.containers import fill_context
 from tests.brokers.jars import TOOL_CLASSES, resolve
 from tests.brokers.model import PORTS_PER_CLUSTER, ClusterError, Property, load
 from tests.brokers.processes import is_alive
@@ -76,6 +77,7 @@ def _up_parser() -> argparse.ArgumentParser:
         "--ssl", action="store_true", help="adds an SSL listener (with --sasl SASL_SSL), with a CA of its own"
     )
     p.add_argument("--kraft", action="store_true", help="without ZooKeeper (3.3 and later; 4.x always)")
+    p.add_argument("--docker", action="store_true", help="containers instead of processes (docker/README.md)")
     p.add_argument("--feature", action="append", default=[], metavar="NAME=LEVEL", help="a KRaft feature level")
     p.add_argument("--chroot", default="", metavar="/PATH", help="keep the cluster under this path in ZooKeeper")
     p.add_argument("--heap", default="384m", help="heap of each broker (default 384m)")
@@ -107,6 +109,7 @@ def kafka_up() -> int:
         sasl=[name.lower() for name in args.sasl.split(",") if name],
         ssl=args.ssl,
         kraft=args.kraft,
+        docker=args.docker,
         features=args.feature,
         chroot=args.chroot,
         base_port=args.base_port,
@@ -116,6 +119,17 @@ def kafka_up() -> int:
         timeout=args.timeout,
     )
     print(json.dumps(start(plan).summary()), flush=True)
+    return 0
+
+
+@command
+def fetch_jars() -> int:
+    p = argparse.ArgumentParser(
+        prog="fetch-jars", description="Bring releases' jars to where docker/Dockerfile wants them."
+    )
+    p.add_argument("version", nargs="+", help="2.8.2, say, or a short form: " + ", ".join(ALIASES))
+    for version in p.parse_args().version:
+        print(fill_context(full_version(version)))
     return 0
 
 

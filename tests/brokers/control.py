@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.brokers import readiness
+from tests.brokers import containers, processes, readiness
 from tests.brokers.model import Cluster, ClusterError, Process, load, locked
 from tests.brokers.processes import end_all, is_alive, is_paused, launch, rss_mib, send_signal, wait_gone
 from tests.brokers.start import clean_folder
@@ -20,11 +20,12 @@ def take_down(folder: Path, *, at_once: bool = False, remove: bool = False, time
     if not folder.is_dir():
         raise ClusterError(f"no cluster was started in {folder}")
     with locked(folder):
-        processes = load(folder).processes()
-        behind = [processes.pop(name) for name in ("controller", "zookeeper") if name in processes]
-        end_all(processes.values(), at_once=at_once, timeout=timeout)
+        known = load(folder).processes()
+        behind = [known.pop(name) for name in ("controller", "zookeeper", "network") if name in known]
+        end_all(known.values(), at_once=at_once, timeout=timeout)
         end_all(behind, at_once=at_once, timeout=timeout)
         if remove:
+            containers.remove([*known.values(), *behind])
             clean_folder(folder)
     if remove:
         (folder / ".lock").unlink(missing_ok=True)
@@ -81,10 +82,10 @@ def status(cluster: Cluster) -> list[dict[str, Any]]:
         if is_alive(process):
             state = "paused" if is_paused(process) else "running"
         row = {"id": name, "state": state, "pid": process.pid, "port": process.port, "rss_mib": rss_mib(process)}
-        rows.append(row)
+        rows.append(row | ({"container": process.container} if process.container else {}))
     return rows
 
 
 def log(cluster: Cluster, name: str) -> str:
     """All that a process has logged."""
-    return Path(cluster.process(name).log).read_text(errors="replace")
+    return processes.log(cluster.process(name))

@@ -29,15 +29,19 @@ class ClusterError(Exception):
 
 @dataclass
 class Process:
-    """One JVM: how it is started, where it logs, and the pid (with its start time) of the one that runs or last ran."""
+    """One JVM: how it is started, where it logs, and the pid (with its start time) of the one that runs or last ran.
+
+    With `container`, Docker's id of one, that is what there is instead of a command, a log file and a pid.
+    """
 
     id: int
     name: str
-    log: str
-    command: list[str]
+    log: str = ""
+    command: list[str] = field(default_factory=list)
     port: int | None = None
     pid: int | None = None
     started: str | None = None
+    container: str | None = None
 
 
 @dataclass
@@ -61,7 +65,7 @@ class Property:
 
 @dataclass
 class Cluster:
-    """A cluster as it was started; `mode` is zookeeper or kraft."""
+    """A cluster as it was started; `mode` is zookeeper or kraft. `network` is there when all are containers (pod)."""
 
     version: str
     mode: str
@@ -81,6 +85,7 @@ class Cluster:
     brokers: dict[str, Process] = field(default_factory=dict)
     zookeeper: Process | None = None
     controller: Process | None = None
+    network: Process | None = None
     seconds: float | None = None
 
     @property
@@ -97,7 +102,7 @@ class Cluster:
 
     def processes(self) -> dict[str, Process]:
         """Everything recorded, by name; what the brokers depend on comes last."""
-        behind = [process for process in (self.controller, self.zookeeper) if process]
+        behind = [process for process in (self.controller, self.zookeeper, self.network) if process]
         return self.brokers | {process.name: process for process in behind}
 
     def process(self, name: str) -> Process:
@@ -155,7 +160,7 @@ def load(folder: str | Path) -> Cluster:
     known = json.loads(path.read_text())
     known["props"] = [Property(**one) for one in known["props"]]
     known["brokers"] = {name: Process(**one) for name, one in known["brokers"].items()}
-    for name in ("zookeeper", "controller"):
+    for name in ("zookeeper", "controller", "network"):
         known[name] = Process(**known[name]) if known[name] else None
     return Cluster(**known)
 

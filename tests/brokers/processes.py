@@ -1,4 +1,4 @@
-"""Processes by their recorded pid: started, looked at, signalled, waited for. Never by a name.
+"""Processes by their recorded pid, or container: started, looked at, signalled, waited for. Never by a name.
 
 A pid alone may be another process by now, so each is recorded with its start time and both must agree.
 """
@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
+from tests.brokers import containers
 from tests.brokers.model import ClusterError, Process
 
 
@@ -33,17 +34,21 @@ def _stat(pid: int) -> list[str] | None:
 
 
 def is_alive(process: Process) -> bool:
+    if process.container is not None:
+        return containers.state(process.container) in ("running", "paused")
     return process.pid is not None and process.started is not None and start_time(process.pid) == process.started
 
 
 def is_paused(process: Process) -> bool:
+    if process.container is not None:
+        return containers.state(process.container) == "paused"
     fields = _stat(process.pid) if process.pid is not None else None
     return fields is not None and fields[0] == "T"
 
 
 def rss_mib(process: Process) -> int | None:
-    """Resident memory in MiB; None when the process is gone."""
-    if not is_alive(process):
+    """Resident memory in MiB; None when the process is gone, or a container's."""
+    if process.container is not None or not is_alive(process):
         return None
     try:
         status = Path(f"/proc/{process.pid}/status").read_text()
@@ -53,8 +58,11 @@ def rss_mib(process: Process) -> int | None:
     return int(found[1]) // 1024 if found else None
 
 
-def launch(process: Process, folder: Path) -> subprocess.Popen[bytes]:
-    """Start it in a session of its own, so that a terminal's Ctrl-C does not reach it."""
+def launch(process: Process, folder: Path) -> subprocess.Popen[bytes] | None:
+    """Start it in a session of its own, so that a terminal's Ctrl-C does not reach it; None for a container."""
+    if process.container is not None:
+        containers.start(process.container)
+        return None
     with Path(process.log).open("ab") as log:
         child = subprocess.Popen(
             process.command,
@@ -71,7 +79,9 @@ def launch(process: Process, folder: Path) -> subprocess.Popen[bytes]:
 
 
 def send_signal(process: Process, number: int) -> None:
-    if is_alive(process) and process.pid is not None:
+    if process.container is not None:
+        containers.send_signal(process.container, number)
+    elif is_alive(process) and process.pid is not None:
         with contextlib.suppress(ProcessLookupError):  # it ended in between, which is what counts
             os.kill(process.pid, number)
 
@@ -147,8 +157,16 @@ def run_side_by_side(commands: dict[str, list[str]], timeout: float = 180) -> No
         raise ClusterError("\n".join(problems))
 
 
-def tail(path: str | Path, lines: int = 60) -> str:
+def log(process: Process) -> str:
+    """All that it has logged."""
+    if process.container is not None:
+        return containers.log(process.container)
+    return Path(process.log).read_text(errors="replace")
+
+
+def tail(process: Process, lines: int = 60) -> str:
+    """The end of its log."""
     try:
-        return "\n".join(Path(path).read_text(errors="replace").splitlines()[-lines:])
+        return "\n".join(log(process).splitlines()[-lines:])
     except FileNotFoundError:
         return "(no log)"

@@ -23,7 +23,7 @@ def write_properties(path: Path, properties: dict[str, str]) -> None:
 
 def broker_properties(cluster: Cluster, ident: int) -> dict[str, str]:
     """server.properties of one broker, or of the controller's process of a KRaft cluster."""
-    properties = _common(cluster.release, cluster.count)
+    properties = common_properties(cluster.release, cluster.count)
     properties |= _kraft(cluster, ident) if cluster.mode == "kraft" else _with_zookeeper(cluster, ident)
     properties["log.dirs"] = f"{cluster.dir}/data/{ident}"
     if any(listener.endswith("SSL") for listener in cluster.listeners):
@@ -38,7 +38,8 @@ def broker_properties(cluster: Cluster, ident: int) -> dict[str, str]:
     return properties
 
 
-def _common(release: Version, brokers: int) -> dict[str, str]:
+def common_properties(release: Version, brokers: int) -> dict[str, str]:
+    """What is set in every node, whatever it listens on."""
     replicas = str(min(3, brokers))
     properties = {
         "auto.create.topics.enable": "true",

@@ -51,7 +51,7 @@ def free_base_port() -> tuple[int, IO[str]]:
 
 def failure(cluster: Cluster, process: Process, why: str) -> ClusterError:
     return ClusterError(
-        f"{process.name} of Kafka {cluster.version} {why}; the end of {process.log}:\n{tail(process.log)}"
+        f"{process.name} of Kafka {cluster.version} {why}; the end of {process.log or 'its log'}:\n{tail(process)}"
     )
 
 

@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.brokers import credentials, properties, readiness
+from tests.brokers import containers, credentials, pod, properties, readiness
 from tests.brokers.jars import java_command, jvm_flags, resolve
 from tests.brokers.model import (
     CONTROLLER_ID,
@@ -52,6 +52,7 @@ class Plan:
     sasl: list[str] = field(default_factory=list)
     ssl: bool = False
     kraft: bool = False
+    docker: bool = False
     features: list[str] = field(default_factory=list)
     chroot: str = ""
     base_port: int = 0
@@ -92,15 +93,21 @@ def start(plan: Plan) -> Cluster:
             cluster.chroot = plan.chroot
         _check_ports(cluster)
         prepare_folder(cluster.folder)
-        children: list[subprocess.Popen[bytes]] = []
+        children: list[subprocess.Popen[bytes] | None] = []
         try:
-            _launch_all(cluster, plan, children)
+            properties.write_logging(cluster.folder)
+            if plan.docker:
+                pod.create(cluster)
+            else:
+                _prepare(cluster, plan)
+            _launch_all(cluster, plan.timeout, children)
             create_topics(cluster, plan.topics)
         except BaseException:
-            for child in children:
+            for child in filter(None, children):
                 child.kill()
-            for child in children:
+            for child in filter(None, children):
                 child.wait()
+            containers.remove(list(cluster.processes().values()))
             cluster.save()
             raise
     cluster.seconds = round(time.monotonic() - begun, 1)
@@ -127,6 +134,11 @@ def _check(plan: Plan, version: Version) -> None:
         (scram and version < (0, 10, 2), "Kafka has SASL/SCRAM since 0.10.2"),
         (scram and is_kraft and version < (3, 5), "KRaft has SASL/SCRAM since 3.5"),
         (bool(plan.chroot) and version < (0, 8, 1), "Kafka 0.8.0 can't make its chroot"),
+        (
+            plan.docker and bool(plan.sasl or plan.ssl or plan.features),
+            "--docker goes without --sasl, --ssl, --feature",
+        ),
+        (plan.docker and plan.peak, "--docker goes without --peak"),
     )
     for is_wrong, message in refusals:
         if is_wrong:
@@ -164,11 +176,10 @@ def clean_folder(folder: Path) -> None:
         shutil.rmtree(folder / name, ignore_errors=True)
 
 
-def _launch_all(cluster: Cluster, plan: Plan, children: list[subprocess.Popen[bytes]]) -> None:
-    """Write the configuration and start everything; each process is in `children` as soon as it exists."""
+def _prepare(cluster: Cluster, plan: Plan) -> None:
+    """Write the configuration and record every process, with the command that will start it."""
     idents = list(range(1, cluster.count + 1))
     nodes = [*idents, *([CONTROLLER_ID] if cluster.mode == "kraft" and cluster.count > 1 else [])]
-    properties.write_logging(cluster.folder)
     if cluster.sasl:
         credentials.write_jaas(cluster)
     if plan.ssl:
@@ -183,20 +194,27 @@ def _launch_all(cluster: Cluster, plan: Plan, children: list[subprocess.Popen[by
         credentials.format_storage(cluster, nodes, plan.features)
         if CONTROLLER_ID in nodes:
             cluster.controller = _broker_process(cluster, CONTROLLER_ID, "controller")
-            children.append(launch(cluster.controller, cluster.folder))
     else:
         cluster.zookeeper = _zookeeper_process(cluster)
-        children.append(launch(cluster.zookeeper, cluster.folder))
-        cluster.save()
-        readiness.wait_zookeeper(cluster, cluster.zookeeper, plan.timeout)
-        credentials.add_scram_users(cluster)
     for ident in idents:
         process = _broker_process(cluster, ident, f"broker-{ident}")
         process.port = cluster.port(ident)
         cluster.brokers[str(ident)] = process
+
+
+def _launch_all(cluster: Cluster, timeout: float, children: list[subprocess.Popen[bytes] | None]) -> None:
+    """Start everything and wait for it; each process is in `children` as soon as it exists."""
+    for process in filter(None, (cluster.network, cluster.controller)):
+        children.append(launch(process, cluster.folder))
+    if cluster.zookeeper is not None:
+        children.append(launch(cluster.zookeeper, cluster.folder))
+        cluster.save()
+        readiness.wait_zookeeper(cluster, cluster.zookeeper, timeout)
+        credentials.add_scram_users(cluster)
+    for process in cluster.brokers.values():
         children.append(launch(process, cluster.folder))
     cluster.save()
-    readiness.wait_brokers(cluster, idents, plan.timeout)
+    readiness.wait_brokers(cluster, [process.id for process in cluster.brokers.values()], timeout)
 
 
 def _config(cluster: Cluster, node: int) -> Path:
