@@ -4,7 +4,7 @@ A map of the package, from the top down; each line imports only from lines below
 
     cli                         the console tools
     producer  consumer          what applications use
-    group                       the member of a consumer group (not used by the consumer yet)
+    group                       the member of a consumer group, and its offsets
     cluster                     metadata, routing, one client per cluster
     connection                  one TCP connection: pipelining, deadlines, versions
     driver                      the loop that performs what a machine says, and the waiter
@@ -42,8 +42,12 @@ _HOME = {
     "NewRecord": "records.record",
     "NoBrokersError": "errors",
     "NoOffsetError": "errors",
+    "OffsetAndMetadata": "group.requests",
     "OffsetAndTimestamp": "consumer.offsets",
+    "PartitionRevokedError": "errors",
+    "PollIntervalExceededError": "errors",
     "Producer": "producer.producer",
+    "RebalanceListener": "group.coordinator",
     "Record": "records.record",
     "RecordMetadata": "producer.delivery",
     "RecordTooLargeError": "errors",
@@ -76,8 +80,12 @@ __all__ = [
     "NewRecord",
     "NoBrokersError",
     "NoOffsetError",
+    "OffsetAndMetadata",
     "OffsetAndTimestamp",
+    "PartitionRevokedError",
+    "PollIntervalExceededError",
     "Producer",
+    "RebalanceListener",
     "Record",
     "RecordMetadata",
     "RecordTooLargeError",
@@ -123,6 +131,8 @@ if TYPE_CHECKING:
         LogTruncationError,
         NoBrokersError,
         NoOffsetError,
+        PartitionRevokedError,
+        PollIntervalExceededError,
         RecordTooLargeError,
         RecordTypeError,
         RemoteProtocolError,
@@ -131,6 +141,8 @@ if TYPE_CHECKING:
         UnknownTopicError,
         UnsupportedVersionError,
     )
+    from pykafka08.group.coordinator import RebalanceListener
+    from pykafka08.group.requests import OffsetAndMetadata
     from pykafka08.producer.delivery import Delivery, RecordMetadata, SentRecords
     from pykafka08.producer.producer import Producer
     from pykafka08.records.compression import Codec

@@ -18,6 +18,8 @@
     ├── RecordTooLargeError          a record is larger than a request or a fetch may be
     ├── NoOffsetError                a partition has no position and its reset policy is "none"
     ├── LogTruncationError           records that were read are lost from the log, and the reset policy is "none"
+    ├── PartitionRevokedError        a commit for a partition that this member does not, or no longer, own
+    ├── PollIntervalExceededError    the application asked for no record within max_poll_interval_ms
     └── BrokerError                  the broker answered with an error code
         ├── UnknownTopicError
         ├── OffsetOutOfRangeError
@@ -48,6 +50,8 @@ __all__ = [
     "NoBrokersError",
     "NoOffsetError",
     "OffsetOutOfRangeError",
+    "PartitionRevokedError",
+    "PollIntervalExceededError",
     "ProtocolError",
     "RecordTooLargeError",
     "RecordTypeError",
@@ -207,6 +211,22 @@ class LogTruncationError(KafkaError):
     def __init__(self, message: str, *, topic: str, partition: int, offset: int | None, end_offset: int | None) -> None:
         super().__init__(message, topic=topic, partition=partition, offset=offset)
         self.end_offset = end_offset
+
+
+class PartitionRevokedError(KafkaError):
+    """The partition is another member's, or may be: its offset was not committed, and its records come again there."""
+
+
+class PollIntervalExceededError(KafkaError):
+    """The consumer left its group: ``idle`` seconds passed without a call for records, more than ``limit``.
+
+    Raised once; the call after it joins the group again.
+    """
+
+    def __init__(self, message: str, *, idle: float, limit: float) -> None:
+        super().__init__(message)
+        self.idle = idle
+        self.limit = limit
 
 
 class BrokerError(KafkaError):

@@ -20,6 +20,7 @@ from pykafka08.errors import (
     ClosedError,
     ConfigError,
     KafkaError,
+    PartitionRevokedError,
     RequestTimeoutError,
     TransportError,
     UnsupportedVersionError,
@@ -27,7 +28,6 @@ from pykafka08.errors import (
 )
 from pykafka08.group.actions import Membership
 from pykafka08.group.contract import MemberMachine
-from pykafka08.group.errors import PartitionRevokedError
 from pykafka08.group.old_releases import UNCERTAIN, versions_of_0_8
 from pykafka08.group.reactions import Api, Reaction, reaction_to, reaction_to_failure
 from pykafka08.group.requests import CommitCall, MemberCalls, OffsetAndMetadata, OffsetFetchCall, found_coordinator

@@ -9,8 +9,8 @@ import pytest
 
 from pykafka08 import EmbeddedCluster
 from pykafka08.error_codes import ErrorCode
+from pykafka08.errors import PartitionRevokedError
 from pykafka08.group.coordinator import OffsetAndMetadata
-from pykafka08.group.errors import PartitionRevokedError
 from tests.group.members import Member, all_of, member, wait_shared
 
 APIS = ("FindCoordinator", "JoinGroup", "SyncGroup", "Heartbeat", "OffsetCommit", "OffsetFetch", "LeaveGroup")

@@ -15,12 +15,12 @@ from pykafka08.errors import (
     BrokerError,
     ClientFailedError,
     ClosedError,
+    PartitionRevokedError,
     RequestTimeoutError,
     UnknownTopicError,
     UnsupportedVersionError,
 )
 from pykafka08.group.coordinator import OffsetAndMetadata
-from pykafka08.group.errors import PartitionRevokedError
 from pykafka08.group.states import State
 from tests.group.members import Member, all_of, member, wait_shared
 
