@@ -66,7 +66,7 @@ class ClusterState:
         self.nodes: dict[int, Node] = {}
         self.topics = Topics(self.live_node_ids)
         self.timers = Timers()
-        self.groups = Groups(self.timers, group_limits)
+        self.groups = Groups(self.timers, group_limits, self.topics)
         self.transactions = Transactions(
             self.topics, self.groups, self.timers, new_producer_id=self.new_producer_id, now_ms=self.now_ms
         )

@@ -13,6 +13,7 @@ Which error a request gets before it comes here (wrong coordinator, bad time-out
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from enum import Enum
 from functools import partial
 
@@ -266,6 +267,15 @@ class Group:
         for member in self.members.values():
             member.answer_join(JoinResult(ErrorCode.NOT_COORDINATOR, member.member_id))
             member.answer_sync(SyncResult(ErrorCode.NOT_COORDINATOR))
+
+    def restore(self, members: Sequence[Member], protocol_type: str, generation: int) -> None:
+        """Go on with members of a group of the new protocol: they are to join."""
+        self.protocol_type, self.generation = protocol_type, generation
+        self.members = {member.member_id: member for member in members}
+        self.state = GroupState.STABLE
+        for member in members:
+            self._expect_heartbeat(member)
+        self._prepare()
 
     def close(self) -> None:
         """Let go of all timers; the group is dead."""

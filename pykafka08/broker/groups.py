@@ -1,20 +1,29 @@
 """The coordinator: all groups of the cluster, their committed offsets, and what is checked before a group acts.
 
+Groups of the classic protocol and of the new one share their names and offsets; requests of classic members go to
+whichever their group is.
+
 Groups survive the broker that coordinates them; another live broker then does.  Offsets of OffsetCommit v0 are kept
 apart from those of later versions, as real brokers keep them in ZooKeeper and in a topic.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
+from pykafka08.broker import group_migration
+from pykafka08.broker.consumer_group import ConsumerGroup
+from pykafka08.broker.consumer_groups import Beaten, Refusal, beat, check_commit, check_member, leave
 from pykafka08.broker.group import Group, GroupState
 from pykafka08.broker.group_member import JoinResult, Member, SyncResult
 from pykafka08.broker.pending_offsets import PendingOffsets
+from pykafka08.broker.state import Topics
 from pykafka08.broker.timers import Timers
 from pykafka08.driver import Waiter
 from pykafka08.error_codes import ErrorCode
+from pykafka08.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 __all__ = ["CommittedOffset", "GroupLimits", "Groups"]
 
@@ -33,6 +42,8 @@ class GroupLimits(NamedTuple):
     min_session_timeout_ms: int
     max_session_timeout_ms: int
     initial_rebalance_delay_ms: int
+    consumer_session_timeout_ms: int = 45_000
+    consumer_heartbeat_interval_ms: int = 5_000
 
 
 Offsets = dict[tuple[str, int], CommittedOffset]
@@ -41,10 +52,12 @@ Offsets = dict[tuple[str, int], CommittedOffset]
 class Groups:
     """Every group by its id."""
 
-    def __init__(self, timers: Timers, limits: GroupLimits) -> None:
+    def __init__(self, timers: Timers, limits: GroupLimits, topics: Topics | None = None) -> None:
         self._timers = timers
-        self._limits = limits
+        self.limits = limits
+        self._topics = topics if topics is not None else Topics(list)
         self._groups: dict[str, Group] = {}
+        self.consumer_groups: dict[str, ConsumerGroup] = {}
         self._offsets: dict[str, Offsets] = {}
         self.pending_offsets: PendingOffsets[CommittedOffset] = PendingOffsets()
         self.zookeeper_offsets: dict[str, Offsets] = {}
@@ -58,7 +71,7 @@ class Groups:
     def _find_or_make(self, group_id: str) -> Group:
         group = self._groups.get(group_id)
         if group is None:
-            delay = self._limits.initial_rebalance_delay_ms / 1000
+            delay = self.limits.initial_rebalance_delay_ms / 1000
             group = self._groups[group_id] = Group(group_id, self._timers, initial_delay=delay)
         return group
 
@@ -70,8 +83,14 @@ class Groups:
         """``requires_member_id``: a new member is sent away once, with its id (JoinGroup v4+)."""
         if not group_id:
             return JoinResult(ErrorCode.INVALID_GROUP_ID, member.member_id)
+        modern = self._occupied(group_id)
+        if modern is not None:
+            return group_migration.join(
+                modern, member, protocol_type, self._topics, requires_member_id=requires_member_id
+            )
+        self.consumer_groups.pop(group_id, None)
         session_ms = member.session_timeout * 1000
-        if not self._limits.min_session_timeout_ms <= session_ms <= self._limits.max_session_timeout_ms:
+        if not self.limits.min_session_timeout_ms <= session_ms <= self.limits.max_session_timeout_ms:
             return JoinResult(ErrorCode.INVALID_SESSION_TIMEOUT, member.member_id)
         if member.member_id and group_id not in self._groups:
             return JoinResult(ErrorCode.UNKNOWN_MEMBER_ID, member.member_id)
@@ -108,6 +127,9 @@ class Groups:
         protocol: tuple[str | None, str | None],
         assignments: dict[str, bytes],
     ) -> Waiter[SyncResult] | SyncResult:
+        modern = self._occupied(group_id)
+        if modern is not None:
+            return group_migration.sync(modern, member_id, instance_id, generation, self._topics)
         group, member, code = self.check(group_id, member_id, instance_id, generation)
         if group is None or member is None:
             return SyncResult(code)
@@ -119,6 +141,9 @@ class Groups:
         self, group_id: str, member_id: str, instance_id: str | None, generation: int, *, is_strict: bool
     ) -> ErrorCode:
         """``is_strict``: brokers before 2.7 ask a member to join again until it has synced."""
+        modern = self._occupied(group_id)
+        if modern is not None:
+            return group_migration.heartbeat(modern, member_id, instance_id, generation)
         group, member, code = self.check(group_id, member_id, instance_id, generation)
         if group is None or member is None:
             return code
@@ -128,6 +153,9 @@ class Groups:
         return ErrorCode.NONE
 
     def leave(self, group_id: str, member_id: str, instance_id: str | None) -> ErrorCode:
+        modern = self._occupied(group_id)
+        if modern is not None:
+            return group_migration.leave(modern, member_id, instance_id)
         group = self._groups.get(group_id)
         if group is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
@@ -149,6 +177,9 @@ class Groups:
 
     def expire(self, group_id: str, member_id: str | None) -> int:
         """End the session of one member, or of all, as if no heartbeat had come; how many there were."""
+        modern = self._occupied(group_id)
+        if modern is not None:
+            return modern.expire(member_id)
         group = self._groups.get(group_id)
         if group is None:
             return 0
@@ -160,20 +191,59 @@ class Groups:
     def delete(self, group_id: str) -> ErrorCode:
         """Delete a group that has no members, with its offsets."""
         group = self._groups.get(group_id)
-        if group is not None and group.members:
+        if (group is not None and group.members) or self._occupied(group_id) is not None:
             return ErrorCode.NON_EMPTY_GROUP
-        if group is None and group_id not in self._offsets:
+        if group is None and group_id not in self._offsets and group_id not in self.consumer_groups:
             return ErrorCode.GROUP_ID_NOT_FOUND
         self._groups.pop(group_id, None)
+        self.consumer_groups.pop(group_id, None)
         self._offsets.pop(group_id, None)
         if group is not None:
             group.close()
         return ErrorCode.NONE
 
+    # -- members of the new protocol
+
+    def _occupied(self, group_id: str) -> ConsumerGroup | None:
+        """The group, if it is of the new protocol and has members."""
+        group = self.consumer_groups.get(group_id)
+        return group if group is not None and group.members else None
+
+    def beat(self, request: ConsumerGroupHeartbeatRequest, *, new_id: str, client: Sequence[str]) -> Beaten:
+        """ConsumerGroupHeartbeat; Refusal where it is answered with an error."""
+        group_id = request.group_id
+        group = self.consumer_groups.get(group_id)
+        classic = self._groups.get(group_id)
+        if group is None and request.member_epoch != 0:
+            raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no consumer group {group_id!r}")
+        if group is None:
+            timeout = self.limits.consumer_session_timeout_ms / 1000
+            group = ConsumerGroup(group_id, self._timers, session_timeout=timeout)
+            group.on_gone = partial(self._downgrade, group)
+            if classic is not None and classic.members:
+                group_migration.upgrade(classic, group, self._topics)
+            self._groups.pop(group_id, None)
+            self.consumer_groups[group_id] = group
+        if request.member_epoch < 0:
+            return leave(group, request)
+        return beat(group, request, self._topics, new_id=new_id, client=client)
+
+    def _downgrade(self, group: ConsumerGroup) -> None:
+        """The last member of the new protocol may have gone."""
+        rest = group_migration.classic_rest(group)
+        if rest:
+            del self.consumer_groups[group.group_id]
+            self._find_or_make(group.group_id).restore(rest, group_migration.CONSUMER, group.epoch)
+
     # -- offsets
 
-    def check_commit(self, group_id: str, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
-        """May this member, or anybody with generation -1, commit?"""
+    def check_commit(
+        self, group_id: str, member_id: str, instance_id: str | None, generation: int, *, knows_epochs: bool = True
+    ) -> ErrorCode:
+        """May this member, or anybody with generation -1, commit?  ``knows_epochs``: in version 9 or later."""
+        modern = self.consumer_groups.get(group_id)
+        if modern is not None:
+            return check_commit(modern, member_id, generation, knows_epochs=knows_epochs)
         group = self._groups.get(group_id)
         if group is None:
             return ErrorCode.NONE if generation < 0 else ErrorCode.ILLEGAL_GENERATION
@@ -188,6 +258,11 @@ class Groups:
             return ErrorCode.REBALANCE_IN_PROGRESS
         group.heartbeat(member)
         return ErrorCode.NONE
+
+    def check_fetch(self, group_id: str, member_id: str | None, epoch: int) -> ErrorCode:
+        """May a member that names itself look up offsets?  Only groups of the new protocol mind."""
+        modern = self.consumer_groups.get(group_id)
+        return ErrorCode.NONE if modern is None else check_member(modern, member_id, epoch)
 
     def check_transactional_commit(
         self, group_id: str, member_id: str, instance_id: str | None, generation: int
@@ -205,7 +280,8 @@ class Groups:
                 self.commit(group_id, topic, partition, committed)
 
     def commit(self, group_id: str, topic: str, partition: int, committed: CommittedOffset) -> None:
-        self._find_or_make(group_id)
+        if group_id not in self.consumer_groups:
+            self._find_or_make(group_id)
         self._offsets.setdefault(group_id, {})[topic, partition] = committed
 
     def offsets(self, group_id: str) -> Offsets:
@@ -225,3 +301,5 @@ class Groups:
     def close(self) -> None:
         for group in self._groups.values():
             group.close()
+        for modern in self.consumer_groups.values():
+            modern.close()

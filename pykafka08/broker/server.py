@@ -39,7 +39,8 @@ class EmbeddedCluster:
     lets the system choose.  ``host`` is where to listen and what clients are told.  ``replication_factor`` is the
     default of new topics: 3, or the number of brokers where there are fewer.  Session time-outs of group members must
     be at least ``group_min_session_timeout_ms``; the first rebalance of a group waits for
-    ``group_initial_rebalance_delay_ms`` (Kafka's default is 3000).
+    ``group_initial_rebalance_delay_ms`` (Kafka's default is 3000).  ``group_version`` 0 or 1 switches the new group
+    protocol off or on; it is on from Kafka 4.0, and its members are told the two times of ``group_consumer_...``.
     ``transaction_version`` lowers the finalized feature of that name (2 from Kafka 4.0 on); markers are written
     ``transaction_marker_delay_ms`` after the end of a transaction was decided.
 
@@ -57,6 +58,9 @@ class EmbeddedCluster:
         replication_factor: int | None = None,
         group_min_session_timeout_ms: int = 6000,
         group_initial_rebalance_delay_ms: int = 0,
+        group_version: int | None = None,
+        group_consumer_session_timeout_ms: int = 45_000,
+        group_consumer_heartbeat_interval_ms: int = 5_000,
         transaction_version: int | None = None,
         transaction_marker_delay_ms: int = 0,
         host: str = LOOPBACK,
@@ -78,8 +82,12 @@ class EmbeddedCluster:
                 group_min_session_timeout_ms,
                 personality.group_max_session_timeout_ms,
                 group_initial_rebalance_delay_ms,
+                group_consumer_session_timeout_ms,
+                group_consumer_heartbeat_interval_ms,
             ),
         )
+        if group_version is not None:
+            self._state.features["group.version"] = group_version
         self._state.transactions.marker_delay = transaction_marker_delay_ms / 1000
         if transaction_version is not None:
             self._state.features["transaction.version"] = transaction_version

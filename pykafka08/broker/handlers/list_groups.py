@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from pykafka08.broker.call import Call, Reply
 from pykafka08.broker.handlers import handles
 from pykafka08.broker.handlers.describe_groups import state_name
@@ -10,6 +12,7 @@ from pykafka08.protocol.messages.list_groups import ListedGroup, ListGroupsReque
 __all__ = ["list_groups"]
 
 CLASSIC = "classic"
+CONSUMER = "consumer"
 
 
 @handles(ListGroupsRequest)
@@ -19,17 +22,26 @@ def list_groups(call: Call, request: ListGroupsRequest) -> Reply:
         return ListGroupsResponse(error_code=code)
     states = {state.lower() for state in request.states_filter}
     types = {kind.lower() for kind in request.types_filter}
-    listed = []
-    for group in call.cluster.groups:
-        state = state_name(call, group.state)
-        is_here = call.cluster.coordinator(group.group_id) is call.node
-        if is_here and (not states or state.lower() in states) and (not types or CLASSIC in types):
-            listed.append(
-                ListedGroup(
-                    group_id=group.group_id,
-                    protocol_type=group.protocol_type,
-                    group_state=state,
-                    group_type=CLASSIC,
-                )
-            )
-    return ListGroupsResponse(groups=listed)
+    return ListGroupsResponse(
+        groups=[
+            each
+            for each in _all(call)
+            if call.cluster.coordinator(each.group_id) is call.node
+            and (not states or each.group_state.lower() in states)
+            and (not types or each.group_type.lower() in types)
+        ]
+    )
+
+
+def _all(call: Call) -> Iterator[ListedGroup]:
+    for classic in call.cluster.groups:
+        yield ListedGroup(
+            group_id=classic.group_id,
+            protocol_type=classic.protocol_type,
+            group_state=state_name(call, classic.state),
+            group_type=CLASSIC,
+        )
+    for group in call.cluster.groups.consumer_groups.values():
+        yield ListedGroup(
+            group_id=group.group_id, protocol_type=CONSUMER, group_state=group.state.value, group_type=CONSUMER
+        )

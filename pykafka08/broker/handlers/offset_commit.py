@@ -19,6 +19,7 @@ from pykafka08.protocol.messages.offset_commit import (
 __all__ = ["offset_commit"]
 
 LARGEST_METADATA = 4096
+MEMBER_EPOCH_VERSION = 9
 TOPIC_ID_VERSION = 10
 
 
@@ -27,7 +28,11 @@ def offset_commit(call: Call, request: OffsetCommitRequest) -> Reply:
     code: int = ErrorCode.NONE
     if call.version > 0:
         code = coordinator_error(call, request.group_id, takes_scripted=False) or call.cluster.groups.check_commit(
-            request.group_id, request.member_id, request.group_instance_id, request.generation_id_or_member_epoch
+            request.group_id,
+            request.member_id,
+            request.group_instance_id,
+            request.generation_id_or_member_epoch,
+            knows_epochs=call.version >= MEMBER_EPOCH_VERSION,
         )
     return OffsetCommitResponse(topics=[_topic(call, request.group_id, asked, code) for asked in request.topics])
 

@@ -27,6 +27,7 @@ from pykafka08.protocol.messages.offset_fetch import (
 __all__ = ["offset_fetch"]
 
 MANY_GROUPS_VERSION = 8
+MEMBER_VERSION = 9
 TOPIC_ID_VERSION = 10
 NONE_COMMITTED = CommittedOffset(-1)
 
@@ -96,6 +97,8 @@ def _partition(call: Call, stored: Offsets, topic: str, partition: int, code: in
 
 def _group(call: Call, asked: OffsetFetchRequestGroup, *, require_stable: bool) -> OffsetFetchResponseGroup:
     code = coordinator_error(call, asked.group_id)
+    if not code and call.version >= MEMBER_VERSION and (asked.member_id is not None or asked.member_epoch >= 0):
+        code = call.cluster.groups.check_fetch(asked.group_id, asked.member_id, asked.member_epoch)
     if code:
         return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=code)
     stored = call.cluster.groups.offsets(asked.group_id)
