@@ -20,9 +20,12 @@
     ├── LogTruncationError           records that were read are lost from the log, and the reset policy is "none"
     ├── PartitionRevokedError        a commit for a partition that this member does not, or no longer, own
     ├── PollIntervalExceededError    the application asked for no record within max_poll_interval_ms
+    ├── TransactionAbortedError      the transaction was aborted, and nothing of it counts; the next one can begin
+    ├── TransactionStateError        a call that has no place where the transaction is: nested, outside of a block
     └── BrokerError                  the broker answered with an error code
         ├── UnknownTopicError
         ├── OffsetOutOfRangeError
+        ├── ProducerFencedError      a newer producer has the transactional id; this one is of no use any more
         └── AuthorizationError
 
 Errors carry their facts as attributes (``broker``, ``api``, ``topic``, ``partition``, ``offset``); the text says what
@@ -52,11 +55,14 @@ __all__ = [
     "OffsetOutOfRangeError",
     "PartitionRevokedError",
     "PollIntervalExceededError",
+    "ProducerFencedError",
     "ProtocolError",
     "RecordTooLargeError",
     "RecordTypeError",
     "RemoteProtocolError",
     "RequestTimeoutError",
+    "TransactionAbortedError",
+    "TransactionStateError",
     "TransportError",
     "UnknownTopicError",
     "UnsupportedVersionError",
@@ -229,6 +235,14 @@ class PollIntervalExceededError(KafkaError):
         self.limit = limit
 
 
+class TransactionAbortedError(KafkaError):
+    """The transaction was, or has to be, aborted; its ``__cause__`` says why.  The producer can begin the next one."""
+
+
+class TransactionStateError(KafkaError):
+    """The call has no place where the producer's transaction is: a second one in the first, or a record outside."""
+
+
 class BrokerError(KafkaError):
     """A broker answered with an error code.
 
@@ -271,10 +285,18 @@ class AuthorizationError(BrokerError):
     """The principal may not use the topic, group, cluster or transactional id."""
 
 
+class ProducerFencedError(BrokerError):
+    """Another producer has taken the transactional id, or the transaction took longer than its time-out.
+
+    Nothing can be written with this producer any more.
+    """
+
+
 _CLASS_OF_CODE: dict[int, type[BrokerError]] = {
     ErrorCode.OFFSET_OUT_OF_RANGE: OffsetOutOfRangeError,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: UnknownTopicError,
     ErrorCode.UNKNOWN_TOPIC_ID: UnknownTopicError,
+    ErrorCode.PRODUCER_FENCED: ProducerFencedError,
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: AuthorizationError,
     ErrorCode.GROUP_AUTHORIZATION_FAILED: AuthorizationError,
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: AuthorizationError,

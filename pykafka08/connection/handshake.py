@@ -157,7 +157,8 @@ class Handshake:
     def _versions_of(self, answer: ApiVersionsResponse) -> BrokerVersions:
         """Ranges as announced; entries that cannot be meant (minimum above maximum) are left out."""
         versions = BrokerVersions.of_answer(
-            entry for entry in answer.api_keys if 0 <= entry.min_version <= entry.max_version
+            (entry for entry in answer.api_keys if 0 <= entry.min_version <= entry.max_version),
+            answer.finalized_features,
         )
         if not versions.serves(MetadataRequest):
             raise RemoteProtocolError("the peer's ApiVersions does not offer Metadata", broker=self.broker)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from types import MappingProxyType
 from typing import Any
@@ -49,13 +49,14 @@ _TELLING = (
 
 @dataclass(frozen=True, slots=True)
 class BrokerVersions:
-    """What one broker serves: API key to range.
+    """What one broker serves: API key to range.  ``features`` are the levels that its cluster has agreed on (KIP-584).
 
     ``release_guess`` is a release of ``RELEASES``, or later; or "0.8" where 0.8.0, 0.8.1 and 0.8.2 were not told apart.
     """
 
     ranges: Mapping[int, VersionRange]
     release_guess: str
+    features: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def of_release(cls, release: str) -> BrokerVersions:
@@ -64,8 +65,8 @@ class BrokerVersions:
         return cls(release_versions(name), name)
 
     @classmethod
-    def of_answer(cls, api_keys: Iterable[Any]) -> BrokerVersions:
-        """From ``ApiVersionsResponse.api_keys``.
+    def of_answer(cls, api_keys: Iterable[Any], features: Iterable[Any] = ()) -> BrokerVersions:
+        """From ``api_keys`` and ``finalized_features`` of an ApiVersionsResponse.
 
         Kafka 4 lists Produce from version 0 for the sake of old librdkafka, but serves 3 and up (KAFKA-18659).
         """
@@ -73,7 +74,8 @@ class BrokerVersions:
         produce = ranges.get(ApiKey.PRODUCE)
         if produce and produce.max >= _KAFKA_4_PRODUCE and produce.min < _OLDEST_PRODUCE_OF_KAFKA_4:
             ranges[ApiKey.PRODUCE] = VersionRange(_OLDEST_PRODUCE_OF_KAFKA_4, produce.max)
-        return cls(ranges, _guess(ranges))
+        levels = {each.name: each.max_version_level for each in features}
+        return cls(ranges, _guess(ranges), levels)
 
     def serves(self, request: type[Request[Any]]) -> bool:
         """True if there is a version that both sides know."""

@@ -6,7 +6,7 @@ import pytest
 
 from pykafka08.errors import ConfigError, UnsupportedVersionError
 from pykafka08.protocol.messages import ApiKey
-from pykafka08.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
+from pykafka08.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse, FinalizedFeatureKey
 from pykafka08.protocol.messages.fetch import FetchRequest
 from pykafka08.protocol.messages.init_producer_id import InitProducerIdRequest
 from pykafka08.protocol.messages.list_groups import ListGroupsRequest
@@ -141,3 +141,12 @@ def test_the_table_is_in_order_and_within_what_is_declared() -> None:
         highest = [versions.max for _, versions in steps]
         assert highest == sorted(highest), key
     assert set(HISTORY) == set(ApiKey)
+
+
+def test_features_are_what_the_cluster_has_agreed_on() -> None:
+    answer = ApiVersionsResponse(
+        api_keys=[ApiVersion(api_key=0, min_version=0, max_version=12)],
+        finalized_features=[FinalizedFeatureKey(name="transaction.version", min_version_level=1, max_version_level=2)],
+    )
+    assert BrokerVersions.of_answer(answer.api_keys, answer.finalized_features).features == {"transaction.version": 2}
+    assert BrokerVersions.of_answer(answer.api_keys).features == {}
