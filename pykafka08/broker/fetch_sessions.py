@@ -16,7 +16,6 @@ from pykafka08.protocol.messages.fetch import FetchPartition, FetchRequest, Part
 __all__ = ["FetchSession", "FetchSessions", "PartitionKey"]
 
 SESSIONLESS, NEW_SESSION = -1, 0
-NO_SESSION = 0
 LAST_EPOCH = 2**31 - 1
 MOST_SESSIONS = 1000  # max.incremental.fetch.session.cache.slots
 

@@ -184,10 +184,6 @@ class PartitionLog:
             found = epoch
         return (found, self.end_offset) if found >= 0 else (-1, -1)
 
-    def epoch_at_end(self) -> int:
-        """The leader epoch of the newest record, -1 for an empty log."""
-        return self._epochs[-1][0] if self._epochs else -1
-
     def _index(self, offset: int | None) -> int:
         """Of the batch that holds ``offset``, or of the next; the count of batches for None."""
         return len(self._batches) if offset is None else bisect_right(self._last_offsets, offset - 1)

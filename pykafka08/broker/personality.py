@@ -22,7 +22,6 @@ from pykafka08.records.compression import Codec
 __all__ = ["Manners", "Personality"]
 
 KAFKA_4_OLDEST_PRODUCE = 3
-FETCH_OF_0_10_0 = 2
 
 _CODECS: tuple[tuple[tuple[int, ...], frozenset[Codec]], ...] = (
     ((0, 8, 0), frozenset({Codec.NONE, Codec.GZIP, Codec.SNAPPY})),

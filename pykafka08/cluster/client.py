@@ -13,7 +13,8 @@ from typing import Any, TypeVar
 
 import anyio
 
-from pykafka08.cluster.machine import Ask, Backoff, ClusterMachine
+from pykafka08.backoff import Backoff
+from pykafka08.cluster.machine import Ask, ClusterMachine
 from pykafka08.cluster.metadata import Broker, Snapshot
 from pykafka08.config import Address, ClientConfig
 from pykafka08.connection.connection import Connection, Message, clock

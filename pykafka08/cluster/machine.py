@@ -24,13 +24,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from pykafka08.backoff import Backoff
 from pykafka08.cluster.metadata import Broker, Snapshot
 from pykafka08.config import ClientConfig
 from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import KafkaError, NoBrokersError, RequestTimeoutError, UnknownTopicError, broker_error
 from pykafka08.protocol.messages.metadata import MetadataResponse
 
-__all__ = ["Ask", "Backoff", "ClusterMachine"]
+__all__ = ["Ask", "ClusterMachine"]
 
 SLOW_ANSWER = 1.0
 """A broker that has not answered for so long is not waited for alone: it may be paused, or cut off."""
@@ -52,31 +53,6 @@ class Ask:
     attempt: int
     node_id: int
     topics: tuple[str, ...] | None
-
-
-class Backoff:
-    """Doubling pauses with jitter of a fifth to either side; ``jitter()`` is uniform in 0 to 1."""
-
-    __slots__ = ("_first", "_jitter", "_most", "failures")
-
-    def __init__(self, first: float, most: float, jitter: Callable[[], float]) -> None:
-        self._first = first
-        self._most = max(first, most)
-        self._jitter = jitter
-        self.failures = 0
-
-    def pause(self) -> float:
-        """Seconds to wait after so many failures."""
-        pause = min(self._most, self._first * 2.0 ** min(max(0, self.failures - 1), 30))
-        return pause * (0.8 + 0.4 * self._jitter())
-
-    def failed(self) -> float:
-        """Count one failure; seconds to wait after it."""
-        self.failures += 1
-        return self.pause()
-
-    def succeeded(self) -> None:
-        self.failures = 0
 
 
 class ClusterMachine:
@@ -111,10 +87,6 @@ class ClusterMachine:
     def topics(self) -> frozenset[str]:
         """The topics in use."""
         return frozenset(self._topics)
-
-    @property
-    def is_refreshing(self) -> bool:
-        return bool(self._asked)
 
     def broker(self, node_id: int) -> Broker | None:
         """The broker of that id; negative ids are bootstrap addresses."""

@@ -105,13 +105,6 @@ class Snapshot:
         """The name of a topic id."""
         return next((topic.name for topic in self.topics.values() if topic.topic_id == topic_id), None)
 
-    def is_led(self, topic: str) -> bool:
-        """True if every partition of the topic has a known leader, and there is one."""
-        known = self.topics.get(topic)
-        if known is None or known.error or not known.partitions:
-            return False
-        return all(each.leader in self.brokers for each in known.partitions.values())
-
     def next(
         self,
         response: MetadataResponse,

@@ -17,6 +17,7 @@ import copy
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
+from pykafka08.backoff import pause_after
 from pykafka08.cluster.metadata import Snapshot
 from pykafka08.config import ClientConfig, ConsumerConfig
 from pykafka08.consumer.actions import (
@@ -331,9 +332,9 @@ class ConsumerMachine:
         if reaction is Reaction.RAISE:
             self.assignment.halt(state, error)
             return
-        first, most = self._client.retry_backoff_ms, self._client.retry_backoff_max_ms
-        state.retry_at = now + min(most, first * 2.0 ** min(state.failures, 30)) * (0.8 + 0.4 * jitter) / 1000
         state.failures += 1
+        first, most = self._client.retry_backoff_ms, self._client.retry_backoff_max_ms
+        state.retry_at = now + pause_after(state.failures, first, most, jitter) / 1000
         if state.troubled_since is None:
             state.troubled_since = now
         if reaction is not Reaction.BACK_OFF:

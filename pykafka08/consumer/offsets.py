@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import anyio
 
+from pykafka08.backoff import Backoff
 from pykafka08.cluster.client import Client
-from pykafka08.cluster.machine import Backoff
 from pykafka08.consumer.actions import ListedOffset, OffsetAsk
 from pykafka08.consumer.partition import EARLIEST
 from pykafka08.consumer.reactions import Reaction, reaction_to, reaction_to_failure

@@ -11,8 +11,8 @@ from typing import Any, Protocol
 
 import anyio
 
+from pykafka08.backoff import Backoff
 from pykafka08.cluster.client import Client
-from pykafka08.cluster.machine import Backoff
 from pykafka08.cluster.metadata import Snapshot
 from pykafka08.connection.connection import clock
 from pykafka08.driver import Driver, Waiter, library_logger

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from pykafka08.cluster.machine import Backoff
+from pykafka08.backoff import Backoff
 from pykafka08.errors import BrokerError, KafkaError, RemoteProtocolError, broker_error
 from pykafka08.group.actions import Action, FindCoordinator, Heartbeat, Join, Leave, Membership, Note, Sync, UseTopics
 from pykafka08.group.heartbeats import HeartbeatClock

@@ -13,8 +13,8 @@ from uuid import UUID
 
 import anyio
 
+from pykafka08.backoff import Backoff
 from pykafka08.cluster.client import Client
-from pykafka08.cluster.machine import Backoff
 from pykafka08.errors import (
     BrokerError,
     ClosedError,

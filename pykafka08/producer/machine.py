@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
 
+from pykafka08.backoff import pause_after
 from pykafka08.cluster.metadata import Snapshot
 from pykafka08.config import ClientConfig, ProducerConfig
 from pykafka08.errors import KafkaError
@@ -365,8 +366,7 @@ class ProducerMachine:
 
     def _backoff(self, attempt: int) -> float:
         """Doubling from ``retry_backoff_ms`` to its maximum, 20 % more or less by chance."""
-        delay = min(self._backoff_max, self._backoff_base * 2.0 ** min(attempt - 1, 30))
-        return delay * (0.8 + 0.4 * self._chance())
+        return pause_after(attempt, self._backoff_base, self._backoff_max, self._chance())
 
     def _expire(self, now: float) -> None:
         snapshot = self.accumulator.snapshot

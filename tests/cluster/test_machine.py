@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pykafka08.cluster.machine import SLOW_ANSWER, TROUBLE_BACKOFF_MAX, UNREACHABLE_FOR, Ask, Backoff, ClusterMachine
+from pykafka08.cluster.machine import SLOW_ANSWER, TROUBLE_BACKOFF_MAX, UNREACHABLE_FOR, Ask, ClusterMachine
 from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import AuthorizationError, BrokerError, TransportError
 from pykafka08.protocol.messages.metadata import MetadataResponse
@@ -65,7 +65,7 @@ def test_bootstrap_asks_each_seed_until_one_answers() -> None:
     asked.add(answer(machine, 0).node_id)
     assert asked == {-1, -2, -3}
     assert machine.snapshot.generation == 1
-    assert not machine.is_refreshing
+    assert machine.poll(0) == []
 
 
 def test_bootstrap_fails_when_every_seed_has_and_names_each_cause() -> None:
@@ -353,15 +353,6 @@ def test_unknown_brokers() -> None:
     assert machine.broker(9) is None
     assert machine.broker(-4) is None
     assert machine.broker(-3) is not None
-
-
-def test_backoff_doubles_to_its_bound_with_jitter_of_a_fifth() -> None:
-    for jitter, factor in ((0.0, 0.8), (0.5, 1.0), (1.0, 1.2)):
-        backoff = Backoff(0.1, 1.0, lambda jitter=jitter: jitter)  # type: ignore[misc]
-        assert [backoff.failed() for _ in range(6)] == pytest.approx([factor * s for s in (0.1, 0.2, 0.4, 0.8, 1, 1)])
-        backoff.succeeded()
-        assert backoff.failed() == pytest.approx(0.1 * factor)
-    assert Backoff(0.0, 0.0, lambda: 1.0).failed() == 0
 
 
 STEPS = st.lists(st.sampled_from(["poll", "answer", "fail", "invalidate", "topic", "down", "wait"]), max_size=80)

@@ -48,14 +48,12 @@ def test_a_down_replica_is_only_a_note() -> None:
     made = snapshot(metadata(BROKERS, [MetadataResponseTopic(name="a", partitions=[partition])]))
     assert made.leader("a", 0) == 1
     assert made.topics["a"].partitions[0].error == 0
-    assert made.is_led("a")
 
 
 def test_a_leader_that_is_not_among_the_brokers_is_no_leader() -> None:
     made = snapshot(metadata(BROKERS, [topic("a", [1, 7])]))
     assert made.leader("a", 1) is None
     assert made.available_partitions("a") == (0,)
-    assert not made.is_led("a")
 
 
 def test_topic_errors() -> None:

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import pytest
 
-from pykafka08.cluster.machine import Backoff
+from pykafka08.backoff import Backoff
 from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import (
     BrokerError,

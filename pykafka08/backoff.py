@@ -1,0 +1,44 @@
+"""How long to wait before the next try of the same thing: doubling, with jitter.  Pure.
+
+What is tried again, and when a row of failures counts as ended, is up to those who ask: cluster, producer, consumer and
+group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+__all__ = ["Backoff", "pause_after"]
+
+
+def pause_after(failures: int, first: float, most: float, chance: float) -> float:
+    """How long to wait after so many failures in a row, in the unit of ``first`` and ``most``.
+
+    ``first`` after one, doubled by each further one, no more than ``most``; ``chance``, from 0 to 1, makes it up to a
+    fifth shorter or longer, so that clients that failed together do not come back together.
+    """
+    return min(max(first, most), first * 2.0 ** min(max(0, failures - 1), 30)) * (0.8 + 0.4 * chance)
+
+
+class Backoff:
+    """The failures in a row of one thing; ``chance()`` gives floats from 0 to 1."""
+
+    __slots__ = ("_chance", "_first", "_most", "failures")
+
+    def __init__(self, first: float, most: float, chance: Callable[[], float]) -> None:
+        self._first = first
+        self._most = most
+        self._chance = chance
+        self.failures = 0
+
+    def pause(self) -> float:
+        """Seconds to wait after the failures so far."""
+        return pause_after(self.failures, self._first, self._most, self._chance())
+
+    def failed(self) -> float:
+        """Count one failure; seconds to wait after it."""
+        self.failures += 1
+        return self.pause()
+
+    def succeeded(self) -> None:
+        self.failures = 0
