@@ -33,6 +33,10 @@ _TELLING = (
     ApiKey.OFFSET_FETCH,
     ApiKey.FIND_COORDINATOR,
     ApiKey.JOIN_GROUP,
+)
+"""APIs that every broker of a release serves, whatever its configuration, and that tell the releases apart."""
+
+_TELLING_IF_LISTED = (
     ApiKey.CREATE_TOPICS,
     ApiKey.CREATE_PARTITIONS,
     ApiKey.DELETE_RECORDS,
@@ -44,7 +48,7 @@ _TELLING = (
     ApiKey.ADD_PARTITIONS_TO_TXN,
     ApiKey.ELECT_LEADERS,
 )
-"""APIs that every broker of a release serves, whatever its configuration, and that tell the releases apart."""
+"""The same of real brokers, but one that plays a release may lack some of these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,9 +141,10 @@ def release_versions(release: str) -> Mapping[int, VersionRange]:
 
 def _guess(ranges: Mapping[int, VersionRange]) -> str:
     """The newest release whose telling APIs the broker all has."""
+    telling = (*_TELLING, *(key for key in _TELLING_IF_LISTED if key in ranges))
     newest = RELEASES[0]
     for release in RELEASES:
         table = release_versions(release)
-        if all(key in ranges and ranges[key].max >= table[key].max for key in _TELLING if key in table):
+        if all(key in ranges and ranges[key].max >= table[key].max for key in telling if key in table):
             newest = release
     return newest

@@ -63,6 +63,17 @@ def test_a_release_is_guessed_from_its_own_versions(release: str) -> None:
     assert guess == {"3.3": "3.4"}.get(release, release)  # 3.3 and 3.4 serve the same
 
 
+@pytest.mark.parametrize("release", ["0.11.0", "1.1", "2.0", "4.3"])
+def test_a_broker_that_plays_a_release_without_all_of_its_apis_is_known_by_the_others(release: str) -> None:
+    lacking = (ApiKey.DESCRIBE_LOG_DIRS, ApiKey.TXN_OFFSET_COMMIT, ApiKey.DESCRIBE_ACLS, ApiKey.ELECT_LEADERS)
+    entries = [
+        ApiVersion(api_key=key, min_version=each.min, max_version=each.max)
+        for key, each in release_versions(release).items()
+        if key not in lacking
+    ]
+    assert BrokerVersions.of_answer(entries).release_guess == release
+
+
 def test_a_broker_newer_than_the_table_is_the_newest_of_it() -> None:
     entries = [
         ApiVersion(api_key=key, min_version=each.min, max_version=each.max + 3)
