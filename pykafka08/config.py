@@ -221,11 +221,14 @@ class ConsumerConfig:
     isolation_level: Literal["read_uncommitted", "read_committed"] = "read_uncommitted"
     max_unpacked_bytes: int = 64 * MIB
     """Largest size one compressed batch may unpack to."""
+    client_rack: str | None = None
+    """Where this consumer runs, as the brokers' ``broker.rack``: it is sent to a replica there."""
 
     def __post_init__(self) -> None:
         _check_type(self, "group_id", str, "a string", is_optional=True)
         _check_type(self, "enable_auto_commit", bool, "True or False")
         _check_type(self, "check_crcs", bool, "True or False")
+        _check_type(self, "client_rack", str, "a string", is_optional=True)
         _check_choice(self, "auto_offset_reset", ("earliest", "latest", "none"))
         _check_choice(self, "isolation_level", ("read_uncommitted", "read_committed"))
         _check(

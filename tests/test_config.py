@@ -62,6 +62,7 @@ TABLE: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
     "check_crcs": ((True, False), ("no", 1, None)),
     "isolation_level": (("read_committed", "read_uncommitted"), ("committed", None, {})),
     "max_unpacked_bytes": whole(1, 2**63 - 1),
+    "client_rack": ((None, "r1"), (1, b"r1")),
 }
 KINDS = {field.name: kind for kind in (ClientConfig, ProducerConfig, ConsumerConfig) for field in fields(kind)}
 

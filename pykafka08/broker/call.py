@@ -8,7 +8,7 @@ from typing import TypeAlias, TypeVar
 from pykafka08.broker.cluster_state import ClusterState, Node
 from pykafka08.broker.faults import ScriptedCall
 from pykafka08.broker.personality import Personality
-from pykafka08.broker.state import Partition, Topic
+from pykafka08.broker.state import NO_LEADER, Partition, Topic
 from pykafka08.driver import Waiter
 from pykafka08.error_codes import ErrorCode
 from pykafka08.protocol.headers import RequestHeader
@@ -66,9 +66,12 @@ class Call:
         return self.script.error(topic, partition, after=True)
 
     def led_partition(
-        self, topic: Topic | None, name: str, index: int, leader_epoch: int = -1
+        self, topic: Topic | None, name: str, index: int, leader_epoch: int = -1, *, or_follows: bool = False
     ) -> tuple[Partition | None, int]:
-        """A partition that this broker leads, or None and the error code: scripted, unknown, not leader, fenced."""
+        """A partition that this broker leads, or None and the error code: scripted, unknown, not leader, fenced.
+
+        ``or_follows``: or of which it has a replica in sync.
+        """
         code = self.scripted_error(name, index)
         if code:
             return None, code
@@ -76,7 +79,9 @@ class Call:
             return None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         partition = topic.partitions[index]
         if partition.leader != self.node.node_id:
-            return None, ErrorCode.NOT_LEADER_OR_FOLLOWER
+            is_follower = partition.leader != NO_LEADER and self.node.node_id in partition.isr
+            if not (or_follows and is_follower):
+                return None, ErrorCode.NOT_LEADER_OR_FOLLOWER
         if leader_epoch >= 0 and leader_epoch != partition.leader_epoch:
             is_old = leader_epoch < partition.leader_epoch
             return None, ErrorCode.FENCED_LEADER_EPOCH if is_old else ErrorCode.UNKNOWN_LEADER_EPOCH

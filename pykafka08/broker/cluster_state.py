@@ -29,8 +29,9 @@ KEPT_REQUESTS = 100_000
 class Node:
     """One broker as the others and the clients know it."""
 
-    def __init__(self, node_id: int, host: str, port: int) -> None:
+    def __init__(self, node_id: int, host: str, port: int, rack: str | None = None) -> None:
         self.node_id = node_id
+        self.rack = rack
         self.host = host
         self.port = port
         self.is_running = False

@@ -123,6 +123,15 @@ class PartitionLog:
         del self._batches[:gone], self._last_offsets[:gone]
         self.transactions.trimmed(self.start_offset)
 
+    def truncate(self, end_offset: int) -> None:
+        """Lose the batches that reach ``end_offset`` or lie behind it."""
+        kept = self._index(end_offset)
+        del self._batches[kept:], self._last_offsets[kept:]
+        self.end_offset = self._last_offsets[-1] + 1 if kept else min(end_offset, self.start_offset)
+        self._epochs = [(epoch, start) for epoch, start in self._epochs if start < self.end_offset]
+        self.sequences.truncated(self.end_offset)
+        self.transactions.truncated(self.end_offset)
+
     def batches(self, offset: int | None = None) -> list[FetchedBatch]:
         """Everything from ``offset`` (the log's start) on, decoded."""
         first = self.start_offset if offset is None else max(offset, self.start_offset)

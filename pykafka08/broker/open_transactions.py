@@ -54,6 +54,14 @@ class OpenTransactions:
         """The aborted transactions that touch offsets from ``start`` up to ``end``, which is not included."""
         return [each for each in self._aborted if each.marker_offset >= start and each.first_offset < end]
 
+    def truncated(self, end_offset: int) -> None:
+        """The log ends here now: transactions whose marker is lost are open again, those behind it never were."""
+        for each in self._aborted:
+            if each.marker_offset >= end_offset:
+                self._first_offsets.setdefault(each.producer_id, each.first_offset)
+        self._aborted = [each for each in self._aborted if each.marker_offset < end_offset]
+        self._first_offsets = {each: first for each, first in self._first_offsets.items() if first < end_offset}
+
     def trimmed(self, start_offset: int) -> None:
         """The log starts here now."""
         self._aborted = [each for each in self._aborted if each.marker_offset >= start_offset]

@@ -97,6 +97,12 @@ class Sequences:
             for producer_id, producer in self._producers.items()
         ]
 
+    def truncated(self, end_offset: int) -> None:
+        """The log ends here now: what its producers wrote behind it was never written."""
+        for producer in self._producers.values():
+            while producer.batches and producer.batches[-1].base_offset >= end_offset:
+                producer.batches.pop()
+
     def forget(self) -> None:
         """Drop all producers, as a log does whose records are all deleted."""
         self._producers.clear()

@@ -8,7 +8,7 @@ What a broker answers is in ``handlers``; how it reads and writes sockets in ``l
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -37,7 +37,8 @@ class EmbeddedCluster:
 
     ``topics`` maps names to partition counts.  ``port`` is the first broker's, the others take the ports after it; 0
     lets the system choose.  ``host`` is where to listen and what clients are told.  ``replication_factor`` is the
-    default of new topics: 3, or the number of brokers where there are fewer.  Session time-outs of group members must
+    default of new topics: 3, or the number of brokers where there are fewer.  ``racks`` has one for each broker; from
+    Kafka 2.4 on, a consumer that names one is sent to a replica there.  Session time-outs of group members must
     be at least ``group_min_session_timeout_ms``; the first rebalance of a group waits for
     ``group_initial_rebalance_delay_ms`` (Kafka's default is 3000).  ``group_version`` 0 or 1 switches the new group
     protocol off or on; it is on from Kafka 4.0, and its members are told the two times of ``group_consumer_...``.
@@ -56,6 +57,7 @@ class EmbeddedCluster:
         default_partitions: int = 1,
         auto_create_topics: bool = True,
         replication_factor: int | None = None,
+        racks: Sequence[str] | None = None,
         group_min_session_timeout_ms: int = 6000,
         group_initial_rebalance_delay_ms: int = 0,
         group_version: int | None = None,
@@ -72,6 +74,8 @@ class EmbeddedCluster:
             raise ConfigError(f"default_partitions={default_partitions!r} is not a number of partitions")
         if not 0 <= port <= 65536 - brokers:
             raise ConfigError(f"port={port!r} leaves no room for {brokers} ports")
+        if racks is not None and len(racks) != brokers:
+            raise ConfigError(f"racks={racks!r} does not name one for each of {brokers} brokers")
         personality = Personality(version)
         self._state = ClusterState(
             personality,
@@ -93,7 +97,10 @@ class EmbeddedCluster:
             self._state.features["transaction.version"] = transaction_version
         handlers = load_handlers()
         self._state.served = {key: versions for key, versions in personality.versions.items() if key in handlers}
-        self._state.nodes = {node_id: Node(node_id, host, port + node_id if port else 0) for node_id in range(brokers)}
+        self._state.nodes = {
+            node_id: Node(node_id, host, port + node_id if port else 0, racks[node_id] if racks else None)
+            for node_id in range(brokers)
+        }
         self._topics = dict(topics or {})
         self._tasks = TaskTree()
         self._listeners: dict[int, Listener] = {}
@@ -254,11 +261,18 @@ class EmbeddedCluster:
         """Make a running broker the leader, and a replica if it was none."""
         if not self._node(node_id).is_running:
             raise ConfigError(f"broker {node_id} is stopped and cannot lead")
-        target = self._partition(topic, partition)
-        if node_id not in target.replicas:
-            target.replicas.append(node_id)
-            target.isr.append(node_id)
-        target.lead(node_id)
+        self._partition(topic, partition, replica=node_id).lead(node_id)
+
+    def elect_unclean_leader(self, topic: str, partition: int, node_id: int, end_offset: int) -> None:
+        """Make a running broker the leader whose log ends at ``end_offset``: later records, as whole batches, are lost.
+
+        It may be the leader already.
+        """
+        if not self._node(node_id).is_running:
+            raise ConfigError(f"broker {node_id} is stopped and cannot lead")
+        target = self._partition(topic, partition, replica=node_id)
+        target.log.truncate(end_offset)
+        target.elect(node_id)
 
     def coordinator(self, key: str) -> int:
         """The node id of the broker that coordinates a group or a transactional id; -1 while there is none."""
@@ -296,8 +310,11 @@ class EmbeddedCluster:
             raise ConfigError(f"there is no broker {node_id}")
         return node
 
-    def _partition(self, topic: str, partition: int) -> Partition:
+    def _partition(self, topic: str, partition: int, *, replica: int | None = None) -> Partition:
         found = self._state.topics.find_partition(topic, partition)
         if found is None:
             raise ConfigError(f"there is no partition {partition} of topic {topic!r}")
+        if replica is not None and replica not in found.replicas:
+            found.replicas.append(replica)
+            found.isr.append(replica)
         return found

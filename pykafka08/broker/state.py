@@ -55,9 +55,13 @@ class Partition:
     def lead(self, node_id: int) -> None:
         """Make ``node_id`` (or nobody, NO_LEADER) the leader."""
         if self.leader != node_id:
-            self.leader = node_id
-            self.leader_epoch += 1
-            self.changed()
+            self.elect(node_id)
+
+    def elect(self, node_id: int) -> None:
+        """A new leader, or the same one in a new epoch."""
+        self.leader = node_id
+        self.leader_epoch += 1
+        self.changed()
 
     def brokers_changed(self, live: Iterable[int]) -> None:
         """Shrink or grow the in-sync set, and move the leader to a live replica if it has none."""

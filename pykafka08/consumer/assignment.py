@@ -204,6 +204,9 @@ class Assignment:
             state.topic_id = topic_id
         state.led_in(self.snapshot.leader_epoch(topic, partition))
         leader = self.snapshot.leader(topic, partition)
+        if state.follower is not None and (state.follower not in self.snapshot.brokers or leader != state.leader):
+            state.follower = None
+            state.disown_flight(next(self._epochs))
         if leader == state.leader:
             return
         if leader is not None:
@@ -308,8 +311,9 @@ class Assignment:
             self.ready.append(state)
 
     def broker_name(self, state: PartitionState) -> str | None:
-        """``"host:port (id N)"`` of the leader."""
-        broker = None if state.leader is None else self.snapshot.brokers.get(state.leader)
+        """``"host:port (id N)"`` of the broker that is asked."""
+        source = state.source
+        broker = None if source is None else self.snapshot.brokers.get(source)
         return None if broker is None else broker.name
 
     def note(self, event: str, state: PartitionState, **facts: object) -> None:

@@ -121,7 +121,11 @@ class Fetcher:
         log.debug("fetch.send", node_id=fetch.node_id, partitions=len(fetch.asks), max_wait=fetch.max_wait)
         session = self._sessions.setdefault(fetch.node_id, FetchSession())
         call = FetchCall(
-            fetch, session, min_bytes=self._config.fetch_min_bytes, is_committed_only=self._is_committed_only
+            fetch,
+            session,
+            min_bytes=self._config.fetch_min_bytes,
+            is_committed_only=self._is_committed_only,
+            rack=self._config.client_rack or "",
         )
         timeout = fetch.max_wait + self._client.config.request_timeout_ms / 1000
         waiter = self._client.submit(fetch.node_id, call, timeout=timeout, purpose=Purpose.FETCH)

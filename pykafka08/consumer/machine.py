@@ -196,6 +196,9 @@ class ConsumerMachine:
             if answer.error_code:
                 self._fetch_refused(state, ask, answer.error_code, now, jitter)
                 continue
+            if answer.preferred_replica >= 0:
+                self._sent_to_follower(state, answer.preferred_replica, now)
+                continue
             state.be_healthy()
             if answer.diverging is not None:
                 self.assignment.compare_logs(state, answer.diverging)
@@ -293,8 +296,22 @@ class ConsumerMachine:
 
     # Trouble
 
+    def _sent_to_follower(self, state: PartitionState, node_id: int, now: float) -> None:
+        """The leader knows a replica that is nearer, for as long as metadata counts as fresh (KIP-392)."""
+        if node_id in self.assignment.snapshot.brokers:
+            state.follower = node_id
+            state.follower_until = now + self._client.metadata_max_age_ms / 1000
+        else:
+            state.retry_at = now + self._client.retry_backoff_ms / 1000
+            self._is_stale = True
+
     def _fetch_refused(self, state: PartitionState, ask: FetchAsk, code: int, now: float, jitter: float) -> None:
-        if code == ErrorCode.OFFSET_OUT_OF_RANGE and ask.last_epoch >= 0:
+        is_out_of_range = code == ErrorCode.OFFSET_OUT_OF_RANGE
+        if state.follower is not None:
+            state.follower = None
+            if is_out_of_range:
+                return  # a follower may lag behind: the leader knows
+        elif is_out_of_range and ask.last_epoch >= 0:
             state.is_epoch_doubted = True  # it is also said of an epoch that the leader has no note of
             return
         self._code_received(state, code, "Fetch", now, jitter)
@@ -305,6 +322,7 @@ class ConsumerMachine:
         for ask in asks:
             state = self.assignment.owner(ask)
             if state is not None:
+                state.follower = None
                 own = copy.copy(error)
                 own.topic, own.partition = state.tp
                 self._react(state, reaction, own, now, jitter)

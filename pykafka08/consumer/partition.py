@@ -75,6 +75,8 @@ class PartitionState:
         "failures",
         "fetch_epoch",
         "fetch_offset",
+        "follower",
+        "follower_until",
         "is_epoch_doubted",
         "is_held",
         "is_in_flight",
@@ -116,6 +118,9 @@ class PartitionState:
         """The leader does not keep the epochs of its records: it is not told ours."""
         self.leader: int | None = None
         self.leader_epoch = -1
+        self.follower: int | None = None
+        """The replica to fetch from until ``follower_until``; everything else is asked of the leader."""
+        self.follower_until = 0.0
         self.topic_id: UUID | None = None
         self.failures = 0
         self.retry_at = 0.0
@@ -132,6 +137,13 @@ class PartitionState:
     def awaits_commit(self) -> bool:
         """The group's committed offset is to be looked up."""
         return self.lookup is not None and self.lookup.purpose is Purpose.COMMITTED
+
+    @property
+    def source(self) -> int | None:
+        """The broker that the next request of this partition goes to."""
+        if self.follower is None or self.lookup is not None or self.is_unvalidated:
+            return self.leader
+        return self.follower
 
     @property
     def is_halted(self) -> bool:

@@ -22,7 +22,7 @@ SHORTEST_POLL = 0.005
 
 
 class Group:
-    """The partitions that one broker leads, at one moment."""
+    """The partitions that are read from one broker, at one moment."""
 
     __slots__ = ("askable", "retry_at", "sits_out", "unlocated", "unvalidated", "used_bytes")
 
@@ -97,12 +97,15 @@ class FetchPlanner:
         return actions, missing
 
     def _group(self, states: Iterable[PartitionState], now: float) -> dict[int | None, Group]:
-        """By leader; None stands for no leader."""
+        """By the broker to ask; None stands for no leader."""
         groups: dict[int | None, Group] = {}
         for state in states:
-            group = groups.get(state.leader)
+            if state.follower is not None and now >= state.follower_until:
+                state.follower = None
+            source = state.source
+            group = groups.get(source)
             if group is None:
-                group = groups[state.leader] = Group()
+                group = groups[source] = Group()
             group.add(state, now, self._config.max_partition_fetch_bytes)
         return groups
 

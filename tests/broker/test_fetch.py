@@ -160,17 +160,55 @@ async def test_a_long_poll_holds_up_its_own_connection_only() -> None:
 async def test_a_long_poll_learns_of_changes(change: str) -> None:
     async with EmbeddedCluster(brokers=2, topics={"t": 1}) as cluster:
         leader = cluster.leader("t", 0)
+        version = 10  # later ones may be read from a follower, too
         async with connect(cluster, leader) as raw:
-            await raw.send(fetch_request(max_wait_ms=FOR_EVER_MS), 12)
-            await raw.send(fetch_request(partition=5), 12)
+            await raw.send(fetch_request(max_wait_ms=FOR_EVER_MS), version)
+            await raw.send(fetch_request(partition=5), version)
             while len(cluster.requests) < 1:
                 await anyio.lowlevel.checkpoint()
             if change == "move":
                 cluster.move_leader("t", 0, 1 - leader)
             else:
                 cluster.delete_topic("t")
-            _, response = await raw.receive(FetchResponse, 12)
+            _, response = await raw.receive(FetchResponse, version)
             assert response.responses[0].partitions[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+async def test_a_reader_is_sent_to_the_replica_in_its_rack_and_served_there() -> None:
+    async with EmbeddedCluster(brokers=3, topics={"t": 1}, racks=["a", "b", "b"]) as cluster:
+        cluster.move_leader("t", 0, 0)
+        async with connect(cluster, 0) as leader, connect(cluster, 1) as follower:
+            await produce(leader, batch(b"v"), 9)
+            data = await fetch(leader, 12, rack_id="b")
+            assert (data.error_code, data.records) == (0, b"")
+            assert data.preferred_read_replica in (1, 2)
+            for rack in ("", "a", "c"):
+                assert (await fetch(leader, 12, rack_id=rack)).preferred_read_replica == -1
+            data = await fetch(follower, 12, rack_id="b")
+            assert (data.preferred_read_replica, values(decoded(data))) == (-1, [b"v"])
+            assert (await fetch(follower, 10)).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+            cluster.delete_topic("t")
+            assert (await fetch(follower, 12)).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+async def test_an_unclean_election_cuts_the_log() -> None:
+    async with EmbeddedCluster(brokers=2, topics={"t": 1}) as cluster:
+        cluster.move_leader("t", 0, 0)
+        async with connect(cluster, 0) as raw, connect(cluster, 1) as other:
+            for value in (b"0", b"1", b"2"):
+                await produce(raw, batch(value), 9)
+            before = cluster._partition("t", 0).leader_epoch
+            cluster.elect_unclean_leader("t", 0, 1, 1)
+            assert (cluster.leader("t", 0), cluster.log_end_offset("t", 0)) == (1, 1)
+            wanted = FetchPartition(fetch_offset=3, last_fetched_epoch=before, partition_max_bytes=1000)
+            request = FetchRequest(max_wait_ms=FOR_EVER_MS, topics=[FetchTopic(topic="t", partitions=[wanted])])
+            data = (await other.ask(request, 12)).responses[0].partitions[0]
+            assert data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE  # of the log, before epochs are looked at
+            await produce(other, batch(b"x"), 9)
+            await produce(other, batch(b"y"), 9)
+            data = (await other.ask(request, 12)).responses[0].partitions[0]
+            assert (data.error_code, data.diverging_epoch.epoch, data.diverging_epoch.end_offset) == (0, before, 1)
+            assert values(cluster.records("t", 0)) == [b"0", b"x", b"y"]
 
 
 async def test_a_reader_that_goes_away_is_forgotten() -> None:

@@ -27,7 +27,7 @@ def describe_cluster(call: Call, request: DescribeClusterRequest) -> Reply:
         cluster_id=call.cluster.cluster_id,
         controller_id=call.cluster.controller_id,
         brokers=[
-            DescribeClusterBroker(broker_id=node.node_id, host=node.host, port=node.port)
+            DescribeClusterBroker(broker_id=node.node_id, host=node.host, port=node.port, rack=node.rack)
             for node in call.cluster.live_nodes()
         ],
     )

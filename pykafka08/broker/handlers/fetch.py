@@ -1,8 +1,8 @@
 """Fetch: records from an offset on, at once or when enough of them are there (a long poll).
 
 Source: ``ReplicaManager`` and ``DelayedFetch``; KIP-74 (the first batch comes whole), KIP-98 (readers of committed
-records get what is before the last stable offset), KIP-227 (sessions), KIP-320 (epochs), KIP-516 (topic ids), KIP-951
-(the new leader in the answer).
+records get what is before the last stable offset), KIP-227 (sessions), KIP-320 (epochs), KIP-392 (followers), KIP-516
+(topic ids), KIP-951 (the new leader in the answer).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from uuid import UUID
 from pykafka08.broker.call import Call, Reply, answered_later
 from pykafka08.broker.fetch_sessions import FetchSession, PartitionKey
 from pykafka08.broker.handlers import handles
-from pykafka08.broker.state import Partition, Topic
+from pykafka08.broker.state import NO_LEADER, Partition, Topic
 from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import UnsupportedVersionError
 from pykafka08.protocol.messages.fetch import (
@@ -33,8 +33,10 @@ from pykafka08.records.rewrite import convert
 __all__ = ["fetch"]
 
 READ_COMMITTED = 1
+NO_REPLICA = -1
 WHOLE_BATCH_VERSION = 3
 SESSION_VERSION = 7
+FOLLOWER_VERSION = 11
 EPOCH_VERSION = 12
 TOPIC_ID_VERSION = 13
 ENDPOINT_VERSION = 16
@@ -116,6 +118,22 @@ def _end(partition: Partition, request: FetchRequest) -> int:
     return partition.log.stable_offset if is_committed else partition.log.end_offset
 
 
+def _serves(call: Call, partition: Partition) -> bool:
+    node_id = call.node.node_id
+    if partition.leader in (node_id, NO_LEADER):
+        return partition.leader == node_id
+    return call.version >= FOLLOWER_VERSION and node_id in partition.isr
+
+
+def _replica_near(call: Call, request: FetchRequest, partition: Partition) -> int:
+    """Where the leader sends this reader: a replica in the reader's rack, NO_REPLICA if there is none or it is ours."""
+    leader = call.node
+    if call.version < FOLLOWER_VERSION or partition.leader != leader.node_id or request.rack_id in ("", leader.rack):
+        return NO_REPLICA
+    nodes = call.cluster.nodes
+    return next((each for each in partition.isr if nodes[each].rack == request.rack_id), NO_REPLICA)
+
+
 def _must_wait(call: Call, wanted: list[_Wanted], request: FetchRequest) -> bool:
     """True while there are fewer than ``min_bytes`` and no error to report."""
     size, min_bytes = 0, request.min_bytes
@@ -124,7 +142,9 @@ def _must_wait(call: Call, wanted: list[_Wanted], request: FetchRequest) -> bool
             return False
         partition = each.topic.partitions[each.asked.partition]
         log, offset = partition.log, each.asked.fetch_offset
-        if partition.leader != call.node.node_id or not log.start_offset <= offset <= log.end_offset:
+        if not _serves(call, partition) or not log.start_offset <= offset <= log.end_offset:
+            return False
+        if _replica_near(call, request, partition) != NO_REPLICA or _diverges(partition, each.asked) is not None:
             return False
         if each.asked.current_leader_epoch not in (-1, partition.leader_epoch):
             return False
@@ -159,7 +179,13 @@ def _answer(call: Call, request: FetchRequest, wanted: list[_Wanted], kind: _Ses
 
 def _partition(call: Call, request: FetchRequest, wanted: _Wanted, left: int) -> PartitionData:
     asked = wanted.asked
-    partition, code = call.led_partition(wanted.topic, wanted.name, asked.partition, asked.current_leader_epoch)
+    partition, code = call.led_partition(
+        wanted.topic,
+        wanted.name,
+        asked.partition,
+        asked.current_leader_epoch,
+        or_follows=call.version >= FOLLOWER_VERSION,
+    )
     if wanted.topic is None and code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and call.version >= TOPIC_ID_VERSION:
         code = ErrorCode.UNKNOWN_TOPIC_ID
     data = PartitionData(
@@ -176,7 +202,16 @@ def _partition(call: Call, request: FetchRequest, wanted: _Wanted, left: int) ->
     if request.isolation_level == READ_COMMITTED or call.personality.always_tells_stable_offset:
         data.last_stable_offset = log.stable_offset
     data.log_start_offset = log.start_offset
-    if call.version >= EPOCH_VERSION and _diverges(partition, asked, data):
+    diverging = _diverges(partition, asked)
+    if diverging is not None:
+        if diverging.end_offset < 0:
+            data.error_code = ErrorCode.OFFSET_OUT_OF_RANGE
+        else:
+            data.diverging_epoch = diverging
+        return data
+    replica = _replica_near(call, request, partition)
+    if replica != NO_REPLICA:
+        data.preferred_read_replica = replica
         return data
     end = _end(partition, request)
     _read(call, partition, asked, left, data, end)
@@ -189,15 +224,14 @@ def _partition(call: Call, request: FetchRequest, wanted: _Wanted, left: int) ->
     return data
 
 
-def _diverges(partition: Partition, asked: FetchPartition, data: PartitionData) -> bool:
-    """Tell a reader whose last epoch does not end where it thinks (KIP-595); True if so."""
+def _diverges(partition: Partition, asked: FetchPartition) -> EpochEndOffset | None:
+    """Where the log leaves that of a reader whose last epoch does not end where it thinks (KIP-595); -1 for nowhere."""
     if asked.last_fetched_epoch < 0:
-        return False
+        return None
     epoch, end = partition.log.epoch_end(asked.last_fetched_epoch)
     if epoch == asked.last_fetched_epoch and end >= asked.fetch_offset:
-        return False
-    data.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end)
-    return True
+        return None
+    return EpochEndOffset(epoch=epoch, end_offset=end)
 
 
 def _read(call: Call, partition: Partition, asked: FetchPartition, left: int, data: PartitionData, end: int) -> None:

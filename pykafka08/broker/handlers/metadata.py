@@ -36,7 +36,7 @@ def metadata(call: Call, request: MetadataRequest) -> Reply:
         topics = [_asked(call, asked, allowed) for asked in request.topics or ()]
     return MetadataResponse(
         brokers=[
-            MetadataResponseBroker(node_id=node.node_id, host=node.host, port=node.port)
+            MetadataResponseBroker(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)
             for node in call.cluster.live_nodes()
             if _lists_broker(call, node.node_id, topics)
         ],
