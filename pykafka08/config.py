@@ -149,6 +149,10 @@ class ProducerConfig:
     acks: int | Literal["all"] = "all"
     enable_idempotence: bool | None = None
     """Retries write no record twice.  None: where the brokers have it (0.11) and ``acks`` is "all"."""
+    transactional_id: str | None = None
+    """Write in transactions; a new producer with the same id fences the one before (Kafka 0.11)."""
+    transaction_timeout_ms: int = 60_000
+    """When the cluster aborts a transaction that has no end."""
     linger_ms: float = 5
     """How long a batch may wait for more records."""
     batch_size: int = 131_072
@@ -170,6 +174,12 @@ class ProducerConfig:
         _check_type(self, "enable_idempotence", bool, "True, False or None", is_optional=True)
         if self.enable_idempotence and self.required_acks != -1:
             raise ConfigError(f"enable_idempotence=True needs acks='all', not acks={self.acks!r}")
+        _check_type(self, "transactional_id", str, "a string", is_optional=True)
+        if self.transactional_id is not None:
+            if not self.transactional_id:
+                raise ConfigError("transactional_id='' names no producer")
+            if self.enable_idempotence is False or self.required_acks != -1:
+                raise ConfigError("a transactional_id needs acks='all' and idempotence")
         _check_type(self, "compression_type", str, "a string")
         _check_type(self, "compression_level", int, "a whole number", is_optional=True)
         if isinstance(self.compression_level, bool):
@@ -181,6 +191,7 @@ class ProducerConfig:
             self,
             {
                 "batch_size": (0, INT32_MAX),
+                "transaction_timeout_ms": (1, INT32_MAX),
                 "delivery_timeout_ms": (1, INT32_MAX),
                 "buffer_memory": (1, 2**63 - 1),
                 "max_block_ms": (0, INT32_MAX),
@@ -192,6 +203,8 @@ class ProducerConfig:
     @property
     def is_idempotent(self) -> bool | None:
         """Demanded, not wanted, or None: used where the brokers have it."""
+        if self.transactional_id is not None:
+            return True
         if self.enable_idempotence is None and self.required_acks != -1:
             return False
         return self.enable_idempotence
@@ -245,12 +258,15 @@ class ConsumerConfig:
         )
 
 
-def build(settings: dict[str, Any], *kinds: type) -> list[Any]:
-    """Objects of the dataclasses ``kinds`` out of one set of keyword arguments; an unknown name is a ConfigError."""
+def build(settings: dict[str, Any], *kinds: type, elsewhere: Iterable[str] = ()) -> list[Any]:
+    """Objects of the dataclasses ``kinds`` out of one set of keyword arguments; an unknown name is a ConfigError.
+
+    ``elsewhere`` are names that the caller takes itself: the error lists them too.
+    """
     known = {field.name: kind for kind in kinds for field in fields(kind)}
     unknown = sorted(set(settings) - set(known))
     if unknown:
-        raise ConfigError(f"unknown setting {', '.join(unknown)}; known are {', '.join(sorted(known))}")
+        raise ConfigError(f"unknown setting {', '.join(unknown)}; known are {', '.join(sorted({*known, *elsewhere}))}")
     if "bootstrap_servers" in settings:
         settings = {**settings, "bootstrap_servers": parse_bootstrap_servers(settings["bootstrap_servers"])}
     return [kind(**{name: settings[name] for name in settings if known[name] is kind}) for kind in kinds]

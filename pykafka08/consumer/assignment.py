@@ -62,8 +62,12 @@ class Assignment:
 
     def subscribe(self, topics: Iterable[str]) -> None:
         """Read all partitions of the topics; those that come into being later from their beginning."""
-        self._topics = dict.fromkeys(topics, False)
+        self._topics = {topic: self._topics.get(topic) or self._first_counts.get(topic) == 0 for topic in topics}
         self._follow_topics()
+
+    def topics_came(self, topics: Iterable[str]) -> None:
+        """These did not exist when we began to read: all that they hold is new."""
+        self._first_counts.update(dict.fromkeys(topics, 0))
 
     def assign(self, partitions: Iterable[TopicPartition], *, from_committed: bool = False) -> None:
         """Read these and no others; those that were assigned before go on where they are.
@@ -133,7 +137,8 @@ class Assignment:
         for tp in sorted(partitions):
             self._add(tp, COMMITTED)
             self.states[tp].is_held = is_held
-            self._first_counts.setdefault(tp.topic, len(self.snapshot.partitions(tp.topic)))
+            if count := len(self.snapshot.partitions(tp.topic)):
+                self._first_counts.setdefault(tp.topic, count)
 
     def release(self, partitions: Iterable[TopicPartition]) -> None:
         """Read those that were held."""
@@ -161,7 +166,7 @@ class Assignment:
         if offset is not None:
             self.seek(tp, offset, leader_epoch)
         else:
-            is_new = tp.partition >= (self._first_counts.get(tp.topic) or tp.partition + 1)
+            is_new = tp.partition >= self._first_counts.get(tp.topic, tp.partition + 1)
             self.locate(state, "earliest" if is_new and policy != "none" else policy)
         return True
 

@@ -18,13 +18,14 @@ __all__ = ["Cursor"]
 class Cursor:
     """``records`` is an iterator over some records of one batch; :meth:`load` replaces it with one over the next."""
 
-    __slots__ = ("_batch", "_chunk", "_chunks", "_left", "_start", "records")
+    __slots__ = ("_batch", "_chunk", "_chunks", "_finished", "_left", "_start", "records")
 
     def __init__(self) -> None:
         self._batch: FetchedBatch | None = None
         self._chunks: Iterator[list[Record]] = iter(())
         self._chunk: list[Record] = []
         self._left = 0
+        self._finished = 0
         self._start = 0
         self.records: Iterator[Record] = iter(self._chunk)
 
@@ -45,6 +46,21 @@ class Cursor:
             return None
         return self._chunk[-1].offset + 1 if self._chunk else self._start
 
+    @property
+    def owner(self) -> TopicPartition | None:
+        """The partition of the batch opened last."""
+        return None if self._batch is None else TopicPartition(self._batch.topic, self._batch.partition)
+
+    @property
+    def in_hand(self) -> int | None:
+        """The offset of the record taken last, unless :meth:`finish` was called since."""
+        taken = len(self._chunk) - length_hint(self.records)
+        return self._chunk[taken - 1].offset if taken > self._finished else None
+
+    def finish(self) -> None:
+        """What was taken is done with."""
+        self._finished = len(self._chunk) - length_hint(self.records)
+
     def open(self, batch: FetchedBatch, start: int) -> None:
         """Read ``batch`` next, which begins at offset ``start`` or later; the one before is forgotten."""
         self._batch = batch
@@ -52,6 +68,7 @@ class Cursor:
         self._chunks = batch.chunks()
         self._left = len(batch)
         self._chunk = []
+        self._finished = 0
 
     def load(self) -> int:
         """Go on to the next records of the batch: how many there are, 0 at its end; CorruptRecordError if damaged."""
@@ -59,6 +76,7 @@ class Cursor:
             return 0
         chunk = next(self._chunks)
         self._chunk = chunk
+        self._finished = 0
         self._left -= len(chunk)
         self.records = iter(chunk)
         return len(chunk)
@@ -69,4 +87,5 @@ class Cursor:
         self._batch = None
         self._chunks = iter(())
         self._chunk = []
+        self._finished = 0
         self._left = 0

@@ -2,10 +2,14 @@
 
 ``Consumer`` gives it its public shape.  Nothing here awaits between taking a record and handing it over, so that a
 cancelled call loses none.
+
+Here is also what the application has *in hand*: what its last call gave it, until it calls for more.  That is asked of
+the cursor when somebody wants to know; a record costs nothing for it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from operator import length_hint
 
@@ -38,6 +42,15 @@ class Reader:
         """A batch that a cancelled call did not take with it."""
         self._kept_error: KafkaError | None = None
         self._records_in_turn = 0
+        self.held: dict[TopicPartition, int] = {}
+        """The first offset in hand of each partition; of the cursor's the cursor knows better."""
+        self.calls = 0
+        """Grows when records are called for, but for those that lie ready in the cursor."""
+        self.waiting = 0
+        """Calls that wait for records."""
+        self._acknowledged: dict[TopicPartition, int] = {}
+        self._finishing: Waiter[None] = Waiter()
+        self._checks: list[Callable[[], None]] = []
 
     def open_fetcher(self) -> Fetcher:
         """The fetcher, if the consumer is open and well; ClosedError or ClientFailedError if not."""
@@ -46,12 +59,20 @@ class Reader:
         if self.fetcher is None:
             raise ClosedError("use the consumer with 'async with'")
         self.fetcher.check()
+        for check in self._checks:
+            check()
         return self.fetcher
 
+    def on_check(self, check: Callable[[], None]) -> None:
+        """Call ``check()`` wherever the consumer is used: what it raises, the application gets."""
+        self._checks.append(check)
+
     def close(self) -> None:
-        """End all waiting."""
+        """End all waiting; positions stay known."""
         self.is_closed = True
-        self.cursor.drop()
+        if (tp := self.cursor.owner) is not None:
+            self.withhold(tp)
+        self._tell_finished()
         if self.fetcher is not None:
             self.fetcher.stop()
 
@@ -59,6 +80,7 @@ class Reader:
 
     async def load(self, deadline: float | None) -> bool:
         """Have records in the cursor; False if none came before the deadline."""
+        self.finish()
         while True:
             fetcher = self.open_fetcher()
             news = fetcher.news
@@ -68,23 +90,36 @@ class Reader:
                 return True
             if loaded:
                 continue  # they were dropped in that turn
-            if not news.is_done and not await wait_for_news(news, deadline):
+            if not news.is_done and not await self._wait(news, deadline):
                 return False
+
+    async def _wait(self, news: Waiter[None], deadline: float | None) -> bool:
+        self.waiting += 1
+        try:
+            return await wait_for_news(news, deadline)
+        finally:
+            self.waiting -= 1
 
     async def take(self, most: int, deadline: float | None) -> list[Record]:
         """Up to ``most`` records that are there, else the first that come; empty at the deadline."""
         records: list[Record] = []
         while not records and await self.load(deadline):
-            records += islice(self.cursor.records, most)
+            records += self._take_loaded(most)
         try:
             while len(records) < most and self._load_nowait():
-                records += islice(self.cursor.records, most - len(records))
+                records += self._take_loaded(most - len(records))
         except KafkaError as error:
             if not records:
                 raise
             self._kept_error = error  # for the next call: these records must not be lost
         self._records_in_turn += len(records)
         return records
+
+    def _take_loaded(self, most: int) -> Iterator[Record]:
+        tp, position = self.cursor.tp, self.cursor.position
+        if tp is not None and position is not None:
+            self.held.setdefault(tp, position)
+        return islice(self.cursor.records, most)
 
     def _load_nowait(self) -> int:
         """Have records in the cursor, if there are any: how many."""
@@ -113,6 +148,7 @@ class Reader:
 
     async def next_batch(self) -> FetchedBatch:
         """The next batch; waits for it without end."""
+        self.finish()
         if (tp := self.cursor.tp) is not None:
             # Its records were taken one by one so far, and not all: the rest comes as a batch of its own.
             self._machine.assignment.seek(tp, self.position(tp) or 0)
@@ -126,9 +162,10 @@ class Reader:
                 await self._take_turn(fetcher, len(self._in_hand.batch) if self._in_hand is not None else 0)
             if self._in_hand is not None:
                 in_hand, self._in_hand = self._in_hand, None
+                self.held[in_hand.tp] = in_hand.start
                 return in_hand.batch
             if not news.is_done:
-                await news
+                await self._wait(news, None)
 
     def _hand_out(self) -> HandedOut | None:
         try:
@@ -155,14 +192,69 @@ class Reader:
         return self.cursor.position if self.cursor.tp == tp else self._machine.position(tp)
 
     def forget(self, tp: TopicPartition) -> None:
-        """What was fetched of the partition must not be read."""
-        if self.cursor.tp == tp:
+        """What was fetched of the partition must not be read, and what is in hand of it counts for nothing."""
+        self.held.pop(tp, None)
+        self._acknowledged.pop(tp, None)
+        if self.cursor.owner == tp:
             self.cursor.drop()
         if self._in_hand is not None and self._in_hand.tp == tp:
             self._in_hand = None
         error = self._kept_error
         if error is not None and (error.topic, error.partition) == tuple(tp):
             self._kept_error = None
+
+    def withhold(self, tp: TopicPartition) -> None:
+        """What was fetched of the partition must not be read for now; where it is read, and what is in hand, stay."""
+        position, first = self.position(tp), self._first_in_hand(tp)
+        acknowledged = self._acknowledged.get(tp)
+        self.forget(tp)
+        if position is not None:
+            self._machine.assignment.go_back(self._machine.assignment.state(tp), position)
+        if first is not None:
+            self.held[tp] = first
+        if acknowledged is not None:
+            self._acknowledged[tp] = acknowledged
+
+    # What is finished
+
+    def finish(self) -> None:
+        """The application asks for more: what it has in hand is finished."""
+        self.calls += 1
+        self.cursor.finish()
+        if self.held or self._acknowledged:
+            self.held.clear()
+            self._acknowledged.clear()
+            self._tell_finished()
+
+    def acknowledge(self, tp: TopicPartition, offset: int) -> None:
+        """All before ``offset`` is finished, though it is in hand."""
+        if offset > self._acknowledged.get(tp, 0):
+            self._acknowledged[tp] = offset
+            self._tell_finished()
+
+    def finished(self, tp: TopicPartition) -> int | None:
+        """The offset before which every record of the partition is finished; None while it has no position."""
+        position, first = self.position(tp), self._first_in_hand(tp)
+        if position is None or first is None:
+            return position
+        return min(position, max(first, self._acknowledged.get(tp, 0)))
+
+    async def wait_finished(self, partitions: Iterable[TopicPartition], deadline: float) -> None:
+        """Until nothing of these partitions is in hand, the consumer is closed, or the deadline."""
+        partitions = set(partitions)
+        while not self.is_closed and any(self.finished(tp) != self.position(tp) for tp in partitions):
+            self._finishing = Waiter() if self._finishing.is_done else self._finishing
+            if not await wait_for_news(self._finishing, deadline):
+                return
+
+    def _first_in_hand(self, tp: TopicPartition) -> int | None:
+        first = self.held.get(tp)
+        if self.cursor.owner != tp or (last := self.cursor.in_hand) is None:
+            return first
+        return last if first is None else min(first, last)
+
+    def _tell_finished(self) -> None:
+        self._finishing.set_result(None)
 
     def _raise_kept(self) -> None:
         error, self._kept_error = self._kept_error, None

@@ -413,7 +413,7 @@ async def test_a_small_buffer_bounds_what_is_asked() -> None:
 
 async def test_settings_are_checked() -> None:
     with pytest.raises(ConfigError, match="group_id"):
-        Consumer("t", bootstrap_servers="localhost", group_id="g")
+        Consumer("t", bootstrap_servers="localhost", group_id="")
     with pytest.raises(ConfigError, match="unknown setting nonsense"):
         Consumer("t", bootstrap_servers="localhost", nonsense=1)
     with pytest.raises(ConfigError, match="auto_offset_reset"):

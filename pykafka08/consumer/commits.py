@@ -1,0 +1,118 @@
+"""What a consumer has committed, and commits next: finished offsets by itself, any offsets for the application.
+
+One commit is under way at a time, each with the offsets of its moment, so that committed offsets never go back.
+What is finished is ``reader``'s to say; when to commit is ``member``'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+import anyio
+
+from pykafka08.consumer.assignment import Assignment
+from pykafka08.consumer.reader import Reader
+from pykafka08.driver import library_logger
+from pykafka08.errors import KafkaError, RequestTimeoutError
+from pykafka08.group.requests import OffsetAndMetadata
+from pykafka08.records.record import TopicPartition
+
+__all__ = ["Commits"]
+
+log = library_logger("consumer")
+
+
+class Committer(Protocol):
+    """Who sends commits; answers with the partitions that were refused."""
+
+    async def commit(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], *, timeout: float | None = None
+    ) -> dict[TopicPartition, KafkaError]: ...
+
+
+class Commits:
+    """The commits of one consumer; ``committer`` may be replaced."""
+
+    def __init__(self, committer: Committer, assignment: Assignment, reader: Reader) -> None:
+        self.committer = committer
+        self._assignment = assignment
+        self._reader = reader
+        self._known: dict[TopicPartition, int] = {}
+        self._lock = anyio.Lock()
+
+    def found(self, tp: TopicPartition, offset: int | None) -> None:
+        """The group's committed offset of a partition, as it was looked up."""
+        if offset is None:
+            self._known.pop(tp, None)
+        else:
+            self._known[tp] = offset
+
+    def forget(self, partitions: Iterable[TopicPartition]) -> None:
+        """Others may commit for these from now on."""
+        for tp in partitions:
+            self._known.pop(tp, None)
+
+    async def commit(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata] | None, *, timeout: float
+    ) -> dict[TopicPartition, KafkaError]:
+        """Commit these offsets, or the positions: what was refused, and why."""
+        deadline = anyio.current_time() + timeout
+        with anyio.CancelScope(deadline=deadline):
+            await self._lock.acquire()
+            try:
+                if offsets is None:
+                    offsets = self._positions()
+                    for tp, each in offsets.items():
+                        self._reader.acknowledge(tp, each.offset)
+                return await self._send(offsets, deadline)
+            finally:
+                self._lock.release()
+        raise RequestTimeoutError("another commit was under way until the deadline", api="OffsetCommit")
+
+    async def commit_finished(self, partitions: Iterable[TopicPartition] | None, *, timeout: float) -> None:
+        """Commit what is finished of these partitions, or all, and not committed yet; failures go to the log."""
+        deadline = anyio.current_time() + timeout
+        with anyio.CancelScope(deadline=deadline) as scope:
+            async with self._lock:
+                offsets = self._finished(partitions)
+                try:
+                    refused = await self._send(offsets, deadline)
+                except KafkaError as error:
+                    log.warning("commit.failed", partitions=len(offsets), cause=str(error))
+                    return
+                for tp, why in refused.items():
+                    log.warning("commit.refused", topic=tp.topic, partition=tp.partition, cause=str(why))
+        if scope.cancelled_caught:
+            log.warning("commit.late", timeout=timeout)
+
+    async def _send(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], deadline: float
+    ) -> dict[TopicPartition, KafkaError]:
+        if not offsets:
+            return {}
+        for tp in offsets:
+            self._known.pop(tp, None)  # until the outcome is known
+        refused = await self.committer.commit(offsets, timeout=max(0.0, deadline - anyio.current_time()))
+        for tp, each in offsets.items():
+            if tp not in refused and tp in self._assignment.states:
+                self._known[tp] = each.offset
+        return refused
+
+    def _positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        found = {tp: self._reader.position(tp) for tp in self._assignment.states}
+        return {tp: self._described(tp, offset) for tp, offset in found.items() if offset is not None}
+
+    def _finished(self, partitions: Iterable[TopicPartition] | None) -> dict[TopicPartition, OffsetAndMetadata]:
+        states = self._assignment.states
+        wanted = states.keys() if partitions is None else states.keys() & set(partitions)
+        found = {tp: self._reader.finished(tp) for tp in wanted}
+        return {
+            tp: self._described(tp, offset)
+            for tp, offset in found.items()
+            if offset is not None and offset != self._known.get(tp)
+        }
+
+    def _described(self, tp: TopicPartition, offset: int) -> OffsetAndMetadata:
+        state = self._assignment.states[tp]
+        return OffsetAndMetadata(offset, state.position_epoch if offset == state.position else -1)

@@ -1,0 +1,279 @@
+"""The group's side of a consumer: partitions come and go as its coordinator says, and positions are committed.
+
+In which order.  Assigned: partitions are read from the group's committed offsets, after the application's listener has
+heard of them.  Revoked: nothing more of them is handed out, the application has a moment to finish what it has in hand,
+what is finished is committed, the listener hears of it, the partitions go.  Lost: they go, then the listener hears.
+The group protocol itself is ``pykafka08.group``'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from operator import length_hint
+
+import anyio
+
+from pykafka08.cluster.client import Client
+from pykafka08.config import ConsumerConfig
+from pykafka08.consumer.assignment import Assignment
+from pykafka08.consumer.commits import Commits
+from pykafka08.consumer.fetcher import Fetcher
+from pykafka08.consumer.polling import PollClock
+from pykafka08.consumer.reader import Reader
+from pykafka08.driver import Waiter, Wakeup, library_logger
+from pykafka08.errors import ClosedError, KafkaError, PollIntervalExceededError, RequestTimeoutError
+from pykafka08.group.coordinator import CLOSE_SECONDS, GroupCoordinator, RebalanceListener
+from pykafka08.group.requests import OffsetAndMetadata
+from pykafka08.group.settings import GroupConfig
+from pykafka08.group.states import State
+from pykafka08.records.record import TopicPartition
+
+__all__ = ["CLOSE_SECONDS", "ConsumerMember", "Parts"]
+
+log = library_logger("consumer")
+
+PATIENCE = 3.0
+"""Seconds that a rebalance waits for the application to finish what it has in hand of partitions that go."""
+RETRY_SECONDS = 1.0
+"""Between look-ups of committed offsets that end in an error which the application is told."""
+
+Partitions = frozenset[TopicPartition]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a consumer is made of, as its member needs it."""
+
+    client: Client
+    config: ConsumerConfig
+    group: GroupConfig
+    assignment: Assignment
+    reader: Reader
+    fetcher: Fetcher
+
+
+class ConsumerMember:
+    """Joins the group with :meth:`subscribe`; without it offsets are committed and looked up from outside."""
+
+    def __init__(self, parts: Parts, listener: RebalanceListener | None) -> None:
+        self._parts = parts
+        self._assignment = parts.assignment
+        self._reader = parts.reader
+        self._listener = listener
+        self._topics: frozenset[str] = frozenset()
+        self.coordinator = self._new_coordinator()
+        self.commits = Commits(self.coordinator, parts.assignment, parts.reader)
+        self._is_auto = parts.config.enable_auto_commit
+        self._commits_at_close = True
+        self._close_by: float | None = None
+        self._wanted = Wakeup()
+        self._auto_commits = anyio.CancelScope()
+        self._exceeded: PollIntervalExceededError | None = None
+        self._is_heard: Waiter[None] = Waiter()
+        self.revoking: Callable[[Partitions], None] = lambda _: None
+        """Called when partitions are about to go, before anything else."""
+
+    def start(self) -> None:
+        """Begin to look up positions, and to commit."""
+        tasks = self._parts.client.tasks
+        self._parts.reader.on_check(self._check)
+        tasks.start("committed offsets", self._find_positions)
+        if self._is_auto:
+            tasks.start("auto-commit", self._commit_now_and_then)
+
+    def subscribe(self, topics: Iterable[str]) -> None:
+        """Join the group, or read these topics as its member from now on."""
+        is_first = not self._topics
+        self._topics = frozenset(topics)
+        self.coordinator.subscribe(self._topics)
+        if is_first:
+            self._parts.client.tasks.start("poll interval", self._watch_polls)
+
+    async def wait_settled(self, *, timeout: float) -> None:
+        """Until this member has its partitions and their positions; at the deadline it goes on by itself."""
+        deadline = anyio.current_time() + timeout
+        try:
+            await self.coordinator.wait_stable(timeout=timeout)
+        except RequestTimeoutError as error:
+            log.warning("group.not_joined_yet", group=self._parts.group.group_id, cause=str(error))
+            return
+        with anyio.CancelScope(deadline=deadline):
+            while not self._assignment.is_settled():
+                await self._parts.fetcher.news
+
+    def assigned(self) -> None:
+        """The application has assigned partitions, to be read from the group's committed offsets."""
+        self._wanted.set()
+
+    async def aclose(self, *, commits: bool, timeout: float) -> None:
+        """Commit what is finished, if wanted, and leave, within ``timeout`` seconds."""
+        self._commits_at_close = commits
+        self._close_by = anyio.current_time() + timeout
+        self._auto_commits.cancel()
+        if not self._topics and self._is_auto and commits and self._assignment.states:
+            with anyio.move_on_after(timeout, shield=True):
+                await self.commits.commit_finished(None, timeout=timeout)
+        await self.coordinator.aclose(timeout=max(0.0, self._close_by - anyio.current_time()))
+
+    # What the application calls
+
+    async def commit(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata] | None, *, timeout: float
+    ) -> dict[TopicPartition, KafkaError]:
+        return await self.commits.commit(offsets, timeout=timeout)
+
+    async def committed(
+        self, partitions: Iterable[TopicPartition], *, timeout: float
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        return await self.coordinator.committed(partitions, timeout=timeout)
+
+    def _check(self) -> None:
+        """What ends, or ended, the membership is the application's to know."""
+        exceeded, self._exceeded = self._exceeded, None
+        if exceeded is not None:
+            self._is_heard.set_result(None)
+            raise exceeded
+        self.coordinator.check()
+
+    # What the coordinator tells
+
+    async def partitions_assigned(self, added: Partitions) -> None:
+        if added:
+            self._assignment.take_over(added, is_held=self._listener is not None)
+            self._wanted.set()
+        if self._listener is None:
+            return
+        try:
+            await self._listener.partitions_assigned(added)
+        finally:
+            self._assignment.release(added)
+            self._pump()
+
+    async def partitions_revoked(self, partitions: Partitions) -> None:
+        self._hold(partitions)
+        try:
+            if self._is_auto and self._commits_at_close:
+                await self._finish(partitions)
+            if self._listener is not None:
+                await self._listener.partitions_revoked(partitions)
+        finally:
+            self._give_up(partitions)
+
+    async def partitions_lost(self, partitions: Partitions) -> None:
+        self.revoking(partitions)
+        self._give_up(partitions)
+        if self._listener is not None:
+            await self._listener.partitions_lost(partitions)
+
+    def _hold(self, partitions: Partitions) -> None:
+        for tp in partitions:
+            self._assignment.state(tp).is_held = True
+            self._reader.withhold(tp)
+        self.revoking(partitions)
+
+    async def _finish(self, partitions: Partitions) -> None:
+        now = anyio.current_time()
+        limit = self._parts.group.max_poll_interval_ms / 1000
+        if self._exceeded is None:
+            await self._reader.wait_finished(partitions, now + min(PATIENCE, limit / 2))
+        timeout = limit / 2
+        if self._close_by is not None:
+            # The coordinator is to hear that we leave, too.
+            timeout = min(timeout, max(0.0, self._close_by - anyio.current_time()) * 0.7)
+        await self.commits.commit_finished(partitions, timeout=timeout)
+
+    def _give_up(self, partitions: Partitions) -> None:
+        for tp in partitions:
+            self._reader.forget(tp)
+        self._assignment.give_up(partitions)
+        self.commits.forget(partitions)
+        self._pump()
+
+    def _pump(self) -> None:
+        self._parts.fetcher.pump()
+        self._parts.fetcher.wake_readers()
+
+    # Background tasks
+
+    def _new_coordinator(self) -> GroupCoordinator:
+        coordinator = GroupCoordinator(self._parts.client, self._parts.group, self)
+
+        def changed(_: Waiter[None]) -> None:
+            if coordinator.state is State.ENDED:
+                self._parts.fetcher.wake_readers()
+            else:
+                coordinator.news.add_done_callback(changed)
+
+        coordinator.news.add_done_callback(changed)
+        return coordinator
+
+    async def _find_positions(self) -> None:
+        """Where to read on: the group's committed offset of each partition that waits for it."""
+        while True:
+            wanted = self._assignment.awaiting_commit()
+            if not wanted:
+                # Those whose look-up ended in an error wait until the application has seen it.
+                is_told = any(state.awaits_commit for state in self._assignment.states.values())
+                await self._wanted.wait(anyio.current_time() + RETRY_SECONDS if is_told else None)
+                continue
+            try:
+                found = await self.coordinator.committed(wanted)
+            except ClosedError:
+                await self._wanted.wait()  # this member has left: the next one asks again
+            except RequestTimeoutError as error:
+                log.warning("committed.late", group=self._parts.group.group_id, cause=str(error))
+            except KafkaError as error:
+                self._refuse_positions(wanted, error)
+            else:
+                self._take_positions(wanted, found)
+
+    def _take_positions(
+        self, wanted: Mapping[TopicPartition, int], found: Mapping[TopicPartition, OffsetAndMetadata | None]
+    ) -> None:
+        for tp, committed in found.items():
+            offset, leader_epoch = (committed.offset, committed.leader_epoch) if committed else (None, -1)
+            if self._assignment.committed_found(tp, wanted[tp], offset, leader_epoch):
+                self.commits.found(tp, offset)
+        self._pump()
+
+    def _refuse_positions(self, wanted: Mapping[TopicPartition, int], error: KafkaError) -> None:
+        """The application is told by each partition that cannot be read."""
+        for tp in wanted.keys() & self._assignment.awaiting_commit().keys():
+            self._assignment.halt(self._assignment.state(tp), error)
+        self._pump()
+
+    async def _commit_now_and_then(self) -> None:
+        interval = self._parts.config.auto_commit_interval_ms / 1000
+        timeout = self._parts.client.config.default_api_timeout_ms / 1000
+        with self._auto_commits:
+            while True:
+                await anyio.sleep(interval)
+                await self.commits.commit_finished(None, timeout=timeout)
+
+    async def _watch_polls(self) -> None:
+        """Leave the group if the application does not ask for records any more; join again when it does."""
+        clock = PollClock(self._parts.group.max_poll_interval_ms / 1000, anyio.current_time())
+        reader = self._reader
+        while True:
+            await anyio.sleep(clock.interval)
+            progress = (reader.calls, length_hint(reader.cursor.records))
+            idle = clock.looked(progress, is_waiting=reader.waiting > 0, now=anyio.current_time())
+            if idle > clock.limit and not reader.is_closed:
+                await self._leave_for_a_while(idle, clock.limit)
+                clock.restart(anyio.current_time())
+
+    async def _leave_for_a_while(self, idle: float, limit: float) -> None:
+        self._exceeded = PollIntervalExceededError(
+            f"no record was asked for in {idle:.1f} s, and max_poll_interval_ms allows {limit:g}: the group goes on "
+            f"without this consumer; the next call joins it again",
+            idle=idle,
+            limit=limit,
+        )
+        log.warning("group.poll_interval_exceeded", group=self._parts.group.group_id, idle=idle, limit=limit)
+        self._is_heard = Waiter()
+        await self.coordinator.aclose()
+        await self._is_heard
+        self.coordinator = self.commits.committer = self._new_coordinator()
+        self.coordinator.subscribe(self._topics)
+        self._wanted.set()

@@ -1,0 +1,34 @@
+"""A consumer's keyword arguments as the objects that hold its settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from pykafka08.config import ClientConfig, ConsumerConfig, build
+from pykafka08.group.settings import GroupConfig
+
+__all__ = ["consumer_settings"]
+
+NO_GROUP = "none"
+"""Stands for the group while the other settings of a consumer without one are checked."""
+STRATEGY = "partition_assignment_strategy"
+
+
+def consumer_settings(settings: Mapping[str, Any]) -> tuple[ClientConfig, ConsumerConfig, GroupConfig | None]:
+    """The last is None without a ``group_id``; a name that nobody knows is a ConfigError."""
+    of_group = {field.name for field in fields(GroupConfig)}
+    of_others = {field.name for kind in (ClientConfig, ConsumerConfig) for field in fields(kind)}
+    shared = {name: value for name, value in settings.items() if name in of_others or name not in of_group}
+    client, consumer = build(shared, ClientConfig, ConsumerConfig, elsewhere=of_group)
+    own = {name: value for name, value in settings.items() if name in of_group}
+    strategy = own.get(STRATEGY)
+    if isinstance(strategy, str):
+        own[STRATEGY] = tuple(name.strip() for name in strategy.split(","))
+    elif isinstance(strategy, list):
+        own[STRATEGY] = tuple(strategy)
+    if consumer.group_id is None:
+        GroupConfig(**{**own, "group_id": NO_GROUP})
+        return client, consumer, None
+    return client, consumer, GroupConfig(**own)
