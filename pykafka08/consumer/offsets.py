@@ -126,9 +126,10 @@ def _late(error: KafkaError, wanted: Iterable[TopicPartition]) -> KafkaError:
         return error
     first = next(iter(wanted))
     late = RequestTimeoutError(
-        f"offsets were not found in time; the last attempt ended in: {error}",
+        f"offsets were not found in time; the last attempt ended in: {error.message}",
         topic=first.topic,
         partition=first.partition,
+        broker=error.broker,
         api="ListOffsets",
     )
     late.__cause__ = error

@@ -156,9 +156,11 @@ class GroupOffsets:
                 self._mind([reaction], None)
             pause = backoff.failed()
             if anyio.current_time() + pause >= deadline:
-                why = f"; the last attempt ended in: {cause}" if cause is not None else ""
+                why = f"; the last attempt ended in: {cause.message}" if cause is not None else ""
                 late = RequestTimeoutError(
-                    f"group {self._config.group_id!r} did not answer in time{why}", api=api.value
+                    f"group {self._config.group_id!r} did not answer in time{why}",
+                    broker=cause.broker if cause is not None else None,
+                    api=api.value,
                 )
                 raise late from cause
             await anyio.sleep(pause)

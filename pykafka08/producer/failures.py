@@ -61,8 +61,9 @@ def placed(error: KafkaError, batch: Batch) -> KafkaError:
 def refused_as_too_large(batch: Batch, error: KafkaError) -> KafkaError:
     """The broker refused a batch of one record for its size."""
     refusal = RecordTooLargeError(
-        f"the broker refused a record of about {batch.record_bytes(0)} bytes: {error}",
+        f"the broker refused a record of about {batch.record_bytes(0)} bytes: {error.message}",
         broker=error.broker,
+        api=error.api,
         topic=batch.topic,
         partition=batch.partition,
     )
@@ -72,13 +73,16 @@ def refused_as_too_large(batch: Batch, error: KafkaError) -> KafkaError:
 
 def possibly_written(batch: Batch) -> KafkaError:
     """The answer to an attempt was lost, and the broker no longer tells a second attempt from the first."""
+    last = batch.last_error
     error = DeliveryTimeoutError(
-        f"the broker refused the producer id; the records may or may not be in the log; last: {batch.last_error}",
+        "the broker refused the producer id; the records may or may not be in the log; last: "
+        + (last.message if last is not None else "no answer"),
         topic=batch.topic,
         partition=batch.partition,
-        broker=batch.last_error.broker if batch.last_error is not None else None,
+        broker=last.broker if last is not None else None,
+        api=last.api if last is not None else None,
     )
-    error.__cause__ = batch.last_error
+    error.__cause__ = last
     return error
 
 
@@ -109,20 +113,25 @@ def expired(
     elif batch in queue.in_flight:
         why = "the broker has not answered; the records may or may not be in the log"
     elif queue.state is QueueState.HELD:
-        why = f"no broker has given a producer id; last: {no_identity}"
+        why = f"no broker has given a producer id; last: {no_identity.message}"
     elif batch.attempts:
         why = f"{batch.attempts} attempts failed"
         if batch.is_in_doubt:
             why += ", of which one may have written the records"
     else:
         why = "the broker was busy with earlier requests"
-    if batch.last_error is not None:
-        why += f"; last: {batch.last_error}"
+    broker = broker_name(snapshot, leader[0]) if leader is not None else None
+    last = batch.last_error
+    if last is not None:
+        why += f"; last: {last.message}"
+        if last.broker not in (None, broker):
+            why += f" (broker {last.broker})"
     error = DeliveryTimeoutError(
         f"not acknowledged within {seconds:g} s: {why}",
         topic=batch.topic,
         partition=batch.partition if batch.partition >= 0 else None,
-        broker=broker_name(snapshot, leader[0]) if leader is not None else None,
+        broker=broker,
+        api=last.api if last is not None else None,
     )
-    error.__cause__ = batch.last_error
+    error.__cause__ = last
     return error

@@ -315,6 +315,7 @@ def test_a_record_that_is_never_acknowledged_ends_at_its_deadline(leaders: list[
     assert isinstance(handle.error, DeliveryTimeoutError)
     assert (handle.error.topic, handle.error.partition) == ("t", 0)
     assert ("refused" in str(handle.error)) == (leaders == [0])
+    assert str(handle.error).count("[") == 1  # where it was is told once
     assert world.machine.counters.in_buffer == 0
     assert world.machine.next_wakeup() is None
 
