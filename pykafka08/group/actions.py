@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from uuid import UUID
 
+from pykafka08.errors import KafkaError
 from pykafka08.records.record import TopicPartition
 
 __all__ = [
     "Action",
     "Assign",
+    "Beat",
+    "FallBack",
     "FindCoordinator",
     "Heartbeat",
     "Join",
     "Leave",
     "ListenerCall",
+    "LookUpTopics",
     "Lost",
     "Membership",
     "Note",
@@ -77,6 +82,34 @@ class Leave:
 
 
 @dataclass(frozen=True, slots=True)
+class Beat:
+    """Send ConsumerGroupHeartbeat; what is None has not changed.  ``pattern`` empty takes back one that was told."""
+
+    attempt: int
+    node_id: int
+    membership: Membership
+    is_full: bool = False
+    topics: tuple[str, ...] | None = None
+    pattern: str | None = None
+    owned: frozenset[tuple[UUID, int]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LookUpTopics:
+    """Ask for the names of these topics."""
+
+    attempt: int
+    ids: frozenset[UUID]
+
+
+@dataclass(frozen=True, slots=True)
+class FallBack:
+    """Go on with the classic protocol: the group or its coordinator does not take the new one."""
+
+    cause: KafkaError
+
+
+@dataclass(frozen=True, slots=True)
 class Revoke:
     """Tell the application to give these partitions up, and report when it has; they are still the member's."""
 
@@ -115,4 +148,6 @@ class Note:
 
 
 ListenerCall = Revoke | Assign | Lost
-Action = FindCoordinator | Join | Sync | Heartbeat | Leave | ListenerCall | UseTopics | Note
+Action = (
+    FindCoordinator | Join | Sync | Heartbeat | Leave | Beat | LookUpTopics | FallBack | ListenerCall | UseTopics | Note
+)

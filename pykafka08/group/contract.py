@@ -6,9 +6,10 @@ There are two: ``machine`` (classic) and ``modern.machine`` (KIP-848).  What the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Protocol
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol
 
+from pykafka08.cluster.metadata import Snapshot
 from pykafka08.errors import BrokerError, KafkaError
 from pykafka08.group.actions import Action, Membership
 from pykafka08.group.heartbeats import HeartbeatClock
@@ -16,7 +17,7 @@ from pykafka08.group.ownership import Partitions
 from pykafka08.group.reactions import Api
 from pykafka08.group.states import State
 
-__all__ = ["MemberMachine"]
+__all__ = ["Exchange", "MemberMachine"]
 
 
 class MemberMachine(Protocol):
@@ -53,9 +54,6 @@ class MemberMachine(Protocol):
     def leave(self) -> None:
         """Give everything up, say so to the coordinator, and end."""
 
-    def metadata_changed(self, counts: Mapping[str, int]) -> None:
-        """Partitions per topic."""
-
     def coordinator_found(self, attempt: int, node_id: int) -> None: ...
 
     def coordinator_lost(self, node_id: int) -> None:
@@ -72,3 +70,12 @@ class MemberMachine(Protocol):
 
     def next_wakeup(self) -> float | None:
         """When to poll again though nothing happened; None for never."""
+
+
+class Exchange(Protocol):
+    """Sends what one machine says, and tells it the answers; ``perform_of`` has who performs which action."""
+
+    perform_of: Mapping[type, Callable[[Any], object]]
+
+    def metadata_changed(self, snapshot: Snapshot) -> None:
+        """What the machine has to know of it."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
+from uuid import uuid4
 
 import anyio
 
@@ -20,6 +21,7 @@ from pykafka08.errors import ConfigError, KafkaError, RequestTimeoutError
 from pykafka08.group.actions import (
     Action,
     Assign,
+    FallBack,
     FindCoordinator,
     ListenerCall,
     Lost,
@@ -27,9 +29,11 @@ from pykafka08.group.actions import (
     Revoke,
     UseTopics,
 )
-from pykafka08.group.contract import MemberMachine
+from pykafka08.group.contract import Exchange, MemberMachine
 from pykafka08.group.exchange import ClassicExchange
 from pykafka08.group.machine import GroupMachine
+from pykafka08.group.modern.exchange import ModernExchange
+from pykafka08.group.modern.machine import ModernMachine
 from pykafka08.group.offsets import GroupOffsets
 from pykafka08.group.reactions import Api
 from pykafka08.group.requests import OffsetAndMetadata
@@ -73,19 +77,17 @@ class GroupCoordinator:
         self._client = client
         self._config = config
         self._listener = listener
-        settings = client.config
-        backoff = Backoff(settings.retry_backoff_ms / 1000, settings.retry_backoff_max_ms / 1000, random.random)
         self._driver: Driver[Action] = Driver(self, self._perform)
-        classic = GroupMachine(config, backoff)
-        self._machine: MemberMachine = classic
-        exchange = ClassicExchange(client, config, classic, self._driver.wake)
+        self._machine, self._exchange = self._new_machine(is_modern=config.prefers_new_protocol)
+        self._topics: frozenset[str] = frozenset()
         self._offsets = GroupOffsets(client, config, self._machine, self._driver.wake)
         self._news: Waiter[None] = Waiter()
         self._now = clock()
         self._scope = anyio.CancelScope()
         self._is_member = False
         self._perform_of: dict[type, Callable[[Any], object]] = {
-            **exchange.perform_of,
+            **self._exchange.perform_of,
+            FallBack: self._fall_back,
             FindCoordinator: lambda action: client.tasks.start("group coordinator look-up", self._find, action),
             UseTopics: lambda action: client.use_topics(action.names),
             Note: lambda action: log.info(action.event, group=config.group_id, **action.facts),
@@ -93,6 +95,25 @@ class GroupCoordinator:
             Assign: self._call,
             Lost: self._call,
         }
+
+    def _new_machine(self, *, is_modern: bool) -> tuple[MemberMachine, Exchange]:
+        client, config, wake = self._client, self._config, self._driver.wake
+        settings = client.config
+        backoff = Backoff(settings.retry_backoff_ms / 1000, settings.retry_backoff_max_ms / 1000, random.random)
+        if is_modern:
+            modern = ModernMachine(config, backoff, str(uuid4()))
+            return modern, ModernExchange(client, config, modern, wake)
+        classic = GroupMachine(config, backoff)
+        return classic, ClassicExchange(client, config, classic, wake)
+
+    def _fall_back(self, action: FallBack) -> None:
+        """The machine of the new protocol has ended: one of the classic protocol goes on."""
+        log.info("group.protocol", group=self._config.group_id, protocol="classic", cause=str(action.cause))
+        self._machine, self._exchange = self._new_machine(is_modern=False)
+        self._offsets.machine = self._machine
+        self._perform_of.update(self._exchange.perform_of)
+        self._machine.subscribe(self._topics)
+        self._exchange.metadata_changed(self._client.metadata)
 
     # --- what it is -------------------------------------------------------------------------------------------------
 
@@ -141,11 +162,20 @@ class GroupCoordinator:
 
     # --- life -------------------------------------------------------------------------------------------------------
 
-    def subscribe(self, topics: Iterable[str]) -> None:
-        """Join the group, or change what this member reads in it."""
+    def subscribe(self, topics: Iterable[str], *, pattern: str = "") -> None:
+        """Join the group, or change what this member reads in it.
+
+        ``pattern`` is for the broker (Kafka 4.0, ``group_protocol="consumer"``): a regular expression of RE2 for whole
+        names.  Its topics are read beside the named ones, and followed as they come and go.
+        """
         wanted = frozenset(topics)
-        if not wanted:
+        if not wanted and not pattern:
             raise ConfigError("a member of a group reads at least one topic")
+        if isinstance(self._machine, ModernMachine):
+            self._machine.subscribe_pattern(pattern)
+        elif pattern:
+            raise ConfigError("the broker finds topics by a pattern with group_protocol='consumer' alone")
+        self._topics = wanted
         self._client.use_topics(wanted)
         self._machine.subscribe(wanted)
         if not self._is_member:
@@ -226,7 +256,7 @@ class GroupCoordinator:
         news.set_result(None)
 
     def _metadata_changed(self, snapshot: Snapshot) -> None:
-        self._machine.metadata_changed({name: len(topic.partitions) for name, topic in snapshot.topics.items()})
+        self._exchange.metadata_changed(snapshot)
         self._driver.wake()
 
     def _perform(self, action: Action) -> None:
@@ -239,12 +269,13 @@ class GroupCoordinator:
         return self._client.config.request_timeout_ms / 1000
 
     async def _find(self, action: FindCoordinator) -> None:
+        machine = self._machine
         try:
             node_id = await self._offsets.find_coordinator(timeout=self._request_timeout)
         except KafkaError as error:
-            self._machine.request_failed(action.attempt, Api.FIND_COORDINATOR, error, self._now())
+            machine.request_failed(action.attempt, Api.FIND_COORDINATOR, error, self._now())
         else:
-            self._machine.coordinator_found(action.attempt, node_id)
+            machine.coordinator_found(action.attempt, node_id)
         self._driver.wake()
 
     # --- the application --------------------------------------------------------------------------------------------

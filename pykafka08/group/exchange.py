@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from pykafka08.cluster.client import Client, Purpose
+from pykafka08.cluster.metadata import Snapshot
 from pykafka08.connection.connection import clock
 from pykafka08.driver import Waiter, library_logger
 from pykafka08.errors import KafkaError
@@ -61,6 +62,10 @@ class ClassicExchange:
             Heartbeat: self._heartbeat,
             Leave: self._leave,
         }
+
+    def metadata_changed(self, snapshot: Snapshot) -> None:
+        """Members lead in turn, and a leader knows the partitions of each topic."""
+        self._machine.metadata_changed({name: len(topic.partitions) for name, topic in snapshot.topics.items()})
 
     @property
     def _request_timeout(self) -> float:

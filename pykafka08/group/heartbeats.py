@@ -15,7 +15,7 @@ class HeartbeatClock:
         self.heard_at = 0.0
         self.session_timeout = 0.0
         self.due_at = 0.0
-        self._interval = interval
+        self.interval = interval
         self._in_flight: tuple[int, float] | None = None
 
     @property
@@ -29,12 +29,12 @@ class HeartbeatClock:
     def restart(self, now: float) -> None:
         """JoinGroup or SyncGroup were answered: as good as a heartbeat."""
         self.heard_at = now
-        self.due_at = now + self._interval
+        self.due_at = now + self.interval
         self._in_flight = None
 
     def sent(self, attempt: int, now: float) -> None:
         self._in_flight = (attempt, now)
-        self.due_at = now + self._interval
+        self.due_at = now + self.interval
 
     def awaits(self, attempt: int) -> bool:
         """True if that heartbeat is the one in flight."""

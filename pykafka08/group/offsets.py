@@ -45,12 +45,12 @@ LOSSES = frozenset({Reaction.LOSE_GENERATION, Reaction.LOSE_MEMBERSHIP})
 
 
 class GroupOffsets:
-    """The committed offsets of one group, as one client sees them; ``wake`` tells the machine's driver of news."""
+    """The committed offsets of one group, as one client sees them; ``wake`` tells the driver of ``machine`` of news."""
 
     def __init__(self, client: Client, config: GroupConfig, machine: MemberMachine, wake: Callable[[], None]) -> None:
         self._client = client
         self._config = config
-        self._machine = machine
+        self.machine = machine
         self._wake = wake
         self._calls = MemberCalls(config)
         self._node: int | None = None
@@ -77,7 +77,7 @@ class GroupOffsets:
         for tp, each in offsets.items():
             if each.offset < 0:
                 raise ConfigError(f"offset {each.offset} does not exist", topic=tp[0], partition=tp[1])
-        attempt = _Commit(self._client, self._machine, dict(offsets), is_member=is_member)
+        attempt = _Commit(self._client, self.machine, dict(offsets), is_member=is_member)
         deadline = anyio.current_time() + timeout
         await self._repeat(Api.OFFSET_COMMIT, deadline, lambda: self._commit_once(attempt, deadline))
         return attempt.refused
@@ -167,7 +167,7 @@ class GroupOffsets:
 
     async def _coordinator(self, deadline: float) -> int | None:
         """Node id; None where any broker will do (0.8.1)."""
-        known = self._machine.coordinator if self._machine.coordinator is not None else self._node
+        known = self.machine.coordinator if self.machine.coordinator is not None else self._node
         if known is not None:
             return known
         if not self._has_coordinators:
@@ -208,10 +208,10 @@ class GroupOffsets:
         """Forget what was wrong about the cluster."""
         wrong = set(reactions)
         if Reaction.FIND_COORDINATOR in wrong:
-            stale = node if node is not None else self._machine.coordinator
+            stale = node if node is not None else self.machine.coordinator
             self._node = None
             if stale is not None:
-                self._machine.coordinator_lost(stale)
+                self.machine.coordinator_lost(stale)
                 self._wake()
         if Reaction.REFRESH in wrong:
             self._client.invalidate(self._client.metadata.generation)

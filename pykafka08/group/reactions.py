@@ -30,6 +30,7 @@ class Api(str, Enum):
     SYNC_GROUP = "SyncGroup"
     HEARTBEAT = "Heartbeat"
     LEAVE_GROUP = "LeaveGroup"
+    CONSUMER_GROUP_HEARTBEAT = "ConsumerGroupHeartbeat"
     OFFSET_COMMIT = "OffsetCommit"
     OFFSET_FETCH = "OffsetFetch"
 
@@ -45,6 +46,8 @@ class Reaction(Enum):
     REJOIN = "join again with the same member id; nothing is lost"
     LOSE_GENERATION = "the partitions are lost; join again with the same member id"
     LOSE_MEMBERSHIP = "the partitions are lost; join again as a new member"
+    RELEASE = "say that the former self has left, then join again"
+    FALL_BACK = "the classic protocol, or the end where only the new one will do"
     REFUSE = "that partition's offset is not committed or known; the others may be"
     FAIL = "tell the application; the membership has ended"
 
@@ -73,6 +76,9 @@ REACTIONS: Mapping[tuple[Api, ErrorCode], Reaction] = {
     (Api.LEAVE_GROUP, ErrorCode.UNKNOWN_MEMBER_ID): Reaction.PROCEED,
     # offsets, each with its partition
     (Api.OFFSET_COMMIT, ErrorCode.REBALANCE_IN_PROGRESS): Reaction.BACK_OFF,
+    # A member of the new protocol whose heartbeat is under way: its answer has the newer epoch.
+    (Api.OFFSET_COMMIT, ErrorCode.STALE_MEMBER_EPOCH): Reaction.BACK_OFF,
+    (Api.OFFSET_COMMIT, ErrorCode.GROUP_ID_NOT_FOUND): Reaction.LOSE_MEMBERSHIP,
     (Api.OFFSET_COMMIT, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION): Reaction.REFUSE,
     (Api.OFFSET_COMMIT, ErrorCode.UNKNOWN_TOPIC_ID): Reaction.REFUSE,
     (Api.OFFSET_COMMIT, ErrorCode.OFFSET_METADATA_TOO_LARGE): Reaction.REFUSE,

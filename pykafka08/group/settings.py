@@ -10,6 +10,7 @@ from pykafka08.group.assignors import ASSIGNORS, Assignor
 __all__ = ["GroupConfig"]
 
 INT32_MAX = 2**31 - 1
+PROTOCOLS = ("classic", "consumer", "auto")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +27,14 @@ class GroupConfig:
     """How long a rebalance waits for each member, and how long a listener may take."""
     partition_assignment_strategy: tuple[str, ...] = ("range", "cooperative-sticky")
     """Names of assignors, best first.  Rebalances are cooperative if all of them are."""
+    group_protocol: str = "classic"
+    """``"consumer"`` is the new one (KIP-848, Kafka 4.0): the broker assigns, and its settings count for sessions,
+    heartbeats and assignors.  ``"auto"`` is that where the group's coordinator has it and the group can take it, else
+    the classic one."""
+    group_remote_assignor: str | None = None
+    """The broker's assignor in the new protocol, ``"uniform"`` or ``"range"``; None for its default."""
+    client_rack: str | None = None
+    """Told to the broker in the new protocol."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.group_id, str) or not self.group_id:
@@ -36,12 +45,25 @@ class GroupConfig:
                 continue
             if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= INT32_MAX:
                 raise ConfigError(f"{name}={value!r} is not a number from 1 to {INT32_MAX}")
+        if self.group_protocol not in PROTOCOLS:
+            raise ConfigError(f"group_protocol={self.group_protocol!r} is not one of {', '.join(PROTOCOLS)}")
+        assignor = self.group_remote_assignor
+        if assignor is not None and (not isinstance(assignor, str) or not assignor):
+            raise ConfigError(f"group_remote_assignor={assignor!r} is not a name")
+        if self.client_rack is not None and not isinstance(self.client_rack, str):
+            raise ConfigError(f"client_rack={self.client_rack!r} is not a string")
         names = self.partition_assignment_strategy
         unknown = [name for name in names if name not in ASSIGNORS]
         if not names or unknown or len(set(names)) != len(names):
             raise ConfigError(
                 f"partition_assignment_strategy={names!r} is not a list of different names of {', '.join(ASSIGNORS)}"
             )
+
+    @property
+    def prefers_new_protocol(self) -> bool:
+        """Who chooses assignors of the classic protocol wants that, even with ``"auto"``."""
+        has_chosen = self.partition_assignment_strategy != GroupConfig.partition_assignment_strategy
+        return self.group_protocol == "consumer" or (self.group_protocol == "auto" and not has_chosen)
 
     @property
     def assignors(self) -> tuple[Assignor, ...]:
