@@ -208,6 +208,12 @@ class Driver(Generic[A]):
             await self._wakeup.wait(self._machine.next_wakeup())
 
 
+def _sole_cause(error: Exception) -> Exception:
+    """What a task group has wrapped, where it is one exception."""
+    inner: Sequence[Exception] = getattr(error, "exceptions", ())
+    return _sole_cause(inner[0]) if len(inner) == 1 else error
+
+
 def _start_task(run: Callable[..., Coroutine[Any, Any, None]], *args: Any) -> object:
     """Run ``run(*args)`` beside the caller's task, owned by the event loop; keep what is returned."""
     loop = asyncio._get_running_loop()
@@ -266,7 +272,11 @@ class TaskTree:
             self._ended.set_result(None)
 
     def on_failure(self, callback: Callable[[ClientFailedError], None]) -> None:
-        self._on_failure.append(callback)
+        """Call ``callback`` with the failure, at once if it was before."""
+        if self._failure is not None:
+            callback(self._failure)
+        else:
+            self._on_failure.append(callback)
 
     def start(self, name: str, run: Callable[..., Awaitable[object]], *args: Any) -> None:
         """Run ``run(*args)`` in the background."""
@@ -283,6 +293,7 @@ class TaskTree:
     def _fail(self, name: str, error: Exception) -> None:
         if self._failure is not None:
             return
+        error = _sole_cause(error)
         self._failure = ClientFailedError(f"the client's task {name!r} ended: {error!r}; close this client")
         self._failure.__cause__ = error
         for callback in self._on_failure:

@@ -105,6 +105,23 @@ async def test_a_dead_task_is_raised_with_its_cause() -> None:
             tree.check()
         assert isinstance(caught.value.__cause__, RuntimeError)
         assert told == [caught.value]
+        tree.on_failure(told.append)
+        assert told == [caught.value] * 2
+
+
+async def test_a_death_in_a_task_group_is_told_by_its_cause() -> None:
+    async def die() -> None:
+        raise RuntimeError("boom")
+
+    async def run_group() -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(die)
+
+    async with TaskTree() as tree:
+        tree.start("victim", run_group)
+        await anyio.wait_all_tasks_blocked()
+        assert tree.failure is not None
+        assert isinstance(tree.failure.__cause__, RuntimeError)
 
 
 async def test_nothing_outlives_the_tree() -> None:

@@ -243,8 +243,10 @@ class Connection:
                 group.cancel_scope.cancel()
         finally:
             self._machine.close()
-            await self._drop_transport()
-            self._finish()
+            try:
+                await self._drop_transport()
+            finally:
+                self._finish()
 
     async def _open(self) -> None:
         await anyio.sleep(max(0.0, self._dial_at - self._now()))

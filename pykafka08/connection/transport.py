@@ -251,9 +251,11 @@ class _StreamTransport:
                     group.start_soon(self._read)
                     group.start_soon(self._write)
         finally:
-            with anyio.CancelScope(shield=True):
-                await anyio.aclose_forcefully(self._stream)
-            self._closed.set_result(None)
+            try:
+                with anyio.CancelScope(shield=True):
+                    await anyio.aclose_forcefully(self._stream)
+            finally:
+                self._closed.set_result(None)
 
     async def _read(self) -> None:
         try:

@@ -100,9 +100,9 @@ class Producer:
             raise
         self._now = clock()
         self._sender = Sender(self._machine, self._client, self._room, self._encoding, self._now)
-        self._tasks.on_failure(self._abort)
         self._tasks.start("producer", self._sender.run)
         self._is_open = self._accepts = True
+        self._tasks.on_failure(self._abort)
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
+from pykafka08.records.record import TopicPartition
+
 __all__ = [
     "Acked",
     "Assigned",
@@ -27,8 +29,7 @@ __all__ = [
     "Sought",
 ]
 
-Place: TypeAlias = "tuple[str, int]"
-"""A topic and a partition; a TopicPartition is one."""
+Place: TypeAlias = TopicPartition
 
 
 class Sent(NamedTuple):

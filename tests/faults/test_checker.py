@@ -7,6 +7,7 @@ from dataclasses import asdict
 
 import pytest
 
+from pykafka08.records.record import TopicPartition
 from tests.faults.checker import Counts, check
 from tests.faults.history import (
     Acked,
@@ -24,8 +25,8 @@ from tests.faults.history import (
     Sought,
 )
 
-P0: Place = ("t", 0)
-P1: Place = ("t", 1)
+P0 = TopicPartition("t", 0)
+P1 = TopicPartition("t", 1)
 
 
 class Script:

@@ -1,0 +1,69 @@
+"""What a workload and its faults share: where the brokers are, the history, chance, and how far the work has got.
+
+Faults are timed by the work, not by the clock: "when a third is done".
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+
+from pykafka08.driver import Wakeup
+from tests.faults.history import History
+
+__all__ = ["FAST", "Stage"]
+
+FAST: dict[str, Any] = {
+    "retry_backoff_ms": 5,
+    "retry_backoff_max_ms": 100,
+    "reconnect_backoff_ms": 5,
+    "reconnect_backoff_max_ms": 100,
+    "request_timeout_ms": 2_000,
+}
+"""Settings of clients in small runs: a lost answer costs two seconds, not thirty."""
+
+
+@dataclass
+class Stage:
+    """One run.  ``goal`` is what the workload will have done at its end, in records."""
+
+    bootstrap_servers: str
+    seed: int
+    goal: int
+    apis: tuple[str, ...] = ("Produce", "Fetch")
+    """What the workload lives by: where faults of single requests strike."""
+    settings: dict[str, Any] = field(default_factory=lambda: dict(FAST))
+    history: History = field(default_factory=lambda: History(anyio.current_time))
+
+    def __post_init__(self) -> None:
+        self.chance = random.Random(self.seed)
+        self.done = 0
+        self.is_over = False
+        self._waiting: list[tuple[int, Wakeup]] = []
+
+    def advance(self, records: int) -> None:
+        """The workload got on."""
+        self.done += records
+        self._wake()
+
+    def finish(self) -> None:
+        """The workload is done: nobody waits any longer."""
+        self.is_over = True
+        self._wake()
+
+    def _wake(self) -> None:
+        due = [(goal, wakeup) for goal, wakeup in self._waiting if goal <= self.done or self.is_over]
+        for each in due:
+            self._waiting.remove(each)
+            each[1].set()
+
+    async def at(self, share: float) -> None:
+        """Wait until this share of the work is done, or all of it."""
+        goal = int(self.goal * share)
+        if goal > self.done and not self.is_over:
+            wakeup = Wakeup()
+            self._waiting.append((goal, wakeup))
+            await wakeup.wait()
