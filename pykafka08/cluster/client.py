@@ -15,7 +15,8 @@ import anyio
 
 from pykafka08.backoff import Backoff
 from pykafka08.cluster.machine import Ask, ClusterMachine
-from pykafka08.cluster.metadata import Broker, Snapshot
+from pykafka08.cluster.metadata import Broker, LeaderNews, Snapshot
+from pykafka08.cluster.requests import MetadataCall
 from pykafka08.config import Address, ClientConfig
 from pykafka08.connection.connection import Connection, Message, clock
 from pykafka08.connection.transport import Dial, open_tcp
@@ -27,7 +28,6 @@ from pykafka08.errors import (
     RequestTimeoutError,
     TransportError,
 )
-from pykafka08.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from pykafka08.protocol.schema import Response
 from pykafka08.protocol.versions import BrokerVersions
 
@@ -206,38 +206,31 @@ class Client:
     def _ask(self, ask: Ask) -> None:
         """Perform the machine's one action."""
         log.debug("metadata.ask", node_id=ask.node_id, topics=ask.topics)
-        waiter = self.submit(
-            ask.node_id,
-            lambda versions: self._metadata_request(ask, versions),
-            timeout=self.config.request_timeout_ms / 1000,
-        )
-        waiter.add_done_callback(lambda ended: self._metadata_ended(ask, ended))
+        call = MetadataCall(ask.topics, allow_auto_topic_creation=self._allow_auto_topic_creation)
+        waiter = self.submit(ask.node_id, call, timeout=self.config.request_timeout_ms / 1000)
+        waiter.add_done_callback(lambda ended: self._metadata_ended(ask, call, ended))
 
-    def _metadata_request(self, ask: Ask, versions: BrokerVersions) -> MetadataRequest:
-        version = versions.pick(MetadataRequest)
-        if ask.topics is None:
-            request = MetadataRequest(topics=None if version > 0 else [])
-        else:
-            request = MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in ask.topics])
-        if version >= 4:
-            request.allow_auto_topic_creation = self._allow_auto_topic_creation
-        return request
-
-    def _metadata_ended(self, ask: Ask, ended: Waiter[Any]) -> None:
+    def _metadata_ended(self, ask: Ask, call: MetadataCall, ended: Waiter[Any]) -> None:
         if ended.error is not None:
             log.info("metadata.failed", node_id=ask.node_id, cause=str(ended.error))
             self._machine.metadata_failed(ask.attempt, ended.error, self._now())
             if self._machine.bootstrap_error is not None and not self.metadata.generation:
                 self._fail_waiting(self._machine.bootstrap_error)
-        elif self._machine.metadata_received(ask.attempt, ended.result(), self._now()):
-            self._tell(self._machine.snapshot)
+        elif self._machine.metadata_received(ask.attempt, call.read(ended.result()), self._now()):
+            waiting, self._news = self._news, Waiter()
+            waiting.set_result(self.metadata)
+            self._tell(self.metadata)
         self._driver.wake()
+
+    def leaders_learned(self, news: Iterable[LeaderNews], brokers: Iterable[Broker]) -> None:
+        """A broker has said who leads partitions that it leads no more: a new snapshot, if it is news (KIP-951)."""
+        if self._machine.leaders_learned(news, brokers):
+            self._tell(self.metadata)
+            self._driver.wake()
 
     def _tell(self, snapshot: Snapshot) -> None:
         log.debug("metadata.new", generation=snapshot.generation, brokers=len(snapshot.brokers))
         self._review_connections(snapshot)
-        waiting, self._news = self._news, Waiter()
-        waiting.set_result(snapshot)
         for callback in list(self._callbacks):
             callback(snapshot)
 

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from pykafka08.backoff import Backoff
-from pykafka08.cluster.metadata import Broker, Snapshot
+from pykafka08.cluster.metadata import Broker, LeaderNews, Snapshot
 from pykafka08.config import ClientConfig
 from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import KafkaError, NoBrokersError, RequestTimeoutError, UnknownTopicError, broker_error
@@ -143,6 +143,12 @@ class ClusterMachine:
         """What was learnt from that snapshot is wrong.  Older generations are known to be: nothing happens."""
         if generation >= self.snapshot.generation:
             self._is_invalid = True
+
+    def leaders_learned(self, news: Iterable[LeaderNews], brokers: Iterable[Broker]) -> bool:
+        """True if it made a new snapshot, which a refresh will complete."""
+        before, self.snapshot = self.snapshot, self.snapshot.with_leaders(news, brokers)
+        self._is_invalid = self._is_invalid or self.snapshot is not before
+        return self.snapshot is not before
 
     def broker_reachable(self, node_id: int) -> None:
         """A connection to it is ready."""

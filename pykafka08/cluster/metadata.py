@@ -5,8 +5,8 @@ Here: brokers, topics, partitions, leaders.  Not here: when to ask and whom (``m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import NamedTuple
 from uuid import UUID
@@ -19,7 +19,7 @@ from pykafka08.protocol.messages.metadata import (
 )
 from pykafka08.protocol.schema import ZERO_UUID
 
-__all__ = ["Broker", "Partition", "Snapshot", "Topic"]
+__all__ = ["Broker", "LeaderNews", "Partition", "Snapshot", "Topic"]
 
 
 class Broker(NamedTuple):
@@ -44,6 +44,15 @@ class Partition(NamedTuple):
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
     error: int
+
+
+class LeaderNews(NamedTuple):
+    """Who leads a partition, as a broker says that leads it no more (KIP-951)."""
+
+    topic: str
+    partition: int
+    leader: int
+    leader_epoch: int
 
 
 class Topic(NamedTuple):
@@ -132,6 +141,33 @@ class Snapshot:
             controller_id=response.controller_id if response.controller_id >= 0 else None,
             cluster_id=response.cluster_id if response.cluster_id is not None else self.cluster_id,
             fetched_at=now,
+        )
+
+    def with_leaders(self, news: Iterable[LeaderNews], brokers: Iterable[Broker] = ()) -> Snapshot:
+        """The snapshot after this one, with these leaders; itself if nothing among them is newer and known.
+
+        ``brokers`` says where the leaders are.
+        """
+        known = {**self.brokers, **{broker.node_id: broker for broker in brokers}}
+        changed: dict[str, dict[int, Partition]] = {}
+        for topic, number, leader, leader_epoch in news:
+            found = self.topics.get(topic)
+            old = None if found is None else found.partitions.get(number)
+            if found is None or old is None or leader not in known or leader_epoch <= old.leader_epoch:
+                continue
+            partitions = changed.setdefault(topic, dict(found.partitions))
+            partitions[number] = old._replace(leader=leader, leader_epoch=leader_epoch, error=0)
+        if not changed:
+            return self
+        topics = {
+            name: topic._replace(partitions=MappingProxyType(changed[name])) if name in changed else topic
+            for name, topic in self.topics.items()
+        }
+        return replace(
+            self,
+            generation=self.generation + 1,
+            brokers=MappingProxyType(known),
+            topics=MappingProxyType(topics),
         )
 
     def _topic(self, topic: MetadataResponseTopic, brokers: Mapping[int, Broker]) -> Topic:

@@ -135,9 +135,13 @@ class Fetcher:
                 call.fail()
                 self._machine.fetch_failed(fetch, _own(waiter.error), now)
                 return
-            partitions = call.read(waiter.result())
+            response = waiter.result()
+            partitions = call.read(response)
             log.debug("fetch.answered", node_id=fetch.node_id, partitions=len(partitions), **call.facts)
             self._machine.fetch_answered(fetch, partitions, now, is_capped=call.is_capped, is_partial=call.is_partial)
+            news, brokers = call.leaders(response)
+            if news:
+                self._client.leaders_learned(news, brokers)
 
         waiter.add_done_callback(lambda _: self._take_in(take_in))
 

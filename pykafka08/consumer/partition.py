@@ -168,6 +168,7 @@ class PartitionState:
         """The leader's epoch, -1 if unknown.  A new one may have begun with less than we have read."""
         if leader_epoch != self.leader_epoch:
             self.leader_epoch = leader_epoch
+            self.retry_at = 0.0
             self.is_epoch_doubted = False
             self._compare_epochs()
 

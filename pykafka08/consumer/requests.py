@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from itertools import groupby
 from operator import attrgetter
 
+from pykafka08.cluster.metadata import Broker, LeaderNews
 from pykafka08.consumer.actions import (
     EpochAsk,
     EpochEnd,
@@ -148,6 +149,22 @@ class FetchCall:
             for answer in response.responses
             for each in answer.partitions
         ]
+
+    def leaders(self, response: FetchResponse) -> tuple[list[LeaderNews], list[Broker]]:
+        """What the answer says of partitions that are led elsewhere by now (v12), and where that is (v16)."""
+        name_of = self._session.name_of
+        news = [
+            LeaderNews(
+                answer.topic or name_of(answer.topic_id),
+                each.partition_index,
+                each.current_leader.leader_id,
+                each.current_leader.leader_epoch,
+            )
+            for answer in response.responses
+            for each in answer.partitions
+            if each.error_code and each.current_leader.leader_id >= 0
+        ]
+        return news, [Broker(each.node_id, each.host, each.port, each.rack) for each in response.node_endpoints]
 
 
 def _by_topic(asks: Iterable[FetchAsk]) -> Iterable[tuple[str, list[FetchAsk]]]:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pykafka08.cluster.machine import SLOW_ANSWER, TROUBLE_BACKOFF_MAX, UNREACHABLE_FOR, Ask, ClusterMachine
+from pykafka08.cluster.metadata import LeaderNews
 from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import AuthorizationError, BrokerError, TransportError
 from pykafka08.protocol.messages.metadata import MetadataResponse
@@ -396,3 +397,24 @@ def test_at_most_one_refresh_is_under_way_and_it_always_goes_on(steps: list[str]
             assert machine.metadata_received(asks[0].attempt, metadata(BROKERS), now)
             return
     raise AssertionError("no question was asked though the metadata is invalid")
+
+
+# --- leaders told beside an error ---
+
+
+def test_a_leader_that_is_learned_is_used_at_once_and_a_refresh_follows() -> None:
+    machine = running(topic("a", [1]))
+    generation = machine.snapshot.generation
+    assert machine.leaders_learned([LeaderNews("a", 0, 2, 1)], [])
+    assert (machine.snapshot.generation, machine.snapshot.leader("a", 0)) == (generation + 1, 2)
+    machine.invalidate(generation)  # who saw the error may still say so
+    answer(machine, due(machine), topic("a", [3]))
+    assert due(machine) > AGE / 2
+
+
+def test_a_leader_that_is_known_costs_nothing() -> None:
+    machine = running(topic("a", [1]))
+    generation = machine.snapshot.generation
+    assert not machine.leaders_learned([LeaderNews("b", 0, 2, 1)], [])
+    assert machine.snapshot.generation == generation
+    assert due(machine) > AGE / 2

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from pykafka08.cluster.metadata import Broker, Partition, Snapshot
+from pykafka08.cluster.metadata import Broker, LeaderNews, Partition, Snapshot
 from pykafka08.error_codes import ErrorCode
 from pykafka08.protocol.messages.metadata import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
 from tests.connection.answers import metadata, topic
@@ -135,3 +135,37 @@ def test_the_cluster_id_is_kept_when_an_answer_lacks_it() -> None:
     response.cluster_id = "c"
     before = snapshot(response)
     assert snapshot(metadata(BROKERS), before=before).cluster_id == "c"
+
+
+def with_epochs(*leaders: tuple[int, int]) -> Snapshot:
+    """Topic a with these leaders and leader epochs."""
+    partitions = [
+        MetadataResponsePartition(partition_index=number, leader_id=leader, leader_epoch=epoch, replica_nodes=[1, 2])
+        for number, (leader, epoch) in enumerate(leaders)
+    ]
+    return snapshot(metadata(BROKERS, [MetadataResponseTopic(name="a", topic_id=ID, partitions=partitions)]))
+
+
+def test_leaders_that_a_broker_tells_beside_an_error() -> None:
+    before = with_epochs((1, 3), (1, 3))
+    made = before.with_leaders([LeaderNews("a", 0, 2, 4)])
+    assert (made.generation, made.fetched_at) == (before.generation + 1, before.fetched_at)
+    assert [(made.leader("a", number), made.leader_epoch("a", number)) for number in (0, 1)] == [(2, 4), (1, 3)]
+    assert made.topics["a"].partitions[0].replicas == (1, 2)
+    assert made.topic_id("a") == ID
+    assert before.leader("a", 0) == 1
+
+
+def test_a_leader_that_is_a_new_broker_comes_with_its_address() -> None:
+    before = with_epochs((1, 3))
+    assert before.with_leaders([LeaderNews("a", 0, 5, 4)]) is before
+    made = before.with_leaders([LeaderNews("a", 0, 5, 4)], [Broker(5, "h5", 9095, "r")])
+    assert made.leader("a", 0) == 5
+    assert made.brokers[5] == Broker(5, "h5", 9095, "r")
+    assert made.brokers.keys() == {1, 2, 5}
+
+
+@pytest.mark.parametrize("news", [("a", 0, 2, 3), ("a", 0, 2, 2), ("a", 7, 2, 9), ("b", 0, 2, 9), ("a", 0, -1, 9)])
+def test_what_is_old_or_unknown_is_no_news(news: tuple[str, int, int, int]) -> None:
+    before = with_epochs((1, 3))
+    assert before.with_leaders([LeaderNews(*news)]) is before

@@ -57,6 +57,22 @@ async def test_leaders_that_move_while_reading() -> None:
             assert seen == list(range(300))
 
 
+async def test_a_new_leader_is_told_with_the_error_and_asked_though_metadata_fails() -> None:
+    async with (
+        EmbeddedCluster(brokers=3, topics={"t": 1}) as cluster,
+        consumer_of(cluster, "t", **SMALL) as consumer,
+    ):
+        seen: list[int] = []
+        for turn in range(9):
+            if turn == 3:  # connections to all brokers are there
+                cluster.faults.close_before("Metadata", times=None)
+            end = cluster.log_end_offset("t", 0)
+            store(cluster, "t", batch_bytes(end, range(end, end + 10)), end + 9)
+            seen += numbers(await read_values(consumer, 10))
+            cluster.move_leader("t", 0, (cluster.leader("t", 0) + 1) % 3)
+        assert seen == list(range(90))
+
+
 async def test_a_leader_that_moves_during_a_long_poll() -> None:
     async with EmbeddedCluster(brokers=2, topics={"t": 1}) as cluster:
         async with consumer_of(cluster, "t", fetch_max_wait_ms=20_000) as consumer:
