@@ -7,10 +7,17 @@ from typing import Any, Protocol
 
 from pykafka08.protocol.messages.fetch import FetchRequest
 from pykafka08.protocol.messages.join_group import JoinGroupRequest
+from pykafka08.protocol.messages.sync_group import SyncGroupRequest
 from pykafka08.protocol.schema import Request, Response
 from pykafka08.protocol.versions import BrokerVersions
 
 __all__ = ["Call", "Content", "Outcome", "may_be_held"]
+
+SYNC_HELD = 10.0
+"""How long a member of a group waits for what its leader assigns before that counts as silence.
+
+The request names no bound; a suspicion that is wrong costs one question for metadata.
+"""
 
 Content = Request[Any] | Callable[[BrokerVersions], Request[Any]]
 """A request, or what makes one when the broker's versions are known."""
@@ -25,11 +32,13 @@ class Outcome(Protocol):
 
 
 def may_be_held(request: Request[Any]) -> float:
-    """Seconds for which a broker may keep the answer back because the request says so; 0 for most requests."""
+    """Seconds for which a broker may lawfully keep the answer back; 0 for most requests."""
     if isinstance(request, FetchRequest):
         return request.max_wait_ms / 1000
     if isinstance(request, JoinGroupRequest):
         return max(request.rebalance_timeout_ms, request.session_timeout_ms) / 1000
+    if isinstance(request, SyncGroupRequest) and not request.assignments:
+        return SYNC_HELD
     return 0.0
 
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pykafka08.connection import machine as machine_module
+from pykafka08.connection.call import SYNC_HELD
 from pykafka08.connection.handshake import Handshake
 from pykafka08.connection.machine import SILENCE, Close, ConnectionMachine, Redial, State, Suspect
 from pykafka08.errors import (
@@ -24,7 +25,7 @@ from pykafka08.protocol.messages.find_coordinator import FindCoordinatorRequest,
 from pykafka08.protocol.messages.join_group import JoinGroupRequest
 from pykafka08.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from pykafka08.protocol.messages.produce import ProduceRequest
-from pykafka08.protocol.messages.sync_group import SyncGroupRequest
+from pykafka08.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from pykafka08.protocol.schema import Request
 from pykafka08.protocol.versions import BrokerVersions
 from tests.connection.answers import Asked, answer_to, api_versions, list_groups, metadata, read_requests
@@ -355,9 +356,10 @@ def test_a_peer_that_owes_an_answer_and_says_nothing_is_suspected_now_and_again(
         (FetchRequest(max_wait_ms=20_000, min_bytes=1), 20),
         (JoinGroupRequest(group_id="g", session_timeout_ms=10_000, rebalance_timeout_ms=60_000, member_id=""), 60),
         (JoinGroupRequest(group_id="g", session_timeout_ms=10_000, member_id=""), 10),
-        (SyncGroupRequest(group_id="g", generation_id=1, member_id="m"), 0),
+        (SyncGroupRequest(group_id="g", member_id="m"), SYNC_HELD),
+        (SyncGroupRequest(group_id="g", member_id="m", assignments=[SyncGroupRequestAssignment(member_id="m")]), 0),
     ],
-    ids=["long poll", "join", "join in version 0", "others"],
+    ids=["long poll", "join", "join in version 0", "sync", "the leader's sync"],
 )
 def test_an_answer_that_may_be_held_back_is_not_missed_before(request_: Any, held: float) -> None:
     machine = ready()
