@@ -1,16 +1,23 @@
 """What some tests need beyond Python, and the one line said for all those that cannot run without it.
 
+Where the real brokers come from is said here (`--brokers`); how they are started is in `integration`.
+
 A test names its need with a marker. Without the programs it is skipped, unless `PYKAFKA08_REQUIRE_BROKERS=1`, as in
 `.ci/run`: then it fails.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
+import re
 import shutil
+from functools import cache
 from typing import NamedTuple
 
 import pytest
+
+from tests.brokers.containers import no_engine
 
 
 class Need(NamedTuple):
@@ -22,11 +29,16 @@ class Need(NamedTuple):
 
 NEEDS = {
     "brokers": Need(("java", "mvn"), "real brokers"),
+    "compose": Need(("java", "mvn", "docker"), "brokers in containers"),
     "needs_maven": Need(("java", "mvn"), "the files inside Kafka's own jars"),
     "kcat": Need(("kcat",), "kcat as a peer"),
 }
 REQUIRE = "PYKAFKA08_REQUIRE_BROKERS"
 """Environment variable; 1 turns every such skip into a failure."""
+
+
+FORMS = ("jars", "docker", "none")
+ADDRESS = re.compile(r"[^:,\s]+:\d+")
 
 
 def missing(marker: str, brokers: str) -> str | None:
@@ -35,16 +47,46 @@ def missing(marker: str, brokers: str) -> str | None:
     if marker == "brokers" and brokers == "none":
         return f"needs {need.purpose}, switched off by --brokers=none"
     absent = [program for program in need.programs if shutil.which(program) is None]
-    return f"needs {need.purpose}, and there is no {' and no '.join(absent)} on PATH" if absent else None
+    if absent:
+        return f"needs {need.purpose}, and there is no {' and no '.join(absent)} on PATH"
+    without_engine = _no_engine() if marker in ("brokers", "compose") and brokers == "docker" else None
+    return f"needs {need.purpose}, and {without_engine}" if without_engine else None
+
+
+_no_engine = cache(no_engine)
+
+
+def brokers_option(value: str) -> str:
+    """The form, or the address, that `--brokers` names."""
+    if value not in FORMS and not ADDRESS.fullmatch(value):
+        raise argparse.ArgumentTypeError(f"{value!r} is neither {', '.join(FORMS)} nor an address HOST:PORT")
+    return value
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--brokers",
-        choices=["jars", "none"],
+        type=brokers_option,
+        metavar="jars|docker|none|HOST:PORT",
         default="jars",
-        help="jars (default): tests with real brokers start them from published jars; none: they are skipped",
+        help="tests with real brokers start them from published jars (default) or in containers, are skipped, or use "
+        "the broker at this address as far as one broker of its release will do",
     )
+    parser.addoption(
+        "--zookeeper",
+        metavar="HOST:PORT[/PATH]",
+        help="with --brokers=HOST:PORT: that broker's ZooKeeper; before 0.10.1 and for 0.8's tools it is needed",
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Tests of the compose files are part of the run with `--brokers=docker` only."""
+    if config.getoption("--brokers") == "docker":
+        return
+    composed = [item for item in items if item.get_closest_marker("compose") is not None]
+    if composed:
+        config.hook.pytest_deselected(items=composed)
+        items[:] = [item for item in items if item.get_closest_marker("compose") is None]
 
 
 @pytest.hookimpl(tryfirst=True)  # before any fixture of the test is set up

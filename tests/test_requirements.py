@@ -28,11 +28,11 @@ def test_two(cluster): ...
 """
 
 
-def run(folder: Path, *words: str, required: bool = False) -> subprocess.CompletedProcess[str]:
+def run(folder: Path, *, required: bool = False, brokers: str = "docker") -> subprocess.CompletedProcess[str]:
     """pytest over the folder, with nothing on the path."""
     environment = {**os.environ, "PATH": str(folder), "PYTHONPATH": str(ROOT), REQUIRE: "1" if required else "0"}
     command = [sys.executable, "-m", "pytest", "-p", "tests.requirements", "-ra", "--rootdir", str(folder)]
-    command += ["-c", os.devnull, "-p", "no:cacheprovider", *words, str(folder)]
+    command += ["-c", os.devnull, "-p", "no:cacheprovider", f"--brokers={brokers}", str(folder)]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
@@ -60,6 +60,18 @@ def test_missing_programs_fail_where_they_are_required(marker: str, tmp_path: Pa
 
 def test_brokers_none_skips_the_tests_with_real_brokers(tmp_path: Path) -> None:
     (tmp_path / "test_sample.py").write_text(SAMPLE.format(marker="brokers"))
-    result = run(tmp_path, "--brokers=none")
+    result = run(tmp_path, brokers="none")
     assert result.returncode == 0, result.stdout
     assert "needs real brokers, switched off by --brokers=none" in result.stdout
+
+
+def test_the_compose_files_are_tried_with_brokers_docker_only(tmp_path: Path) -> None:
+    (tmp_path / "test_sample.py").write_text(SAMPLE.format(marker="compose"))
+    result = run(tmp_path, brokers="jars", required=True)
+    assert "4 deselected" in result.stdout, result.stdout
+
+
+def test_what_is_neither_a_form_nor_an_address_is_refused(tmp_path: Path) -> None:
+    result = run(tmp_path, brokers="localhost")
+    assert result.returncode == 4
+    assert "'localhost' is neither jars, docker, none nor an address HOST:PORT" in result.stderr

@@ -9,13 +9,15 @@ from __future__ import annotations
 import socket
 import struct
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from tests.brokers.model import HOST, ClusterError, Topic
 from tests.brokers.releases import Version
 
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, API_VERSIONS, CREATE_TOPICS = 0, 1, 2, 3, 18, 19
 T = TypeVar("T")
+Where: TypeAlias = "int | tuple[str, int]"
+"""A port of this machine, or host and port."""
 
 
 class PartitionView(NamedTuple):
@@ -64,9 +66,10 @@ def string(text: str) -> bytes:
     return struct.pack(">h", len(raw)) + raw
 
 
-def call(port: int, key: int, version: int, body: bytes, timeout: float = 5.0) -> Reader:
+def call(port: Where, key: int, version: int, body: bytes, timeout: float = 5.0) -> Reader:
     """Send one request on a new connection; the reader stands at the first byte of the answer's body."""
-    with socket.create_connection((HOST, port), timeout=timeout) as connection:
+    address = (HOST, port) if isinstance(port, int) else port
+    with socket.create_connection(address, timeout=timeout) as connection:
         message = struct.pack(">hhi", key, version, 1) + string("kafka-up") + body
         connection.sendall(struct.pack(">i", len(message)) + message)
         (size,) = struct.unpack(">i", _exactly(connection, 4))
@@ -83,7 +86,7 @@ def _exactly(connection: socket.socket, size: int) -> bytes:
     return got
 
 
-def api_versions(port: int) -> dict[int, tuple[int, int]]:
+def api_versions(port: Where) -> dict[int, tuple[int, int]]:
     """Lowest and highest version by API key (0.10 and later)."""
     reader = call(port, API_VERSIONS, 0, b"")
     if reader.number("h"):
@@ -92,14 +95,14 @@ def api_versions(port: int) -> dict[int, tuple[int, int]]:
     return {key: (lowest, highest) for key, lowest, highest in rows}
 
 
-def _version(port: int, key: int, ours: int) -> int:
+def _version(port: Where, key: int, ours: int) -> int:
     lowest, highest = api_versions(port)[key]
     if min(highest, ours) < lowest:
         raise ClusterError(f"the broker speaks only {lowest}-{highest} of API {key}, this probe up to {ours}")
     return min(highest, ours)
 
 
-def metadata(port: int, release: Version, topics: Sequence[str] = (), *, create: bool = False) -> MetadataView:
+def metadata(port: Where, release: Version, topics: Sequence[str] = (), *, create: bool = False) -> MetadataView:
     """The cluster as one broker sees it, with the named topics (with none: all of them).
 
     `create` allows the broker to create what is not there; before 0.11 it does so in any case.
@@ -141,7 +144,7 @@ def _read_metadata(reader: Reader, version: int) -> MetadataView:
     return MetadataView(brokers, controller, dict(reader.array(topic)))
 
 
-def serves(port: int, release: Version, topic: str, partition: int) -> bool:
+def serves(port: Where, release: Version, topic: str, partition: int) -> bool:
     """Whether this broker answers for the partition as its leader: Metadata may name it a moment before it does."""
     version = 1 if release >= (0, 10, 1) else 0
     body = struct.pack(">ii", -1, 1) + string(topic) + struct.pack(">iiq", 1, partition, -1)

@@ -72,14 +72,18 @@ def _by_request(cluster: Cluster, topics: list[Topic]) -> None:
         time.sleep(0.3)
 
 
+def tool_words(jars: str, where: list[str], topic: Topic) -> list[str]:
+    """What the release's own tool, `topics`, wants to be told; `where` says which cluster."""
+    where = [*where, "--topic", topic.name]
+    if str(tool_class(jars, "topics")).endswith("CreateTopicCommand"):  # 0.8.0
+        return [*where, "--partition", str(topic.partitions), "--replica", str(topic.replicas)]
+    words = ["--create", *where, "--partitions", str(topic.partitions)]
+    words += ["--replication-factor", str(topic.replicas)]
+    return words + [word for key, value in topic.configs.items() for word in ("--config", f"{key}={value}")]
+
+
 def _by_tool(cluster: Cluster, topic: Topic) -> None:
-    where = ["--zookeeper", "{zookeeper}", "--topic", topic.name]
-    if str(tool_class(cluster.jars, "topics")).endswith("CreateTopicCommand"):  # 0.8.0
-        words = [*where, "--partition", str(topic.partitions), "--replica", str(topic.replicas)]
-    else:
-        words = ["--create", *where, "--partitions", str(topic.partitions)]
-        words += ["--replication-factor", str(topic.replicas)]
-        words += [word for key, value in topic.configs.items() for word in ("--config", f"{key}={value}")]
+    words = tool_words(cluster.jars, ["--zookeeper", "{zookeeper}"], topic)
     output = run_quietly(tool_command(cluster, "topics", *words), f"creating topic {topic.name}")
     if "already exists" not in output and any(word in output for word in ("Error", "Exception", "failed")):
         raise ClusterError(f"creating topic {topic.name}:\n{output[-2000:]}")

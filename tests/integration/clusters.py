@@ -1,4 +1,6 @@
-"""Real clusters for tests: one alive at a time, each taken down by its recorded pids whatever happens to the tests.
+"""Real clusters for tests: one alive at a time, each taken down as it was recorded whatever happens to the tests.
+
+They are processes, or with `--brokers=docker` containers. Not here: a broker that was there before (addressed).
 
 Clusters live in a folder named after the pytest process. A session that was killed leaves its own behind; the next
 one that starts finds them and ends them.
@@ -77,9 +79,13 @@ class RealCluster:
     _names: itertools.count[int] = field(default_factory=itertools.count)
     _java_topics: dict[int, str] = field(default_factory=dict)
 
+    def recorded(self) -> Cluster:
+        """The cluster as it is recorded now: what has been started again since has another pid."""
+        return load(self.folder)
+
     @cached_property
     def _cluster(self) -> Cluster:
-        return load(self.folder)
+        return self.recorded()
 
     @property
     def version(self) -> str:
@@ -130,7 +136,7 @@ class RealCluster:
 
     def log(self, broker: int | str) -> str:
         """All that a broker (or `zookeeper`, `controller`) has logged."""
-        return control.log(load(self.folder), str(broker))
+        return control.log(self.recorded(), str(broker))
 
     def leader(self, topic: str, partition: int, asked: int) -> int:
         """The leader as the broker `asked` tells it now; -1 is none."""
@@ -180,25 +186,25 @@ class RealCluster:
 
     def kill(self, broker: int) -> None:
         """SIGKILL; returns when it is gone."""
-        control.end_process(load(self.folder), str(broker), signal.SIGKILL, 10)
+        control.end_process(self.recorded(), str(broker), signal.SIGKILL, 10)
 
     def stop(self, broker: int) -> None:
         """SIGTERM: it hands its partitions over first (0.8.2 and later); returns when it is gone."""
-        control.end_process(load(self.folder), str(broker), signal.SIGTERM, 60)
+        control.end_process(self.recorded(), str(broker), signal.SIGTERM, 60)
 
     def start(self, broker: int) -> None:
         """Start a broker that was killed or stopped; returns when it answers."""
-        run_command("kafka-broker", str(self.folder), "start", str(broker))
+        run_command("kafka-broker", self.recorded().dir, "start", str(broker))
 
     def pause(self, broker: int) -> None:
-        control.set_paused(load(self.folder), str(broker), True)
+        control.set_paused(self.recorded(), str(broker), True)
 
     def resume(self, broker: int) -> None:
-        control.set_paused(load(self.folder), str(broker), False)
+        control.set_paused(self.recorded(), str(broker), False)
 
     def tool(self, name: str, *words: str, timeout: float = 60) -> str:
         """Run one of the release's command line tools; what it printed."""
-        command = tool_command(load(self.folder), name, *words)
+        command = tool_command(self.recorded(), name, *words)
         run = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
         if run.returncode:
             raise ClusterError(f"{name} failed ({run.returncode}):\n{run.stdout}{run.stderr}")
@@ -206,14 +212,18 @@ class RealCluster:
 
     def is_whole(self) -> bool:
         """Whether every process lives."""
-        return all(is_alive(process) for process in load(self.folder).processes().values())
+        return all(is_alive(process) for process in self.recorded().processes().values())
 
 
 class Clusters:
-    """Starts clusters; a new one takes the place of the one before, so that memory stays low."""
+    """Starts clusters; a new one takes the place of the one before, so that memory stays low.
 
-    def __init__(self, folder: Path) -> None:
+    `options` are `kafka-up`'s, for each of them.
+    """
+
+    def __init__(self, folder: Path, options: Sequence[str] = ()) -> None:
         self._folder = folder
+        self._options = options
         self._numbers = itertools.count()
         self._current: RealCluster | None = None
         self._arguments: tuple[str, ...] = ()
@@ -226,7 +236,7 @@ class Clusters:
             return current
         self.take_down()
         folder = self._folder / str(next(self._numbers))
-        summary = json.loads(run_command("kafka-up", *arguments, "--dir", str(folder)))
+        summary = json.loads(run_command("kafka-up", *arguments, *self._options, "--dir", str(folder)))
         self._arguments, self._current = arguments, RealCluster(Path(summary["dir"]))
         return self._current
 

@@ -1,4 +1,4 @@
-"""Fixtures with real brokers. A test that asks for one of them needs Java and Maven: `tests/requirements.py`."""
+"""Fixtures with real brokers, from where `--brokers` says. What their tests need is in `tests/requirements.py`."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ import shutil
 import signal
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.brokers.releases import version_tuple
+from tests.integration.addressed import AddressedClusters
 from tests.integration.clusters import RELEASES, Clusters, RealCluster, end_leftovers, session_folder
+from tests.requirements import FORMS
 
 TIMEOUT_S = 300
 """For one test with brokers: starting them, and fetching a release's jars the first time, counts too."""
@@ -55,8 +58,15 @@ def _release_of(item: pytest.Item) -> tuple[tuple[int, ...], str]:
     return version_tuple(name), str(item.path)
 
 
+def _clusters(folder: Path, config: pytest.Config) -> Clusters:
+    form = config.getoption("--brokers")
+    if form in FORMS:
+        return Clusters(folder, ["--docker"] if form == "docker" else [])
+    return AddressedClusters(folder, form, config.getoption("--zookeeper"))
+
+
 @pytest.fixture(scope="session")
-def clusters() -> Iterator[Clusters]:
+def clusters(request: pytest.FixtureRequest) -> Iterator[Clusters]:
     """Starts real clusters, one alive at a time; taken down at the end, also after Ctrl-C or SIGTERM."""
     folder = session_folder(os.getpid())
     end_leftovers(folder.parent)
@@ -64,7 +74,7 @@ def clusters() -> Iterator[Clusters]:
     on_the_main_thread = threading.current_thread() is threading.main_thread()
     # SIGTERM's default would end pytest without a word to its fixtures
     before = signal.signal(signal.SIGTERM, signal.default_int_handler) if on_the_main_thread else None
-    started = Clusters(folder)
+    started = _clusters(folder, request.config)
     try:
         yield started
     finally:
