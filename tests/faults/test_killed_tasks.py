@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import anyio
 import anyio.lowlevel
@@ -96,7 +97,7 @@ async def produce(cluster: EmbeddedCluster, tasks: KillingTree) -> Work:
 async def consume(cluster: EmbeddedCluster, tasks: KillingTree) -> Work:
     """Read records one by one."""
     work = Work(tasks)
-    settings = {"auto_offset_reset": "earliest", "max_partition_fetch_bytes": 100}
+    settings: dict[str, Any] = {"auto_offset_reset": "earliest", "max_partition_fetch_bytes": 100}
     consumer = Consumer("t", bootstrap_servers=cluster.bootstrap_servers, **settings, **FAST)
     consumer._tasks = tasks
     with anyio.fail_after(SOON_S):
