@@ -1,5 +1,6 @@
 """Read a topic from its beginning until interrupted.  Usage: python consume.py HOST:PORT TOPIC"""
 
+import os
 import sys
 
 import anyio
@@ -13,4 +14,9 @@ async def main(brokers: str, topic: str) -> None:
             print(record.partition, record.offset, record.key, record.value, flush=True)
 
 
-anyio.run(main, *sys.argv[1:3])
+try:
+    anyio.run(main, *sys.argv[1:3])
+except KeyboardInterrupt:
+    pass
+except BrokenPipeError:  # whoever read the output has gone, as in "| head -1"; nothing is left to be written on exit
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -44,6 +45,23 @@ def test_the_demo_agrees_with_itself_and_with_its_file() -> None:
     assert "consumed 6,099 of 6,099 records\n" in ran.stdout
 
 
+def test_the_demo_tells_when_what_came_out_is_not_what_went_in() -> None:
+    swap = """
+import sys
+import demo
+read = demo.consume
+def consume(brokers, count):
+    lines = read(brokers, count)
+    return [lines[1], lines[0], *lines[2:]]
+demo.consume = consume
+sys.exit(demo.main())
+"""
+    ran = run("-c", swap, env={**os.environ, "PYTHONPATH": str(EXAMPLES)})
+    assert ran.returncode == 1, ran.stderr
+    assert ran.stdout.endswith("\nTHE DIGESTS DIFFER\n")
+    assert len(set(re.findall(r"SHA-256 ([0-9a-f]{64})", ran.stdout))) == 2
+
+
 def test_the_demos_data_is_the_file_that_its_readme_names() -> None:
     readme = (EXAMPLES / "data" / "README.md").read_text(encoding="utf-8")
     digest = hashlib.sha256((EXAMPLES / "data" / "nyc-flights.csv").read_bytes()).hexdigest()
@@ -62,6 +80,22 @@ def test_produce_and_consume(brokers: str) -> None:
         lines = [consumer.stdout.readline() for _ in range(10)]
         consumer.kill()
     assert sorted(line.split(" ", 2)[2] for line in lines) == [f"b'key {n}' b'hello {n}'\n" for n in range(10)]
+
+
+@pytest.mark.parametrize("how", ["its reader goes", "interrupted"])
+def test_consume_ends_quietly(brokers: str, how: str) -> None:
+    assert run(str(EXAMPLES / "produce.py"), brokers, "greetings").returncode == 0
+    command = [sys.executable, "-W", "error", str(EXAMPLES / "consume.py"), brokers, "greetings"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as consumer:
+        assert consumer.stdout is not None
+        assert consumer.stderr is not None
+        assert consumer.stdout.readline()
+        if how == "interrupted":
+            consumer.send_signal(signal.SIGINT)
+        else:
+            consumer.stdout.close()
+            assert run(str(EXAMPLES / "produce.py"), brokers, "greetings").returncode == 0
+        assert (consumer.wait(DEADLINE_S), consumer.stderr.read()) == (0, "")
 
 
 def blocks(language: str, file: str = "README.md") -> list[str]:
