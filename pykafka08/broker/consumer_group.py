@@ -99,7 +99,9 @@ class ConsumerGroup:
             self._assign(topics)
         before = member.assigned
         if member.reconcile(self.assignment_epoch, owned, partial(self._is_taken, member)):
-            self._expect_revocation(member)
+            self.expect_no_step(member)
+            if member.state is MemberState.UNREVOKED:
+                self.expect_step(member)
         return before != member.assigned
 
     def topics_of(self, member: ConsumerMember, topics: Topics) -> frozenset[UUID]:
@@ -131,8 +133,8 @@ class ConsumerGroup:
         return any(tp in other.held for other in self.members.values() if other is not member)
 
     def waits_for_others(self, member: ConsumerMember) -> bool:
-        """True if what it lacks is all in others' hands."""
-        return all(self._is_taken(member, tp) for tp in member.target - member.assigned)
+        """True if something that it lacks is in others' hands."""
+        return any(self._is_taken(member, tp) for tp in member.target - member.assigned)
 
     # -- time
 
@@ -143,13 +145,15 @@ class ConsumerGroup:
         timeout = self._session_timeout if seconds is None else seconds
         member.session = self._timers.call_after(timeout, partial(self._expired, member))
 
-    def _expect_revocation(self, member: ConsumerMember) -> None:
+    def expect_step(self, member: ConsumerMember) -> None:
+        """It is to give something up, or (of the classic protocol) to join; it has as long as a rebalance may take."""
+        if member.rebalance is None:
+            member.rebalance = self._timers.call_after(member.rebalance_timeout, partial(self._expired, member))
+
+    def expect_no_step(self, member: ConsumerMember) -> None:
         if member.rebalance is not None:
             member.rebalance.cancel()
             member.rebalance = None
-        if member.state is MemberState.UNREVOKED:
-            after = member.rebalance_timeout
-            member.rebalance = self._timers.call_after(after, partial(self._expired, member))
 
     def _expired(self, member: ConsumerMember) -> None:
         """No heartbeat in time, or nothing given up in time."""

@@ -72,6 +72,7 @@ class ConsumerMember:
         self.epoch, self.pending = LEFT_FOR_A_WHILE, frozenset()
         if self.rebalance is not None:
             self.rebalance.cancel()
+            self.rebalance = None
 
     def reconcile(
         self, target_epoch: int, owned: Partitions | None, is_taken: Callable[[TopicPartitionId], bool]

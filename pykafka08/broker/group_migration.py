@@ -121,6 +121,7 @@ def join(
     if has_changed or (is_new and former is None):
         group.bump()
     group.expect_heartbeat(member, asked.session_timeout)
+    group.expect_no_step(member)
     group.settle(member, _by_id(told.owned_partitions, topics), topics)
     return JoinResult(ErrorCode.NONE, member.member_id, member.epoch, CONSUMER, asked.protocols[0][0])
 
@@ -149,7 +150,7 @@ def sync(group: ConsumerGroup, member_id: str, instance_id: str | None, generati
     member, code = _find(group, member_id, instance_id, generation)
     if member is None or member.classic is None:
         return SyncResult(code)
-    if member.epoch < group.assignment_epoch:
+    if member.epoch < group.assignment_epoch and member.state is not MemberState.UNREVOKED:
         return SyncResult(ErrorCode.REBALANCE_IN_PROGRESS)
     group.expect_heartbeat(member, member.classic.session_timeout)
     by_topic: dict[str, list[int]] = {}
@@ -169,7 +170,10 @@ def heartbeat(group: ConsumerGroup, member_id: str, instance_id: str | None, gen
     if member is None or member.classic is None:
         return code
     group.expect_heartbeat(member, member.classic.session_timeout)
-    return ErrorCode.REBALANCE_IN_PROGRESS if _must_join(group, member) else ErrorCode.NONE
+    if not _must_join(group, member):
+        return ErrorCode.NONE
+    group.expect_step(member)
+    return ErrorCode.REBALANCE_IN_PROGRESS
 
 
 def leave(group: ConsumerGroup, member_id: str, instance_id: str | None) -> ErrorCode:

@@ -209,6 +209,23 @@ def test_a_member_of_the_old_protocol_expires_by_its_own_session() -> None:
     assert set(world.group.members) == {"a"}
 
 
+def test_a_member_of_the_old_protocol_has_to_join_in_time() -> None:
+    world = World()
+    world.join("a")
+    joined = world.groups.join("g", classic(), "consumer", requires_member_id=False)
+    assert isinstance(joined, JoinResult)
+    world.beat("a")
+    world.beat("a", topic_partitions=world.owns("a"))
+    codes = set()
+    for _ in range(8):
+        codes.add(world.groups.heartbeat("g", joined.member_id, None, joined.generation, is_strict=False))
+        world.pass_time(5)
+        world.beat("a")
+    assert codes == {ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.UNKNOWN_MEMBER_ID}
+    world.settle("a")
+    assert world.numbers("a") == {0, 1, 2, 3}
+
+
 def test_members_of_the_old_protocol_go_on_alone() -> None:
     world = World()
     world.join("a")
