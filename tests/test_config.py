@@ -40,6 +40,8 @@ TABLE: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
     "receive_message_max_bytes": whole(1024),
     "acks": (("all", -1, 0, 1), (2, "1", True, False, 1.0, None, [1])),
     "enable_idempotence": ((None, True, False), ("true", 0, 1)),
+    "transactional_id": ((None, "x"), ("", 1, b"x")),
+    "transaction_timeout_ms": whole(1),
     "linger_ms": ((0, 0.5, INT32_MAX), (-1, INT32_MAX + 1, *NOT_NUMBERS)),
     "batch_size": whole(0),
     "compression_type": (("none", "gzip"), (None, 1, b"gzip")),

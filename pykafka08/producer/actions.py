@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from pykafka08.errors import KafkaError
 from pykafka08.producer.batch import Batch
+from pykafka08.producer.transactions.actions import TransactionAction
 
 __all__ = [
     "Action",
@@ -64,7 +65,7 @@ class IdempotenceOff:
     """Why."""
 
 
-Action = Send | UseTopics | RefreshMetadata | RoomFreed | AskIdentity | IdempotenceOff
+Action = Send | UseTopics | RefreshMetadata | RoomFreed | AskIdentity | IdempotenceOff | TransactionAction
 
 
 class Counters(NamedTuple):

@@ -113,7 +113,9 @@ def expired(
     elif batch in queue.in_flight:
         why = "the broker has not answered; the records may or may not be in the log"
     elif queue.state is QueueState.HELD:
-        why = f"no broker has given a producer id; last: {no_identity.message}"
+        why = "no broker has given a producer id, or taken the partition into the transaction"
+        if no_identity is not None:
+            why += f"; last: {no_identity.message}"
     elif batch.attempts:
         why = f"{batch.attempts} attempts failed"
         if batch.is_in_doubt:

@@ -12,7 +12,7 @@ from pykafka08.errors import BrokerError, KafkaError
 from pykafka08.producer.accumulator import Accumulator
 from pykafka08.producer.actions import Counters, Send
 from pykafka08.producer.batch import Batch
-from pykafka08.producer.failures import possibly_written, produce_error, refused_as_too_large
+from pykafka08.producer.failures import placed, possibly_written, produce_error, refused_as_too_large
 from pykafka08.producer.identity import IdentityKeeper
 from pykafka08.producer.queues import Deadlines, PartitionQueue
 from pykafka08.producer.reactions import Outcome, Reaction, is_repeated, leaves_doubt, reaction_to_code
@@ -25,7 +25,11 @@ NUMBERS_ONLY = (Reaction.RENUMBER, Reaction.NEW_IDENTITY, Reaction.SEND_PLAIN)
 
 
 class Outcomes:
-    """Changes queues and batches; the machine settles the queue afterwards."""
+    """Changes queues and batches; the machine settles the queue afterwards.
+
+    While ``abandoned`` is set nothing is sent again: what would be, fails with it.  ``on_failed`` hears of every batch
+    that fails.
+    """
 
     def __init__(
         self,
@@ -36,6 +40,8 @@ class Outcomes:
     ) -> None:
         self.acknowledged = self.failed = self.retries = 0
         self.is_refresh_wanted = False
+        self.abandoned: KafkaError | None = None
+        self.on_failed: Callable[[KafkaError], None] = lambda _: None
         self._accumulator = accumulator
         self._deadlines = deadlines
         self._keeper = keeper
@@ -73,7 +79,11 @@ class Outcomes:
             }
             self._give_up(queue, batch, error, errors)
             return
-        if error.code == ErrorCode.UNKNOWN_PRODUCER_ID and queue.sequences.acknowledged_to <= outcome.log_start_offset:
+        if (
+            error.code == ErrorCode.UNKNOWN_PRODUCER_ID
+            and not self._keeper.is_given
+            and queue.sequences.acknowledged_to <= outcome.log_start_offset
+        ):
             # All that was acknowledged is deleted by now, and the broker's memory of the producer with it (KIP-360).
             self._start_anew(queue, batch)
         self.react(queue, batch, reaction, error, send, now)
@@ -92,6 +102,10 @@ class Outcomes:
         self, queue: PartitionQueue, batch: Batch, reaction: Reaction, error: KafkaError, send: Send, now: float
     ) -> None:
         """To anything but an acknowledgement of a batch that has not ended."""
+        if self.abandoned is not None:
+            batch.is_in_doubt = batch.is_in_doubt or leaves_doubt(error)
+            self._give_up(queue, batch, placed(self.abandoned, batch))
+            return
         if reaction in NUMBERS_ONLY:
             reaction = self._react_to_numbers(queue, batch, reaction, error)
         if reaction is Reaction.SPLIT:
@@ -114,8 +128,12 @@ class Outcomes:
                 return Reaction.FAIL
             queue.is_plain = True
             self._keeper.records_go_plain(error)
-        elif not is_numbered or self._keeper.is_given:
+        elif not is_numbered:
             return Reaction.FAIL
+        elif self._keeper.is_given:
+            # Its numbers are the transaction's: they go on, or it ends.
+            is_lost = queue.is_first(batch) and is_repeated(error, batch.last_error)
+            return Reaction.FAIL if is_lost or reaction is Reaction.NEW_IDENTITY else reaction
         elif reaction is Reaction.NEW_IDENTITY:
             self._keeper.renew(batch.producer_id)
             queue.sequences.restart = Restart.IDENTITY
@@ -165,6 +183,7 @@ class Outcomes:
         self.failed += len(batch)
         self._accumulator.released(batch)
         batch.fail(error, record_errors)
+        self.on_failed(error)
 
     def _split(self, queue: PartitionQueue, batch: Batch, error: KafkaError) -> None:
         """Send it again as two halves, in order; later batches of the queue are made no larger than these."""

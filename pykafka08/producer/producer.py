@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from time import time_ns
 from typing import Any, cast
@@ -20,17 +20,19 @@ from pykafka08.config import ClientConfig, ProducerConfig, build
 from pykafka08.connection.connection import clock
 from pykafka08.driver import TaskTree, library_logger
 from pykafka08.errors import BufferFullError, ClosedError, KafkaError, RequestTimeoutError
+from pykafka08.group.metadata import OffsetSource
+from pykafka08.group.requests import OffsetAndMetadata
 from pykafka08.producer.actions import Counters
 from pykafka08.producer.batch import BATCH_OVERHEAD, RECORD_OVERHEAD, Span, headers_size
 from pykafka08.producer.checks import as_bytes, as_headers, check_partition, check_timestamp, check_topic, too_large
 from pykafka08.producer.delivery import Delivery, RecordMetadata, SentRecords, add_span, wait_until_ended
-from pykafka08.producer.machine import ProducerMachine
 from pykafka08.producer.partitioners import chooser_factory
-from pykafka08.producer.request import Encoding
+from pykafka08.producer.request import encoding_of
 from pykafka08.producer.room import Room
 from pykafka08.producer.sender import Sender
-from pykafka08.records.compression import Codec, check_level
-from pykafka08.records.record import Headers, NewRecord
+from pykafka08.producer.transactions.block import TransactionBlock, Transactions
+from pykafka08.producer.transactions.sending import machine_of
+from pykafka08.records.record import Headers, NewRecord, TopicPartition
 
 __all__ = ["Producer"]
 
@@ -44,9 +46,6 @@ CHUNK = 1024
 GRACE_S = 5.0
 """How long records may still be delivered when the ``async with`` block is left by an exception."""
 
-BROKER_SHARE = 0.9
-"""Part of the request time-out in which the broker waits for replicas, so that its answer comes before ours ends."""
-
 
 class Producer:
     """Writes records to topics: ``async with Producer(bootstrap_servers="host:9092") as producer``.
@@ -54,19 +53,17 @@ class Producer:
     Settings are those of :class:`pykafka08.config.ClientConfig` and :class:`pykafka08.config.ProducerConfig`, under
     Kafka's own names.  Records gather in batches per partition (``linger_ms``, ``batch_size``) and every record ends
     within ``delivery_timeout_ms``: acknowledged, or raised to whoever awaits it.  Order is kept within a partition.
+    With a ``transactional_id`` records are written in :meth:`transaction` blocks, and nowhere else.
     Leaving the block delivers what is enqueued; left by an exception, it waits for no longer than five seconds.
     """
 
     def __init__(self, bootstrap_servers: str | Iterable[str], **settings: Any) -> None:
         client, config = build({"bootstrap_servers": bootstrap_servers, **settings}, ClientConfig, ProducerConfig)
         self._config: ProducerConfig = config
-        self._encoding = _encoding(client, config)
-        self._machine = ProducerMachine(
-            config,
-            client,
-            make_chooser=chooser_factory(config.partitioner, random.Random(), config.batch_size),
-            chance=random.random,
-        )
+        self._encoding = encoding_of(client, config)
+        chooser = chooser_factory(config.partitioner, random.Random(), config.batch_size)
+        self._machine = machine_of(config, client, make_chooser=chooser, chance=random.random)
+        self._transactions = Transactions(self._machine, config, self.flush, self._check_open, self._allow_records)
         self._accumulator = accumulator = self._machine.accumulator
         self._room = Room(config.buffer_memory, lambda: accumulator.buffered_bytes)
         self._client_config: ClientConfig = client
@@ -80,7 +77,7 @@ class Producer:
         self._failure: KafkaError | None = None
         self._is_open = False
         self._accepts = False
-        """Open, and no internal task has died."""
+        """Open, in a transaction if it has such, and no internal task has died."""
         self._largest_seen = 1
         """Size of the largest record that was offered: what ``ready`` waits for."""
         self._yielded_at = 0
@@ -88,7 +85,10 @@ class Producer:
     # --- life -------------------------------------------------------------------------------------------------------
 
     async def __aenter__(self) -> Producer:
-        """NoBrokersError if no address of ``bootstrap_servers`` answers as Kafka."""
+        """NoBrokersError if no address of ``bootstrap_servers`` answers as Kafka.
+
+        Producers that had the same ``transactional_id`` are fenced; UnsupportedVersionError for one below Kafka 0.11.
+        """
         if self._is_open or self._failure is not None:
             raise ClosedError("a producer is entered once; make a new one")
         await self._tasks.__aenter__()
@@ -103,6 +103,11 @@ class Producer:
         self._tasks.start("producer", self._sender.run)
         self._is_open = self._accepts = True
         self._tasks.on_failure(self._abort)
+        try:
+            await self._transactions.open(self._client, self._sender, self._now)
+        except BaseException as error:
+            await self.__aexit__(type(error), error, None)
+            raise
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
@@ -129,6 +134,7 @@ class Producer:
         try:
             with anyio.CancelScope(deadline=math.inf if timeout is None else self._now() + timeout):
                 await self.flush()
+                await self._transactions.close()
         finally:
             await self._close()
 
@@ -320,7 +326,7 @@ class Producer:
         How each ended is told by its delivery, and by :attr:`counters`.  RequestTimeoutError after ``timeout`` seconds:
         the records stay under way, and end by their own deadlines.
         """
-        self._check()
+        self._check_open()
         now = self._now()
         pending = self._machine.release_all(now)
         self._sender.wake()
@@ -330,18 +336,43 @@ class Producer:
         if scope.cancelled_caught:
             left = self._machine.counters.in_buffer
             raise RequestTimeoutError(f"{left} records were not acknowledged within {timeout:g} s; they are under way")
-        self._check()
+        self._check_open()
+
+    # --- transactions -----------------------------------------------------------------------------------------------
+
+    def transaction(self) -> TransactionBlock:
+        """A block that is a transaction, one at a time: its end commits; an exception, also a cancellation, aborts.
+
+        TransactionAbortedError where another cause aborts it: the next block can begin.  ProducerFencedError and others
+        end the producer.  RequestTimeoutError after ``max_block_ms``: the next block waits for the outcome.
+        """
+        return self._transactions.block()
+
+    async def send_offsets(
+        self, source: OffsetSource | Mapping[TopicPartition, int | OffsetAndMetadata], group_id: str | None = None
+    ) -> None:
+        """Commit, with the transaction, how far a consumer has read: all that it has handed out so far.
+
+        The consumer is a member of a group, with ``enable_auto_commit=False``; TransactionAbortedError once it is not.
+        A mapping of offsets needs a ``group_id``, and is taken whoever the group's members are.
+        """
+        await self._transactions.send_offsets(source, group_id)
+
+    def _allow_records(self) -> None:
+        self._accepts = self._is_open and self._failure is None and self._transactions.accepts
 
     # --- checks -----------------------------------------------------------------------------------------------------
 
-    def _closed_error(self) -> KafkaError:
+    def _check_open(self) -> None:
         if isinstance(self._failure, ClosedError):
-            return ClosedError("the producer is closed")
-        return self._failure or ClosedError("the producer is not open; use it with 'async with'")
+            raise ClosedError("the producer is closed")
+        if not self._is_open or self._failure is not None:
+            raise self._failure or ClosedError("the producer is not open; use it with 'async with'")
 
     def _check(self) -> None:
         if not self._accepts:
-            raise self._closed_error()
+            self._check_open()
+            raise self._transactions.refusal()
 
     def _check_topic(self, topic: str) -> None:
         self._check()
@@ -367,15 +398,3 @@ class Producer:
         if config.buffer_memory < config.max_request_size:
             return too_large(size, config.buffer_memory, "buffer_memory", topic, partition)
         return too_large(size, config.max_request_size, "max_request_size", topic, partition)
-
-
-def _encoding(client: ClientConfig, config: ProducerConfig) -> Encoding:
-    codec = Codec.parse(config.compression_type)
-    if config.compression_level is not None:
-        check_level(codec, config.compression_level)
-    return Encoding(
-        acks=config.required_acks,
-        timeout_ms=max(1, int(client.request_timeout_ms * BROKER_SHARE)),
-        codec=codec,
-        level=config.compression_level,
-    )

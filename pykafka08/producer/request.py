@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pykafka08.cluster.metadata import Snapshot
+from pykafka08.config import ClientConfig, ProducerConfig
 from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import KafkaError, RequestTimeoutError, UnsupportedVersionError
 from pykafka08.producer.batch import Batch
@@ -23,15 +24,17 @@ from pykafka08.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
-from pykafka08.protocol.schema import ZERO_UUID
+from pykafka08.protocol.schema import ZERO_UUID, VersionRange
 from pykafka08.protocol.versions import BrokerVersions
-from pykafka08.records.compression import Codec
+from pykafka08.records.compression import Codec, check_level
 from pykafka08.records.writer import encode_batch
 
-__all__ = ["Encoding", "Numbering", "build_request", "magic_of", "read_response"]
+__all__ = ["Encoding", "Numbering", "ProduceV1", "build_request", "encoding_of", "magic_of", "read_response"]
 
 ZSTD_SINCE_PRODUCE = 7
 LARGEST_SEQUENCE = 2**31 - 1
+BROKER_SHARE = 0.9
+"""Part of the request time-out in which the broker waits for replicas, so that its answer comes before ours ends."""
 NO_LZ4 = ("0.8.0", "0.8.1")
 """Releases before lz4; an unnamed 0.8 may be 0.8.2, which has it."""
 
@@ -48,6 +51,13 @@ class Numbering(Protocol):
         """It is written now: if it has no numbers, these are its own for good."""
 
 
+class ProduceV1(ProduceRequest):
+    """Adds no partition to the transaction (KIP-890)."""
+
+    __slots__ = ()
+    versions = VersionRange(ProduceRequest.versions.min, 11)
+
+
 @dataclass(frozen=True, slots=True)
 class Encoding:
     """The producer's settings that stand in each request."""
@@ -57,6 +67,20 @@ class Encoding:
     codec: Codec
     level: int | None = None
     transactional_id: str | None = None
+
+
+def encoding_of(client: ClientConfig, config: ProducerConfig) -> Encoding:
+    """What the settings say; ConfigError for a codec or a level that there is not."""
+    codec = Codec.parse(config.compression_type)
+    if config.compression_level is not None:
+        check_level(codec, config.compression_level)
+    return Encoding(
+        acks=config.required_acks,
+        timeout_ms=max(1, int(client.request_timeout_ms * BROKER_SHARE)),
+        codec=codec,
+        level=config.compression_level,
+        transactional_id=config.transactional_id,
+    )
 
 
 def magic_of(produce_version: int) -> int:
@@ -73,8 +97,9 @@ def build_request(
     encoding: Encoding,
     numbering: Numbering,
     refuse: Refuse,
+    kind: type[ProduceRequest] = ProduceRequest,
 ) -> ProduceRequest:
-    """One request with all ``batches``, in the highest version that the broker serves.
+    """One request with all ``batches``, in the highest version of ``kind`` that the broker serves.
 
     Batches that have ended while the request waited for its connection are left out; RequestTimeoutError if all have.
     UnsupportedVersionError with the API InitProducerId if one is numbered, and the broker's release has no numbers.
@@ -83,7 +108,7 @@ def build_request(
     batches = [batch for batch in batches if not batch.is_done]
     if not batches:
         raise RequestTimeoutError("all records had ended before the request could be sent", api="Produce")
-    version = versions.pick(ProduceRequest)
+    version = versions.pick(kind)
     _check_codec(encoding.codec, version, versions)
     magic = magic_of(version)
     numbered = [batch for batch in batches if numbering.is_numbered(batch)]
@@ -106,7 +131,7 @@ def build_request(
         topic.partition_data.append(PartitionProduceData(index=sealed.partition, records=data))
     if not topics:
         raise _no_headers(versions)
-    return ProduceRequest(
+    return kind(
         transactional_id=encoding.transactional_id,
         acks=encoding.acks,
         timeout_ms=encoding.timeout_ms,

@@ -22,9 +22,10 @@ from pykafka08.producer.actions import (
 from pykafka08.producer.batch import Batch
 from pykafka08.producer.machine import ProducerMachine
 from pykafka08.producer.reactions import Outcome
-from pykafka08.producer.request import Encoding, build_request, read_response
+from pykafka08.producer.request import Encoding, ProduceV1, build_request, read_response
 from pykafka08.producer.room import Room
 from pykafka08.producer.sequences import Identity
+from pykafka08.producer.transactions.transactor import Transactor
 from pykafka08.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from pykafka08.protocol.messages.produce import ProduceRequest
 from pykafka08.protocol.versions import BrokerVersions
@@ -53,6 +54,8 @@ class Sender:
         self._now = now
         self._timeout = client.config.request_timeout_ms / 1000
         self._driver: Driver[Action] = Driver(machine, self._perform)
+        self.transactor: Transactor | None = None
+        """Of a transactional producer."""
 
     async def run(self) -> None:
         self._client.on_metadata(self._metadata_changed)
@@ -83,17 +86,22 @@ class Sender:
             self._ask_identity(action)
         elif isinstance(action, IdempotenceOff):
             log.warning("producer.idempotence_off", cause=str(action.error))
-        else:
-            assert isinstance(action, RoomFreed)
+        elif isinstance(action, RoomFreed):
             self._room.grant()
+        else:
+            assert self.transactor is not None
+            self.transactor.perform(action)
 
     def _send(self, send: Send) -> None:
         made: list[ProduceRequest] = []
 
         def make(versions: BrokerVersions) -> ProduceRequest:
             metadata = self._client.metadata
-            self._machine.broker_known(send.node_id, versions.pick(ProduceRequest))
-            request = build_request(tuple(send.batches), versions, metadata, self._encoding, self._machine, refuse)
+            is_v1 = self.transactor is not None and not self.transactor.machine.is_v2
+            kind = ProduceV1 if is_v1 else ProduceRequest
+            self._machine.broker_known(send.node_id, versions.pick(kind))
+            batches = tuple(send.batches)
+            request = build_request(batches, versions, metadata, self._encoding, self._machine, refuse, kind)
             made.append(request)
             return request
 

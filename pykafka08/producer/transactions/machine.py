@@ -1,0 +1,389 @@
+"""The state of a transactional producer: which requests its transaction needs next, and what their answers mean.
+
+Pure.  One request at a time is under way.  States and their order are in ``states``, what a code means in
+``reactions``.  Sources: KIP-98; KIP-360 (a new epoch of one's own id), KIP-447 (offsets of a group's member), KIP-890
+(partitions join by being written to, and each transaction has its own epoch: *v2*).
+
+After an error, and after a request whose answer was lost, the next transaction has a new epoch: a request that is
+delayed on its way must not act on it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+
+from pykafka08.error_codes import ErrorCode
+from pykafka08.errors import (
+    KafkaError,
+    ProducerFencedError,
+    TransactionAbortedError,
+    TransactionStateError,
+    broker_error,
+)
+from pykafka08.producer.sequences import Identity
+from pykafka08.producer.transactions.actions import (
+    AddOffsets,
+    AddPartitions,
+    Answer,
+    Call,
+    CommitOffsets,
+    EndTransaction,
+    FindCoordinator,
+    IdentityGiven,
+    InitProducer,
+    KeyType,
+    OffsetsOrder,
+    PartitionsAdded,
+    StateChanged,
+    TransactionAction,
+)
+from pykafka08.producer.transactions.reactions import (
+    Reaction,
+    is_fatal_to_transactions,
+    is_indefinite,
+    reaction_to,
+)
+from pykafka08.producer.transactions.states import TRANSITIONS, TransactionState
+from pykafka08.records.record import TopicPartition
+
+__all__ = ["TransactionMachine"]
+
+CONCURRENT_S = 0.02
+"""Before it is asked for the first time whether the markers of the transaction before are written by now."""
+
+
+class Sending(Protocol):
+    """The producer's machine, as far as the end of a transaction depends on it."""
+
+    @property
+    def is_idle(self) -> bool:
+        """No batch is in flight."""
+
+    @property
+    def has_gaps(self) -> bool:
+        """Batches were given up whose numbers a broker may wait for, or have: only a new epoch helps."""
+
+
+class TransactionMachine:
+    """``backoff`` is the pause before the nth further attempt, in seconds."""
+
+    def __init__(self, transactional_id: str, backoff: Callable[[int], float]) -> None:
+        self.transactional_id = transactional_id
+        self.state = TransactionState.UNINITIALIZED
+        self.identity: Identity | None = None
+        self.error: KafkaError | None = None
+        """Of ABORTABLE_ERROR and FATAL_ERROR; in ABORTING why it came to that, None if the application wanted it."""
+        self.is_v2 = False
+        self.coordinator: int | None = None
+        self._backoff = backoff
+        self._group_coordinators: dict[str, int] = {}
+        self._call: Call | None = None
+        self._attempts = 0
+        self._not_before = 0.0
+        self._notices: list[TransactionAction] = []
+        self.last_error: KafkaError | None = None
+        """What the last request that failed ended with, for texts."""
+        self._must_renew = False
+        """The next transaction needs a new epoch."""
+        self._forget()
+
+    def _forget(self) -> None:
+        """Of the last transaction."""
+        self._wanted: dict[TopicPartition, None] = {}
+        self._members: set[TopicPartition] = set()
+        self._groups: set[str] = set()
+        self._orders: deque[OffsetsOrder] = deque()
+        self._has_started = False
+        """The coordinator may know of the transaction."""
+        self._is_doubtful = False
+        """It may also know nothing of it: what was to start it has no answer."""
+
+    def _move(self, state: TransactionState, error: KafkaError | None = None) -> None:
+        assert state in TRANSITIONS[self.state], f"{self.state} -> {state}"
+        self.state, self.error = state, error
+        self._attempts, self._not_before = 0, 0.0
+        self._notices.append(StateChanged())
+
+    # --- what the application does ------------------------------------------------------------------------------------
+
+    def initialize(self) -> None:
+        """Get the first epoch; producers that have the transactional id are fenced by it."""
+        self._move(TransactionState.INITIALIZING)
+
+    def begin(self, *, is_v2: bool) -> None:
+        """``is_v2``: the cluster has agreed on KIP-890.  Raises what :meth:`refusal` says unless READY."""
+        if self.state is not TransactionState.READY:
+            raise self.refusal()
+        self._forget()
+        self.is_v2 = is_v2
+        self._move(TransactionState.IN_TRANSACTION)
+
+    def commit(self) -> None:
+        """Every batch of the transaction is acknowledged, and every offset taken.  Raises what stands against it."""
+        if self.state is not TransactionState.IN_TRANSACTION:
+            raise self.refusal()
+        self._move(TransactionState.COMMITTING)
+
+    def abort(self) -> None:
+        """Only where a transaction is open.  EndTxn waits until no batch is in flight."""
+        error = self.error
+        self._wanted.clear()
+        self._orders.clear()
+        self._move(TransactionState.ABORTING, error)
+        if error is not None:
+            self._must_renew = True
+
+    def offsets_wanted(self, order: OffsetsOrder) -> None:
+        """Commit offsets in the transaction."""
+        self._check_open()
+        self._orders.append(order)
+
+    def _check_open(self) -> None:
+        if self.state is not TransactionState.IN_TRANSACTION:
+            raise self.refusal()
+
+    def refusal(self) -> KafkaError:
+        """Why nothing can be written, begun or committed now."""
+        if self.error is None:
+            return TransactionStateError(
+                f"records and offsets go inside of 'async with producer.transaction()': it is {self.state.value}"
+            )
+        if self.state is TransactionState.FATAL_ERROR:
+            return self.error.with_traceback(None)
+        return aborted(self.error)
+
+    # --- what the producer's machine asks and tells -------------------------------------------------------------------
+
+    def admits(self, partition: TopicPartition) -> bool:
+        """Records may be sent to the partition now; if not, it is made part of the transaction first."""
+        if self.state is not TransactionState.IN_TRANSACTION:
+            return False
+        if partition in self._members:
+            return True
+        if not self.is_v2:
+            self._wanted[partition] = None
+            return False
+        self._members.add(partition)
+        self._has_started = True
+        return True
+
+    def batch_failed(self, error: KafkaError) -> None:
+        """A record of the transaction will not be written."""
+        if is_fatal_to_transactions(error):
+            self._end(error)
+        elif self.state in (TransactionState.IN_TRANSACTION, TransactionState.COMMITTING):
+            self._spoil(error)
+
+    def _end(self, error: KafkaError) -> None:
+        if self.state is not TransactionState.FATAL_ERROR:
+            self._forget()
+            self._move(TransactionState.FATAL_ERROR, error)
+
+    def _spoil(self, error: KafkaError) -> None:
+        """The transaction can only be aborted.  Where it is being so, or none is open, the request is repeated."""
+        if self.state in (TransactionState.IN_TRANSACTION, TransactionState.COMMITTING):
+            self._wanted.clear()
+            self._orders.clear()
+            self._move(TransactionState.ABORTABLE_ERROR, error)
+
+    # --- what to do ---------------------------------------------------------------------------------------------------
+
+    def poll(self, now: float, sending: Sending) -> list[TransactionAction]:
+        actions: list[TransactionAction] = []
+        if self._call is None and self._not_before <= now:
+            self._not_before = 0.0
+            self._call = self._next(sending)
+            if self._call is not None:
+                actions.append(self._call)
+        notices, self._notices = self._notices, []
+        return notices + actions
+
+    def next_wakeup(self) -> float | None:
+        return self._not_before if self._call is None and self._not_before else None
+
+    def _next(self, sending: Sending) -> Call | None:
+        state = self.state
+        if state is TransactionState.INITIALIZING:
+            return self._asked(lambda node_id: InitProducer(node_id, self.identity))
+        if state is TransactionState.IN_TRANSACTION:
+            return self._next_part()
+        is_commit = state is TransactionState.COMMITTING
+        if is_commit and self._orders:
+            return self._next_part()
+        if not is_commit and (state is not TransactionState.ABORTING or not sending.is_idle):
+            return None
+        self._must_renew |= sending.has_gaps
+        if not self._has_started:
+            self._ended(None)
+            return self._next(sending)
+        return self._asked(lambda node_id: EndTransaction(node_id, self._own, is_commit, self.is_v2))
+
+    @property
+    def _own(self) -> Identity:
+        assert self.identity is not None
+        return self.identity
+
+    def _asked(self, call: Callable[[int], Call]) -> Call:
+        """The call, if it is known whom to ask."""
+        if self.coordinator is None:
+            return FindCoordinator(KeyType.TRANSACTION, self.transactional_id)
+        return call(self.coordinator)
+
+    def _next_part(self) -> Call | None:
+        if self._wanted:
+            return self._asked(lambda node_id: AddPartitions(node_id, self._own, tuple(self._wanted)))
+        if not self._orders:
+            return None
+        order = self._orders[0]
+        group_id = order.member.group_id
+        if not self.is_v2 and group_id not in self._groups:
+            return self._asked(lambda node_id: AddOffsets(node_id, self._own, group_id))
+        node_id = self._group_coordinators.get(group_id)
+        if node_id is None:
+            return FindCoordinator(KeyType.GROUP, group_id)
+        self._has_started = True  # in v2 by this very call
+        return CommitOffsets(node_id, self._own, order, self.is_v2)
+
+    # --- answers ------------------------------------------------------------------------------------------------------
+
+    def answered(self, call: Call, answer: Answer, now: float) -> None:
+        """A broker answered the call."""
+        self._call = None
+        reaction, error = self._judge(call, answer)
+        if self.state is TransactionState.FATAL_ERROR:
+            return
+        self._note_parts(call, answer)
+        if reaction is Reaction.DONE:
+            self._attempts, self._not_before = 0, 0.0
+            self._done(call, answer)
+            return
+        assert error is not None
+        self._react(call, reaction, error, now)
+
+    def failed(self, call: Call, error: KafkaError, now: float) -> None:
+        """The call ended without an answer."""
+        self._call = None
+        if self.state is TransactionState.FATAL_ERROR:
+            return
+        if not is_indefinite(error):
+            self._end(error)
+            return
+        if not isinstance(call, FindCoordinator):
+            self._must_renew = True
+        if isinstance(call, (AddPartitions, AddOffsets)) and not self._has_started:
+            self._has_started = self._is_doubtful = True
+        self._react(call, Reaction.FIND, error, now)
+
+    def _judge(self, call: Call, answer: Answer) -> tuple[Reaction, KafkaError | None]:
+        """The gravest reaction to the codes of an answer, and its error."""
+        codes: list[tuple[int, TopicPartition | None]] = [(answer.code, None)]
+        codes += [(code, partition) for partition, code in answer.codes.items()]
+        code, partition = max(codes, key=lambda each: reaction_to(call, each[0]))
+        reaction = reaction_to(call, code)
+        if reaction is Reaction.DONE:
+            return reaction, None
+        return reaction, self._error(call, reaction, code, partition, answer.message)
+
+    def _error(
+        self, call: Call, reaction: Reaction, code: int, partition: TopicPartition | None, message: str | None
+    ) -> KafkaError:
+        if reaction is Reaction.FENCED:
+            return ProducerFencedError(
+                ErrorCode.PRODUCER_FENCED,
+                f"another producer has taken the transactional id {self.transactional_id!r}, "
+                "or the transaction took longer than transaction_timeout_ms",
+                api=call.api,
+            )
+        topic, index = partition if partition is not None else (None, None)
+        return broker_error(code, message, api=call.api, topic=topic, partition=index)
+
+    def _note_parts(self, call: Call, answer: Answer) -> None:
+        """What has been done of a call for several partitions."""
+        good = {partition for partition, code in answer.codes.items() if not code}
+        if isinstance(call, AddPartitions) and good:
+            self._has_started, self._is_doubtful = True, False
+            for partition in good:
+                self._wanted.pop(partition, None)
+            self._members |= good
+            self._notices.append(PartitionsAdded())
+        elif isinstance(call, CommitOffsets):
+            for partition in good:
+                call.order.left.pop(partition, None)
+
+    def _done(self, call: Call, answer: Answer) -> None:
+        if isinstance(call, FindCoordinator):
+            if call.key_type is KeyType.TRANSACTION:
+                self.coordinator = answer.node_id
+            else:
+                self._group_coordinators[call.key] = answer.node_id
+        elif isinstance(call, InitProducer):
+            self._identify(answer.identity)
+            self._must_renew = False
+            self._move(TransactionState.READY)
+        elif isinstance(call, AddOffsets):
+            self._has_started, self._is_doubtful = True, False
+            self._groups.add(call.group_id)
+        elif isinstance(call, CommitOffsets):
+            if self._orders and self._orders[0] is call.order and call.order.is_done:
+                self._orders.popleft()
+                self._notices.append(StateChanged())
+        elif isinstance(call, EndTransaction):
+            self._ended(answer.identity)
+
+    def _identify(self, identity: Identity | None) -> None:
+        assert identity is not None
+        self.identity = identity
+        self._notices.append(IdentityGiven(identity))
+
+    def _ended(self, identity: Identity | None) -> None:
+        """The transaction is over; ``identity`` is the one that its end gave (v2)."""
+        if identity is not None:
+            self._identify(identity)
+            self._must_renew = False
+        self._forget()
+        self._move(TransactionState.INITIALIZING if self._must_renew else TransactionState.READY)
+
+    def _react(self, call: Call, reaction: Reaction, error: KafkaError, now: float) -> None:
+        """To anything but DONE."""
+        self.last_error = error
+        is_abort = isinstance(call, EndTransaction) and not call.is_commit
+        if reaction is Reaction.FATAL and is_abort and self._is_doubtful and _says(error, ErrorCode.INVALID_TXN_STATE):
+            self._ended(None)  # there was nothing to abort
+        elif reaction in (Reaction.FENCED, Reaction.FATAL):
+            self._end(error)
+        elif reaction is Reaction.FORGOTTEN:
+            self._must_renew = True
+            if is_abort:
+                self._ended(None)
+            else:
+                self._has_started = False
+                self._spoil(error)
+        elif reaction is Reaction.ABORT and self.state is not TransactionState.ABORTING:
+            self._spoil(error)
+        else:
+            if reaction is Reaction.FIND:
+                self._forget_coordinator(call)
+            self._attempts += 1
+            pause = self._backoff(self._attempts)
+            if _says(error, ErrorCode.CONCURRENT_TRANSACTIONS):
+                pause = min(pause, CONCURRENT_S * self._attempts)
+            self._not_before = now + pause
+
+    def _forget_coordinator(self, call: Call) -> None:
+        if isinstance(call, CommitOffsets):
+            self._group_coordinators.pop(call.order.member.group_id, None)
+        elif not isinstance(call, FindCoordinator):
+            self.coordinator = None
+
+
+def _says(error: KafkaError, code: ErrorCode) -> bool:
+    return getattr(error, "code", None) == code
+
+
+def aborted(cause: KafkaError) -> TransactionAbortedError:
+    """What calls in a transaction that can only be aborted raise."""
+    error = TransactionAbortedError(f"the transaction is aborted; the next one can begin: {cause}")
+    error.__cause__ = cause
+    return error

@@ -1,0 +1,122 @@
+"""What the answer to a transactional request makes the producer do, as Java's TransactionManager does it.
+
+Codes that the table does not name: RETRY if they are retriable, else FATAL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+
+from pykafka08.error_codes import ErrorCode
+from pykafka08.errors import (
+    AuthorizationError,
+    BrokerError,
+    ClosedError,
+    KafkaError,
+    ProducerFencedError,
+    RemoteProtocolError,
+    RequestTimeoutError,
+    TransportError,
+    UnsupportedVersionError,
+)
+from pykafka08.producer.transactions.actions import (
+    AddOffsets,
+    AddPartitions,
+    Call,
+    CommitOffsets,
+    EndTransaction,
+    FindCoordinator,
+    InitProducer,
+)
+
+__all__ = ["REACTIONS", "Reaction", "is_fatal_to_transactions", "is_indefinite", "reaction_to"]
+
+
+class Reaction(IntEnum):
+    """Of two that a broker gives at once, the greater counts."""
+
+    DONE = 0
+    RETRY = 1
+    """Ask again after a backoff."""
+    FIND = 2
+    """Ask who the coordinator is, then again."""
+    ABORT = 3
+    """The transaction can only be aborted; the producer can begin the next."""
+    FORGOTTEN = 4
+    """The coordinator does not know the producer's id any more: abort, and get another."""
+    FENCED = 5
+    """A newer producer has the transactional id: the end of this one."""
+    FATAL = 6
+    """The end of this producer."""
+
+
+_E, _R = ErrorCode, Reaction
+
+_ALL: Mapping[ErrorCode, Reaction] = {
+    _E.NONE: _R.DONE,
+    _E.NOT_COORDINATOR: _R.FIND,
+    _E.COORDINATOR_NOT_AVAILABLE: _R.FIND,
+    _E.INVALID_PRODUCER_EPOCH: _R.FENCED,  # what it was called before 2.7
+    _E.PRODUCER_FENCED: _R.FENCED,
+    _E.UNKNOWN_PRODUCER_ID: _R.FORGOTTEN,
+    _E.INVALID_PRODUCER_ID_MAPPING: _R.FORGOTTEN,
+    _E.TRANSACTION_ABORTABLE: _R.ABORT,
+    _E.TOPIC_AUTHORIZATION_FAILED: _R.ABORT,
+    _E.GROUP_AUTHORIZATION_FAILED: _R.ABORT,
+}
+
+REACTIONS: Mapping[type[Call], Mapping[ErrorCode, Reaction]] = {
+    FindCoordinator: {**_ALL, _E.COORDINATOR_NOT_AVAILABLE: _R.RETRY},
+    InitProducer: {**_ALL, _E.TRANSACTION_ABORTABLE: _R.RETRY, _E.UNKNOWN_PRODUCER_ID: _R.FATAL,
+                   _E.INVALID_PRODUCER_ID_MAPPING: _R.FATAL},
+    # What was not attempted stood beside a partition that failed.
+    AddPartitions: {**_ALL, _E.OPERATION_NOT_ATTEMPTED: _R.RETRY},
+    AddOffsets: {**_ALL, _E.INVALID_GROUP_ID: _R.ABORT},
+    CommitOffsets: {
+        **_ALL,
+        _E.REQUEST_TIMED_OUT: _R.FIND,
+        _E.ILLEGAL_GENERATION: _R.ABORT,
+        _E.UNKNOWN_MEMBER_ID: _R.ABORT,
+        _E.FENCED_INSTANCE_ID: _R.ABORT,
+        _E.REBALANCE_IN_PROGRESS: _R.ABORT,
+        _E.STALE_MEMBER_EPOCH: _R.ABORT,
+        _E.OFFSET_METADATA_TOO_LARGE: _R.ABORT,
+        _E.INVALID_COMMIT_OFFSET_SIZE: _R.ABORT,
+        _E.INVALID_GROUP_ID: _R.ABORT,
+    },
+    EndTransaction: _ALL,
+}  # fmt: skip
+
+
+def reaction_to(call: Call, code: int) -> Reaction:
+    """To a broker's code for ``call``."""
+    known = ErrorCode.of(code)
+    if not isinstance(known, ErrorCode):
+        return Reaction.FATAL
+    found = REACTIONS[type(call)].get(known)
+    if found is not None:
+        return found
+    return Reaction.RETRY if known.is_retriable else Reaction.FATAL
+
+
+def is_indefinite(error: KafkaError) -> bool:
+    """The request may have been performed, or not: ask again."""
+    return isinstance(error, (TransportError, RequestTimeoutError, RemoteProtocolError, ClosedError))
+
+
+_FATAL_CODES = frozenset(
+    {_E.PRODUCER_FENCED, _E.CLUSTER_AUTHORIZATION_FAILED, _E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED}
+)
+
+
+def is_fatal_to_transactions(error: KafkaError) -> bool:
+    """A batch that failed with it ends the producer; with any other error it ends the transaction.
+
+    INVALID_PRODUCER_EPOCH is not among them: a transaction that took too long has it too.  The coordinator knows.
+    """
+    if isinstance(error, (ProducerFencedError, UnsupportedVersionError)):
+        return True
+    if isinstance(error, AuthorizationError):
+        return error.code in _FATAL_CODES
+    return isinstance(error, BrokerError) and error.code in _FATAL_CODES

@@ -1,0 +1,219 @@
+"""Requests of a transaction in the version that a broker serves, and what its answers say.  Pure.
+
+Before the cluster has agreed on KIP-890 a client keeps to the versions before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+from pykafka08.error_codes import ErrorCode
+from pykafka08.errors import UnsupportedVersionError
+from pykafka08.producer.sequences import Identity
+from pykafka08.producer.transactions.actions import (
+    AddOffsets,
+    AddPartitions,
+    Answer,
+    Call,
+    CommitOffsets,
+    EndTransaction,
+    FindCoordinator,
+    InitProducer,
+)
+from pykafka08.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from pykafka08.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
+from pykafka08.protocol.messages.end_txn import EndTxnRequest
+from pykafka08.protocol.messages.find_coordinator import FindCoordinatorRequest
+from pykafka08.protocol.messages.init_producer_id import InitProducerIdRequest
+from pykafka08.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
+from pykafka08.protocol.schema import Request, VersionRange
+from pykafka08.protocol.versions import BrokerVersions
+from pykafka08.records.record import TopicPartition
+
+__all__ = ["TransactionRequests"]
+
+MANY_KEYS_VERSION = 4
+IDENTITY_VERSION = 3
+MEMBER_VERSION = 3
+T = TypeVar("T")
+
+
+def _up_to(request: type[Any], version: int) -> VersionRange:
+    return VersionRange(request.versions.min, version)
+
+
+class AddPartitionsOfClient(AddPartitionsToTxnRequest):
+    """Later versions are for brokers."""
+
+    __slots__ = ()
+    versions = _up_to(AddPartitionsToTxnRequest, 3)
+
+
+class TxnOffsetCommitV1(TxnOffsetCommitRequest):
+    """The group is a part of the transaction before."""
+
+    __slots__ = ()
+    versions = _up_to(TxnOffsetCommitRequest, 4)
+
+
+class EndTxnV1(EndTxnRequest):
+    """The epoch stays."""
+
+    __slots__ = ()
+    versions = _up_to(EndTxnRequest, 4)
+
+
+class InitProducerIdStable(InitProducerIdRequest):
+    """Version 6 is for two-phase commits."""
+
+    __slots__ = ()
+    versions = _up_to(InitProducerIdRequest, 5)
+
+
+class TransactionRequests:
+    """Of one transactional id; ``timeout_ms`` is when the coordinator aborts a transaction by itself."""
+
+    def __init__(self, transactional_id: str, timeout_ms: int) -> None:
+        self._id = transactional_id
+        self._timeout_ms = timeout_ms
+
+    def make(self, call: Call) -> Callable[[BrokerVersions], Request[Any]]:
+        """The request, once the broker's release is known.  UnsupportedVersionError below 0.11."""
+
+        def make(versions: BrokerVersions) -> Request[Any]:
+            if not versions.serves(InitProducerIdRequest):
+                raise UnsupportedVersionError(
+                    f"transactions need Kafka 0.11; the broker is {versions.release_guess}",
+                    api=InitProducerIdRequest.name,
+                )
+            return _MAKERS[type(call)](self, call, versions)
+
+        return make
+
+    def find_coordinator(self, call: FindCoordinator, versions: BrokerVersions) -> FindCoordinatorRequest:
+        if versions.pick(FindCoordinatorRequest) >= MANY_KEYS_VERSION:
+            return FindCoordinatorRequest(key_type=call.key_type, coordinator_keys=[call.key])
+        return FindCoordinatorRequest(key_type=call.key_type, key=call.key)
+
+    def init_producer(self, call: InitProducer, versions: BrokerVersions) -> InitProducerIdRequest:
+        request = InitProducerIdStable(transactional_id=self._id, transaction_timeout_ms=self._timeout_ms)
+        if call.expected is not None and versions.pick(InitProducerIdStable) >= IDENTITY_VERSION:
+            request.producer_id, request.producer_epoch = call.expected
+        return request
+
+    def add_partitions(self, call: AddPartitions, versions: BrokerVersions) -> AddPartitionsToTxnRequest:
+        topics = [
+            AddPartitionsToTxnTopic(name=topic, partitions=partitions)
+            for topic, partitions in _by_topic(call.partitions).items()
+        ]
+        return AddPartitionsOfClient(
+            v3_and_below_transactional_id=self._id,
+            v3_and_below_producer_id=call.identity.producer_id,
+            v3_and_below_producer_epoch=call.identity.epoch,
+            v3_and_below_topics=topics,
+        )
+
+    def add_offsets(self, call: AddOffsets, versions: BrokerVersions) -> AddOffsetsToTxnRequest:
+        return AddOffsetsToTxnRequest(
+            transactional_id=self._id,
+            producer_id=call.identity.producer_id,
+            producer_epoch=call.identity.epoch,
+            group_id=call.group_id,
+        )
+
+    def commit_offsets(self, call: CommitOffsets, versions: BrokerVersions) -> TxnOffsetCommitRequest:
+        kind = TxnOffsetCommitRequest if call.is_v2 else TxnOffsetCommitV1
+        member, offsets = call.order.member, call.order.left
+        request = kind(
+            transactional_id=self._id,
+            group_id=member.group_id,
+            producer_id=call.identity.producer_id,
+            producer_epoch=call.identity.epoch,
+            topics=[
+                TxnOffsetCommitRequestTopic(
+                    name=topic,
+                    partitions=[
+                        TxnOffsetCommitRequestPartition(
+                            partition_index=partition,
+                            committed_offset=offsets[TopicPartition(topic, partition)].offset,
+                            committed_leader_epoch=offsets[TopicPartition(topic, partition)].leader_epoch,
+                            committed_metadata=offsets[TopicPartition(topic, partition)].metadata,
+                        )
+                        for partition in partitions
+                    ],
+                )
+                for topic, partitions in _by_topic(offsets).items()
+            ],
+        )
+        if versions.pick(kind) >= MEMBER_VERSION:
+            request.generation_id, request.member_id = member.generation, member.member_id
+            request.group_instance_id = member.instance_id
+        return request
+
+    def end_transaction(self, call: EndTransaction, versions: BrokerVersions) -> EndTxnRequest:
+        kind = EndTxnRequest if call.is_v2 else EndTxnV1
+        return kind(
+            transactional_id=self._id,
+            producer_id=call.identity.producer_id,
+            producer_epoch=call.identity.epoch,
+            committed=call.is_commit,
+        )
+
+    @staticmethod
+    def read(call: Call, response: Any) -> Answer:
+        """What the broker's answer to the call says; a partition that it leaves out has UNKNOWN_SERVER_ERROR."""
+        if isinstance(call, FindCoordinator):
+            found = response.coordinators[0] if response.coordinators else response
+            return Answer(found.error_code, message=found.error_message, node_id=found.node_id)
+        if isinstance(call, AddPartitions):
+            return Answer(
+                codes=_complete(
+                    call.partitions,
+                    {
+                        TopicPartition(topic.name, each.partition_index): each.partition_error_code
+                        for topic in response.results_by_topic_v3_and_below
+                        for each in topic.results_by_partition
+                    },
+                )
+            )
+        if isinstance(call, CommitOffsets):
+            return Answer(
+                codes=_complete(
+                    call.order.left,
+                    {
+                        TopicPartition(topic.name, each.partition_index): each.error_code
+                        for topic in response.topics
+                        for each in topic.partitions
+                    },
+                )
+            )
+        identity = None
+        if isinstance(call, (InitProducer, EndTransaction)) and response.producer_id >= 0:
+            identity = Identity(response.producer_id, response.producer_epoch)
+        return Answer(response.error_code, identity=identity)
+
+
+def _complete(asked: Iterable[TopicPartition], codes: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+    return {partition: codes.get(partition, ErrorCode.UNKNOWN_SERVER_ERROR) for partition in asked}
+
+
+def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    topics: dict[str, list[int]] = {}
+    for topic, partition in partitions:
+        topics.setdefault(topic, []).append(partition)
+    return topics
+
+
+_MAKERS: Mapping[type[Any], Callable[[TransactionRequests, Any, BrokerVersions], Request[Any]]] = {
+    FindCoordinator: TransactionRequests.find_coordinator,
+    InitProducer: TransactionRequests.init_producer,
+    AddPartitions: TransactionRequests.add_partitions,
+    AddOffsets: TransactionRequests.add_offsets,
+    CommitOffsets: TransactionRequests.commit_offsets,
+    EndTransaction: TransactionRequests.end_transaction,
+}

@@ -1,0 +1,192 @@
+"""Performs what the machine of transactions says, and lets applications wait for its states."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import anyio
+
+from pykafka08.cluster.client import Client
+from pykafka08.driver import Waiter, library_logger
+from pykafka08.errors import KafkaError, RequestTimeoutError, TransactionAbortedError
+from pykafka08.group.metadata import GroupMetadata
+from pykafka08.group.requests import OffsetAndMetadata
+from pykafka08.producer.transactions.actions import (
+    Answer,
+    Call,
+    FindCoordinator,
+    IdentityGiven,
+    OffsetsOrder,
+    PartitionsAdded,
+    StateChanged,
+    TransactionAction,
+)
+from pykafka08.producer.transactions.requests import TransactionRequests
+from pykafka08.producer.transactions.sending import TransactionalSending
+from pykafka08.producer.transactions.states import TransactionState
+from pykafka08.records.record import TopicPartition
+
+__all__ = ["Transactor"]
+
+log = library_logger("producer")
+
+FEATURE, V2_LEVEL = "transaction.version", 2
+"""What a cluster has agreed on whose brokers all know KIP-890."""
+
+UNSETTLED = (TransactionState.INITIALIZING, TransactionState.COMMITTING, TransactionState.ABORTING)
+
+
+class Transactor:
+    """The driver of a producer's transactions; ``wake`` lets both machines be polled."""
+
+    def __init__(
+        self,
+        sending: TransactionalSending,
+        client: Client,
+        requests: TransactionRequests,
+        now: Callable[[], float],
+        wake: Callable[[], None],
+    ) -> None:
+        self.machine = sending.transactions
+        self.on_change: Callable[[], None] = lambda: None
+        """Called when the state may be another."""
+        self._sending = sending
+        self._client = client
+        self._requests = requests
+        self._now = now
+        self._wake = wake
+        self._news: Waiter[None] = Waiter()
+        client.tasks.on_failure(lambda _: self._tell())
+
+    # --- what the machine says ----------------------------------------------------------------------------------------
+
+    def perform(self, action: TransactionAction) -> None:
+        if isinstance(action, StateChanged):
+            self._tell()
+        elif isinstance(action, IdentityGiven):
+            log.debug("transaction.identity", producer_id=action.identity.producer_id, epoch=action.identity.epoch)
+            self._sending.identity_given(action.identity, self._now())
+            self._wake()
+        elif isinstance(action, PartitionsAdded):
+            self._sending.gate_opened(self._now())
+            self._wake()
+        elif isinstance(action, FindCoordinator):
+            log.debug("transaction.find_coordinator", key=action.key)
+            self._client.tasks.start("transaction coordinator look-up", self._find, action)
+        else:
+            self._ask(action)
+
+    def _tell(self) -> None:
+        log.debug("transaction.state", state=self.machine.state.name)
+        self.on_change()
+        news, self._news = self._news, Waiter()
+        news.set_result(None)
+
+    async def _find(self, call: FindCoordinator) -> None:
+        """Of any broker."""
+        try:
+            response = await self._client.request_any(self._requests.make(call))
+        except KafkaError as error:
+            self._failed(call, error)
+        else:
+            self._answered(call, response)
+
+    def _ask(self, call: Any) -> None:
+        log.debug("transaction.ask", api=call.api, node_id=call.node_id)
+        timeout = self._client.config.request_timeout_ms / 1000
+
+        def ended(waiter: Waiter[Any]) -> None:
+            if waiter.error is None:
+                self._answered(call, waiter.result())
+            else:
+                assert isinstance(waiter.error, KafkaError)
+                self._failed(call, waiter.error)
+
+        self._client.submit(call.node_id, self._requests.make(call), timeout=timeout).add_done_callback(ended)
+
+    def _answered(self, call: Call, response: Any) -> None:
+        answer: Answer = self._requests.read(call, response)
+        self.machine.answered(call, answer, self._now())
+        self._wake()
+
+    def _failed(self, call: Call, error: KafkaError) -> None:
+        log.info("transaction.request_failed", api=call.api, cause=str(error))
+        self.machine.failed(call, error, self._now())
+        self._wake()
+
+    # --- what applications want ---------------------------------------------------------------------------------------
+
+    async def _wait(self, is_over: Callable[[], bool], until: float, what: str) -> None:
+        with anyio.CancelScope(deadline=until):
+            while True:
+                news = self._news
+                self._client.tasks.check()
+                if is_over():
+                    return
+                await news
+        raise RequestTimeoutError(
+            f"transactional id {self.machine.transactional_id!r}: {what} within max_block_ms; "
+            f"the producer is {self.machine.state.value}; last: {self.machine.last_error}"
+        )
+
+    async def settle(self, until: float) -> None:
+        """Return when nothing of an earlier transaction is under way."""
+        await self._wait(lambda: self.machine.state not in UNSETTLED, until, "its last transaction had no end")
+
+    async def initialize(self, until: float) -> None:
+        """Fence the producers before; raises why that is not possible."""
+        self.machine.initialize()
+        self._wake()
+        await self._wait(lambda: self.machine.state not in UNSETTLED, until, "no epoch was given")
+        if self.machine.error is not None:
+            raise self.machine.error
+
+    async def begin(self, until: float) -> None:
+        """Begin a transaction, when what is left of the last one has ended."""
+        await self.settle(until)
+        if self.machine.state is TransactionState.ABORTABLE_ERROR:
+            await self.abort(until)
+            await self.settle(until)
+        coordinator = self.machine.coordinator
+        versions = self._client.versions_nowait(coordinator) if coordinator is not None else None
+        level = versions.features.get(FEATURE, 0) if versions is not None else 0
+        self.machine.begin(is_v2=level >= V2_LEVEL)
+        self._sending.transaction_began()
+
+    async def commit(self, until: float) -> None:
+        """All records are acknowledged: commit, or raise why that was not possible."""
+        self.machine.commit()
+        self._wake()
+        await self._wait(lambda: self.machine.state is not TransactionState.COMMITTING, until, "no end was confirmed")
+        if self.machine.error is not None:
+            raise self.machine.refusal()
+
+    async def abort(self, until: float) -> None:
+        """Fail what is not sent yet, and abort.  Returns when that has ended, or is not needed any more."""
+        if self.machine.state in (TransactionState.IN_TRANSACTION, TransactionState.ABORTABLE_ERROR):
+            self.machine.abort()
+            error = TransactionAbortedError("the transaction was aborted before the record was sent")
+            error.__cause__ = self.machine.error
+            self._sending.transaction_aborted(error, self._now())
+            self._wake()
+        await self._wait(lambda: self.machine.state is not TransactionState.ABORTING, until, "no abort was confirmed")
+
+    async def commit_offsets(
+        self, member: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata], until: float = math.inf
+    ) -> None:
+        """Make offsets part of the transaction, or raise why it has to be aborted."""
+        order = OffsetsOrder(member, dict(offsets))
+        if order.is_done:
+            return
+        self.machine.offsets_wanted(order)
+        self._wake()
+        open_states = (TransactionState.IN_TRANSACTION, TransactionState.COMMITTING)
+
+        def is_over() -> bool:
+            return order.is_done or self.machine.state not in open_states
+
+        await self._wait(is_over, until, "the offsets were not taken")
+        if not order.is_done:
+            raise self.machine.refusal()
