@@ -76,6 +76,9 @@ class KafkaError(Exception):
     ``broker`` is ``"host:port"`` or ``"host:port (id N)"``; attributes that do not apply are None.
     """
 
+    may_be_written = False
+    """Of a record that failed: an attempt whose answer was lost may have put it into the log all the same."""
+
     def __init__(
         self,
         message: str,

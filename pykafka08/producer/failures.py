@@ -17,7 +17,7 @@ from pykafka08.errors import (
 from pykafka08.producer.batch import Batch
 from pykafka08.producer.queues import PartitionQueue, QueueState, TopicQueues
 
-__all__ = ["expired", "left_out", "placed", "possibly_written", "produce_error", "refused_as_too_large"]
+__all__ = ["expired", "in_doubt", "left_out", "placed", "possibly_written", "produce_error", "refused_as_too_large"]
 
 
 def broker_name(snapshot: Snapshot, node_id: int) -> str:
@@ -58,6 +58,16 @@ def placed(error: KafkaError, batch: Batch) -> KafkaError:
     return own
 
 
+def in_doubt(error: KafkaError) -> KafkaError:
+    """The error of records that may be in the log all the same, and says so."""
+    own = copy(error)
+    own.may_be_written = True
+    if not isinstance(error, DeliveryTimeoutError):
+        own.args = (f"{error.message}; the records may or may not be in the log",)
+    own.__cause__ = error.__cause__
+    return own
+
+
 def refused_as_too_large(batch: Batch, error: KafkaError) -> KafkaError:
     """The broker refused a batch of one record for its size."""
     refusal = RecordTooLargeError(
@@ -82,6 +92,7 @@ def possibly_written(batch: Batch) -> KafkaError:
         broker=last.broker if last is not None else None,
         api=last.api if last is not None else None,
     )
+    error.may_be_written = True
     error.__cause__ = last
     return error
 
@@ -119,7 +130,7 @@ def expired(
     elif batch.attempts:
         why = f"{batch.attempts} attempts failed"
         if batch.is_in_doubt:
-            why += ", of which one may have written the records"
+            why += "; the records may or may not be in the log"
     else:
         why = "the broker was busy with earlier requests"
     broker = broker_name(snapshot, leader[0]) if leader is not None else None

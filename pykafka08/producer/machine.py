@@ -19,7 +19,7 @@ from pykafka08.errors import KafkaError
 from pykafka08.producer.accumulator import Accumulator
 from pykafka08.producer.actions import Action, Counters, RefreshMetadata, RoomFreed, Send, UseTopics
 from pykafka08.producer.batch import Batch
-from pykafka08.producer.failures import expired, left_out, placed
+from pykafka08.producer.failures import expired, in_doubt, left_out, placed
 from pykafka08.producer.identity import IdentityKeeper
 from pykafka08.producer.outcomes import Outcomes
 from pykafka08.producer.partitioners import Chooser
@@ -196,7 +196,9 @@ class ProducerMachine:
     def close(self, error: KafkaError) -> None:
         """Fail all records that are left."""
         for batch in self._deadlines.alive():
-            self._outcomes.fail(batch, error)
+            queue = self.accumulator.topics[batch.topic].queues.get(batch.partition)
+            is_in_doubt = queue is not None and queue.may_have_written(batch)
+            self._outcomes.fail(batch, in_doubt(error) if is_in_doubt else error)
         for topic in self.accumulator.topics.values():
             topic.parked.clear()
         for queue in self._active:
@@ -389,9 +391,7 @@ class ProducerMachine:
             self._outcomes.fail(batch, error)
             return
         queue = topic.queues[batch.partition]
-        queue.ended(batch)
         if queue.open is batch:
             queue.close_open()
-        self._outcomes.leave_numbers(queue, batch, is_in_doubt=batch.is_in_doubt or batch in queue.in_flight)
-        self._outcomes.fail(batch, error)
+        self._outcomes.end(queue, batch, in_doubt(error) if queue.may_have_written(batch) else error)
         self._settle(queue, now)

@@ -12,7 +12,7 @@ from pykafka08.errors import BrokerError, KafkaError
 from pykafka08.producer.accumulator import Accumulator
 from pykafka08.producer.actions import Counters, Send
 from pykafka08.producer.batch import Batch
-from pykafka08.producer.failures import placed, possibly_written, produce_error, refused_as_too_large
+from pykafka08.producer.failures import in_doubt, placed, possibly_written, produce_error, refused_as_too_large
 from pykafka08.producer.identity import IdentityKeeper
 from pykafka08.producer.queues import Deadlines, PartitionQueue
 from pykafka08.producer.reactions import Outcome, Reaction, is_repeated, leaves_doubt, reaction_to_code
@@ -170,14 +170,17 @@ class Outcomes:
         self, queue: PartitionQueue, batch: Batch, error: KafkaError, record_errors: dict[int, KafkaError] | None = None
     ) -> None:
         """It failed, and will not be sent again."""
-        queue.ended(batch)
-        self.leave_numbers(queue, batch, is_in_doubt=batch.is_in_doubt or leaves_doubt(error))
-        self.fail(batch, error, record_errors)
+        is_in_doubt = batch.is_in_doubt or leaves_doubt(error)
+        self.end(queue, batch, in_doubt(error) if is_in_doubt else error, record_errors)
 
-    def leave_numbers(self, queue: PartitionQueue, batch: Batch, *, is_in_doubt: bool) -> None:
-        """A batch that may have numbers ends without an acknowledgement."""
+    def end(
+        self, queue: PartitionQueue, batch: Batch, error: KafkaError, record_errors: dict[int, KafkaError] | None = None
+    ) -> None:
+        """Take it out of its queue, failed."""
+        queue.ended(batch)
         if batch.base_sequence >= 0:
-            queue.sequences.given_up(batch, is_in_doubt=is_in_doubt)
+            queue.sequences.given_up(batch, is_in_doubt=error.may_be_written)
+        self.fail(batch, error, record_errors)
 
     def fail(self, batch: Batch, error: KafkaError, record_errors: dict[int, KafkaError] | None = None) -> None:
         self.failed += len(batch)

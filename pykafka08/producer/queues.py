@@ -110,6 +110,10 @@ class PartitionQueue:
             other is batch or other.base_sequence > batch.base_sequence for other in self.in_flight
         )
 
+    def may_have_written(self, batch: Batch) -> bool:
+        """A broker may have put the batch into the log."""
+        return batch.is_in_doubt or batch in self.in_flight
+
     def ended(self, batch: Batch) -> None:
         """The batch has ended, or its records have gone on in others."""
         if self.batches and self.batches[0] is batch:
