@@ -24,6 +24,7 @@ __all__ = [
     "SendEpochs",
     "SendFetch",
     "SendListOffsets",
+    "StartAnew",
 ]
 
 
@@ -95,6 +96,13 @@ class RefreshMetadata:
 
 
 @dataclass(frozen=True)
+class StartAnew:
+    """The topic was deleted and made again: what was read of the old one, and committed, counts for nothing."""
+
+    tp: TopicPartition
+
+
+@dataclass(frozen=True)
 class Note:
     """Something that an operator may want to read in the log."""
 
@@ -102,7 +110,7 @@ class Note:
     facts: dict[str, Any] = field(default_factory=dict)
 
 
-Action = SendFetch | SendListOffsets | SendEpochs | RefreshMetadata | Note
+Action = SendFetch | SendListOffsets | SendEpochs | RefreshMetadata | StartAnew | Note
 
 
 class EpochEnd(NamedTuple):

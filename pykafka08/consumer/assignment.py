@@ -12,7 +12,7 @@ from typing import TypedDict
 
 from pykafka08.cluster.metadata import Snapshot
 from pykafka08.config import ConsumerConfig
-from pykafka08.consumer.actions import EpochAsk, EpochEnd, FetchAsk, Note, OffsetAsk
+from pykafka08.consumer.actions import EpochAsk, EpochEnd, FetchAsk, Note, OffsetAsk, StartAnew
 from pykafka08.consumer.partition import EARLIEST, LATEST, Halt, Lookup, PartitionState, Purpose
 from pykafka08.errors import ConfigError, KafkaError, LogTruncationError, NoOffsetError
 from pykafka08.records.record import TopicPartition
@@ -43,14 +43,14 @@ class Assignment:
     """The partitions that are read.
 
     ``states`` is in the order in which they come next in a fetch, ``ready`` in the order in which they are read out;
-    ``is_dirty`` asks for a new plan; ``notes`` wait to be logged.
+    ``is_dirty`` asks for a new plan; ``notes`` are actions that wait to be taken.
     """
 
     def __init__(self, config: ConsumerConfig) -> None:
         self.states: dict[TopicPartition, PartitionState] = {}
         self.ready: deque[PartitionState] = deque()
         self.snapshot = Snapshot(0)
-        self.notes: list[Note] = []
+        self.notes: list[Note | StartAnew] = []
         self.is_dirty = False
         self._config = config
         self._topics: dict[str, bool] = {}
@@ -203,7 +203,8 @@ class Assignment:
         if topic_id is not None:
             if state.topic_id is not None and state.topic_id != topic_id:
                 # Positions in the deleted topic mean nothing in the new one of that name.
-                self.note("topic.made_again", state, position=state.position)
+                self.note("topic.made_again", state, position=state.position, old_id=str(state.topic_id))
+                self.notes.append(StartAnew(state.tp))
                 policy = self._config.auto_offset_reset
                 self.locate(state, "earliest" if policy != "none" else policy, lost=state.position)
             state.topic_id = topic_id

@@ -98,6 +98,7 @@ class Consumer(Positions):
         try:
             await client.__aenter__()
             fetcher = self._reader.fetcher = Fetcher(client, self._machine, self._config)
+            fetcher.on_start_anew(self._reader.forget)
             if self._group_config is not None:
                 parts = Parts(client, self._config, self._group_config, self._assignment, self._reader, fetcher)
                 self._member = ConsumerMember(parts, self._listener)

@@ -15,12 +15,13 @@ from pykafka08.cluster.client import Client, Purpose
 from pykafka08.cluster.metadata import Snapshot
 from pykafka08.config import ConsumerConfig
 from pykafka08.connection.connection import clock
-from pykafka08.consumer.actions import Action, Note, RefreshMetadata, SendEpochs, SendFetch, SendListOffsets
+from pykafka08.consumer.actions import Action, Note, RefreshMetadata, SendEpochs, SendFetch, SendListOffsets, StartAnew
 from pykafka08.consumer.machine import ConsumerMachine
 from pykafka08.consumer.requests import FetchCall, ListOffsetsCall, ask_epochs, found_epochs
 from pykafka08.consumer.session import FetchSession
 from pykafka08.driver import Driver, Waiter, library_logger
 from pykafka08.errors import KafkaError
+from pykafka08.records.record import TopicPartition
 
 __all__ = ["Fetcher"]
 
@@ -35,6 +36,7 @@ class Fetcher:
         self._machine = machine
         self._config = config
         self._now = clock()
+        self._on_start_anew: list[Callable[[TopicPartition], None]] = []
         self._inbox: list[Callable[[float], None]] = []
         self._sessions: dict[int, FetchSession] = {}
         self._news: Waiter[None] = Waiter()
@@ -45,6 +47,7 @@ class Fetcher:
             SendListOffsets: self._send_list_offsets,
             SendEpochs: self._send_epochs,
             RefreshMetadata: lambda action: client.invalidate(action.generation),
+            StartAnew: lambda action: [callback(action.tp) for callback in self._on_start_anew],
             Note: lambda action: log.warning(action.event, **action.facts),
             WakeReaders: lambda _: self.wake_readers(),
         }
@@ -65,6 +68,10 @@ class Fetcher:
         """Fetch no more, and end all waiting."""
         self._scope.cancel()
         self.wake_readers()
+
+    def on_start_anew(self, callback: Callable[[TopicPartition], None]) -> None:
+        """Call ``callback(tp)`` when its topic was made again, before anything of the new one is fetched."""
+        self._on_start_anew.append(callback)
 
     # For readers
 

@@ -305,14 +305,24 @@ class ConsumerMachine:
             state.retry_at = now + self._client.retry_backoff_ms / 1000
             self._is_stale = True
 
+    def _is_doubtful(self, state: PartitionState, ask: FetchAsk) -> bool:
+        """OFFSET_OUT_OF_RANGE is also said of an epoch that the leader has no note of; and the topic may be another."""
+        generation = self.assignment.snapshot.generation
+        if state.doubted_in is None:
+            state.doubted_in = generation
+            return ask.last_epoch >= 0 or ask.topic_id is not None
+        return ask.topic_id is not None and generation == state.doubted_in
+
     def _fetch_refused(self, state: PartitionState, ask: FetchAsk, code: int, now: float, jitter: float) -> None:
         is_out_of_range = code == ErrorCode.OFFSET_OUT_OF_RANGE
         if state.follower is not None:
             state.follower = None
             if is_out_of_range:
                 return  # a follower may lag behind: the leader knows
-        elif is_out_of_range and ask.last_epoch >= 0:
-            state.is_epoch_doubted = True  # it is also said of an epoch that the leader has no note of
+        elif is_out_of_range and self._is_doubtful(state, ask):
+            if ask.topic_id is not None:
+                self._is_stale = True
+                state.retry_at = now + self._client.retry_backoff_ms / 1000
             return
         self._code_received(state, code, "Fetch", now, jitter)
 

@@ -78,6 +78,7 @@ class ConsumerMember:
         """Begin to look up positions, and to commit."""
         tasks = self._parts.client.tasks
         self._parts.reader.on_check(self._check)
+        self._parts.fetcher.on_start_anew(lambda tp: self.commits.forget([tp]))
         tasks.start("committed offsets", self._find_positions)
         if self._is_auto:
             tasks.start("auto-commit", self._commit_now_and_then)

@@ -71,13 +71,13 @@ class PartitionState:
         "buffer",
         "buffered_bytes",
         "damaged_at",
+        "doubted_in",
         "epoch",
         "failures",
         "fetch_epoch",
         "fetch_offset",
         "follower",
         "follower_until",
-        "is_epoch_doubted",
         "is_held",
         "is_in_flight",
         "is_paused",
@@ -114,8 +114,8 @@ class PartitionState:
         """It stands in the machine's queue of partitions to hand out from."""
         self.is_unvalidated = False
         """The leader is to be asked whether its log still holds the record before ``fetch_offset``."""
-        self.is_epoch_doubted = False
-        """The leader does not keep the epochs of its records: it is not told ours."""
+        self.doubted_in: int | None = None
+        """Since that generation of metadata the leader is not told our epoch: it found the position out of range."""
         self.leader: int | None = None
         self.leader_epoch = -1
         self.follower: int | None = None
@@ -169,7 +169,7 @@ class PartitionState:
         if leader_epoch != self.leader_epoch:
             self.leader_epoch = leader_epoch
             self.retry_at = 0.0
-            self.is_epoch_doubted = False
+            self.doubted_in = None
             self._compare_epochs()
 
     def _compare_epochs(self) -> None:
@@ -192,7 +192,8 @@ class PartitionState:
         self.disown_flight(epoch)
         self.buffer.clear()
         self.buffered_bytes = 0
-        self.is_unvalidated = self.is_epoch_doubted = False
+        self.is_unvalidated = False
+        self.doubted_in = None
         self.be_healthy()
 
     def be_healthy(self) -> None:

@@ -159,7 +159,7 @@ def _fetch_ask(state: PartitionState) -> FetchAsk:
         state.epoch,
         state.leader_epoch,
         state.topic_id,
-        -1 if state.is_epoch_doubted else state.fetch_epoch,
+        -1 if state.doubted_in is not None else state.fetch_epoch,
     )
 
 

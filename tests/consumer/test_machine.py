@@ -329,6 +329,24 @@ def test_a_topic_made_again_is_read_from_its_beginning() -> None:
     assert world.read_offsets() == {A: [0, 1]}
     assert world.fetch().asks[0].topic_id == UUID(int=77)
     assert "topic.made_again" in [note.event for note in world.notes]
+    assert world.started_anew == [A]
+
+
+def test_out_of_range_is_believed_when_the_topic_is_known_to_be_the_same() -> None:
+    world = World({A: 1}, with_ids=True, auto_offset_reset="latest")
+    world.start()
+    world.machine.assignment.seek(A, 40)
+    world.poll()
+    world.answer_all()
+    world.answer_all()
+    assert (world.flights, world.refreshes) == ([], [world.generation])
+    world.ids["a"] = UUID(int=77)
+    world.logs[A].append(2)
+    world.refresh()
+    world.poll()
+    for _ in range(3):
+        world.answer_all()
+    assert world.read_offsets() == {A: [0, 1]}  # from the beginning of the new topic, not from its end
 
 
 # Leaders

@@ -19,6 +19,7 @@ from pykafka08.consumer.actions import (
     SendEpochs,
     SendFetch,
     SendListOffsets,
+    StartAnew,
 )
 from pykafka08.consumer.chunk import Aborted
 from pykafka08.consumer.machine import ConsumerMachine
@@ -160,6 +161,7 @@ class World:
         self.machine = ConsumerMachine(self.config, self.client, lambda: 0.5)
         self.flights: list[Send] = []
         self.notes: list[Note] = []
+        self.started_anew: list[TopicPartition] = []
         self.refreshes: list[int] = []
 
     # Metadata
@@ -208,6 +210,8 @@ class World:
                 self.flights.append(action)
             elif isinstance(action, RefreshMetadata):
                 self.refreshes.append(action.generation)
+            elif isinstance(action, StartAnew):
+                self.started_anew.append(action.tp)
             else:
                 self.notes.append(action)
         return actions
