@@ -13,6 +13,7 @@ from tests.brokers.releases import Version
 
 STORE_PASSWORD = "kafka-test"
 INTERNAL_PARTITIONS = "8"
+NEW_SESSION_MS, NEW_HEARTBEAT_MS = "6000", "500"  # of the new group protocol, where the broker rules
 
 LOG_PATTERN = "[%d] %p %m (%c)%n"
 
@@ -70,6 +71,10 @@ def common_properties(release: Version, brokers: int) -> dict[str, str]:
             "share.coordinator.state.topic.replication.factor": replicas,
             "share.coordinator.state.topic.min.isr": "1",
             "share.coordinator.state.topic.num.partitions": INTERNAL_PARTITIONS,
+            "group.consumer.min.session.timeout.ms": NEW_SESSION_MS,
+            "group.consumer.session.timeout.ms": NEW_SESSION_MS,
+            "group.consumer.min.heartbeat.interval.ms": NEW_HEARTBEAT_MS,
+            "group.consumer.heartbeat.interval.ms": NEW_HEARTBEAT_MS,
         }
     return properties
 

@@ -120,7 +120,9 @@ async def test_offsets_where_there_are_no_groups(old: str, clusters: Clusters) -
 
 
 @contextmanager
-def java_member(brokers: RealCluster, topic: str) -> Iterator[None]:
+def java_member(
+    brokers: RealCluster, topic: str, settings: tuple[str, ...] = ("heartbeat.interval.ms=500",)
+) -> Iterator[None]:
     """A console consumer of the release in the group that is called like the topic; ``range`` is its assignor."""
     words = ["--bootstrap-server", brokers.bootstrap, "--topic", topic]
     if brokers.release < (0, 10, 1):
@@ -131,7 +133,7 @@ def java_member(brokers: RealCluster, topic: str) -> Iterator[None]:
         settings.write_text(f"group.id={topic}\nsession.timeout.ms=6000\nheartbeat.interval.ms=500\n")
         words += ["--consumer.config", str(settings)]
     else:
-        words += [option, f"group.id={topic}", option, "heartbeat.interval.ms=500"]
+        words += [word for setting in (f"group.id={topic}", *settings) for word in (option, setting)]
     command = release_tool_command(brokers.version, "console-consumer", *words)
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
