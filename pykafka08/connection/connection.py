@@ -15,7 +15,7 @@ import anyio
 from pykafka08 import __version__
 from pykafka08.config import Address, ClientConfig
 from pykafka08.connection.handshake import Handshake
-from pykafka08.connection.machine import ConnectionMachine, Redial, State, Suspect
+from pykafka08.connection.machine import ConnectionMachine, Redial, State, Suspect, Throttled
 from pykafka08.connection.transport import Dial, Transport, open_tcp
 from pykafka08.driver import TaskTree, Waiter, Wakeup, library_logger
 from pykafka08.errors import KafkaError
@@ -275,6 +275,8 @@ class Connection:
                     log.debug("connection.redial", broker=machine.broker)
                     await self._drop_transport()
                     start_soon(self._open)
+                elif isinstance(action, Throttled):
+                    log.info("connection.throttled", broker=machine.broker, seconds=action.seconds)
                 elif isinstance(action, Suspect):
                     log.info("connection.silent", broker=machine.broker)
                     if self._on_silence is not None:
@@ -282,6 +284,8 @@ class Connection:
                 else:
                     log.info("connection.closed", broker=machine.broker, cause=str(action.error))
                     return
+            if self._transport is not None:
+                self._transport.wake_writer()  # calls that were held may go now
             wakes_at = machine.next_wakeup()
             self._wakes_at = wakes_at if wakes_at is not None else 0.0
             await self._wakeup.wait(wakes_at)

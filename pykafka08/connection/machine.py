@@ -7,7 +7,8 @@ Here: which bytes go out, whose answer a frame is, what fails and with which err
         ^                        │
         └─── redial (a closed connection is an answer of some releases; see ``handshake``)
 
-Calls are accepted in the first three states; until READY they are held, with their deadlines running.  A broker answers
+Calls are accepted in the first three states; until READY they are held, with their deadlines running, and again for as
+long as the broker throttles this client (KIP-219: it would read nothing meanwhile).  A broker answers
 in the order of the requests, so the oldest open request is the only one whose answer may come; anything else poisons
 the connection.  Two clocks run on a call: the *caller's* deadline ends only the wait, and its late answer is dropped;
 when an answer is overdue for the request time-out as well, the peer is taken for dead and the connection is closed.
@@ -23,6 +24,7 @@ from typing import Any
 
 from pykafka08.connection.call import Call, Content, Outcome, may_be_held
 from pykafka08.connection.handshake import NOT_KAFKA, Handshake
+from pykafka08.connection.throttle import throttled_for
 from pykafka08.errors import (
     ClosedError,
     KafkaError,
@@ -36,7 +38,7 @@ from pykafka08.protocol.schema import Request
 from pykafka08.protocol.versions import BrokerVersions
 from pykafka08.wire import INT32, Buffer
 
-__all__ = ["Close", "ConnectionMachine", "Redial", "State", "Suspect"]
+__all__ = ["Close", "ConnectionMachine", "Redial", "State", "Suspect", "Throttled"]
 
 LAST_CORRELATION_ID = 2**31 - 1
 
@@ -70,7 +72,14 @@ class Suspect:
     """The peer owes an answer and says nothing: ask others about it.  Repeated while that lasts."""
 
 
-Action = Redial | Close | Suspect
+@dataclass(frozen=True, slots=True)
+class Throttled:
+    """The broker wants to hear nothing for so many seconds: calls are held."""
+
+    seconds: float
+
+
+Action = Redial | Close | Suspect | Throttled
 
 
 class ConnectionMachine:
@@ -105,6 +114,7 @@ class ConnectionMachine:
         self._open: deque[Call] = deque()
         self._deadlines: list[tuple[float, int, Call]] = []
         self._pushed = 0
+        self._throttled_until = 0.0
         self._out: list[Buffer] = []
         self._unanswered: list[Call] = []
         self._actions: list[Action] = []
@@ -137,7 +147,8 @@ class ConnectionMachine:
             outcome.set_exception(self.error)
             return
         call = Call(content, version, outcome, deadline)
-        if self.state is State.READY:
+        if self.state is State.READY and now >= self._throttled_until:
+            self._send_held(now)  # none, but in the moment in which throttling ends
             self._send_call(call, now)
         else:
             self._held.append(call)
@@ -203,6 +214,9 @@ class ConnectionMachine:
             self._poison(self._setup_error())
         while self._deadlines and self._deadlines[0][0] <= now:
             self._expire(heapq.heappop(self._deadlines)[2], now)
+        if self.state is State.READY and now >= self._throttled_until:
+            self._throttled_until = 0.0
+            self._send_held(now)
         if self.state is State.READY and not self._open and now >= self.last_activity + self._max_idle:
             self.was_idle = True
             self._poison(TransportError(f"closed after {self._max_idle:g} s without use", broker=self.broker))
@@ -219,6 +233,8 @@ class ConnectionMachine:
         if self.state is not State.READY:
             times.append(self._setup_deadline)
         else:
+            if self._throttled_until:
+                times.append(self._throttled_until)
             times.append(self._suspect_at() if self._open else self.last_activity + self._max_idle)
         return min(times)
 
@@ -231,6 +247,11 @@ class ConnectionMachine:
             self._write(Call(request, version, None, self._setup_deadline), request, version, now)
             return
         self.state, self.was_ready = State.READY, True
+        self._send_held(now)
+
+    def _send_held(self, now: float) -> None:
+        if not self._held:
+            return
         held, self._held = self._held, deque()
         for call in held:
             if call.outcome is not None:  # it may have timed out meanwhile
@@ -299,6 +320,9 @@ class ConnectionMachine:
         response = None if call.outcome is None else response_class.decode(frame, call.version, offset)
         self._open.popleft()
         call.response = None
+        if response is not None and (seconds := throttled_for(response, call.version)):
+            self._throttled_until = max(self._throttled_until, now + seconds)
+            self._actions.append(Throttled(seconds))
         call.end(response)
 
     def _silent_from(self) -> float:
@@ -326,7 +350,13 @@ class ConnectionMachine:
 
     def _timeout_error(self, call: Call, now: float) -> RequestTimeoutError:
         if call.response is None:
-            text = f"{call.name} was not sent before its deadline: the connection is still in state {self.state.value}"
+            is_ready = self.state is State.READY
+            why = (
+                "the broker throttles this client"
+                if is_ready
+                else f"the connection is still in state {self.state.value}"
+            )
+            text = f"{call.name} was not sent before its deadline: {why}"
         else:
             text = self._lateness(call, now)
         return RequestTimeoutError(text, broker=self.broker, api=call.name)

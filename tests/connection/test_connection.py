@@ -379,3 +379,26 @@ async def test_a_connection_over_memory() -> None:
         with pytest.raises(TransportError, match="the peer closed the connection"):
             await call
     assert transports[0].is_closed
+
+
+async def test_a_throttled_connection_is_quiet_for_as_long_as_it_was_told() -> None:
+    arrived = []
+
+    async def play(caller: Caller) -> None:
+        await caller.greet()
+        while (asked := await caller.request()) is not None:
+            arrived.append(anyio.current_time())
+            answer = metadata()
+            answer.throttle_time_ms = 200 if len(arrived) == 1 else 0
+            await caller.send(answer_to(asked, answer))
+
+    async with peer(play) as address, tree() as tasks:
+        connection = Connection(config(), address, tasks)
+        assert (await connection.submit(ASK, timeout=20)).throttle_time_ms == 200
+        told = anyio.current_time()
+        with anyio.fail_after(20):
+            for call in [connection.submit(ASK, timeout=60) for _ in range(3)]:
+                assert (await call).throttle_time_ms == 0
+        await connection.aclose()
+    assert len(arrived) == 4
+    assert arrived[1] >= told + 0.19

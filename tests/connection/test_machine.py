@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from pykafka08.connection import machine as machine_module
 from pykafka08.connection.call import SYNC_HELD
 from pykafka08.connection.handshake import Handshake
-from pykafka08.connection.machine import SILENCE, Close, ConnectionMachine, Redial, State, Suspect
+from pykafka08.connection.machine import SILENCE, Close, ConnectionMachine, Redial, State, Suspect, Throttled
+from pykafka08.connection.throttle import FIRST_TO_HOLD_BACK
 from pykafka08.errors import (
     ClosedError,
     KafkaError,
@@ -20,6 +21,7 @@ from pykafka08.errors import (
     TransportError,
     UnsupportedVersionError,
 )
+from pykafka08.protocol.messages import REGISTRY, ApiKey
 from pykafka08.protocol.messages.fetch import FetchRequest
 from pykafka08.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from pykafka08.protocol.messages.join_group import JoinGroupRequest
@@ -463,3 +465,65 @@ def test_every_call_ends_once_whatever_happens(steps: list[str], is_lost: bool) 
     assert all(call.is_done for call in made)
     if machine.error is not None:
         assert not isinstance(machine.error, RemoteProtocolError)
+
+
+# --- throttling (KIP-219) ---
+
+
+def throttle(machine: ConnectionMachine, milliseconds: int, now: float, version: int = 9) -> None:
+    """A Metadata call whose answer throttles."""
+    call = submit(machine, now=now, version=version)
+    (asked,) = sent(machine)
+    response = metadata()
+    response.throttle_time_ms = milliseconds
+    receive(machine, answer_to(asked, response), now)
+    assert call.is_done
+
+
+def test_a_throttled_connection_holds_its_calls_back_and_sends_them_in_order() -> None:
+    machine = ready()
+    throttle(machine, 1500, 10)
+    assert machine.poll(10) == [Throttled(1.5)]
+    assert machine.next_wakeup() == 11.5
+    calls = [submit(machine, now=now, version=version) for now, version in ((10, 9), (11, 10), (11.4, 11))]
+    assert sent(machine) == []
+    assert machine.poll(11.4) == []
+    assert machine.next_wakeup() == 11.5
+    machine.poll(11.5)
+    assert [asked.header.api_version for asked in sent(machine)] == [9, 10, 11]
+    assert not any(call.is_done for call in calls)
+    submit(machine, now=11.6)
+    assert len(sent(machine)) == 1
+
+
+def test_a_call_made_as_throttling_ends_goes_behind_those_that_were_held() -> None:
+    machine = ready()
+    throttle(machine, 1000, 0)
+    submit(machine, now=0.5, version=9)
+    submit(machine, now=1.0, version=10)
+    assert [asked.header.api_version for asked in sent(machine)] == [9, 10]
+
+
+def test_a_call_that_is_held_until_its_deadline_says_why() -> None:
+    machine = ready()
+    throttle(machine, 9000, 0)
+    call = submit(machine, now=1, timeout=2)
+    machine.poll(3)
+    assert "the broker throttles this client" in str(error_of(call, RequestTimeoutError))
+    machine.poll(9)
+    assert sent(machine) == []
+
+
+def test_a_broker_that_has_waited_itself_is_not_waited_for_again() -> None:
+    machine = ready()
+    throttle(machine, 9000, 0, version=5)
+    assert machine.poll(0) == []
+    submit(machine, now=0)
+    assert len(sent(machine)) == 1
+
+
+def test_the_versions_that_throttle_are_those_that_are_declared() -> None:
+    for key, first in FIRST_TO_HOLD_BACK.items():
+        request, response = REGISTRY[ApiKey(key)].load()
+        assert first in request.versions
+        assert hasattr(response(), "throttle_time_ms")
