@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOME = {
+    "AuthorizationError": "errors",
     "BrokerError": "errors",
     "BufferFullError": "errors",
     "ClientFailedError": "errors",
@@ -65,6 +66,7 @@ _HOME = {
 }
 
 __all__ = [
+    "AuthorizationError",
     "BrokerError",
     "BufferFullError",
     "ClientFailedError",
@@ -125,6 +127,7 @@ if TYPE_CHECKING:
     from pykafka08.consumer.offsets import OffsetAndTimestamp
     from pykafka08.error_codes import ErrorCode
     from pykafka08.errors import (
+        AuthorizationError,
         BrokerError,
         BufferFullError,
         ClientFailedError,

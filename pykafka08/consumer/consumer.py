@@ -18,6 +18,7 @@ from pykafka08.consumer.fetcher import Fetcher
 from pykafka08.consumer.machine import ConsumerMachine
 from pykafka08.consumer.member import CLOSE_SECONDS, ConsumerMember, Parts
 from pykafka08.consumer.positions import Positions, checked
+from pykafka08.consumer.processing import Handler, Processing, schedule_of
 from pykafka08.consumer.reader import Reader
 from pykafka08.consumer.settings import consumer_settings
 from pykafka08.consumer.topics import PatternTopics
@@ -152,8 +153,10 @@ class Consumer(Positions):
             if stream is not None and not stream.ag_running:
                 await stream.aclose()
             if self._member is not None:
+                self._reader.is_leaving = True
                 await self._member.aclose(commits=commit, timeout=timeout)
         finally:
+            self._reader.is_leaving = False
             if self._client is not None:
                 await self._client.aclose()
 
@@ -213,6 +216,25 @@ class Consumer(Positions):
             raise ConfigError(f"max_records={max_records!r} is not a number of records")
         return await self._reader.take(max_records, _deadline(timeout))
 
+    async def process(self, handler: Handler, *, concurrency: int = 1, order: str = "partition") -> None:
+        """Call ``await handler(record)`` for every record, ``concurrency`` at a time, until the consumer is closed.
+
+        Records of one partition are handled in their order, one after the other; with ``order="key"`` only those that
+        have the same key are.  A record is finished when its handler returns, and auto-commit commits each partition
+        up to the first one that is not.  An error of a handler cancels the others and is raised; then, as when this
+        call is cancelled, reading goes on at the first records that are not finished.  Partitions that go to another
+        member wait for their handlers, at most half of ``max_poll_interval_ms``.
+        """
+        schedule = schedule_of(concurrency, order)
+        self._reader.open_fetcher()
+        processing = Processing(self._reader, schedule, handler, concurrency)
+        try:
+            await processing.run()
+        except Exception:
+            if self._member is not None and not self._reader.is_closed:
+                await self._member.commit_now()
+            raise
+
     # The group
 
     def acknowledge(self, what: Record | FetchedBatch) -> None:
@@ -252,7 +274,7 @@ class Consumer(Positions):
     def _open_member(self) -> ConsumerMember:
         if self._group_config is None:
             raise ConfigError("offsets are a group's: give a group_id")
-        self._reader.open_fetcher()
+        self._reader.open_fetcher(to_read=False)
         assert self._member is not None
         return self._member
 

@@ -8,7 +8,7 @@ The group protocol itself is ``pykafka08.group``'s.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from operator import length_hint
 
@@ -71,8 +71,6 @@ class ConsumerMember:
         self._auto_commits = anyio.CancelScope()
         self._exceeded: PollIntervalExceededError | None = None
         self._is_heard: Waiter[None] = Waiter()
-        self.revoking: Callable[[Partitions], None] = lambda _: None
-        """Called when partitions are about to go, before anything else."""
 
     def start(self) -> None:
         """Begin to look up positions, and to commit."""
@@ -114,7 +112,7 @@ class ConsumerMember:
         self._auto_commits.cancel()
         if not self._topics and self._is_auto and commits and self._assignment.states:
             with anyio.move_on_after(timeout, shield=True):
-                await self.commits.commit_finished(None, timeout=timeout)
+                await self._finish(frozenset(self._assignment.states))
         await self.coordinator.aclose(timeout=max(0.0, self._close_by - anyio.current_time()))
 
     # What the application calls
@@ -128,6 +126,11 @@ class ConsumerMember:
         self, partitions: Iterable[TopicPartition], *, timeout: float
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         return await self.coordinator.committed(partitions, timeout=timeout)
+
+    async def commit_now(self) -> None:
+        """Commit what is finished, if that is done by itself at all."""
+        if self._is_auto:
+            await self.commits.commit_finished(None, timeout=self._parts.client.config.default_api_timeout_ms / 1000)
 
     def _check(self) -> None:
         """What ends, or ended, the membership is the application's to know."""
@@ -162,7 +165,6 @@ class ConsumerMember:
             self._give_up(partitions)
 
     async def partitions_lost(self, partitions: Partitions) -> None:
-        self.revoking(partitions)
         self._give_up(partitions)
         if self._listener is not None:
             await self._listener.partitions_lost(partitions)
@@ -171,18 +173,20 @@ class ConsumerMember:
         for tp in partitions:
             self._assignment.state(tp).is_held = True
             self._reader.withhold(tp)
-        self.revoking(partitions)
+            if self._reader.workload is not None:
+                self._reader.workload.drop(tp)
 
     async def _finish(self, partitions: Partitions) -> None:
         now = anyio.current_time()
         limit = self._parts.group.max_poll_interval_ms / 1000
+        # The coordinator is to hear of a commit, and that we leave, within what is left of a close.
+        left = limit if self._close_by is None else max(0.0, self._close_by - now)
         if self._exceeded is None:
-            await self._reader.wait_finished(partitions, now + min(PATIENCE, limit / 2))
-        timeout = limit / 2
-        if self._close_by is not None:
-            # The coordinator is to hear that we leave, too.
-            timeout = min(timeout, max(0.0, self._close_by - anyio.current_time()) * 0.7)
-        await self.commits.commit_finished(partitions, timeout=timeout)
+            # Handlers are under way for certain; who reads by hand may never come back.
+            patience = left / 2 if self._reader.workload is not None else min(PATIENCE, left / 2)
+            await self._reader.wait_finished(partitions, now + patience)
+        left = limit if self._close_by is None else max(0.0, self._close_by - anyio.current_time())
+        await self.commits.commit_finished(partitions, timeout=left / 2)
 
     def _give_up(self, partitions: Partitions) -> None:
         for tp in partitions:
@@ -246,11 +250,10 @@ class ConsumerMember:
 
     async def _commit_now_and_then(self) -> None:
         interval = self._parts.config.auto_commit_interval_ms / 1000
-        timeout = self._parts.client.config.default_api_timeout_ms / 1000
         with self._auto_commits:
             while True:
                 await anyio.sleep(interval)
-                await self.commits.commit_finished(None, timeout=timeout)
+                await self.commit_now()
 
     async def _watch_polls(self) -> None:
         """Leave the group if the application does not ask for records any more; join again when it does."""

@@ -17,8 +17,9 @@ from pykafka08.consumer.assignment import Assignment
 from pykafka08.consumer.machine import ConsumerMachine
 from pykafka08.consumer.offsets import OffsetAndTimestamp, look_up_offsets
 from pykafka08.consumer.partition import EARLIEST, LATEST
+from pykafka08.consumer.reactions import Reaction, reaction_to
 from pykafka08.consumer.reader import Reader, wait_for_news
-from pykafka08.errors import ConfigError, RequestTimeoutError
+from pykafka08.errors import BrokerError, ConfigError, KafkaError, RequestTimeoutError
 from pykafka08.records.record import TopicPartition
 
 __all__ = ["Positions", "checked"]
@@ -58,7 +59,7 @@ class Positions:
 
     async def seek(self, tp: TopicPartition, offset: int) -> None:
         """Read on at ``offset``; what was fetched of the partition and not read yet is dropped."""
-        self._reader.open_fetcher()
+        self._reader.open_fetcher(to_read=False)
         if isinstance(offset, bool) or not isinstance(offset, int) or offset < 0:
             raise ConfigError(f"offset {offset!r} does not exist", topic=tp[0], partition=tp[1])
         self._assignment.seek(tp, offset)
@@ -77,7 +78,7 @@ class Positions:
     async def _seek_to_end_of_log(
         self, timestamp: int, partitions: tuple[TopicPartition, ...], timeout: float | None
     ) -> None:
-        self._reader.open_fetcher()
+        self._reader.open_fetcher(to_read=False)
         deadline = anyio.current_time() + self._seconds(timeout)
         wanted = partitions or self.assignment()
         for tp in wanted:
@@ -96,7 +97,7 @@ class Positions:
 
     async def _located(self, tp: TopicPartition, deadline: float) -> int:
         while True:
-            news = self._reader.open_fetcher().news
+            news = self._reader.open_fetcher(to_read=False).news
             position = self._reader.position(tp)
             if position is not None:
                 return position
@@ -105,7 +106,7 @@ class Positions:
             if error is not None:
                 raise error
             if not news.is_done and not await wait_for_news(news, deadline):
-                raise RequestTimeoutError("the position was not found in time", topic=tp[0], partition=tp[1])
+                raise _late(tp, self._assignment.state(tp).trouble)
 
     # What the log holds
 
@@ -170,7 +171,7 @@ class Positions:
     # Small things
 
     def _open_client(self) -> Client:
-        self._reader.open_fetcher()
+        self._reader.open_fetcher(to_read=False)
         assert self._client is not None
         return self._client
 
@@ -180,6 +181,16 @@ class Positions:
     def _pump(self) -> None:
         if self._reader.fetcher is not None:
             self._reader.fetcher.pump()
+
+
+def _late(tp: TopicPartition, trouble: KafkaError | None) -> KafkaError:
+    """What to raise when a position was not found in time: what the brokers say of the partition, if that will last."""
+    if isinstance(trouble, BrokerError) and reaction_to(int(trouble.code)) is Reaction.REFRESH_THEN_RAISE:
+        return trouble
+    because = f"; the last attempt ended in: {trouble.message}" if trouble is not None else ""
+    late = RequestTimeoutError(f"the position was not found in time{because}", topic=tp[0], partition=tp[1])
+    late.__cause__ = trouble
+    return late
 
 
 def checked(tp: TopicPartition) -> TopicPartition:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from operator import length_hint
+from typing import Protocol
 
 import anyio
 import anyio.lowlevel
@@ -30,6 +31,15 @@ __all__ = ["Reader", "wait_for_news"]
 RECORDS_PER_TURN = 2048
 
 
+class Workload(Protocol):
+    """Records that were taken and are being worked on."""
+
+    def first(self, tp: TopicPartition) -> int | None: ...
+    def runs(self, tp: TopicPartition) -> bool: ...
+    def drop(self, tp: TopicPartition) -> None: ...
+    def forget(self, tp: TopicPartition) -> None: ...
+
+
 class Reader:
     """Reads from ``machine``; ``fetcher`` is None before the consumer is entered."""
 
@@ -37,6 +47,7 @@ class Reader:
         self.fetcher: Fetcher | None = None
         self.cursor = Cursor()
         self.is_closed = False
+        self.is_leaving = False
         self._machine = machine
         self._in_hand: HandedOut | None = None
         """A batch that a cancelled call did not take with it."""
@@ -48,13 +59,18 @@ class Reader:
         """Grows when records are called for, but for those that lie ready in the cursor."""
         self.waiting = 0
         """Calls that wait for records."""
+        self.workload: Workload | None = None
+        """Records that several handlers share; these count as in hand until they are finished."""
         self._acknowledged: dict[TopicPartition, int] = {}
         self._finishing: Waiter[None] = Waiter()
         self._checks: list[Callable[[], None]] = []
 
-    def open_fetcher(self) -> Fetcher:
-        """The fetcher, if the consumer is open and well; ClosedError or ClientFailedError if not."""
-        if self.is_closed:
+    def open_fetcher(self, *, to_read: bool = True) -> Fetcher:
+        """The fetcher, if the consumer is open and well; ClosedError or ClientFailedError if not.
+
+        While it leaves its group nothing is read, but positions are still there.
+        """
+        if self.is_closed and (to_read or not self.is_leaving):
             raise ClosedError("the consumer is closed")
         if self.fetcher is None:
             raise ClosedError("use the consumer with 'async with'")
@@ -195,6 +211,11 @@ class Reader:
         """What was fetched of the partition must not be read, and what is in hand of it counts for nothing."""
         self.held.pop(tp, None)
         self._acknowledged.pop(tp, None)
+        if self.workload is not None:
+            self.workload.forget(tp)
+        self._forget_fetched(tp)
+
+    def _forget_fetched(self, tp: TopicPartition) -> None:
         if self.cursor.owner == tp:
             self.cursor.drop()
         if self._in_hand is not None and self._in_hand.tp == tp:
@@ -205,15 +226,18 @@ class Reader:
 
     def withhold(self, tp: TopicPartition) -> None:
         """What was fetched of the partition must not be read for now; where it is read, and what is in hand, stay."""
-        position, first = self.position(tp), self._first_in_hand(tp)
-        acknowledged = self._acknowledged.get(tp)
-        self.forget(tp)
+        position = self.position(tp)
+        if self.cursor.owner == tp and (last := self.cursor.in_hand) is not None:
+            self.held.setdefault(tp, last)
+        self._forget_fetched(tp)
         if position is not None:
             self._machine.assignment.go_back(self._machine.assignment.state(tp), position)
-        if first is not None:
-            self.held[tp] = first
-        if acknowledged is not None:
-            self._acknowledged[tp] = acknowledged
+
+    def read_again(self, tp: TopicPartition, offset: int) -> None:
+        """Go back to a record that was handed out."""
+        if tp in self._machine.assignment.states:
+            self.forget(tp)
+            self._machine.assignment.seek(tp, offset)
 
     # What is finished
 
@@ -240,18 +264,33 @@ class Reader:
         return min(position, max(first, self._acknowledged.get(tp, 0)))
 
     async def wait_finished(self, partitions: Iterable[TopicPartition], deadline: float) -> None:
-        """Until nothing of these partitions is in hand, the consumer is closed, or the deadline."""
+        """Until nothing of these partitions is in hand, or the deadline.
+
+        Of a consumer that is closed only handlers are waited for: nothing else calls for more.
+        """
         partitions = set(partitions)
-        while not self.is_closed and any(self.finished(tp) != self.position(tp) for tp in partitions):
+        while any(self._is_in_hand(tp) for tp in partitions):
             self._finishing = Waiter() if self._finishing.is_done else self._finishing
             if not await wait_for_news(self._finishing, deadline):
                 return
 
+    def work_done(self) -> None:
+        """A handler has finished a record."""
+        self.calls += 1
+        self._tell_finished()
+
+    def _is_in_hand(self, tp: TopicPartition) -> bool:
+        if self.workload is not None:
+            return self.workload.runs(tp)
+        return not self.is_closed and self.finished(tp) != self.position(tp)
+
     def _first_in_hand(self, tp: TopicPartition) -> int | None:
-        first = self.held.get(tp)
-        if self.cursor.owner != tp or (last := self.cursor.in_hand) is None:
-            return first
-        return last if first is None else min(first, last)
+        first = self.workload.first(tp) if self.workload is not None else None
+        if (held := self.held.get(tp)) is not None:
+            first = held if first is None else min(first, held)
+        if self.cursor.owner == tp and (last := self.cursor.in_hand) is not None:
+            first = last if first is None else min(first, last)
+        return first
 
     def _tell_finished(self) -> None:
         self._finishing.set_result(None)

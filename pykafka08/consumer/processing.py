@@ -1,0 +1,117 @@
+"""``Consumer.process``: a handler is called for each record, several at a time, in the order of a partition or a key.
+
+Which record comes next, and what is finished, is ``schedule``'s.  Here are the tasks: one that reads and, for each
+handler that may run at a time, one that calls it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import anyio
+
+from pykafka08.consumer.reader import Reader
+from pykafka08.consumer.schedule import Order, Schedule
+from pykafka08.driver import Waiter
+from pykafka08.errors import ClosedError, ConfigError
+from pykafka08.records.record import Record, TopicPartition
+
+__all__ = ["Handler", "Processing", "schedule_of"]
+
+Handler = Callable[[Record], Awaitable[object]]
+
+AHEAD = 16
+"""Records read ahead for each handler that may run: keys that are not held up are found among them."""
+
+
+def schedule_of(concurrency: int, order: str) -> Schedule:
+    """ConfigError if the two mean nothing."""
+    if isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1:
+        raise ConfigError(f"concurrency={concurrency!r} is not a number of handlers")
+    try:
+        return Schedule(Order(order))
+    except ValueError:
+        raise ConfigError(f"order={order!r} is not 'key' or 'partition'") from None
+
+
+class Processing:
+    """One call of ``process``."""
+
+    def __init__(self, reader: Reader, schedule: Schedule, handler: Handler, concurrency: int) -> None:
+        self._reader = reader
+        self._schedule = schedule
+        self._handler = handler
+        self._concurrency = concurrency
+        self._most = concurrency * AHEAD
+        self._work: Waiter[None] = Waiter()
+        self._room: Waiter[None] = Waiter()
+        self._error: Exception | None = None
+
+    async def run(self) -> None:
+        """Until the consumer is closed; raises what a handler does.
+
+        Whatever ends it, reading goes on at each partition's first record that is not finished.
+        """
+        self._reader.workload = self._schedule
+        try:
+            async with anyio.create_task_group() as tasks:
+                for _ in range(self._concurrency):
+                    tasks.start_soon(self._handle, tasks.cancel_scope)
+                await self._feed()
+                tasks.cancel_scope.cancel()
+        finally:
+            self._reader.workload = None
+            self._go_back()
+        if self._error is not None:
+            raise self._error
+
+    async def _feed(self) -> None:
+        try:
+            while True:
+                while len(self._schedule) >= self._most:
+                    self._room = Waiter()
+                    await self._room
+                for record in await self._reader.take(self._most - len(self._schedule), None):
+                    self._schedule.add(record)
+                self._reader.finish()  # the schedule knows better
+                work, self._work = self._work, Waiter()
+                work.set_result(None)
+        except ClosedError:
+            if not self._reader.is_closed:
+                raise
+        self.drop(self._schedule.partitions())
+        while self._schedule.is_running:
+            self._room = Waiter()
+            await self._room
+
+    async def _handle(self, scope: anyio.CancelScope) -> None:
+        while True:
+            work = self._work
+            record = self._schedule.next()
+            if record is None:
+                await work
+                continue
+            try:
+                await self._handler(record)
+            except Exception as error:  # noqa: BLE001 - the application's, and raised there
+                self._schedule.gave_up(record)
+                self._error = self._error or error
+                scope.cancel()
+                return
+            except BaseException:
+                self._schedule.gave_up(record)
+                raise
+            self._schedule.ended(record)
+            self._reader.work_done()
+            self._room.set_result(None)
+
+    def drop(self, partitions: tuple[TopicPartition, ...] | frozenset[TopicPartition]) -> None:
+        """Begin no more of these."""
+        for tp in partitions:
+            self._schedule.drop(tp)
+
+    def _go_back(self) -> None:
+        for tp in self._schedule.partitions():
+            first = self._schedule.first(tp)
+            if first is not None:
+                self._reader.read_again(tp, first)
