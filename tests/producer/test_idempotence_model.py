@@ -172,13 +172,15 @@ class Idempotence(RuleBasedStateMachine):
         fresh = len(self.handles)
         for partition in range(PARTITIONS):
             self.add(partition, 3)
-        for _ in range(40):
+        for _ in range(1000):
+            if all(handle.is_done for handle in self.handles):
+                break
             self.cluster.late_arrives()
             for node in range(3):
                 self.open(node)
                 self.process_well(node, 5)
                 self.answer(node, 5, True)
-            self.poll(0.6)
+            self.poll(0.02)
         self.each_record_is_in_the_log_once_and_in_order()
         self.outcomes_are_true()
         assert all(handle.is_done for handle in self.handles)

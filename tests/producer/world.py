@@ -40,6 +40,7 @@ class World:
         *,
         partitioner: Any = "murmur2",
         chance: Callable[[], float] = lambda: 0.5,
+        is_transactional: bool = False,
         **settings: Any,
     ) -> None:
         client = {name: settings.pop(name) for name in ("retry_backoff_ms", "retry_backoff_max_ms") if name in settings}
@@ -50,6 +51,7 @@ class World:
             ClientConfig(bootstrap_servers=(("b0", 9092),), **client),
             make_chooser=chooser_factory(partitioner, random.Random(7), self.config.batch_size),
             chance=chance,
+            is_transactional=is_transactional,
         )
         self.now = 1000.0
         self.generation = 0
