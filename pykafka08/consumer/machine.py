@@ -305,21 +305,13 @@ class ConsumerMachine:
             state.retry_at = now + self._client.retry_backoff_ms / 1000
             self._is_stale = True
 
-    def _is_doubtful(self, state: PartitionState, ask: FetchAsk) -> bool:
-        """OFFSET_OUT_OF_RANGE is also said of an epoch that the leader has no note of; and the topic may be another."""
-        generation = self.assignment.snapshot.generation
-        if state.doubted_in is None:
-            state.doubted_in = generation
-            return ask.last_epoch >= 0 or ask.topic_id is not None
-        return ask.topic_id is not None and generation == state.doubted_in
-
     def _fetch_refused(self, state: PartitionState, ask: FetchAsk, code: int, now: float, jitter: float) -> None:
         is_out_of_range = code == ErrorCode.OFFSET_OUT_OF_RANGE
         if state.follower is not None:
             state.follower = None
             if is_out_of_range:
                 return  # a follower may lag behind: the leader knows
-        elif is_out_of_range and self._is_doubtful(state, ask):
+        elif is_out_of_range and state.doubts(ask, self.assignment.snapshot.generation):
             if ask.topic_id is not None:
                 self._is_stale = True
                 state.retry_at = now + self._client.retry_backoff_ms / 1000
@@ -361,6 +353,7 @@ class ConsumerMachine:
             self.assignment.halt(state, error)
             return
         state.failures += 1
+        state.trouble = error
         first, most = self._client.retry_backoff_ms, self._client.retry_backoff_max_ms
         state.retry_at = now + pause_after(state.failures, first, most, jitter) / 1000
         if state.troubled_since is None:
@@ -370,10 +363,13 @@ class ConsumerMachine:
         if state.failures % 10 == 3:
             # Not at once: a leader that moves is everyday.  Then every ten seconds or so.
             self.assignment.note("partition.in_trouble", state, failures=state.failures, error=str(error))
-        patience = self._client.default_api_timeout_ms / 1000
-        if reaction is Reaction.REFRESH_THEN_RAISE and now - state.troubled_since >= patience:
-            state.troubled_since = now
-            self.assignment.halt(state, error)
+        raises_at = state.troubled_since + self._client.default_api_timeout_ms / 1000
+        if reaction is Reaction.REFRESH_THEN_RAISE:
+            if now >= raises_at:
+                state.troubled_since = now
+                self.assignment.halt(state, error)
+            else:
+                state.retry_at = min(state.retry_at, raises_at)
 
     # What to do
 

@@ -10,6 +10,7 @@ from enum import Enum
 from typing import NamedTuple
 from uuid import UUID
 
+from pykafka08.consumer.actions import FetchAsk
 from pykafka08.consumer.chunk import Chunk
 from pykafka08.errors import KafkaError
 from pykafka08.records.record import TopicPartition
@@ -92,6 +93,7 @@ class PartitionState:
         "retry_at",
         "topic_id",
         "tp",
+        "trouble",
         "troubled_since",
     )
 
@@ -125,6 +127,8 @@ class PartitionState:
         self.failures = 0
         self.retry_at = 0.0
         self.troubled_since: float | None = None
+        self.trouble: KafkaError | None = None
+        """The last failure, for as long as nothing has succeeded."""
         self.damaged_at: int | None = None
         """The position at which damage was met once and fetched again."""
 
@@ -175,6 +179,16 @@ class PartitionState:
     def _compare_epochs(self) -> None:
         self.is_unvalidated = self.fetch_epoch >= 0 and self.leader_epoch not in (-1, self.fetch_epoch)
 
+    def doubts(self, ask: FetchAsk, generation: int) -> bool:
+        """True if ``ask``, found out of range, is to be put again, after metadata newer than ``generation``.
+
+        It is also said of an epoch that the leader has no note of; and the topic may be another by now.
+        """
+        if self.doubted_in is None:
+            self.doubted_in = generation
+            return ask.last_epoch >= 0 or ask.topic_id is not None
+        return ask.topic_id is not None and generation == self.doubted_in
+
     def refetch(self, epoch: int) -> bool:
         """Forget what is fetched and not handed out, and ask for it again; False if nothing is."""
         if self.fetch_offset == self.position:
@@ -201,6 +215,7 @@ class PartitionState:
         self.failures = 0
         self.retry_at = 0.0
         self.troubled_since = None
+        self.trouble = None
 
     def append_chunk(self, chunk: Chunk) -> None:
         self.buffer.append(chunk)

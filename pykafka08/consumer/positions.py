@@ -17,9 +17,8 @@ from pykafka08.consumer.assignment import Assignment
 from pykafka08.consumer.machine import ConsumerMachine
 from pykafka08.consumer.offsets import OffsetAndTimestamp, look_up_offsets
 from pykafka08.consumer.partition import EARLIEST, LATEST
-from pykafka08.consumer.reactions import Reaction, reaction_to
 from pykafka08.consumer.reader import Reader, wait_for_news
-from pykafka08.errors import BrokerError, ConfigError, KafkaError, RequestTimeoutError
+from pykafka08.errors import ConfigError, KafkaError, RequestTimeoutError, UnknownTopicError
 from pykafka08.records.record import TopicPartition
 
 __all__ = ["Positions", "checked"]
@@ -184,8 +183,8 @@ class Positions:
 
 
 def _late(tp: TopicPartition, trouble: KafkaError | None) -> KafkaError:
-    """What to raise when a position was not found in time: what the brokers say of the partition, if that will last."""
-    if isinstance(trouble, BrokerError) and reaction_to(int(trouble.code)) is Reaction.REFRESH_THEN_RAISE:
+    """What to raise when a position was not found in time."""
+    if isinstance(trouble, UnknownTopicError):
         return trouble
     because = f"; the last attempt ended in: {trouble.message}" if trouble is not None else ""
     late = RequestTimeoutError(f"the position was not found in time{because}", topic=tp[0], partition=tp[1])

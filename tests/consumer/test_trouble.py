@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import anyio
 import pytest
 
@@ -13,7 +15,9 @@ from pykafka08 import (
     EmbeddedCluster,
     ErrorCode,
     NoOffsetError,
+    RequestTimeoutError,
     TopicPartition,
+    UnknownTopicError,
 )
 from pykafka08.errors import AuthorizationError, ClientFailedError
 from pykafka08.records.batch import patch_crc
@@ -373,3 +377,40 @@ async def test_codes_of_a_look_up() -> None:
                 await consumer.seek_to_end(timeout=0.2)
             cluster.faults.clear()
             assert await consumer.position(T0, timeout=20) == 0
+
+
+# Partitions that are not there
+
+
+ARGUMENTS = {"getone": lambda tp: [], "end_offsets": lambda tp: [[tp]]}
+
+
+@pytest.mark.parametrize("missing", [TopicPartition("t", 5), TopicPartition("nowhere", 0)])
+@pytest.mark.parametrize("call", ["getone", "position", "seek_to_end", "lag", "end_offsets"])
+async def test_a_partition_that_does_not_exist_is_an_error_in_time(call: str, missing: TopicPartition) -> None:
+    async with (
+        EmbeddedCluster(topics={"t": 1}, auto_create_topics=False) as cluster,
+        consumer_of(cluster, default_api_timeout_ms=400, retry_backoff_ms=10) as consumer,
+    ):
+        consumer.assign([missing])
+        ask = partial(getattr(consumer, call), *ARGUMENTS.get(call, lambda tp: [tp])(missing))
+        with pytest.raises(UnknownTopicError) as caught, anyio.fail_after(30):
+            await ask()
+        assert caught.value.topic == missing.topic
+        assert caught.value.partition in (missing.partition, None)
+        # It may be made later.
+        if missing.topic == "nowhere" and call == "getone":
+            cluster.create_topic("nowhere", 1)
+            await fill(cluster, "nowhere", values(0, 3))
+            assert numbers(await read_values(consumer, 3)) == [0, 1, 2]
+
+
+async def test_a_position_that_is_late_for_another_reason_says_so() -> None:
+    async with (
+        EmbeddedCluster(topics={"t": 1}) as cluster,
+        consumer_of(cluster, default_api_timeout_ms=400, retry_backoff_ms=10) as consumer,
+    ):
+        cluster.faults.answer("ListOffsets", ErrorCode.LEADER_NOT_AVAILABLE, times=None)
+        consumer.assign([T0])
+        with pytest.raises(RequestTimeoutError, match="the last attempt ended in: LEADER_NOT_AVAILABLE"):
+            await consumer.position(T0)
