@@ -1,0 +1,218 @@
+"""``Consumer.process``: order, concurrency, what is committed, errors, rebalances and ends."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from pykafka08 import ClosedError, ConfigError, Consumer, EmbeddedCluster, Record, TopicPartition
+from tests.consumer.embedded import fill, read, values
+from tests.consumer.groups import committed_in, consumer, spread, until
+
+pytestmark = pytest.mark.anyio
+
+T0 = TopicPartition("t", 0)
+
+
+class Done(Exception):
+    """A test has seen enough."""
+
+
+class Works:
+    """A handler that takes a random number of turns, keeps what it did, and ends the call after ``enough`` records."""
+
+    def __init__(self, enough: int, seed: int = 0) -> None:
+        self.begun: list[Record] = []
+        self.finished: list[tuple[int, int]] = []
+        self.running = 0
+        self.most = 0
+        self._enough = enough
+        self._chance = random.Random(seed)
+
+    async def __call__(self, record: Record) -> None:
+        self.begun.append(record)
+        self.running += 1
+        self.most = max(self.most, self.running)
+        try:
+            for _ in range(self._chance.randrange(6)):
+                await anyio.lowlevel.checkpoint()
+        finally:
+            self.running -= 1
+        self.finished.append((record.partition, record.offset))
+        if len(self.finished) == self._enough:
+            raise Done
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("order", ["partition", "key"])
+async def test_random_schedules_keep_the_order_and_lose_nothing(order: str, seed: int) -> None:
+    async with EmbeddedCluster(topics={"t": 3}) as cluster:
+        await spread(cluster, "t", 3, 100)
+        works = Works(300, seed)
+        async with consumer(cluster, "t", auto_commit_interval_ms=5) as reader:
+            with pytest.raises(Done):
+                await reader.process(works, concurrency=4, order=order)
+            # The record that raised is not finished, whatever its handler had done.
+            last = works.finished[-1]
+            again = await reader.getone(timeout=20)
+            assert (again.partition, again.offset) == last
+        assert sorted(works.finished) == [(partition, offset) for partition in range(3) for offset in range(100)]
+        assert works.most == (4 if order == "key" else 3)
+        lanes: dict[object, list[int]] = defaultdict(list)
+        for record in works.begun:
+            lanes[record.partition if order == "partition" else (record.partition, record.key)].append(record.offset)
+        assert all(offsets == sorted(offsets) for offsets in lanes.values())
+        committed = await committed_in(cluster, [TopicPartition("t", number) for number in range(3)])
+        assert committed == {number: last[1] if number == last[0] else 100 for number in range(3)}
+
+
+async def test_only_the_finished_prefix_is_committed() -> None:
+    """A record of a partition is stuck; those behind it are finished.  The other partition makes for more commits."""
+    async with EmbeddedCluster(topics={"t": 2}) as cluster:
+        await spread(cluster, "t", 1, 20)
+        gate, handled = anyio.Event(), list[int]()
+
+        async def handle(record: Record) -> None:
+            if record.partition == 1:
+                return
+            if record.offset == 3:
+                await gate.wait()
+            handled.append(record.offset)
+
+        async with consumer(cluster, "t", auto_commit_interval_ms=5) as reader:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(lambda: reader.process(handle, concurrency=4, order="key"))
+                others = {offset for offset in range(20) if offset % 5 != 3}
+                await until(lambda: set(handled) >= others)
+                seen = [await committed(reader)]
+                while seen[-1] < 3:
+                    seen.append(await committed(reader))
+                commits = count_commits(cluster)
+                await fill(cluster, "t", [b"more"], partition=1)
+                await until(lambda: count_commits(cluster) > commits)
+                seen.append(await committed(reader))
+                assert max(seen) == 3
+                gate.set()
+                await until(lambda: len(handled) == 20)
+                tasks.cancel_scope.cancel()
+        assert (await committed_in(cluster, [T0])) == {0: 20}
+        assert handled[-4:] == [3, 8, 13, 18]
+
+
+async def committed(reader: Consumer) -> int:
+    found = (await reader.committed([T0]))[T0]
+    return found.offset if found is not None else 0
+
+
+def count_commits(cluster: EmbeddedCluster) -> int:
+    return sum(request.api == "OffsetCommit" for request in cluster.requests)
+
+
+async def test_an_error_ends_it_after_what_is_finished_was_committed() -> None:
+    async with EmbeddedCluster(topics={"t": 1}) as cluster:
+        await fill(cluster, "t", values(0, 50))
+
+        async def handle(record: Record) -> None:
+            if record.offset == 20:
+                raise Done
+
+        async with consumer(cluster, "t", auto_commit_interval_ms=60_000) as reader:
+            with pytest.raises(Done):
+                await reader.process(handle)
+            assert await committed(reader) == 20
+            assert [record.offset for record in await read(reader, 2)] == [20, 21]
+
+
+async def test_cancelled_it_goes_on_at_what_is_not_finished() -> None:
+    async with EmbeddedCluster(topics={"t": 1}) as cluster:
+        await fill(cluster, "t", values(0, 50))
+        async with consumer(cluster, "t") as reader:
+            with anyio.CancelScope() as scope:
+
+                async def handle(record: Record) -> None:
+                    if record.offset == 7:
+                        scope.cancel()
+                        await anyio.sleep_forever()
+
+                await reader.process(handle)
+            assert scope.cancelled_caught
+            assert (await read(reader, 1))[0].offset == 7
+        assert await committed_in(cluster, [T0]) == {0: 7}
+
+
+async def test_without_a_group_it_handles_all_the_same() -> None:
+    async with EmbeddedCluster(topics={"t": 2}) as cluster:
+        await spread(cluster, "t", 2, 10)
+        works = Works(20)
+        async with consumer(cluster, "t", group_id=None) as reader:
+            with pytest.raises(Done):
+                await reader.process(works, concurrency=2)
+        assert len(set(works.finished)) == 20
+
+
+async def test_partitions_that_go_wait_for_their_handlers_and_begin_no_more() -> None:
+    async with EmbeddedCluster(topics={"t": 2}) as cluster:
+        await spread(cluster, "t", 2, 30)
+        gate, handled = anyio.Event(), list[tuple[int, int]]()
+
+        async def handle(record: Record) -> None:
+            if record.offset == 5:
+                await gate.wait()
+            handled.append((record.partition, record.offset))
+
+        async with consumer(cluster, "t") as first, anyio.create_task_group() as tasks:
+            tasks.start_soon(lambda: first.process(handle, concurrency=2))
+            await until(lambda: len(handled) == 10)
+            second = consumer(cluster, "t")
+            tasks.start_soon(open_and_set, first, gate)
+            async with second:
+                mine = second.assignment()[0].partition
+                assert (mine, 5) in handled, "it was under way when the partition was asked back, and waited for"
+                taken = await read(second, 24)
+                assert [record.offset for record in taken] == list(range(6, 30))
+                other = 1 - mine
+                await until(lambda: sum(partition == other for partition, _ in handled) == 30)
+            tasks.cancel_scope.cancel()
+        assert len(handled) == len(set(handled))
+        assert sorted(offset for partition, offset in handled if partition == mine) == list(range(6))
+
+
+async def open_and_set(reader: Consumer, gate: anyio.Event) -> None:
+    """Let the handlers end when the rebalance holds the partitions."""
+    await until(lambda: any(state.is_held for state in reader._assignment.states.values()))
+    gate.set()
+
+
+async def test_closing_lets_handlers_end_and_commits_them() -> None:
+    async with EmbeddedCluster(topics={"t": 1}) as cluster:
+        await fill(cluster, "t", values(0, 30))
+        begun, gate, handled = anyio.Event(), anyio.Event(), list[int]()
+
+        async def handle(record: Record) -> None:
+            if record.offset == 9:
+                begun.set()
+                await gate.wait()
+            handled.append(record.offset)
+
+        async with consumer(cluster, "t") as reader, anyio.create_task_group() as tasks:
+            tasks.start_soon(lambda: reader.process(handle))
+            await begun.wait()
+            tasks.start_soon(reader.aclose)
+            await until(lambda: reader._reader.is_closed)
+            gate.set()
+        assert handled == list(range(10))
+        assert await committed_in(cluster, [T0]) == {0: 10}
+        with pytest.raises(ClosedError):
+            await reader.process(handle)
+
+
+async def test_what_means_nothing_is_refused() -> None:
+    async with EmbeddedCluster(topics={"t": 1}) as cluster, consumer(cluster, "t") as reader:
+        with pytest.raises(ConfigError, match="concurrency"):
+            await reader.process(Works(1), concurrency=0)
+        with pytest.raises(ConfigError, match="order"):
+            await reader.process(Works(1), order="topic")
