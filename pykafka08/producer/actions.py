@@ -12,6 +12,7 @@ from pykafka08.producer.transactions.actions import TransactionAction
 __all__ = [
     "Action",
     "AskIdentity",
+    "BatchFailed",
     "Counters",
     "IdempotenceOff",
     "RefreshMetadata",
@@ -65,7 +66,18 @@ class IdempotenceOff:
     """Why."""
 
 
-Action = Send | UseTopics | RefreshMetadata | RoomFreed | AskIdentity | IdempotenceOff | TransactionAction
+@dataclass(frozen=True, slots=True)
+class BatchFailed:
+    """Warn that records ended with an error: maybe nobody awaits their deliveries."""
+
+    topic: str
+    partition: int
+    """-1 if none was chosen."""
+    records: int
+    error: KafkaError
+
+
+Action = Send | UseTopics | RefreshMetadata | RoomFreed | AskIdentity | IdempotenceOff | BatchFailed | TransactionAction
 
 
 class Counters(NamedTuple):

@@ -193,8 +193,9 @@ class ProducerMachine:
             if queue is None or batch not in queue.in_flight:
                 self._end_early(batch, placed(error, batch), now)
 
-    def close(self, error: KafkaError) -> None:
-        """Fail all records that are left."""
+    def close(self, error: KafkaError) -> list[Action]:
+        """Fail all records that are left, which is the caller's to tell; what is to be told of those before."""
+        told = self._outcomes.failures()
         for batch in self._deadlines.alive():
             queue = self.accumulator.topics[batch.topic].queues.get(batch.partition)
             is_in_doubt = queue is not None and queue.may_have_written(batch)
@@ -208,6 +209,8 @@ class ProducerMachine:
         self._active.clear()
         self._lines.clear()
         self._outcomes.is_refresh_wanted = False
+        self._outcomes.failures()
+        return told
 
     # --- what to do ---------------------------------------------------------------------------------------------------
 
@@ -222,7 +225,7 @@ class ProducerMachine:
                 item.misses += 1
                 self._outcomes.is_refresh_wanted = True
                 self._timers.set(item, now + self._backoff(item.misses))
-        actions: list[Action] = []
+        actions = self._outcomes.failures()
         if self.accumulator.new_topics:
             actions.append(UseTopics(tuple(self.accumulator.new_topics)))
             self.accumulator.new_topics.clear()

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection
 from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import BrokerError, KafkaError
 from pykafka08.producer.accumulator import Accumulator
-from pykafka08.producer.actions import Counters, Send
+from pykafka08.producer.actions import Action, BatchFailed, Counters, Send
 from pykafka08.producer.batch import Batch
 from pykafka08.producer.failures import in_doubt, placed, possibly_written, produce_error, refused_as_too_large
 from pykafka08.producer.identity import IdentityKeeper
@@ -42,6 +42,7 @@ class Outcomes:
         self.is_refresh_wanted = False
         self.abandoned: KafkaError | None = None
         self.on_failed: Callable[[KafkaError], None] = lambda _: None
+        self._failures: list[Action] = []
         self._accumulator = accumulator
         self._deadlines = deadlines
         self._keeper = keeper
@@ -59,6 +60,11 @@ class Outcomes:
             requests,
             self.retries,
         )
+
+    def failures(self) -> list[Action]:
+        """What failed since the last call."""
+        failures, self._failures = self._failures, []
+        return failures
 
     # --- an answer ----------------------------------------------------------------------------------------------------
 
@@ -184,6 +190,7 @@ class Outcomes:
 
     def fail(self, batch: Batch, error: KafkaError, record_errors: dict[int, KafkaError] | None = None) -> None:
         self.failed += len(batch)
+        self._failures.append(BatchFailed(batch.topic, batch.partition, len(batch), error))
         self._accumulator.released(batch)
         batch.fail(error, record_errors)
         self.on_failed(error)

@@ -150,7 +150,7 @@ class Producer:
         """Nothing can be delivered any more: end all that waits."""
         self._accepts = False
         self._failure = self._failure or error
-        self._machine.close(error)
+        self._sender.close(error)
         self._room.fail(error)
 
     @property
@@ -171,11 +171,11 @@ class Producer:
     ) -> Delivery:
         """Put a record into its batch and return at once; await the delivery for its outcome, or never.
 
-        ``value`` None deletes the key in a compacted topic; ``partition`` None leaves the choice to the partitioner;
-        ``timestamp_ms`` None is now.  Headers need Kafka 0.11.  BufferFullError while ``buffer_memory`` is used up:
-        await :meth:`ready` and try again.  RecordTypeError, RecordTooLargeError: the record was not taken.
-        ConfigError: nor was one that the ``partitioner`` function refused; its delivery raises that where the topic was
-        not known yet.
+        The log warns of each batch that failed, awaited or not.  ``value`` None deletes the key in a compacted topic;
+        ``partition`` None leaves the choice to the partitioner; ``timestamp_ms`` None is now.  Headers need Kafka 0.11.
+        BufferFullError while ``buffer_memory`` is used up: await :meth:`ready` and try again.  RecordTypeError,
+        RecordTooLargeError: the record was not taken.  ConfigError: nor was one that the ``partitioner`` function
+        refused; its delivery raises that where the topic was not known yet.
         """
         accumulator = self._accumulator
         if not self._accepts or type(topic) is not str or topic not in accumulator.topics:

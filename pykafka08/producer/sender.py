@@ -13,6 +13,7 @@ from pykafka08.errors import KafkaError, broker_error
 from pykafka08.producer.actions import (
     Action,
     AskIdentity,
+    BatchFailed,
     IdempotenceOff,
     RefreshMetadata,
     RoomFreed,
@@ -67,6 +68,11 @@ class Sender:
         self._machine.wants_poll = False
         self._driver.wake()
 
+    def close(self, error: KafkaError) -> None:
+        """Fail all records that are left."""
+        for action in self._machine.close(error):
+            self._perform(action)
+
     def _metadata_changed(self, snapshot: Snapshot) -> None:
         self._machine.metadata_changed(snapshot, self._now())
         self.wake()
@@ -86,6 +92,14 @@ class Sender:
             self._ask_identity(action)
         elif isinstance(action, IdempotenceOff):
             log.warning("producer.idempotence_off", cause=str(action.error))
+        elif isinstance(action, BatchFailed):
+            log.warning(
+                "producer.batch_failed",
+                topic=action.topic,
+                partition=action.partition,
+                records=action.records,
+                cause=str(action.error),
+            )
         elif isinstance(action, RoomFreed):
             self._room.grant()
         else:

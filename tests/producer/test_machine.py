@@ -20,7 +20,7 @@ from pykafka08.errors import (
     UnknownTopicError,
     UnsupportedVersionError,
 )
-from pykafka08.producer.actions import RefreshMetadata, RoomFreed, Send, UseTopics
+from pykafka08.producer.actions import BatchFailed, RefreshMetadata, RoomFreed, Send, UseTopics
 from pykafka08.producer.batch import BATCH_OVERHEAD, RECORD_OVERHEAD
 from pykafka08.producer.reactions import Outcome
 
@@ -307,15 +307,19 @@ def test_a_record_that_is_never_acknowledged_ends_at_its_deadline(leaders: list[
     world = World({"t": leaders}, delivery_timeout_ms=10_000)
     handle = world.add(partition=0)
     start = world.now
+    told = []
     while not handle.is_done:
         for action in world.sleep():
             if isinstance(action, Send):
                 world.fail(action, TransportError("refused", broker="b0:9092"))
+            elif isinstance(action, BatchFailed):
+                told.append((action.topic, action.partition, action.records, action.error))
     assert world.now - start == pytest.approx(10.0)
     assert isinstance(handle.error, DeliveryTimeoutError)
     assert (handle.error.topic, handle.error.partition) == ("t", 0)
     assert ("refused" in str(handle.error)) == (leaders == [0])
     assert str(handle.error).count("[") == 1  # where it was is told once
+    assert told == [("t", 0, 1, handle.error)]
     assert world.machine.counters.in_buffer == 0
     assert world.machine.next_wakeup() is None
 

@@ -13,6 +13,7 @@ from pykafka08 import (
     ClosedError,
     ConfigError,
     EmbeddedCluster,
+    ErrorCode,
     KafkaError,
     NewRecord,
     NoBrokersError,
@@ -155,6 +156,19 @@ async def test_a_delivery_can_be_awaited_by_many_and_again() -> None:
         assert delivery.is_done
         assert await delivery == results[0]
         assert "offset 0" in repr(delivery)
+
+
+async def test_a_failure_that_nobody_awaits_is_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    async with producing(topics={"t": 1}) as (cluster, producer):
+        cluster.faults.answer("Produce", ErrorCode.TOPIC_AUTHORIZATION_FAILED, topic="t", partition=0)
+        producer.enqueue("t", b"lost")
+        await producer.flush()
+        assert producer.counters.failed == 1
+    (told,) = [record for record in caplog.records if record.message == "producer.batch_failed"]
+    assert told.levelname == "WARNING"
+    assert vars(told)["topic"] == "t"
+    assert vars(told)["records"] == 1
+    assert "TOPIC_AUTHORIZATION_FAILED" in vars(told)["cause"]
 
 
 async def test_leaving_the_block_delivers_what_was_enqueued() -> None:
