@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo venv test check bench-quick clean peers
+.PHONY: demo venv test docker-test check bench-quick clean peers
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py
@@ -12,6 +12,12 @@ venv: $(VENV)/.developing
 
 test: $(VENV)/.developing peers
 	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadgroup
+
+# Real brokers in containers, with an engine of its own where none runs (docker/README.md): the compose files, and the
+# integration tests of some releases. DOCKER_TESTS is what -k of pytest takes.
+DOCKER_TESTS ?= compose or 0.8.2.2 or 0.9.0.1 or 4.3.1
+docker-test: $(VENV)/.developing
+	docker/with-engine $(BIN)/python -m pytest --brokers=docker tests/compose tests/integration -k "$(DOCKER_TESTS)"
 
 check: $(VENV)/.developing
 	$(BIN)/ruff format --check .

@@ -223,7 +223,7 @@ class Clusters:
 
     def __init__(self, folder: Path, options: Sequence[str] = ()) -> None:
         self._folder = folder
-        self._options = options
+        self.options = options
         self._numbers = itertools.count()
         self._current: RealCluster | None = None
         self._arguments: tuple[str, ...] = ()
@@ -236,7 +236,7 @@ class Clusters:
             return current
         self.take_down()
         folder = self._folder / str(next(self._numbers))
-        summary = json.loads(run_command("kafka-up", *arguments, *self._options, "--dir", str(folder)))
+        summary = json.loads(run_command("kafka-up", *arguments, *self.options, "--dir", str(folder)))
         self._arguments, self._current = arguments, RealCluster(Path(summary["dir"]))
         return self._current
 
