@@ -53,7 +53,7 @@ def placed(error: KafkaError, batch: Batch) -> KafkaError:
     if error.topic is not None or isinstance(error, BrokerError):
         return error
     own = copy(error)
-    own.topic, own.partition = batch.topic, batch.partition
+    own.topic, own.partition = batch.topic, batch.partition if batch.partition >= 0 else None
     own.__cause__ = error.__cause__
     return own
 
