@@ -57,6 +57,7 @@ _HOME = {
     "RemoteProtocolError": "errors",
     "RequestTimeoutError": "errors",
     "SentRecords": "producer.delivery",
+    "SubscriptionPattern": "group.pattern",
     "TopicPartition": "records.record",
     "TransactionAbortedError": "errors",
     "TransactionStateError": "errors",
@@ -99,6 +100,7 @@ __all__ = [
     "RemoteProtocolError",
     "RequestTimeoutError",
     "SentRecords",
+    "SubscriptionPattern",
     "TopicPartition",
     "TransactionAbortedError",
     "TransactionStateError",
@@ -154,6 +156,7 @@ if TYPE_CHECKING:
         UnsupportedVersionError,
     )
     from pykafka08.group.coordinator import RebalanceListener
+    from pykafka08.group.pattern import SubscriptionPattern
     from pykafka08.group.requests import OffsetAndMetadata
     from pykafka08.producer.delivery import Delivery, RecordMetadata, SentRecords
     from pykafka08.producer.producer import Producer

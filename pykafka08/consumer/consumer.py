@@ -25,6 +25,7 @@ from pykafka08.consumer.topics import PatternTopics
 from pykafka08.driver import TaskTree
 from pykafka08.errors import ClosedError, ConfigError, KafkaError, RequestTimeoutError
 from pykafka08.group.coordinator import RebalanceListener
+from pykafka08.group.pattern import SubscriptionPattern
 from pykafka08.group.requests import OffsetAndMetadata
 from pykafka08.records.reader import FetchedBatch
 from pykafka08.records.record import Record, TopicPartition
@@ -44,7 +45,8 @@ class Consumer(Positions):
             async for record in consumer:
                 print(record.offset, record.value)
 
-    With topics, or a ``pattern`` that their whole names match, all their partitions are read, also those added later.
+    With topics, or a ``pattern`` that their whole names match, all their partitions are read, also those added later;
+    a SubscriptionPattern is matched by the broker.
     Without, :meth:`assign` says what to read.  ``settings`` are those of :class:`ConsumerConfig`, :class:`ClientConfig`
     and :class:`GroupConfig`.  Entering the block connects (NoBrokersError), finds the topics (UnknownTopicError) and
     the positions to start at.  One task at a time reads.
@@ -65,7 +67,7 @@ class Consumer(Positions):
         self,
         *topics: str,
         bootstrap_servers: str | Iterable[str],
-        pattern: str | re.Pattern[str] | None = None,
+        pattern: str | re.Pattern[str] | SubscriptionPattern | None = None,
         listener: RebalanceListener | None = None,
         **settings: Any,
     ) -> None:
@@ -78,8 +80,11 @@ class Consumer(Positions):
         self._client_config, self._config, self._group_config = consumer_settings(settings)
         if listener is not None and self._group_config is None:
             raise ConfigError("a listener hears of a group's partitions: give a group_id too")
-        self._topics = tuple(dict.fromkeys(topics))
-        self._pattern = PatternTopics(pattern) if pattern is not None else None
+        is_brokers = any(isinstance(each, SubscriptionPattern) for each in (pattern, *topics))
+        if is_brokers and (self._group_config is None or not self._group_config.prefers_new_protocol):
+            raise ConfigError("a SubscriptionPattern needs a group_id and group_protocol='consumer'")
+        self._topics = (pattern,) if isinstance(pattern, SubscriptionPattern) else tuple(dict.fromkeys(topics))
+        self._pattern = PatternTopics(pattern) if pattern is not None and not is_brokers else None
         self._listener = listener
         self._machine = ConsumerMachine(self._config, self._client_config, random.random)
         self._assignment = self._machine.assignment
@@ -104,7 +109,7 @@ class Consumer(Positions):
                 parts = Parts(client, self._config, self._group_config, self._assignment, self._reader, fetcher)
                 self._member = ConsumerMember(parts, self._listener)
             if self._topics:
-                await client.wait_for_topics(self._topics)
+                await client.wait_for_topics(self._named_topics)
             self._use_topics()
             fetcher.start()
             if self._member is not None:
@@ -114,6 +119,10 @@ class Consumer(Positions):
             await self.__aexit__()
             raise
         return self
+
+    @property
+    def _named_topics(self) -> list[str]:
+        return [topic for topic in self._topics if not isinstance(topic, SubscriptionPattern)]
 
     async def _subscribe(self, client: Client) -> None:
         """Begin to read the topics, and wait for positions, so that what is produced from now on is read."""

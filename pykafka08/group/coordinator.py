@@ -35,6 +35,7 @@ from pykafka08.group.machine import GroupMachine
 from pykafka08.group.modern.exchange import ModernExchange
 from pykafka08.group.modern.machine import ModernMachine
 from pykafka08.group.offsets import GroupOffsets
+from pykafka08.group.pattern import SubscriptionPattern
 from pykafka08.group.reactions import Api
 from pykafka08.group.requests import OffsetAndMetadata
 from pykafka08.group.settings import GroupConfig
@@ -162,19 +163,17 @@ class GroupCoordinator:
 
     # --- life -------------------------------------------------------------------------------------------------------
 
-    def subscribe(self, topics: Iterable[str], *, pattern: str = "") -> None:
-        """Join the group, or change what this member reads in it.
-
-        ``pattern`` is for the broker (Kafka 4.0, ``group_protocol="consumer"``): a regular expression of RE2 for whole
-        names.  Its topics are read beside the named ones, and followed as they come and go.
-        """
-        wanted = frozenset(topics)
-        if not wanted and not pattern:
-            raise ConfigError("a member of a group reads at least one topic")
+    def subscribe(self, topics: Iterable[str]) -> None:
+        """Join the group, or change what this member reads in it: topics by name, and one SubscriptionPattern."""
+        every = tuple(topics)
+        wanted = frozenset(topic for topic in every if not isinstance(topic, SubscriptionPattern))
+        patterns = {str(topic) for topic in every if isinstance(topic, SubscriptionPattern)}
+        if not every or len(patterns) > 1:
+            raise ConfigError("a member of a group reads at least one topic, and has at most one pattern")
         if isinstance(self._machine, ModernMachine):
-            self._machine.subscribe_pattern(pattern)
-        elif pattern:
-            raise ConfigError("the broker finds topics by a pattern with group_protocol='consumer' alone")
+            self._machine.subscribe_pattern("".join(patterns))
+        elif patterns:
+            raise ConfigError("the broker finds topics by a SubscriptionPattern with group_protocol='consumer' alone")
         self._topics = wanted
         self._client.use_topics(wanted)
         self._machine.subscribe(wanted)

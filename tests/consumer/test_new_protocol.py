@@ -9,7 +9,15 @@ from typing import Any
 import anyio
 import pytest
 
-from pykafka08 import Consumer, EmbeddedCluster, PollIntervalExceededError, TopicPartition, UnsupportedVersionError
+from pykafka08 import (
+    ConfigError,
+    Consumer,
+    EmbeddedCluster,
+    PollIntervalExceededError,
+    SubscriptionPattern,
+    TopicPartition,
+    UnsupportedVersionError,
+)
 from tests.consumer.embedded import read
 from tests.consumer.groups import committed_in, consumer, spread, until
 
@@ -102,6 +110,23 @@ async def test_who_asks_for_nothing_leaves_and_may_come_back() -> None:
             with pytest.raises(PollIntervalExceededError):
                 await only.getone(timeout=30)
             assert len(await only.getmany(max_records=5, timeout=30)) > 0
+
+
+async def test_topics_that_the_broker_finds() -> None:
+    async with cluster_of(topics={"a-1": 1, "b-1": 1}) as cluster:
+        for topic in ("a-1", "b-1"):
+            await spread(cluster, topic, 1, 3)
+        async with modern(cluster, pattern=SubscriptionPattern("a-.*")) as reader:
+            assert {record.topic for record in await read(reader, 3)} == {"a-1"}
+            cluster.create_topic("a-2", 1)
+            await spread(cluster, "a-2", 1, 3)
+            assert {record.topic for record in await read(reader, 3)} == {"a-2"}
+        assert "JoinGroup" not in {request.api for request in cluster.requests}
+        for settings in ({"group_protocol": "classic"}, {"group_protocol": "consumer", "group_id": None}):
+            with pytest.raises(ConfigError, match="SubscriptionPattern"):
+                consumer(cluster, pattern=SubscriptionPattern("a"), **settings)
+    with pytest.raises(ConfigError, match="not a regular expression"):
+        SubscriptionPattern("")
 
 
 async def test_a_release_without_it() -> None:

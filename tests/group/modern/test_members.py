@@ -14,6 +14,7 @@ from pykafka08 import EmbeddedCluster
 from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import BrokerError, ConfigError, PartitionRevokedError, UnsupportedVersionError
 from pykafka08.group.coordinator import OffsetAndMetadata
+from pykafka08.group.pattern import SubscriptionPattern
 from tests.group.members import Member, all_of, member, wait_shared
 
 PARTITIONS = 6
@@ -108,19 +109,19 @@ async def test_new_topics_new_partitions_and_a_new_subscription() -> None:
 async def test_topics_by_a_pattern_of_the_brokers() -> None:
     async with cluster_of(topics={"a-1": 2, "b-1": 1}) as cluster:
         async with modern(cluster.bootstrap_servers) as only:
-            only.group.subscribe([], pattern="a-.*")
+            only.group.subscribe([SubscriptionPattern("a-.*")])
             await wait_shared([only], all_of("a-1", 2))
             cluster.create_topic("a-2", 1)
             await wait_shared([only], all_of("a-1", 2) + all_of("a-2", 1))
             only.group.subscribe(["b-1"])
             await wait_shared([only], all_of("b-1", 1))
         async with modern(cluster.bootstrap_servers) as other:
-            other.group.subscribe([], pattern="(")
+            other.group.subscribe([SubscriptionPattern("(")])
             with pytest.raises(BrokerError, match="INVALID_REGULAR_EXPRESSION"):
                 await other.group.wait_stable(timeout=30)
         async with member(cluster.bootstrap_servers) as classic:
             with pytest.raises(ConfigError, match="group_protocol='consumer'"):
-                classic.group.subscribe([], pattern="a-.*")
+                classic.group.subscribe([SubscriptionPattern("a-.*")])
 
 
 async def test_the_assignor_that_is_asked_for() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from pykafka08.errors import UnsupportedVersionError
 from pykafka08.group.coordinator import OffsetAndMetadata
+from pykafka08.group.pattern import SubscriptionPattern
 from pykafka08.records.record import TopicPartition
 from tests.group.members import Member, all_of, member, wait_shared
 from tests.group.test_real_brokers import FIRST_GROUP_S, java_member, wait_shared_with_java
@@ -79,7 +80,7 @@ async def test_a_static_member_comes_back_to_its_partitions(brokers: RealCluster
 async def test_topics_by_a_pattern_and_new_ones(brokers: RealCluster) -> None:
     topic = brokers.new_topic("pattern", 2)
     async with member(brokers.bootstrap, group_id=topic, **MODERN) as only:
-        only.group.subscribe([], pattern=f"{topic}|{topic}x-.*")
+        only.group.subscribe([SubscriptionPattern(f"{topic}|{topic}x-.*")])
         await wait_shared([only], all_of(topic, 2), FIRST_GROUP_S)
         later = brokers.new_topic(f"{topic}x", 1)
         await wait_shared([only], all_of(topic, 2) + all_of(later, 1), FIRST_GROUP_S)

@@ -1,0 +1,25 @@
+"""Topics that the broker finds (KIP-848)."""
+
+from __future__ import annotations
+
+from pykafka08.errors import ConfigError
+
+__all__ = ["SubscriptionPattern"]
+
+
+class SubscriptionPattern(str):
+    """A regular expression of RE2 that whole topic names match; the group's coordinator does the matching.
+
+    Needs Kafka 4.0 and ``group_protocol="consumer"`` (or ``"auto"``, where that is what comes of it).  What the
+    broker's group may not describe is not found.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, pattern: str) -> SubscriptionPattern:
+        if not isinstance(pattern, str) or not pattern:
+            raise ConfigError(f"pattern={pattern!r} is not a regular expression")
+        return super().__new__(cls, pattern)
+
+    def __repr__(self) -> str:
+        return f"SubscriptionPattern({str(self)!r})"
