@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import islice
 
 import anyio
 
@@ -12,7 +13,6 @@ from pykafka08.cli.plan import Plan
 from pykafka08.cli.printer import Printer
 from pykafka08.cli.progress import Progress
 from pykafka08.cli.streams import OutputClosedError, standard_output
-from pykafka08.cli.topics import follow_topics
 from pykafka08.consumer.consumer import Consumer
 from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import CorruptRecordError, KafkaError, broker_error
@@ -43,18 +43,14 @@ async def copy_records(plan: Plan, interrupt: Interrupt) -> int:
 async def _copy(plan: Plan, printer: Printer) -> int:
     """Open a consumer on what the plan names, and print: how many records."""
     whole_topics = () if plan.topic is None or plan.partition is not None else (plan.topic,)
-    async with Consumer(*whole_topics, **plan.settings) as consumer:
+    async with Consumer(*whole_topics, pattern=plan.pattern, **plan.settings) as consumer:
         if plan.topic is not None and plan.partition is not None:
             partition = TopicPartition(plan.topic, plan.partition)
             await _check_partition(consumer, partition)
             consumer.assign([partition])
             if plan.offset is not None:
                 await consumer.seek(partition, plan.offset)
-        if plan.pattern is None:
-            await _print_all(plan, consumer, printer)
-        else:
-            follow = partial(follow_topics, consumer, plan.pattern, plan.settings)
-            await run_until(follow, partial(_print_all, plan, consumer, printer))
+        await _print_all(plan, consumer, printer)
     return printer.records
 
 
@@ -79,7 +75,10 @@ async def _print_all(plan: Plan, consumer: Consumer, printer: Printer) -> None:
         if idle.cancelled_caught:
             note(f"no record for {plan.idle_s:g} s")
             return
+        before = printer.records
         await printer.print(batch)
+        printed = printer.records - before
+        consumer.acknowledge(batch if printed == len(batch) else next(islice(batch, printed - 1, None)))
 
 
 async def _skip(plan: Plan, consumer: Consumer, error: CorruptRecordError) -> None:

@@ -36,10 +36,10 @@ def add_client_options(parser: argparse.ArgumentParser, role: str) -> None:
     )
 
 
-def client_settings(options: argparse.Namespace, kind: type) -> dict[str, Any]:
+def client_settings(options: argparse.Namespace, *kinds: type) -> dict[str, Any]:
     """Keyword arguments for the client, of the file and the options together."""
     properties = {**(read_properties(options.config) if options.config else {}), **parse_pairs(options.properties)}
-    settings, unknown = settings_of(properties, kind)
+    settings, unknown = settings_of(properties, *kinds)
     if unknown:
         note(f"settings that mean nothing to this client: {', '.join(unknown)}")
     settings["bootstrap_servers"] = options.bootstrap_server

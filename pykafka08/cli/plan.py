@@ -18,6 +18,7 @@ from pykafka08.cli.options import add_client_options, client_settings, natural, 
 from pykafka08.cli.properties import parse_pairs, read_properties
 from pykafka08.config import ConsumerConfig
 from pykafka08.errors import ConfigError
+from pykafka08.group.settings import GroupConfig
 
 __all__ = ["Plan", "consumer_parser", "plan_of", "topic_pattern"]
 
@@ -26,7 +27,7 @@ formatter properties: print.timestamp, print.partition, print.offset, print.deli
 print.key, print.value (true or false), key.separator, line.separator, headers.separator, null.literal,
 key.deserializer, value.deserializer, headers.deserializer
 
-Records go to standard output, everything else to standard error.  Nothing is committed.
+Records go to standard output, everything else to standard error.  With a group, what was printed is committed.
 exit status: 0 done, 1 failure while running, 2 wrong usage, 4 no broker reached, 130 and 143 after a signal
 """
 
@@ -65,7 +66,7 @@ def consumer_parser(prog: str) -> argparse.ArgumentParser:
     add("--max-messages", "-n", type=positive, metavar="N", help="end after so many records")
     add("--timeout-ms", type=natural, metavar="MS", help="end when there was no record for so long")
     add("--isolation-level", choices=("read_uncommitted", "read_committed"), help="default read_uncommitted")
-    add("--group", metavar="ID", help="not in this release: consumer groups")
+    add("--group", metavar="ID", help="share the partitions with the others of this group, from where it has committed")
     add(
         "--new-consumer",
         action="store_true",
@@ -88,15 +89,17 @@ def plan_of(options: argparse.Namespace) -> Plan:
     """The plan; a ConfigError says which options contradict each other."""
     if (options.topic is None) == (options.include is None):
         raise ConfigError("exactly one of --topic and --include is needed")
-    if options.group is not None:
-        raise ConfigError("--group: consumer groups are not in this release; without it every partition is read")
+    if options.group is not None and options.partition is not None:
+        raise ConfigError("--group and --partition exclude each other")
     if options.partition is not None and options.topic is None:
         raise ConfigError("--partition needs --topic")
     if options.offset is not None and options.partition is None:
         raise ConfigError("--offset needs --partition")
     if options.offset is not None and options.from_beginning:
         raise ConfigError("--offset and --from-beginning exclude each other")
-    settings = {"default_api_timeout_ms": API_TIMEOUT_MS, **client_settings(options, ConsumerConfig)}
+    settings = {"default_api_timeout_ms": API_TIMEOUT_MS, **client_settings(options, ConsumerConfig, GroupConfig)}
+    if options.group is not None and settings.setdefault("group_id", options.group) != options.group:
+        raise ConfigError(f"--group {options.group} and group.id={settings['group_id']} exclude each other")
     offset = _apply_offsets(options, settings)
     if options.isolation_level is not None:
         settings["isolation_level"] = options.isolation_level

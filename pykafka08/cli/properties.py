@@ -84,19 +84,26 @@ _OTHER_NAMES = {
 
 _OTHER_VALUES = {("auto_offset_reset", "smallest"): "earliest", ("auto_offset_reset", "largest"): "latest"}
 
+_ASSIGNORS = {
+    "RangeAssignor": "range",
+    "RoundRobinAssignor": "roundrobin",
+    "StickyAssignor": "sticky",
+    "CooperativeStickyAssignor": "cooperative-sticky",
+}
+"""Java's classes and what they call themselves."""
+
 _REFUSED = {
-    "group_id": "consumer groups are not in this release",
     "transactional_id": "transactions are not in this release",
 }
 
 
-def settings_of(properties: Mapping[str, str], kind: type) -> tuple[dict[str, Any], list[str]]:
+def settings_of(properties: Mapping[str, str], *kinds: type) -> tuple[dict[str, Any], list[str]]:
     """Keyword arguments for a client out of Java's names, and the names that this client does not have.
 
-    ``kind`` is ``ConsumerConfig`` or ``ProducerConfig``.  A property that would change what is read or who may read it
-    is never passed over: it is a ConfigError if this release cannot honour it.
+    ``kinds`` are ``ProducerConfig``, or ``ConsumerConfig`` and ``GroupConfig``.  A property that would change what is
+    read or who may read it is never passed over: it is a ConfigError if this release cannot honour it.
     """
-    types = {field.name: str(field.type) for config in (ClientConfig, kind) for field in fields(config)}
+    types = {field.name: str(field.type) for config in (ClientConfig, *kinds) for field in fields(config)}
     settings: dict[str, Any] = {}
     unknown = []
     for name, text in properties.items():
@@ -109,8 +116,16 @@ def settings_of(properties: Mapping[str, str], kind: type) -> tuple[dict[str, An
         if setting not in types:
             unknown.append(name)
             continue
+        if setting == "partition_assignment_strategy":
+            settings[setting] = _assignors(text)
+            continue
         settings[setting] = _OTHER_VALUES.get((setting, text.strip())) or _value(name, text.strip(), types[setting])
     return settings, unknown
+
+
+def _assignors(text: str) -> tuple[str, ...]:
+    names = [name.strip().rpartition(".")[2] for name in text.split(",")]
+    return tuple(_ASSIGNORS.get(name, name) for name in names)
 
 
 def _value(name: str, text: str, type_name: str) -> Any:

@@ -196,6 +196,19 @@ async def test_wrong_usage() -> None:
     assert "exactly one of --topic and --include" in ran.err
 
 
+@pytest.mark.parametrize("options", [("--group", "g"), ("--consumer-property", "group.id=g")])
+async def test_a_group_goes_on_where_it_has_stopped(options: tuple[str, str]) -> None:
+    """Also in the midst of a batch."""
+    async with EmbeddedCluster(topics={"t": 1}) as cluster:
+        async with Producer(bootstrap_servers=cluster.bootstrap_servers) as producer:
+            await producer.send_many("t", [b"%d" % number for number in range(10)])
+        words = ("consume", "-b", cluster.bootstrap_servers, "-t", "t", "--from-beginning", "--timeout-ms", "1000")
+        first = await console(*words, *options, "--max-messages", "4")
+        second = await console(*words, *options)
+    assert (first.status, first.out.split()) == (0, [b"0", b"1", b"2", b"3"])
+    assert (second.status, second.out.split()) == (0, [b"%d" % number for number in range(4, 10)])
+
+
 async def test_a_pattern_takes_topics_that_come_later_too() -> None:
     async with EmbeddedCluster(topics={"log.a": 1, "log.b": 2, "other": 1}) as cluster:
         async with Producer(bootstrap_servers=cluster.bootstrap_servers) as producer:

@@ -9,6 +9,7 @@ import pytest
 from pykafka08.cli.properties import parse_pairs, read_properties, settings_of
 from pykafka08.config import ConsumerConfig, ProducerConfig
 from pykafka08.errors import ConfigError
+from pykafka08.group.settings import GroupConfig
 
 
 def test_pairs() -> None:
@@ -71,6 +72,24 @@ def test_javas_names_become_ours() -> None:
     assert unknown == ["security.protocol", "key.deserializer"]
 
 
+def test_names_of_groups() -> None:
+    settings, unknown = settings_of(
+        {
+            "group.id": "g",
+            "session.timeout.ms": "6000",
+            "partition.assignment.strategy": "org.apache.kafka.clients.consumer.CooperativeStickyAssignor, range",
+        },
+        ConsumerConfig,
+        GroupConfig,
+    )
+    assert settings == {
+        "group_id": "g",
+        "session_timeout_ms": 6000,
+        "partition_assignment_strategy": ("cooperative-sticky", "range"),
+    }
+    assert not unknown
+
+
 def test_producer_names() -> None:
     settings, unknown = settings_of(
         {"request.required.acks": "1", "compression.codec": "gzip", "linger.ms": "0.5", "compression.level": "9"},
@@ -84,7 +103,6 @@ def test_producer_names() -> None:
     ("name", "value"),
     [
         ("security.protocol", "SASL_SSL"),
-        ("group.id", "g"),
         ("transactional.id", "t"),
         ("fetch.min.bytes", "many"),
         ("check.crcs", "maybe"),
