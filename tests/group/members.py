@@ -103,8 +103,8 @@ async def wait_shared(
                 return
             with anyio.move_on_after(1):  # any one of them may be the next to change
                 async with anyio.create_task_group() as waiting:
-                    for each in news:
-                        waiting.start_soon(_first, each, waiting.cancel_scope)
+                    for waiter in news:
+                        waiting.start_soon(_first, waiter, waiting.cancel_scope)
 
 
 async def _first(news: Any, scope: anyio.CancelScope) -> None:
