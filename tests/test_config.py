@@ -11,7 +11,9 @@ import pytest
 from pykafka08 import Consumer, Producer
 from pykafka08.cluster.client import Client
 from pykafka08.config import ClientConfig, ConsumerConfig, ProducerConfig, build, parse_bootstrap_servers
+from pykafka08.consumer.settings import consumer_settings
 from pykafka08.errors import ConfigError
+from pykafka08.group.settings import GroupConfig
 
 INT32_MAX = 2**31 - 1
 NOT_NUMBERS: tuple[Any, ...] = (None, "1", True, [1], math.nan)
@@ -66,6 +68,21 @@ TABLE: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
     "max_unpacked_bytes": whole(1, 2**63 - 1),
     "client_rack": ((None, "r1"), (1, b"r1")),
 }
+OF_GROUP: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
+    "group_id": (("g", None), (5, b"g", "")),
+    "group_instance_id": ((None, "a"), ("", 5, b"a")),
+    "session_timeout_ms": ((None, 1, INT32_MAX), (0, INT32_MAX + 1, "1", True, 1.5)),
+    "heartbeat_interval_ms": whole(1),
+    "max_poll_interval_ms": whole(1),
+    "partition_assignment_strategy": (
+        (("range",), ("sticky", "cooperative-sticky")),
+        ((), ("best",), ("range", "range"), "", "best", ["best"]),
+    ),
+    "group_protocol": (("classic", "consumer", "auto"), ("new", None, 1)),
+    "group_remote_assignor": ((None, "uniform"), ("", 1)),
+    "client_rack": ((None, "r1"), (1, b"r1")),
+}
+"""Settings of :class:`GroupConfig`, which are checked whether there is a group or not."""
 KINDS = {field.name: kind for kind in (ClientConfig, ProducerConfig, ConsumerConfig) for field in fields(kind)}
 
 
@@ -101,3 +118,32 @@ def test_both_clients_check_when_they_are_made() -> None:
     for kind in (Producer, Consumer):
         with pytest.raises(ConfigError, match="client_id"):
             kind(bootstrap_servers="h:1", client_id=5)
+
+
+def test_every_setting_of_a_group_has_a_row() -> None:
+    assert set(OF_GROUP) == {field.name for field in fields(GroupConfig)}
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, (good, _) in OF_GROUP.items() for value in good])
+def test_taken_of_a_group(name: str, value: Any) -> None:
+    group = consumer_settings({"bootstrap_servers": "h:1", "group_id": "g", name: value})[2]
+    assert (group is None) == (name == "group_id" and value is None)
+    assert group is None or getattr(group, name) == value
+
+
+@pytest.mark.parametrize("group_id", ["g", None])
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, (_, bad) in OF_GROUP.items() for value in bad])
+def test_refused_of_a_group(name: str, value: Any, group_id: str | None) -> None:
+    with pytest.raises(ConfigError, match=name):
+        consumer_settings({"bootstrap_servers": "h:1", "group_id": group_id, name: value})
+
+
+def test_assignors_in_any_list_and_names_that_nobody_knows() -> None:
+    for names in (["range", "sticky"], "range, sticky", ("range", "sticky")):
+        group = consumer_settings(
+            {"bootstrap_servers": "h:1", "group_id": "g", "partition_assignment_strategy": names}
+        )[2]
+        assert group is not None
+        assert group.partition_assignment_strategy == ("range", "sticky")
+    with pytest.raises(ConfigError, match=r"unknown setting session_timeout; known are .*session_timeout_ms"):
+        consumer_settings({"bootstrap_servers": "h:1", "session_timeout": 1})

@@ -7,6 +7,7 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 
 from pykafka08.config import ClientConfig, ConsumerConfig, ProducerConfig
+from pykafka08.group.settings import GroupConfig
 from pykafka08.producer.partitioners import PARTITIONERS
 
 PAGE = (Path(__file__).parent.parent / "docs" / "settings.md").read_text(encoding="utf-8")
@@ -16,12 +17,15 @@ def documented() -> dict[str, str]:
     """Setting -> default, as the page's tables have them."""
     found: dict[str, str] = {}
     for names, defaults in re.findall(r"^\| (`[^|]*) \| ([^|]*) \|", PAGE, re.MULTILINE):
-        found.update(zip(re.findall(r"`(\w+)`", names), defaults.split(", "), strict=True))
+        found.update(
+            zip(re.findall(r"`(\w+)`", names), re.split("(?<=`), (?=`)|(?<=required), ", defaults), strict=True)
+        )
     return found
 
 
 def test_every_setting_is_there_with_its_default() -> None:
-    settings = {field.name: field for kind in (ClientConfig, ProducerConfig, ConsumerConfig) for field in fields(kind)}
+    kinds = (ClientConfig, ProducerConfig, GroupConfig, ConsumerConfig)
+    settings = {field.name: field for kind in kinds for field in fields(kind)}
     expected = {
         name: "required" if field.default is MISSING else f"`{field.default!r}`" for name, field in settings.items()
     }

@@ -47,9 +47,10 @@ class GroupConfig:
                 raise ConfigError(f"{name}={value!r} is not a number from 1 to {INT32_MAX}")
         if self.group_protocol not in PROTOCOLS:
             raise ConfigError(f"group_protocol={self.group_protocol!r} is not one of {', '.join(PROTOCOLS)}")
-        assignor = self.group_remote_assignor
-        if assignor is not None and (not isinstance(assignor, str) or not assignor):
-            raise ConfigError(f"group_remote_assignor={assignor!r} is not a name")
+        for name in ("group_instance_id", "group_remote_assignor"):
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, str) or not value):
+                raise ConfigError(f"{name}={value!r} is not a name")
         if self.client_rack is not None and not isinstance(self.client_rack, str):
             raise ConfigError(f"client_rack={self.client_rack!r} is not a string")
         names = self.partition_assignment_strategy
