@@ -270,7 +270,9 @@ class Groups:
         """The same in a transaction: who names no member may commit to any group (before KIP-447 nobody could)."""
         if generation < 0 and not member_id and instance_id is None:
             return ErrorCode.NONE
-        return self.check_commit(group_id, member_id, instance_id, generation)
+        code = self.check_commit(group_id, member_id, instance_id, generation)
+        # A transaction does not wait for the next heartbeat.
+        return ErrorCode.ILLEGAL_GENERATION if code is ErrorCode.STALE_MEMBER_EPOCH else code
 
     def end_transaction(self, group_id: str, producer_id: int, epoch: int, *, is_commit: bool) -> None:
         """What the producer committed in its transaction counts from now on, or never."""

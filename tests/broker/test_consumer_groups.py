@@ -240,6 +240,16 @@ def test_members_of_the_old_protocol_go_on_alone() -> None:
     assert "g" not in world.groups.consumer_groups
 
 
+def test_a_stale_member_in_a_transaction_is_of_an_illegal_generation() -> None:
+    world = World()
+    world.join("a")
+    check = world.groups.check_transactional_commit
+    assert check("g", "a", None, 1) is ErrorCode.NONE
+    assert check("g", "a", None, 9) is ErrorCode.ILLEGAL_GENERATION
+    assert check("g", "b", None, 1) is ErrorCode.UNKNOWN_MEMBER_ID
+    assert check("g", "", None, -1) is ErrorCode.NONE
+
+
 def test_a_session_ended_by_a_test() -> None:
     world = World()
     world.join("a")
