@@ -17,7 +17,16 @@ LINE_OF_BYTES = re.compile(r"^ +((?:[0-9a-f]{2} +){8,})", re.MULTILINE)
 
 
 def test_the_bytes_of_the_walk_are_ours() -> None:
-    batch = encode_batch(2, Codec.NONE, timestamps=[1_500_000_000_000], keys=[b"key"], values=[b"hello"], headers=None)
+    batch = encode_batch(
+        2,
+        Codec.NONE,
+        timestamps=[1_500_000_000_000],
+        keys=[b"key"],
+        values=[b"hello"],
+        producer_id=1000,
+        producer_epoch=0,
+        base_sequence=0,
+    )
     partition = PartitionProduceData(index=0, records=batch)
     request = ProduceRequest(
         acks=-1, timeout_ms=27_000, topic_data=[TopicProduceData(name="t", partition_data=[partition])]
