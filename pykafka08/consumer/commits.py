@@ -62,7 +62,7 @@ class Commits:
             await self._lock.acquire()
             try:
                 if offsets is None:
-                    offsets = self._positions()
+                    offsets = self.positions()
                     for tp, each in offsets.items():
                         self._reader.acknowledge(tp, each.offset)
                 return await self._send(offsets, deadline)
@@ -99,7 +99,12 @@ class Commits:
                 self._known[tp] = each.offset
         return refused
 
-    def _positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
+    def known(self, tp: TopicPartition) -> int | None:
+        """The committed offset, as far as this consumer knows."""
+        return self._known.get(tp)
+
+    def positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """Where to read on."""
         found = {tp: self._reader.position(tp) for tp in self._assignment.states}
         return {tp: self._described(tp, offset) for tp, offset in found.items() if offset is not None}
 

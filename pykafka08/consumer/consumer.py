@@ -25,6 +25,7 @@ from pykafka08.consumer.topics import PatternTopics
 from pykafka08.driver import TaskTree
 from pykafka08.errors import ClosedError, ConfigError, KafkaError, RequestTimeoutError
 from pykafka08.group.coordinator import RebalanceListener
+from pykafka08.group.metadata import GroupMetadata
 from pykafka08.group.pattern import SubscriptionPattern
 from pykafka08.group.requests import OffsetAndMetadata
 from pykafka08.records.reader import FetchedBatch
@@ -279,6 +280,14 @@ class Consumer(Positions):
         """The group's committed offsets, None where there is none."""
         member = self._open_member()
         return await member.committed([checked(tp) for tp in partitions], timeout=self._seconds(timeout))
+
+    def group_offsets(self) -> tuple[GroupMetadata, dict[TopicPartition, OffsetAndMetadata]]:
+        """What :meth:`pykafka08.Producer.send_offsets` commits: this member, and where it would read on.
+
+        All that was handed out counts, as in :meth:`commit`.  PartitionRevokedError if a partition has gone since
+        records of it were handed out: what came of them must be aborted.
+        """
+        return self._open_member().group_offsets()
 
     def _open_member(self) -> ConsumerMember:
         if self._group_config is None:
