@@ -21,18 +21,9 @@ from pykafka08.consumer.commits import Commits
 from pykafka08.consumer.fetcher import Fetcher
 from pykafka08.consumer.polling import PollClock
 from pykafka08.consumer.reader import Reader
-from pykafka08.consumer.sent_offsets import SentOffsets
 from pykafka08.driver import Waiter, Wakeup, library_logger
-from pykafka08.errors import (
-    ClosedError,
-    ConfigError,
-    KafkaError,
-    PartitionRevokedError,
-    PollIntervalExceededError,
-    RequestTimeoutError,
-)
+from pykafka08.errors import ClosedError, KafkaError, PollIntervalExceededError, RequestTimeoutError
 from pykafka08.group.coordinator import CLOSE_SECONDS, GroupCoordinator, RebalanceListener
-from pykafka08.group.metadata import GroupMetadata
 from pykafka08.group.requests import OffsetAndMetadata
 from pykafka08.group.settings import GroupConfig
 from pykafka08.group.states import State
@@ -71,9 +62,9 @@ class ConsumerMember:
         self._reader = parts.reader
         self._listener = listener
         self._topics: frozenset[str] = frozenset()
+        self._is_in_doubt = False
         self.coordinator = self._new_coordinator()
         self.commits = Commits(self.coordinator, parts.assignment, parts.reader)
-        self._sent = SentOffsets(self.commits, parts.reader)
         self._is_auto = parts.config.enable_auto_commit
         self._commits_at_close = True
         self._close_by: float | None = None
@@ -85,7 +76,8 @@ class ConsumerMember:
     def start(self) -> None:
         """Begin to look up positions, and to commit."""
         tasks = self._parts.client.tasks
-        self._parts.reader.on_check(self._check)
+        self._reader.on_check(self._check)
+        self._reader.may_hand_out = self._is_session_alive
         self._parts.fetcher.on_start_anew(lambda tp: self.commits.forget([tp]))
         tasks.start("committed offsets", self._find_positions)
         if self._is_auto:
@@ -142,17 +134,6 @@ class ConsumerMember:
         if self._is_auto:
             await self.commits.commit_finished(None, timeout=self._parts.client.config.default_api_timeout_ms / 1000)
 
-    def group_offsets(self) -> tuple[GroupMetadata, dict[TopicPartition, OffsetAndMetadata]]:
-        """Who this is, and where it would read on, for a producer's transaction."""
-        if self._is_auto:
-            raise ConfigError("offsets of a transaction are committed with it alone: set enable_auto_commit=False")
-        group, coordinator = self._parts.group, self.coordinator
-        offsets = self._sent.take()
-        if offsets and self._topics and coordinator.generation < 0:
-            raise PartitionRevokedError("this member is out of the group, and back in it soon: abort, and read on")
-        member = GroupMetadata(group.group_id, coordinator.generation, coordinator.member_id, group.group_instance_id)
-        return member, offsets
-
     def _check(self) -> None:
         """What ends, or ended, the membership is the application's to know."""
         exceeded, self._exceeded = self._exceeded, None
@@ -160,6 +141,11 @@ class ConsumerMember:
             self._is_heard.set_result(None)
             raise exceeded
         self.coordinator.check()
+
+    def _is_session_alive(self) -> bool:
+        """An event loop that stood still may come to the reader first, and hear of the lost session after it."""
+        self._is_in_doubt = bool(self._topics) and self.coordinator.is_overdue
+        return not self._is_in_doubt
 
     # What the coordinator tells
 
@@ -210,7 +196,6 @@ class ConsumerMember:
         await self.commits.commit_finished(partitions, timeout=left / 2)
 
     def _give_up(self, partitions: Partitions) -> None:
-        self._sent.partitions_go(partitions)
         for tp in partitions:
             self._reader.forget(tp)
         self._assignment.give_up(partitions)
@@ -227,9 +212,9 @@ class ConsumerMember:
         coordinator = GroupCoordinator(self._parts.client, self._parts.group, self)
 
         def changed(_: Waiter[None]) -> None:
-            if coordinator.state is State.ENDED:
+            if coordinator.state is State.ENDED or self._is_in_doubt:
                 self._parts.fetcher.wake_readers()
-            else:
+            if coordinator.state is not State.ENDED:
                 coordinator.news.add_done_callback(changed)
 
         coordinator.news.add_done_callback(changed)

@@ -62,6 +62,8 @@ class Reader:
         self.workload: Workload | None = None
         """Records that several handlers share; these count as in hand until they are finished."""
         self._acknowledged: dict[TopicPartition, int] = {}
+        self.may_hand_out: Callable[[], bool] = lambda: True
+        """Asked before records are handed out; while it says no, news are waited for."""
         self._finishing: Waiter[None] = Waiter()
         self._checks: list[Callable[[], None]] = []
 
@@ -100,6 +102,10 @@ class Reader:
         while True:
             fetcher = self.open_fetcher()
             news = fetcher.news
+            if not self.may_hand_out():
+                if not await self._wait(news, deadline):
+                    return False
+                continue
             loaded = 0 if length_hint(self.cursor.records) else self._load_nowait()
             await self._take_turn(fetcher, loaded)
             if length_hint(self.cursor.records):
@@ -172,6 +178,9 @@ class Reader:
         while True:
             fetcher = self.open_fetcher()
             news = fetcher.news
+            if not self.may_hand_out():
+                await self._wait(news, None)
+                continue
             if self._in_hand is None:
                 self._raise_kept()
                 self._in_hand = self._hand_out()

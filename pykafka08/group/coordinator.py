@@ -39,7 +39,7 @@ from pykafka08.group.pattern import SubscriptionPattern
 from pykafka08.group.reactions import Api
 from pykafka08.group.requests import OffsetAndMetadata
 from pykafka08.group.settings import GroupConfig
-from pykafka08.group.states import State
+from pykafka08.group.states import SILENT, State
 from pykafka08.records.record import TopicPartition
 
 __all__ = ["GroupCoordinator", "OffsetAndMetadata", "RebalanceListener"]
@@ -149,6 +149,13 @@ class GroupCoordinator:
     def last_heartbeat(self) -> float | None:
         """When the newest heartbeat with a good answer was sent, in seconds of the event loop's clock."""
         return self._machine.heartbeats.heard_at if self.generation >= 0 else None
+
+    @property
+    def is_overdue(self) -> bool:
+        """True if the session is over by our own clock, though nobody was told yet: others may have the partitions."""
+        machine = self._machine
+        is_beating = machine.membership.generation >= 0 and machine.state not in SILENT
+        return is_beating and self._now() >= machine.heartbeats.expires_at
 
     def check(self) -> None:
         """Raise if the membership has ended with an error, or a background task has."""

@@ -390,13 +390,13 @@ async def test_who_asks_for_nothing_leaves_and_may_come_back() -> None:
 
 async def test_who_waits_for_records_asks_for_them() -> None:
     async with EmbeddedCluster(topics={"t": 1}) as cluster:
-        async with consumer(cluster, "t", max_poll_interval_ms=150) as reader:
+        async with consumer(cluster, "t", max_poll_interval_ms=1500) as reader:
             with pytest.raises(RequestTimeoutError):
-                await reader.getone(timeout=0.6)
+                await reader.getone(timeout=2)
             await fill(cluster, "t", values(0, 200))
             async for record in reader:  # all of one batch, but slowly
-                await anyio.sleep(0.03)
-                if record.offset == 20:
+                await anyio.sleep(0.05)
+                if record.offset == 40:
                     break
             assert not [request for request in cluster.requests if request.api == "LeaveGroup"]
 
@@ -513,3 +513,19 @@ async def test_errors_of_reading_are_the_librarys() -> None:
         reader = consumer(cluster, "t")
         with pytest.raises(KafkaError, match="async with"):
             await reader.commit()
+
+
+async def test_an_event_loop_that_stood_still_hands_out_nothing_of_a_lost_session() -> None:
+    """What had come before it stood still lies ready, and others may have read it meanwhile."""
+    async with EmbeddedCluster(topics={"t": 1}) as cluster:
+        await spread(cluster, "t", 1, 2000)
+        heard = Heard()
+        async with consumer(cluster, "t", listener=heard) as reader:
+            await read(reader, 10)
+            await reader.commit()
+            assert reader._member is not None
+            clock = reader._member.coordinator._machine.heartbeats
+            clock.session_timeout = 0.0  # it is over, and the next task to run is this one
+            records = await reader.getmany(max_records=10, timeout=20)
+            assert [what for what, _ in heard.calls] == ["assigned", "lost", "assigned"]
+            assert records[0].offset == 10
