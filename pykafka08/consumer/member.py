@@ -21,9 +21,18 @@ from pykafka08.consumer.commits import Commits
 from pykafka08.consumer.fetcher import Fetcher
 from pykafka08.consumer.polling import PollClock
 from pykafka08.consumer.reader import Reader
+from pykafka08.consumer.sent_offsets import SentOffsets
 from pykafka08.driver import Waiter, Wakeup, library_logger
-from pykafka08.errors import ClosedError, KafkaError, PollIntervalExceededError, RequestTimeoutError
+from pykafka08.errors import (
+    ClosedError,
+    ConfigError,
+    KafkaError,
+    PartitionRevokedError,
+    PollIntervalExceededError,
+    RequestTimeoutError,
+)
 from pykafka08.group.coordinator import CLOSE_SECONDS, GroupCoordinator, RebalanceListener
+from pykafka08.group.metadata import GroupMetadata
 from pykafka08.group.requests import OffsetAndMetadata
 from pykafka08.group.settings import GroupConfig
 from pykafka08.group.states import State
@@ -65,6 +74,7 @@ class ConsumerMember:
         self._is_in_doubt = False
         self.coordinator = self._new_coordinator()
         self.commits = Commits(self.coordinator, parts.assignment, parts.reader)
+        self._sent = SentOffsets(self.commits, parts.reader)
         self._is_auto = parts.config.enable_auto_commit
         self._commits_at_close = True
         self._close_by: float | None = None
@@ -134,6 +144,17 @@ class ConsumerMember:
         if self._is_auto:
             await self.commits.commit_finished(None, timeout=self._parts.client.config.default_api_timeout_ms / 1000)
 
+    def group_offsets(self) -> tuple[GroupMetadata, dict[TopicPartition, OffsetAndMetadata]]:
+        """Who this is, and where it would read on, for a producer's transaction."""
+        if self._is_auto:
+            raise ConfigError("offsets of a transaction are committed with it alone: set enable_auto_commit=False")
+        group, coordinator = self._parts.group, self.coordinator
+        offsets = self._sent.take()
+        if offsets and self._topics and coordinator.generation < 0:
+            raise PartitionRevokedError("this member is out of the group, and back in it soon: abort, and read on")
+        member = GroupMetadata(group.group_id, coordinator.generation, coordinator.member_id, group.group_instance_id)
+        return member, offsets
+
     def _check(self) -> None:
         """What ends, or ended, the membership is the application's to know."""
         exceeded, self._exceeded = self._exceeded, None
@@ -196,6 +217,7 @@ class ConsumerMember:
         await self.commits.commit_finished(partitions, timeout=left / 2)
 
     def _give_up(self, partitions: Partitions) -> None:
+        self._sent.partitions_go(partitions)
         for tp in partitions:
             self._reader.forget(tp)
         self._assignment.give_up(partitions)
