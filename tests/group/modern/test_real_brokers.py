@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 
 import anyio
 import pytest
 
+from pykafka08 import Consumer, NewRecord, Producer
 from pykafka08.errors import UnsupportedVersionError
 from pykafka08.group.coordinator import OffsetAndMetadata
 from pykafka08.group.pattern import SubscriptionPattern
@@ -114,3 +116,44 @@ async def test_a_release_that_has_it_switched_off(clusters: Clusters) -> None:
     async with member(kafka.bootstrap, topic, group_id=f"{topic}-new", **MODERN) as modern:
         with pytest.raises(UnsupportedVersionError, match=r"Kafka 4\.0 has it"):
             await modern.group.wait_stable(timeout=30)
+
+
+async def test_three_consumers_read_all_though_one_is_killed(brokers: RealCluster) -> None:
+    """Nothing is lost: what the dead one had in hand comes again, and what it had finished and committed does not."""
+    topic = brokers.new_topic("read", PARTITIONS)
+    settings = {
+        "bootstrap_servers": brokers.bootstrap,
+        "group_id": topic,
+        "group_protocol": "consumer",
+        "auto_offset_reset": "earliest",
+        "auto_commit_interval_ms": 100,
+        "session_timeout_ms": 6_000,
+    }
+    sent = {b"%d" % number for number in range(1_200)}
+    seen: list[bytes] = []
+
+    async def read(reader: Consumer) -> None:
+        async for record in reader:
+            assert record.value is not None
+            seen.append(record.value)
+
+    async with Producer(bootstrap_servers=brokers.bootstrap) as producer, AsyncExitStack() as stack:
+        readers = [await stack.enter_async_context(Consumer(topic, **settings)) for _ in range(3)]
+        tasks = await stack.enter_async_context(anyio.create_task_group())
+        for reader in readers[1:]:
+            tasks.start_soon(read, reader)
+        await until(lambda: {len(each.assignment()) for each in readers} == {PARTITIONS // 3})
+        await producer.send_many(topic, [NewRecord(value, partition=int(value) % PARTITIONS) for value in sent])
+        taken = [(await readers[0].getone(timeout=30)).value for _ in range(10)]
+        await until(lambda: len(seen) >= len(sent) * 2 // 3)
+        await readers[0]._client.aclose()
+        await until(lambda: {*seen, *taken} == sent and taken[-1] in seen)
+        assert [len(each.assignment()) for each in readers[1:]] == [PARTITIONS // 2] * 2
+        tasks.cancel_scope.cancel()
+    assert len(set(seen)) == len(seen), "those who live on handed nothing out twice"
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    with anyio.fail_after(FIRST_GROUP_S):
+        while not condition():  # noqa: ASYNC110
+            await anyio.sleep(0.02)
