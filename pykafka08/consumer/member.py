@@ -72,6 +72,8 @@ class ConsumerMember:
         self._listener = listener
         self._topics: frozenset[str] = frozenset()
         self._is_in_doubt = False
+        self._owned: Partitions = frozenset()
+        """The newest assignment that is known to have all that is read."""
         self.coordinator = self._new_coordinator()
         self.commits = Commits(self.coordinator, parts.assignment, parts.reader)
         self._sent = SentOffsets(self.commits, parts.reader)
@@ -165,7 +167,12 @@ class ConsumerMember:
 
     def _is_session_alive(self) -> bool:
         """An event loop that stood still may come to the reader first, and hear of the lost session after it."""
-        self._is_in_doubt = bool(self._topics) and self.coordinator.is_overdue
+        if not self._topics:
+            return True
+        owned = self.coordinator.assignment
+        if owned is not self._owned and self._assignment.states.keys() <= owned:
+            self._owned = owned
+        self._is_in_doubt = owned is not self._owned or self.coordinator.is_overdue
         return not self._is_in_doubt
 
     # What the coordinator tells
