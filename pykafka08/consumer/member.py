@@ -84,6 +84,7 @@ class ConsumerMember:
         self._auto_commits = anyio.CancelScope()
         self._exceeded: PollIntervalExceededError | None = None
         self._is_heard: Waiter[None] = Waiter()
+        self._is_entering = False
 
     def start(self) -> None:
         """Begin to look up positions, and to commit."""
@@ -106,14 +107,16 @@ class ConsumerMember:
     async def wait_settled(self, *, timeout: float) -> None:
         """Until this member has its partitions and their positions; at the deadline it goes on by itself."""
         deadline = anyio.current_time() + timeout
+        self._is_entering = True  # the application cannot ask for records yet
         try:
             await self.coordinator.wait_stable(timeout=timeout)
+            with anyio.CancelScope(deadline=deadline):
+                while not self._assignment.is_settled():
+                    await self._parts.fetcher.news
         except RequestTimeoutError as error:
             log.warning("group.not_joined_yet", group=self._parts.group.group_id, cause=str(error))
-            return
-        with anyio.CancelScope(deadline=deadline):
-            while not self._assignment.is_settled():
-                await self._parts.fetcher.news
+        finally:
+            self._is_entering = False
 
     def assigned(self) -> None:
         """The application has assigned partitions, to be read from the group's committed offsets."""
@@ -298,7 +301,8 @@ class ConsumerMember:
         while True:
             await anyio.sleep(clock.interval)
             progress = (reader.calls, length_hint(reader.cursor.records))
-            idle = clock.looked(progress, is_waiting=reader.waiting > 0, now=anyio.current_time())
+            is_waiting = reader.waiting > 0 or self._is_entering
+            idle = clock.looked(progress, is_waiting=is_waiting, now=anyio.current_time())
             if idle > clock.limit and not reader.is_closed:
                 await self._leave_for_a_while(idle, clock.limit)
                 clock.restart(anyio.current_time())

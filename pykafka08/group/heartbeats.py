@@ -26,10 +26,10 @@ class HeartbeatClock:
     def is_in_flight(self) -> bool:
         return self._in_flight is not None
 
-    def restart(self, now: float) -> None:
-        """JoinGroup or SyncGroup were answered: as good as a heartbeat."""
-        self.heard_at = now
-        self.due_at = now + self.interval
+    def restart(self, heard_at: float) -> None:
+        """JoinGroup or SyncGroup were answered: as good as a heartbeat of that time."""
+        self.heard_at = heard_at
+        self.due_at = heard_at + self.interval
         self._in_flight = None
 
     def sent(self, attempt: int, now: float) -> None:

@@ -49,6 +49,7 @@ class GroupMachine:
         self._finding: int | None = None
         self._flight: int | None = None
         self._not_before = 0.0
+        self._sync_sent_at = 0.0
         self._reason: str | None = None
         self._is_prepared = False
         self._is_leaving = False
@@ -122,7 +123,8 @@ class GroupMachine:
         except RemoteProtocolError as error:
             self._fail(error)
             return
-        self.heartbeats.restart(now)
+        # The broker's clock may have begun when it took SyncGroup: an answer that came late is no sign of life.
+        self.heartbeats.restart(self._sync_sent_at)
         self._backoff.succeeded()
         self._take(assigned)
 
@@ -282,6 +284,7 @@ class GroupMachine:
         assert self.coordinator is not None
         assignments = self._leadership.assignments if self._leadership is not None else None
         self._flight = self._next_attempt()
+        self._sync_sent_at = now
         return [Sync(self._flight, self.coordinator, self.membership, self._protocol, assignments or ())]
 
     def _heartbeat(self, now: float) -> list[Action]:

@@ -389,6 +389,14 @@ async def test_who_asks_for_nothing_leaves_and_may_come_back() -> None:
                 assert len(lazy.assignment()) == 1
 
 
+async def test_who_still_joins_need_not_ask_for_records() -> None:
+    async with EmbeddedCluster(topics={"t": 1}) as cluster:
+        await fill(cluster, "t", values(0, 1))
+        cluster.faults.delay("JoinGroup", 0.6)
+        async with consumer(cluster, "t", max_poll_interval_ms=200) as reader:
+            assert (await reader.getone(timeout=20)).offset == 0
+
+
 async def test_who_waits_for_records_asks_for_them() -> None:
     async with EmbeddedCluster(topics={"t": 1}) as cluster:
         async with consumer(cluster, "t", max_poll_interval_ms=1500) as reader:

@@ -57,7 +57,7 @@ async def pause(stage: Stage, cluster: EmbeddedCluster) -> None:
     for share, seconds in ((0.2, 0.5), (0.5, 2.5)):
         await stage.at(share)
         async with broken(stage, f"answers come {seconds} s late"):
-            for api in stage.apis:
+            for api in stage.chance.sample(stage.apis, 2):
                 cluster.faults.delay(api, seconds, times=2)
             await stage.at(share + 0.2)
             cluster.faults.clear()

@@ -44,6 +44,9 @@ class Stage:
         self.is_over = False
         self._waiting: list[tuple[int, Wakeup]] = []
 
+    def __str__(self) -> str:
+        return f"{self.done} of {self.goal} records done, {self.history.last_fault} was the last fault"
+
     def advance(self, records: int) -> None:
         """The workload got on."""
         self.done += records

@@ -6,41 +6,75 @@ A failed cell says how to run it again with its seed.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Coroutine, Iterator
+from functools import partial
+from typing import Any, TypeAlias
 
 import anyio
 import pytest
 
 from pykafka08 import EmbeddedCluster
 from tests.faults.checker import check
-from tests.faults.embedded import FAULTS
+from tests.faults.embedded import FAULTS, BreakIt
 from tests.faults.produce import Produce
+from tests.faults.share import GROUP_APIS, Share, fill
 from tests.faults.stage import Stage
 
 pytestmark = pytest.mark.anyio
 
 SEEDS = tuple(map(int, os.environ.get("PYKAFKA08_FAULT_SEEDS", "1").split(",")))
-DEADLINE_S = 45
+IS_SOAK = os.environ.get("PYKAFKA08_SOAK") == "1"
+DEADLINE_S = 50
 RECORDS = 2_000
 
 
-async def produce(fault: str, seed: int) -> Stage:
-    async with EmbeddedCluster(brokers=3, topics={"w1": 6}) as cluster:
-        stage = Stage(cluster.bootstrap_servers, seed, RECORDS)
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(FAULTS[fault], stage, cluster)
-            tasks.start_soon(Produce(stage).run)
-        return stage
+async def produce(stage: Stage, cluster: EmbeddedCluster, fault: BreakIt) -> None:
+    cluster.create_topic("w1", 6)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(fault, stage, cluster)
+        tasks.start_soon(Produce(stage).run)
 
 
-WORKLOADS = {"W1": produce}
+async def share(stage: Stage, cluster: EmbeddedCluster, fault: BreakIt, **settings: Any) -> None:
+    cluster.create_topic("w2", 6)
+    stage.apis = ("Fetch", *GROUP_APIS)
+    await fill(stage, "w2", 6)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(fault, stage, cluster)
+        tasks.start_soon(Share(stage, settings=settings).run)
+
+
+Workload: TypeAlias = Callable[[Stage, EmbeddedCluster, BreakIt], Coroutine[Any, Any, None]]
+
+WORKLOADS: dict[str, Workload] = {
+    "W1": produce,
+    "W2 eager": partial(share, partition_assignment_strategy="range"),
+    "W2 cooperative": partial(share, partition_assignment_strategy="cooperative-sticky"),
+}
+
+
+GROUPS = [name for name in WORKLOADS if name != "W1"]
+"""Slower, since whoever dies is missed only when its session ends: each fault meets one of them, in turn."""
+
+
+def cells() -> Iterator[tuple[str, str, str]]:
+    """Fault, workload and event loop; all of them with PYKAFKA08_SOAK=1."""
+    for number, fault in enumerate(FAULTS):
+        for loop in ("asyncio", "trio"):
+            yield fault, "W1", loop
+        for index, workload in enumerate(GROUPS):
+            if IS_SOAK or index == number % len(GROUPS):
+                yield fault, workload, ("asyncio", "trio")[number // len(GROUPS) % 2]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("workload", WORKLOADS)
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize(("fault", "workload", "anyio_backend"), list(cells()), indirect=["anyio_backend"])
 async def test_cell(fault: str, workload: str, seed: int, request: pytest.FixtureRequest) -> None:
-    with anyio.fail_after(DEADLINE_S):
-        stage = await WORKLOADS[workload](fault, seed)
+    async with EmbeddedCluster(brokers=3, group_min_session_timeout_ms=100) as cluster:
+        stage = Stage(cluster.bootstrap_servers, seed, RECORDS)
+        with anyio.move_on_after(DEADLINE_S) as scope:
+            await WORKLOADS[workload](stage, cluster, FAULTS[fault])
     report = check(stage.history)
     again = f"PYKAFKA08_FAULT_SEEDS={seed} pytest '{request.node.nodeid}'"
+    assert not scope.cancelled_caught, f"{stage}\n{report}\nagain: {again}"
     assert report.is_clean, f"{report}\nagain: {again}"

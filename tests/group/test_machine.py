@@ -608,3 +608,32 @@ def test_the_table_of_reactions() -> None:
 def test_settings_that_mean_nothing(settings: dict[str, object]) -> None:
     with pytest.raises(ConfigError):
         GroupConfig(**{"group_id": "g", **settings})
+
+
+@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+def test_an_assignment_that_comes_after_the_session_is_never_taken(strategy: str) -> None:
+    world = World(strategy)
+    world.machine.subscribe(["t"])
+    world.found()
+    world.joined(world.one(Join))
+    sync = world.one(Sync)
+    world.now += SESSION
+    world.synced(sync, parts(0, 1))
+    actions = world.poll()
+    assert not any(isinstance(action, Assign) for action in actions), actions
+    assert world.machine.assigned == frozenset()
+    assert world.machine.state is not State.STABLE
+
+
+def test_an_assignment_that_comes_late_is_proved_by_a_heartbeat_at_once() -> None:
+    world = World()
+    world.machine.subscribe(["t"])
+    world.found()
+    world.joined(world.one(Join))
+    sync = world.one(Sync)
+    sent_at = world.now
+    world.now += SESSION / 2
+    world.synced(sync, parts(0))
+    actions = world.poll()
+    assert [type(action) for action in actions] == [Assign, Heartbeat]
+    assert world.machine.heartbeats.expires_at == sent_at + SESSION
