@@ -9,6 +9,7 @@ from functools import partial
 import anyio
 import pytest
 
+from tests.brokers.releases import version_tuple
 from tests.integration.clusters import Clusters, RealCluster
 from tests.integration.traffic import Traffic
 
@@ -20,6 +21,8 @@ CLUSTER_S = 60
 """What a cluster may take to elect leaders or to bring replicas back in sync; ours is measured apart from it."""
 OURS_S = 5
 """Far above the goal of one second, which is printed: two busy cores must not fail the test."""
+
+IDEMPOTENCE_SINCE = (0, 11)
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(420)]
 
@@ -95,7 +98,7 @@ class Stage:
         self.traffic.stop_writing()
 
 
-@pytest.mark.parametrize("version", ["0.8.2.2", "2.8.2", "4.3.1"])
+@pytest.mark.parametrize("version", ["0.8.2.2", "0.11.0.3", "2.8.2", "4.3.1"])
 async def test_no_acknowledged_record_is_lost_and_order_is_kept(
     clusters: Clusters, version: str, record_property: Callable[[str, object], None]
 ) -> None:
@@ -105,6 +108,8 @@ async def test_no_acknowledged_record_is_lost_and_order_is_kept(
         tasks.start_soon(stage.traffic.read)
         await stage.act()
     repeats = stage.traffic.judge()
+    if version_tuple(version) >= IDEMPOTENCE_SINCE:
+        assert repeats == 0, f"{repeats} records are in the log twice"
     gaps = ", ".join(f"{what} {gaps[-1] * 1000:.0f} ms" for what, gaps in stage.figures.items())
     record_property(
         "figure",

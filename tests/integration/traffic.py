@@ -128,7 +128,7 @@ class Traffic:
         return next((one.at - moment for one in self.acknowledged[partition] if one.at >= moment), None)
 
     def judge(self) -> int:
-        """Check what was promised; the number of records that are in the log twice, which acks=all may leave."""
+        """Check what was promised; the number of records that are in the log twice, none with idempotence."""
         repeats = 0
         for partition, done in self.acknowledged.items():
             got = self.read_back[partition]
