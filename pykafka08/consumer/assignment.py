@@ -299,6 +299,13 @@ class Assignment:
 
     # Small things
 
+    def read_from(self, state: PartitionState, node_id: int, until: float) -> bool:
+        """Fetch from a replica that is nearer than the leader, for a while (KIP-392); False if it is not known."""
+        if node_id not in self.snapshot.brokers:
+            return False
+        state.follower, state.follower_until = node_id, until
+        return True
+
     def owner(self, ask: FetchAsk | OffsetAsk | EpochAsk) -> PartitionState | None:
         """The partition that still waits for the answer to ``ask``; it waits no more."""
         state = self.states.get(ask.tp)

@@ -75,6 +75,7 @@ class ConsumerMachine:
         self._config = config
         self._client = client
         self._jitter = jitter
+        self._lease = client.metadata_max_age_ms / 1000
         self._is_stale = False
         self._wake_at: float | None = None
 
@@ -192,12 +193,17 @@ class ConsumerMachine:
                 continue
             answer = by_tp.get(ask.tp)
             if answer is None:
-                answer = FetchedPartition(ask.tp, 0 if is_partial else ErrorCode.UNKNOWN_SERVER_ERROR)
+                if is_partial:
+                    state.be_healthy()
+                    continue
+                answer = FetchedPartition(ask.tp, ErrorCode.UNKNOWN_SERVER_ERROR)
             if answer.error_code:
                 self._fetch_refused(state, ask, answer.error_code, now, jitter)
                 continue
             if answer.preferred_replica >= 0:
-                self._sent_to_follower(state, answer.preferred_replica, now)
+                if not self.assignment.read_from(state, answer.preferred_replica, now + self._lease):
+                    state.retry_at = now + self._client.retry_backoff_ms / 1000
+                    self._is_stale = True
                 continue
             state.be_healthy()
             if answer.diverging is not None:
@@ -295,15 +301,6 @@ class ConsumerMachine:
         self.assignment.note("fetch.grows", state, max_bytes=state.max_bytes)
 
     # Trouble
-
-    def _sent_to_follower(self, state: PartitionState, node_id: int, now: float) -> None:
-        """The leader knows a replica that is nearer, for as long as metadata counts as fresh (KIP-392)."""
-        if node_id in self.assignment.snapshot.brokers:
-            state.follower = node_id
-            state.follower_until = now + self._client.metadata_max_age_ms / 1000
-        else:
-            state.retry_at = now + self._client.retry_backoff_ms / 1000
-            self._is_stale = True
 
     def _fetch_refused(self, state: PartitionState, ask: FetchAsk, code: int, now: float, jitter: float) -> None:
         is_out_of_range = code == ErrorCode.OFFSET_OUT_OF_RANGE
