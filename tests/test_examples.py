@@ -104,10 +104,12 @@ def blocks(language: str, file: str = "README.md") -> list[str]:
     )
 
 
-@pytest.mark.parametrize("number", range(2))
-def test_the_code_in_the_readme_runs(number: int, brokers: str) -> None:
-    found = blocks("python")
-    assert len(found) == 2
+@pytest.mark.parametrize(
+    ("file", "number"), [("README.md", 0), ("README.md", 1), ("README.md", 2), ("docs/groups.md", 0)]
+)
+def test_the_code_in_the_documents_runs(file: str, number: int, brokers: str) -> None:
+    found = blocks("python", file)
+    assert len(found) == (3 if file == "README.md" else 1)
     ran = run("-c", found[number].replace("localhost:9092", brokers))
     assert (ran.returncode, ran.stderr) == (0, "")
 
@@ -131,7 +133,7 @@ def test_the_fixtures_about_the_embedded_broker_run(tmp_path: Path, plugin: str)
     assert "passed" in ran.stdout
 
 
-@pytest.mark.parametrize("file", ["README.md", "docs/console.md", "docs/testing.md"])
+@pytest.mark.parametrize("file", ["README.md", "docs/console.md", "docs/groups.md", "docs/testing.md"])
 def test_files_that_the_documents_name_exist(file: str) -> None:
     text = (ROOT / file).read_text(encoding="utf-8")
     links = [link for link in re.findall(r"\]\(([^)#]+)[^)]*\)", text) if "://" not in link]
