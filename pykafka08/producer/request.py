@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from pykafka08.cluster.metadata import Snapshot
+from pykafka08.cluster.metadata import Broker, LeaderNews, Snapshot
 from pykafka08.config import ClientConfig, ProducerConfig
 from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import KafkaError, RequestTimeoutError, UnsupportedVersionError
@@ -29,7 +29,16 @@ from pykafka08.protocol.versions import BrokerVersions
 from pykafka08.records.compression import Codec, check_level
 from pykafka08.records.writer import encode_batch
 
-__all__ = ["Encoding", "Numbering", "ProduceV1", "build_request", "encoding_of", "magic_of", "read_response"]
+__all__ = [
+    "Encoding",
+    "Numbering",
+    "ProduceV1",
+    "build_request",
+    "encoding_of",
+    "magic_of",
+    "new_leaders",
+    "read_response",
+]
 
 ZSTD_SINCE_PRODUCE = 7
 LARGEST_SEQUENCE = 2**31 - 1
@@ -196,6 +205,23 @@ def read_response(
         for answer in topic.partition_responses
     }
     return [_outcome(answers.get((batch.topic, batch.partition)), batch, encoding.codec) for batch in batches]
+
+
+def new_leaders(request: ProduceRequest, response: ProduceResponse) -> tuple[list[LeaderNews], list[Broker]]:
+    """What the answer says of partitions that are led elsewhere by now (v10, KIP-951), and where that is."""
+    names = {topic.topic_id: topic.name for topic in request.topic_data}
+    news = [
+        LeaderNews(
+            topic.name or names.get(topic.topic_id, ""),
+            answer.index,
+            answer.current_leader.leader_id,
+            answer.current_leader.leader_epoch,
+        )
+        for topic in response.responses
+        for answer in topic.partition_responses
+        if answer.error_code and answer.current_leader.leader_id >= 0
+    ]
+    return news, [Broker(each.node_id, each.host, each.port, each.rack) for each in response.node_endpoints]
 
 
 def _outcome(answer: PartitionProduceResponse | None, batch: Batch, codec: Codec) -> Outcome | None:

@@ -23,7 +23,7 @@ from pykafka08.producer.actions import (
 from pykafka08.producer.batch import Batch
 from pykafka08.producer.machine import ProducerMachine
 from pykafka08.producer.reactions import Outcome
-from pykafka08.producer.request import Encoding, ProduceV1, build_request, read_response
+from pykafka08.producer.request import Encoding, ProduceV1, build_request, new_leaders, read_response
 from pykafka08.producer.room import Room
 from pykafka08.producer.sequences import Identity
 from pykafka08.producer.transactions.transactor import Transactor
@@ -158,4 +158,8 @@ class Sender:
             else:
                 outcomes = read_response(send.batches, made[-1], response, self._encoding)
             self._machine.request_answered(send, outcomes, self._now())
+            if response is not None:
+                news, brokers = new_leaders(made[-1], response)
+                if news:
+                    self._client.leaders_learned(news, brokers)
         self.wake()

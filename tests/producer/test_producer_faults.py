@@ -51,6 +51,16 @@ def assert_delivered_in_order(cluster: EmbeddedCluster, deliveries: list[Deliver
     assert {number for numbers in partitions for number in numbers} == set(range(len(deliveries)))
 
 
+async def test_a_new_leader_is_told_with_the_error_and_written_to_though_metadata_fails() -> None:
+    async with producing(brokers=3) as (cluster, producer):
+        for turn in range(9):
+            if turn == 3:  # connections to all brokers are there
+                cluster.faults.close_before("Metadata", times=None)
+            with anyio.fail_after(30):
+                assert (await producer.send("t", b"%d" % turn)).offset == turn
+            cluster.move_leader("t", 0, (cluster.leader("t", 0) + 1) % 3)
+
+
 # --- error codes and connections --------------------------------------------------------------------------------------
 
 
