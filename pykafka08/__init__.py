@@ -32,11 +32,13 @@ _HOME = {
     "Codec": "records.compression",
     "ConfigError": "errors",
     "Consumer": "consumer.consumer",
+    "ConsumerHealth": "consumer.health",
     "CorruptRecordError": "errors",
     "Delivery": "producer.delivery",
     "DeliveryTimeoutError": "errors",
     "EmbeddedCluster": "broker.server",
     "ErrorCode": "error_codes",
+    "GroupHealth": "consumer.health",
     "KafkaError": "errors",
     "LocalProtocolError": "errors",
     "LogTruncationError": "errors",
@@ -49,6 +51,7 @@ _HOME = {
     "PollIntervalExceededError": "errors",
     "Producer": "producer.producer",
     "ProducerFencedError": "errors",
+    "ProducerHealth": "producer.health",
     "RebalanceListener": "group.coordinator",
     "Record": "records.record",
     "RecordMetadata": "producer.delivery",
@@ -75,11 +78,13 @@ __all__ = [
     "Codec",
     "ConfigError",
     "Consumer",
+    "ConsumerHealth",
     "CorruptRecordError",
     "Delivery",
     "DeliveryTimeoutError",
     "EmbeddedCluster",
     "ErrorCode",
+    "GroupHealth",
     "KafkaError",
     "LocalProtocolError",
     "LogTruncationError",
@@ -92,6 +97,7 @@ __all__ = [
     "PollIntervalExceededError",
     "Producer",
     "ProducerFencedError",
+    "ProducerHealth",
     "RebalanceListener",
     "Record",
     "RecordMetadata",
@@ -126,6 +132,7 @@ def __dir__() -> list[str]:
 if TYPE_CHECKING:
     from pykafka08.broker.server import EmbeddedCluster
     from pykafka08.consumer.consumer import Consumer
+    from pykafka08.consumer.health import ConsumerHealth, GroupHealth
     from pykafka08.consumer.offsets import OffsetAndTimestamp
     from pykafka08.error_codes import ErrorCode
     from pykafka08.errors import (
@@ -159,6 +166,7 @@ if TYPE_CHECKING:
     from pykafka08.group.pattern import SubscriptionPattern
     from pykafka08.group.requests import OffsetAndMetadata
     from pykafka08.producer.delivery import Delivery, RecordMetadata, SentRecords
+    from pykafka08.producer.health import ProducerHealth
     from pykafka08.producer.producer import Producer
     from pykafka08.records.compression import Codec
     from pykafka08.records.record import NewRecord, Record, TopicPartition

@@ -18,7 +18,15 @@ SECTIONS = dict(re.findall(r"^#{2,3} (\w+)\n(.*?)(?=^## |^### |\Z)", PAGE, re.DO
 PUBLIC = {name: getattr(pykafka08, name) for name in pykafka08.__all__}
 ERRORS = {name: each for name, each in PUBLIC.items() if issubclass(each, KafkaError)}
 WITH_CALLS = ("Producer", "Delivery", "SentRecords", "Consumer", "RebalanceListener", "EmbeddedCluster")
-NOT_MADE_BY_USERS = ("Delivery", "SentRecords", "RebalanceListener", "Record")
+NOT_MADE_BY_USERS = (
+    "ConsumerHealth",
+    "Delivery",
+    "GroupHealth",
+    "ProducerHealth",
+    "Record",
+    "RebalanceListener",
+    "SentRecords",
+)
 
 
 def call(name: str, function: object) -> str:

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import anyio
 
 from pykafka08.backoff import Backoff
+from pykafka08.cluster.health import ClientHealth, connections_health
 from pykafka08.cluster.machine import Ask, ClusterMachine
 from pykafka08.cluster.metadata import Broker, LeaderNews, Snapshot
 from pykafka08.cluster.requests import MetadataCall
@@ -142,6 +143,10 @@ class Client:
     def metadata(self) -> Snapshot:
         """The newest snapshot."""
         return self._machine.snapshot
+
+    def health(self) -> ClientHealth:
+        """How the connections are doing at this moment."""
+        return connections_health(self.tasks.failure, self._connections.values())
 
     def on_metadata(self, callback: Callable[[Snapshot], None]) -> None:
         """Call ``callback(snapshot)`` at each new snapshot, plainly."""

@@ -131,6 +131,8 @@ class FetchedPartition(NamedTuple):
     """The broker to read from instead, -1 for none."""
     diverging: EpochEnd | None = None
     """Set where the log does not hold what was read before the asked offset."""
+    end_offset: int = -1
+    """As far as one may read."""
 
 
 class FoundEpoch(NamedTuple):

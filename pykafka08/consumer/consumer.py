@@ -15,6 +15,7 @@ import anyio
 
 from pykafka08.cluster.client import Client
 from pykafka08.consumer.fetcher import Fetcher
+from pykafka08.consumer.health import ConsumerHealth, consumer_health
 from pykafka08.consumer.machine import ConsumerMachine
 from pykafka08.consumer.member import CLOSE_SECONDS, ConsumerMember, Parts
 from pykafka08.consumer.positions import Positions, checked
@@ -169,6 +170,14 @@ class Consumer(Positions):
             self._reader.is_leaving = False
             if self._client is not None:
                 await self._client.aclose()
+
+    def health(self) -> ConsumerHealth:
+        """How it is doing, from what is known here; cheap enough for every second.  ClosedError before it is open."""
+        if self._client is None:
+            raise ClosedError("use the consumer with 'async with'")
+        coordinator = None if self._member is None else self._member.coordinator
+        states, now = self._assignment.states, anyio.current_time()
+        return consumer_health(self._client.health(), self._reader, states, coordinator, now)
 
     # Reading
 

@@ -39,6 +39,8 @@ class Fetcher:
         self._on_start_anew: list[Callable[[TopicPartition], None]] = []
         self._inbox: list[Callable[[float], None]] = []
         self._sessions: dict[int, FetchSession] = {}
+        self.answered_at: float | None = None
+        """When a broker has answered a fetch last, in seconds of the event loop's clock."""
         self._news: Waiter[None] = Waiter()
         self._scope = anyio.CancelScope()
         self._driver: Driver[Action | WakeReaders] = Driver(self, self._perform)
@@ -143,6 +145,7 @@ class Fetcher:
                 self._machine.fetch_failed(fetch, _own(waiter.error), now)
                 return
             response = waiter.result()
+            self.answered_at = now
             partitions = call.read(response)
             log.debug("fetch.answered", node_id=fetch.node_id, partitions=len(partitions), **call.facts)
             self._machine.fetch_answered(fetch, partitions, now, is_capped=call.is_capped, is_partial=call.is_partial)

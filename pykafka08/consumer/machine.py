@@ -206,6 +206,8 @@ class ConsumerMachine:
                     self._is_stale = True
                 continue
             state.be_healthy()
+            if answer.end_offset >= 0:
+                state.end_offset = answer.end_offset
             if answer.diverging is not None:
                 self.assignment.compare_logs(state, answer.diverging)
                 continue

@@ -73,6 +73,7 @@ class PartitionState:
         "buffered_bytes",
         "damaged_at",
         "doubted_in",
+        "end_offset",
         "epoch",
         "failures",
         "fetch_epoch",
@@ -118,6 +119,8 @@ class PartitionState:
         """The leader is to be asked whether its log still holds the record before ``fetch_offset``."""
         self.doubted_in: int | None = None
         """Since that generation of metadata the leader is not told our epoch: it found the position out of range."""
+        self.end_offset = -1
+        """The end of what may be read, as the newest fetch told; -1 before."""
         self.leader: int | None = None
         self.leader_epoch = -1
         self.follower: int | None = None

@@ -145,7 +145,11 @@ class FetchCall:
             self._session.answered(response.session_id)
         name_of = self._session.name_of
         return [
-            _fetched(TopicPartition(answer.topic or name_of(answer.topic_id), each.partition_index), each)
+            _fetched(
+                TopicPartition(answer.topic or name_of(answer.topic_id), each.partition_index),
+                each,
+                is_committed_only=self._is_committed_only,
+            )
             for answer in response.responses
             for each in answer.partitions
         ]
@@ -196,7 +200,7 @@ def _forgotten(topic: str, asks: list[FetchAsk]) -> ForgottenTopic:
     return ForgottenTopic(topic=topic, topic_id=topic_id, partitions=partitions)
 
 
-def _fetched(tp: TopicPartition, each: PartitionData) -> FetchedPartition:
+def _fetched(tp: TopicPartition, each: PartitionData, *, is_committed_only: bool) -> FetchedPartition:
     aborted = tuple(Aborted(one.first_offset, one.producer_id) for one in each.aborted_transactions or ())
     diverging = each.diverging_epoch
     return FetchedPartition(
@@ -206,6 +210,7 @@ def _fetched(tp: TopicPartition, each: PartitionData) -> FetchedPartition:
         aborted,
         each.preferred_read_replica,
         EpochEnd(diverging.epoch, diverging.end_offset) if diverging.end_offset >= 0 else None,
+        each.last_stable_offset if is_committed_only and each.last_stable_offset >= 0 else each.high_watermark,
     )
 
 

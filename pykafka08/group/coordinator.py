@@ -31,6 +31,7 @@ from pykafka08.group.actions import (
 )
 from pykafka08.group.contract import Exchange, MemberMachine
 from pykafka08.group.exchange import ClassicExchange
+from pykafka08.group.loop_lag import watch_loop
 from pykafka08.group.machine import GroupMachine
 from pykafka08.group.modern.exchange import ModernExchange
 from pykafka08.group.modern.machine import ModernMachine
@@ -85,6 +86,7 @@ class GroupCoordinator:
         self._news: Waiter[None] = Waiter()
         self._now = clock()
         self._scope = anyio.CancelScope()
+        self._watch_scope = anyio.CancelScope()
         self._is_member = False
         self._perform_of: dict[type, Callable[[Any], object]] = {
             **self._exchange.perform_of,
@@ -142,6 +144,16 @@ class GroupCoordinator:
         return self._machine.coordinator
 
     @property
+    def broker(self) -> str | None:
+        """``"host:port (id N)"`` of that broker."""
+        broker = None if self.node_id is None else self._client.metadata.brokers.get(self.node_id)
+        return None if broker is None else broker.name
+
+    @property
+    def group_id(self) -> str:
+        return self._config.group_id
+
+    @property
     def is_leader(self) -> bool:
         return self._machine.is_leader
 
@@ -190,6 +202,7 @@ class GroupCoordinator:
             self._client.on_metadata(self._metadata_changed)
             self._client.tasks.on_failure(lambda _: self._tell_news())
             self._client.tasks.start("group", self._run)
+            self._client.tasks.start("event loop watch", self._watch_loop)
         self._driver.wake()
 
     async def wait_stable(self, *, timeout: float) -> None:
@@ -218,10 +231,18 @@ class GroupCoordinator:
         finally:
             self._offsets.close()
             self._scope.cancel()
+            self._watch_scope.cancel()
 
     async def _run(self) -> None:
         with self._scope:
             await self._driver.run()
+
+    async def _watch_loop(self) -> None:
+        def session_timeout() -> float:
+            return self._machine.heartbeats.session_timeout if self.generation >= 0 else 0.0
+
+        with self._watch_scope:
+            await watch_loop(self._config.group_id, session_timeout)
 
     # --- offsets ----------------------------------------------------------------------------------------------------
 

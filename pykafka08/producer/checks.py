@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from pykafka08.config import ProducerConfig
 from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import KafkaError, LocalProtocolError, RecordTooLargeError, RecordTypeError, broker_error
 from pykafka08.producer.batch import BATCH_OVERHEAD
@@ -86,7 +87,10 @@ def check_timestamp(timestamp_ms: object, topic: str) -> None:
         raise LocalProtocolError(f"timestamp_ms={timestamp_ms} is not in 0..2**63-1", topic=topic)
 
 
-def too_large(size: int, largest: int, setting: str, topic: str, partition: int | None) -> KafkaError:
+def too_large(size: int, config: ProducerConfig, topic: str, partition: int | None) -> KafkaError:
+    """The error of a record that does not fit into ``max_request_size``, or not even into ``buffer_memory``."""
+    setting = "buffer_memory" if config.buffer_memory < config.max_request_size else "max_request_size"
+    largest = getattr(config, setting)
     return RecordTooLargeError(
         f"a record of about {size + BATCH_OVERHEAD} bytes is larger than {setting}={largest}",
         topic=topic,

@@ -125,6 +125,11 @@ class ProducerMachine:
         if batch.base_sequence < 0:
             self._queue_of(batch).sequences.number(batch)
 
+    @property
+    def identity(self) -> Identity | None:
+        """The producer id and epoch in use."""
+        return self._keeper.identity
+
     def identity_given(self, identity: Identity, now: float) -> None:
         """This is the producer's id and epoch from now on."""
         self._keeper.given(identity)

@@ -26,6 +26,7 @@ from pykafka08.producer.actions import Counters
 from pykafka08.producer.batch import BATCH_OVERHEAD, RECORD_OVERHEAD, Span, headers_size
 from pykafka08.producer.checks import as_bytes, as_headers, check_partition, check_timestamp, check_topic, too_large
 from pykafka08.producer.delivery import Delivery, RecordMetadata, SentRecords, add_span, wait_until_ended
+from pykafka08.producer.health import ProducerHealth, producer_health
 from pykafka08.producer.partitioners import chooser_factory
 from pykafka08.producer.request import encoding_of
 from pykafka08.producer.room import Room
@@ -157,6 +158,12 @@ class Producer:
     def counters(self) -> Counters:
         """What became of all records so far."""
         return self._machine.counters
+
+    def health(self) -> ProducerHealth:
+        """How it is doing, from what is known here; cheap enough for every second.  ClosedError before it is open."""
+        if not (self._is_open or self._failure):
+            raise ClosedError("the producer is not open; use it with 'async with'")
+        return producer_health(self._client.health(), self._machine, self._transactions.state)
 
     # --- producing --------------------------------------------------------------------------------------------------
 
@@ -382,7 +389,7 @@ class Producer:
     def _saw_largest(self, size: int, topic: str, partition: int | None) -> None:
         """No record offered so far was as large."""
         if size > self._largest_record:
-            raise self._too_large(size, topic, partition)
+            raise too_large(size, self._config, topic, partition)
         self._largest_seen = size
 
     def _buffer_full(self, topic: str | None, partition: int | None, how_long: str = "") -> KafkaError:
@@ -392,9 +399,3 @@ class Producer:
             topic=topic,
             partition=partition,
         )
-
-    def _too_large(self, size: int, topic: str, partition: int | None) -> KafkaError:
-        config = self._config
-        if config.buffer_memory < config.max_request_size:
-            return too_large(size, config.buffer_memory, "buffer_memory", topic, partition)
-        return too_large(size, config.max_request_size, "max_request_size", topic, partition)

@@ -55,6 +55,11 @@ class Transactions:
         self._is_open = False
         self._is_ending = False
 
+    @property
+    def state(self) -> TransactionState | None:
+        """None for a producer without transactions."""
+        return self._transactor.machine.state if self._machine is not None else None
+
     async def open(self, client: Client, sender: Sender, now: Callable[[], float]) -> None:
         """Fence the producers that had the transactional id before; nothing, if there is none."""
         machine, transactional_id = self._machine, self._config.transactional_id

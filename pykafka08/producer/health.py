@@ -1,0 +1,36 @@
+"""How a producer is doing, in figures that it has at hand: nothing is asked of a broker."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from pykafka08.cluster.health import ClientHealth
+from pykafka08.producer.actions import Counters
+from pykafka08.producer.machine import ProducerMachine
+from pykafka08.producer.transactions.states import TransactionState
+
+__all__ = ["ProducerHealth", "producer_health"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProducerHealth(ClientHealth):
+    """What :meth:`pykafka08.Producer.health` gives."""
+
+    counters: Counters
+    """What became of all records so far; its ``buffered_bytes`` are bounded by ``buffer_memory``."""
+    producer_id: int | None
+    """What the broker knows an idempotent producer by; None without one, or before the first record."""
+    producer_epoch: int | None
+    transaction: str | None
+    """What a transactional producer is at, in words; None for others."""
+
+
+def producer_health(client: ClientHealth, machine: ProducerMachine, state: TransactionState | None) -> ProducerHealth:
+    identity = machine.identity
+    return ProducerHealth(
+        **{field.name: getattr(client, field.name) for field in fields(client)},
+        counters=machine.counters,
+        producer_id=None if identity is None else identity.producer_id,
+        producer_epoch=None if identity is None else identity.epoch,
+        transaction=None if state is None else state.value,
+    )
