@@ -68,7 +68,7 @@ class Transactions:
         self._now = now
         requests = TransactionRequests(transactional_id, self._config.transaction_timeout_ms)
         self._transactor = sender.transactor = Transactor(machine, client, requests, now, sender.wake)
-        self._transactor.on_change = self._on_change
+        machine.transactions.on_move = self._on_change
         await self._transactor.initialize(self.until)
 
     def block(self) -> TransactionBlock:

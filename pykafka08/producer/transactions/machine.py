@@ -83,6 +83,8 @@ class TransactionMachine:
         self._attempts = 0
         self._not_before = 0.0
         self._notices: list[TransactionAction] = []
+        self.on_move: Callable[[], None] = lambda: None
+        """Called at once when the state is another: before whoever waits for a record hears that it failed."""
         self.last_error: KafkaError | None = None
         """What the last request that failed ended with, for texts."""
         self._must_renew = False
@@ -105,6 +107,7 @@ class TransactionMachine:
         self.state, self.error = state, error
         self._attempts, self._not_before = 0, 0.0
         self._notices.append(StateChanged())
+        self.on_move()
 
     # --- what the application does ------------------------------------------------------------------------------------
 

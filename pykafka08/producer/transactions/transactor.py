@@ -50,8 +50,6 @@ class Transactor:
         wake: Callable[[], None],
     ) -> None:
         self.machine = sending.transactions
-        self.on_change: Callable[[], None] = lambda: None
-        """Called when the state may be another."""
         self._sending = sending
         self._client = client
         self._requests = requests
@@ -80,7 +78,6 @@ class Transactor:
 
     def _tell(self) -> None:
         log.debug("transaction.state", state=self.machine.state.name)
-        self.on_change()
         news, self._news = self._news, Waiter()
         news.set_result(None)
 

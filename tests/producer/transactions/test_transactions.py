@@ -1,0 +1,602 @@
+"""Transactions on embedded clusters: all or nothing, one producer at a time, whatever happens to brokers."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, nullcontext
+from typing import Any
+
+import anyio
+import pytest
+
+from pykafka08 import (
+    BrokerError,
+    ClosedError,
+    ConfigError,
+    Consumer,
+    EmbeddedCluster,
+    ErrorCode,
+    KafkaError,
+    PartitionRevokedError,
+    Producer,
+    ProducerFencedError,
+    RequestTimeoutError,
+    TopicPartition,
+    TransactionAbortedError,
+    TransactionStateError,
+    UnsupportedVersionError,
+)
+from tests.consumer.groups import until
+
+pytestmark = pytest.mark.anyio
+
+RELEASES = ["4.3", "3.9", "2.8", "2.4", "0.11"]
+T = "t"
+ID = "the-id"
+
+
+@asynccontextmanager
+async def opened(cluster: EmbeddedCluster, **settings: Any) -> AsyncIterator[Producer]:
+    async with Producer(cluster.bootstrap_servers, transactional_id=ID, linger_ms=0, **settings) as producer:
+        yield producer
+
+
+def stored(cluster: EmbeddedCluster, *, committed: bool = True, topic: str = T) -> list[bytes | None]:
+    return [
+        record.value
+        for partition in range(cluster.topics[topic])
+        for record in cluster.records(topic, partition, committed=committed)
+    ]
+
+
+def ends_in(kind: type[BaseException], match: str | None = None) -> Any:
+    """A block that ends with that exception."""
+    return pytest.raises(kind, match=match)
+
+
+def apis(cluster: EmbeddedCluster) -> list[str]:
+    return [request.api for request in cluster.requests]
+
+
+# --- all or nothing -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("release", RELEASES)
+async def test_a_block_commits_at_its_end(release: str) -> None:
+    async with EmbeddedCluster(3, release, {T: 3}) as cluster, opened(cluster) as producer:
+        for number in range(3):
+            async with producer.transaction():
+                await producer.send_many(T, [b"%d-%d" % (number, index) for index in range(50)])
+                producer.enqueue(T, b"%d-last" % number, partition=1)
+                assert len(stored(cluster)) == 51 * number
+            assert len(stored(cluster)) == 51 * (number + 1)
+        assert cluster.transactions == {ID: "CompleteCommit"}
+
+
+@pytest.mark.parametrize("release", RELEASES)
+async def test_an_exception_aborts(release: str) -> None:
+    async with EmbeddedCluster(2, release, {T: 2}) as cluster, opened(cluster) as producer:
+        with ends_in(ZeroDivisionError):
+            async with producer.transaction():
+                await producer.send(T, b"sent")
+                raise ZeroDivisionError
+        async with producer.transaction():
+            await producer.send(T, b"next")
+        assert stored(cluster) == [b"next"]
+        assert sorted(map(bytes, filter(None, stored(cluster, committed=False)))) == [b"next", b"sent"]
+
+
+async def test_what_is_not_sent_yet_is_not_sent_after_an_abort() -> None:
+    async with EmbeddedCluster(1, topics={T: 1}) as cluster, opened(cluster) as producer:
+        cluster.faults.delay("Produce", 0.2, times=1)
+        with ends_in(ZeroDivisionError):
+            async with producer.transaction():
+                deliveries = [producer.enqueue(T, b"x" * 100_000) for _ in range(20)]
+                raise ZeroDivisionError
+        outcomes = []
+        for delivery in deliveries:
+            try:
+                await delivery
+                outcomes.append("acknowledged")
+            except TransactionAbortedError:
+                outcomes.append("aborted")
+        assert "aborted" in outcomes
+        assert stored(cluster) == []
+        async with producer.transaction():
+            await producer.send(T, b"next")
+        assert stored(cluster) == [b"next"]
+        counters = producer.counters
+        assert counters.enqueued == counters.acknowledged + counters.failed == 21
+
+
+async def test_a_block_with_nothing_in_it_asks_nobody() -> None:
+    async with EmbeddedCluster(1, topics={T: 1}) as cluster, opened(cluster) as producer:
+        async with producer.transaction():
+            pass
+        assert "EndTxn" not in apis(cluster)
+
+
+@pytest.mark.parametrize("release", ["4.3", "2.8", "0.11"])
+async def test_a_cancelled_block_aborts(release: str) -> None:
+    async with EmbeddedCluster(1, release, {T: 1}) as cluster, opened(cluster) as producer:
+        with anyio.CancelScope() as scope:
+            async with producer.transaction():
+                await producer.send(T, b"cancelled")
+                scope.cancel()
+                await anyio.sleep_forever()
+        assert scope.cancelled_caught
+        assert cluster.transactions == {ID: "CompleteAbort"}
+        async with producer.transaction():
+            await producer.send(T, b"next")
+        assert stored(cluster) == [b"next"]
+
+
+async def test_offsets_count_with_the_records() -> None:
+    async with EmbeddedCluster(2, topics={T: 1}) as cluster, opened(cluster) as producer:
+        tp = TopicPartition(T, 0)
+        async with Consumer(
+            bootstrap_servers=cluster.bootstrap_servers, group_id="g", enable_auto_commit=False
+        ) as consumer:
+            for offset, fails in ((3, False), (7, True)):
+                try:
+                    async with producer.transaction():
+                        await producer.send(T, b"v")
+                        await producer.send_offsets({tp: offset}, group_id="g")
+                        if fails:
+                            raise ZeroDivisionError
+                except ZeroDivisionError:
+                    pass
+                committed = (await consumer.committed([tp]))[tp]
+                assert committed is not None
+                assert committed.offset == 3
+
+
+@pytest.mark.parametrize("release", ["4.3", "2.8", "0.11"])
+async def test_readers_of_committed_records_see_exactly_them(release: str) -> None:
+    async with EmbeddedCluster(2, release, {T: 1}) as cluster:
+        settings = {"bootstrap_servers": cluster.bootstrap_servers, "auto_offset_reset": "earliest"}
+        async with (
+            opened(cluster) as producer,
+            Consumer(T, isolation_level="read_committed", **settings) as committed,
+            Consumer(T, **settings) as everything,
+        ):
+            for number in range(6):
+                try:
+                    async with producer.transaction():
+                        await producer.send_many(T, [b"%d" % number] * 10)
+                        if number % 2:
+                            raise ZeroDivisionError
+                except ZeroDivisionError:
+                    pass
+            read = [await committed.getone(timeout=20) for _ in range(30)]
+            assert [record.value for record in read] == [b"%d" % number for number in (0, 2, 4) for _ in range(10)]
+            assert len([await everything.getone(timeout=20) for _ in range(60)]) == 60
+            async with producer.transaction():
+                await producer.send(T, b"open")
+                assert (await everything.getone(timeout=20)).value == b"open"
+                assert await committed.getmany(timeout=0.2) == []
+            assert (await committed.getone(timeout=20)).value == b"open"
+
+
+# --- one producer at a time -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("release", RELEASES)
+async def test_a_zombie_is_fenced(release: str) -> None:
+    async with EmbeddedCluster(2, release, {T: 2}) as cluster, opened(cluster) as zombie:
+        with ends_in(ProducerFencedError, match=ID):
+            async with zombie.transaction():
+                await zombie.send(T, b"old", partition=0)
+                async with opened(cluster) as successor, successor.transaction():
+                    await successor.send(T, b"new", partition=0)
+        assert stored(cluster) == [b"new"]
+        for _ in range(2):
+            with ends_in(ProducerFencedError):
+                async with zombie.transaction():
+                    await zombie.send(T, b"again")
+        with ends_in(ProducerFencedError):
+            zombie.enqueue(T, b"again")
+        async with opened(cluster) as successor, successor.transaction():
+            await successor.send(T, b"newer", partition=0)
+        assert stored(cluster) == [b"new", b"newer"]
+
+
+@pytest.mark.parametrize("release", ["4.3", "2.8"])
+async def test_a_fenced_producer_says_so_where_a_send_failed(release: str) -> None:
+    async with EmbeddedCluster(1, release, {T: 1}) as cluster, opened(cluster) as zombie:
+        with ends_in(ProducerFencedError) as raised:
+            async with zombie.transaction():
+                await zombie.send(T, b"old")
+                async with opened(cluster):
+                    pass
+                await zombie.send(T, b"late")
+        assert isinstance(raised.value.__cause__, KafkaError)
+        assert stored(cluster) == []
+
+
+@pytest.mark.parametrize("release", ["4.3", "2.8"])
+async def test_a_transaction_that_takes_too_long_ends_the_producer(release: str) -> None:
+    async with EmbeddedCluster(1, release, {T: 1}) as cluster, opened(cluster) as producer:
+        with ends_in(ProducerFencedError, match="transaction_timeout_ms"):
+            async with producer.transaction():
+                await producer.send(T, b"late")
+                cluster.expire_transaction(ID)
+        assert stored(cluster) == []
+
+
+async def test_the_time_out_is_the_coordinators() -> None:
+    async with (
+        EmbeddedCluster(1, topics={T: 1}) as cluster,
+        opened(cluster, transaction_timeout_ms=200) as producer,
+    ):
+        with ends_in(ProducerFencedError):
+            async with producer.transaction():
+                await producer.send(T, b"late")
+                await until(lambda: cluster.transactions[ID] == "CompleteAbort")
+        assert stored(cluster) == []
+
+
+# --- calls that have no place ---------------------------------------------------------------------------------------
+
+
+async def test_records_go_into_blocks_and_nowhere_else() -> None:
+    async with EmbeddedCluster(1, topics={T: 1}) as cluster, opened(cluster) as producer:
+        for _ in range(2):
+            for call in (producer.send(T, b"v"), producer.send_many(T, [b"v"]), producer.send_offsets({}, "g")):
+                if "send_offsets" in call.__qualname__:
+                    await call  # nothing to commit
+                    continue
+                with ends_in(TransactionStateError, match="transaction"):
+                    await call
+            with ends_in(TransactionStateError, match="transaction"):
+                producer.enqueue(T, b"v")
+            with ends_in(TransactionStateError, match="transaction"):
+                await producer.send_offsets({TopicPartition(T, 0): 1}, "g")
+            await producer.flush()
+            async with producer.transaction():
+                await producer.send(T, b"good")
+        assert stored(cluster) == [b"good"] * 2
+
+
+async def test_one_at_a_time() -> None:
+    async with EmbeddedCluster(1, topics={T: 1}) as cluster, opened(cluster) as producer:
+        async with producer.transaction():
+            with ends_in(TransactionStateError, match="one at a time"):
+                async with producer.transaction():
+                    raise AssertionError
+            await producer.send(T, b"v")
+        assert stored(cluster) == [b"v"]
+
+
+async def test_a_producer_without_an_id_has_no_transactions() -> None:
+    async with EmbeddedCluster(1, topics={T: 1}) as cluster:
+        async with Producer(cluster.bootstrap_servers) as producer:
+            with ends_in(TransactionStateError, match="transactional_id"):
+                producer.transaction()
+            with ends_in(TransactionStateError, match="transactional_id"):
+                await producer.send_offsets({TopicPartition(T, 0): 1}, "g")
+        with ends_in(ClosedError):
+            producer.transaction()
+    for settings in ({"enable_idempotence": False}, {"acks": 1}):
+        with ends_in(ConfigError, match="transactional_id"):
+            Producer("localhost:1", transactional_id=ID, **settings)
+
+
+@pytest.mark.parametrize("release", ["0.10.2", "0.9.0", "0.8.2"])
+async def test_below_0_11_there_are_none(release: str) -> None:
+    async with EmbeddedCluster(1, release, {T: 1}) as cluster:
+        with ends_in(UnsupportedVersionError, match=r"transactions need Kafka 0\.11"):
+            async with opened(cluster):
+                raise AssertionError
+
+
+async def test_a_time_out_that_the_brokers_refuse() -> None:
+    async with EmbeddedCluster(1, topics={T: 1}) as cluster:
+        with ends_in(BrokerError) as raised:
+            async with opened(cluster, transaction_timeout_ms=3_600_000):
+                raise AssertionError
+        assert raised.value.code is ErrorCode.INVALID_TRANSACTION_TIMEOUT
+
+
+async def test_what_offsets_need() -> None:
+    async with EmbeddedCluster(1, topics={T: 1}) as cluster, opened(cluster) as producer:
+        servers = cluster.bootstrap_servers
+        with ends_in(ConfigError, match="group_id"):
+            await producer.send_offsets({TopicPartition(T, 0): 1})
+        async with Consumer(T, bootstrap_servers=servers, group_id="g") as consumer:
+            with ends_in(ConfigError, match="enable_auto_commit"):
+                await producer.send_offsets(consumer)
+            with ends_in(ConfigError, match="group_id"):
+                await producer.send_offsets(consumer, "g")
+        async with Consumer(T, bootstrap_servers=servers) as consumer:
+            with ends_in(ConfigError, match="group_id"):
+                await producer.send_offsets(consumer)
+
+
+# --- trouble --------------------------------------------------------------------------------------------------------
+
+WAYS_OF_LOSING = ["close_before", "close_after", "drop_answer"]
+
+
+def losses() -> Iterator[tuple[str, str]]:
+    for api in ("InitProducerId", "AddPartitionsToTxn", "AddOffsetsToTxn", "TxnOffsetCommit", "EndTxn", "Produce"):
+        for way in WAYS_OF_LOSING:
+            yield api, way
+
+
+@pytest.mark.parametrize("release", ["4.3", "2.8"])
+@pytest.mark.parametrize(("api", "way"), list(losses()))
+async def test_a_lost_answer_changes_nothing(release: str, api: str, way: str) -> None:
+    async with EmbeddedCluster(2, release, {T: 2}) as cluster:
+        getattr(cluster.faults, way)(api)
+        async with opened(cluster, request_timeout_ms=400, delivery_timeout_ms=30_000) as producer:
+            for number in range(3):
+                async with producer.transaction():
+                    await producer.send(T, b"%d" % number, partition=number % 2)
+                    await producer.send_offsets({TopicPartition(T, 0): number}, "g")
+        assert sorted(filter(None, stored(cluster))) == [b"0", b"1", b"2"]
+        assert cluster.transactions == {ID: "CompleteCommit"}
+
+
+RETRIABLE = [
+    ("InitProducerId", ErrorCode.CONCURRENT_TRANSACTIONS),
+    ("InitProducerId", ErrorCode.COORDINATOR_LOAD_IN_PROGRESS),
+    ("FindCoordinator", ErrorCode.COORDINATOR_NOT_AVAILABLE),
+    ("AddPartitionsToTxn", ErrorCode.CONCURRENT_TRANSACTIONS),
+    ("AddPartitionsToTxn", ErrorCode.NOT_COORDINATOR),
+    ("AddOffsetsToTxn", ErrorCode.COORDINATOR_LOAD_IN_PROGRESS),
+    ("TxnOffsetCommit", ErrorCode.NOT_COORDINATOR),
+    ("TxnOffsetCommit", ErrorCode.COORDINATOR_LOAD_IN_PROGRESS),
+    ("EndTxn", ErrorCode.CONCURRENT_TRANSACTIONS),
+    ("EndTxn", ErrorCode.NOT_COORDINATOR),
+    ("Produce", ErrorCode.NOT_LEADER_OR_FOLLOWER),
+    ("Produce", ErrorCode.NOT_ENOUGH_REPLICAS),
+]
+
+
+@pytest.mark.parametrize("release", ["4.3", "2.8"])
+@pytest.mark.parametrize(("api", "code"), RETRIABLE)
+async def test_errors_that_pass(release: str, api: str, code: ErrorCode) -> None:
+    async with EmbeddedCluster(2, release, {T: 2}) as cluster:
+        cluster.faults.answer(api, code, times=2)
+        async with opened(cluster) as producer:
+            for number in range(2):
+                async with producer.transaction():
+                    await producer.send(T, b"%d" % number)
+                    await producer.send_offsets({TopicPartition(T, 0): number}, "g")
+        assert sorted(filter(None, stored(cluster))) == [b"0", b"1"]
+
+
+ABORTABLE = [
+    ("Produce", ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, 2),
+    ("Produce", ErrorCode.TRANSACTION_ABORTABLE, 1),
+    ("Produce", ErrorCode.INVALID_TXN_STATE, 1),
+    ("Produce", ErrorCode.INVALID_RECORD, 1),
+    ("TxnOffsetCommit", ErrorCode.ILLEGAL_GENERATION, 1),
+    ("TxnOffsetCommit", ErrorCode.GROUP_AUTHORIZATION_FAILED, 1),
+    ("AddPartitionsToTxn", ErrorCode.TOPIC_AUTHORIZATION_FAILED, 1),
+]
+
+
+@pytest.mark.parametrize("release", ["4.3", "2.8", "0.11"])
+@pytest.mark.parametrize(("api", "code", "times"), ABORTABLE)
+async def test_errors_that_abort_let_the_next_one_begin(release: str, api: str, code: ErrorCode, times: int) -> None:
+    async with EmbeddedCluster(1, release, {T: 1}) as cluster, opened(cluster) as producer:
+        async with producer.transaction():
+            await producer.send(T, b"before")
+        cluster.faults.answer(api, code, times=times)
+        is_asked = api != "AddPartitionsToTxn" or release != "4.3"
+        with ends_in(TransactionAbortedError) if is_asked else nullcontext() as raised:
+            async with producer.transaction():
+                producer.enqueue(T, b"bad")
+                await producer.send_offsets({TopicPartition(T, 0): 1}, "g")
+        if is_asked:
+            assert raised.value.__cause__.code is code
+        async with producer.transaction():
+            await producer.send(T, b"after")
+        assert stored(cluster) == [b"before", *([] if is_asked else [b"bad"]), b"after"]
+
+
+async def test_a_spoilt_transaction_refuses_more() -> None:
+    async with EmbeddedCluster(1, topics={T: 1}) as cluster, opened(cluster) as producer:
+        cluster.faults.answer("Produce", ErrorCode.INVALID_RECORD)
+        with ends_in(TransactionAbortedError):
+            async with producer.transaction():
+                with ends_in(BrokerError):
+                    await producer.send(T, b"bad")
+                with ends_in(TransactionAbortedError, match="INVALID_RECORD"):
+                    producer.enqueue(T, b"more")
+                with ends_in(TransactionAbortedError, match="INVALID_RECORD"):
+                    await producer.send_offsets({TopicPartition(T, 0): 1}, "g")
+        assert stored(cluster) == []
+
+
+@pytest.mark.parametrize(
+    ("api", "code"),
+    [
+        ("EndTxn", ErrorCode.INVALID_TXN_STATE),
+        ("EndTxn", ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
+        ("TxnOffsetCommit", ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT),
+    ],
+)
+async def test_errors_that_end_the_producer(api: str, code: ErrorCode) -> None:
+    async with EmbeddedCluster(1, topics={T: 1}) as cluster, opened(cluster) as producer:
+        cluster.faults.answer(api, code)
+        for _ in range(2):
+            with ends_in(BrokerError) as raised:
+                async with producer.transaction():
+                    await producer.send(T, b"v")
+                    await producer.send_offsets({TopicPartition(T, 0): 1}, "g")
+            assert raised.value.code is code
+
+
+@pytest.mark.parametrize("release", ["4.3", "2.8"])
+async def test_leaders_and_coordinators_move(release: str) -> None:
+    async with EmbeddedCluster(3, release, {T: 2}) as cluster, opened(cluster) as producer:
+        for number in range(12):
+            async with producer.transaction():
+                await producer.send(T, b"%d" % number, partition=number % 2)
+                cluster.move_leader(T, number % 2, number % 3)
+                cluster.move_coordinator(ID, (number + 1) % 3)
+                cluster.move_coordinator("g", (number + 2) % 3)
+                await producer.send(T, b"%d" % number, partition=number % 2)
+                await producer.send_offsets({TopicPartition(T, 0): number}, "g")
+        assert sorted(filter(None, stored(cluster))) == sorted([b"%d" % number for number in range(12)] * 2)
+
+
+@pytest.mark.parametrize("release", ["4.3", "2.8"])
+async def test_markers_that_come_late(release: str) -> None:
+    async with (
+        EmbeddedCluster(1, release, {T: 1}, transaction_marker_delay_ms=60) as cluster,
+        opened(cluster) as producer,
+    ):
+        for number in range(4):
+            async with producer.transaction():
+                await producer.send(T, b"%d" % number)
+        await until(lambda: cluster.transactions[ID] == "CompleteCommit")
+        assert stored(cluster) == [b"0", b"1", b"2", b"3"]
+
+
+async def test_kafka_4_before_the_cluster_has_agreed_on_kip_890() -> None:
+    async with EmbeddedCluster(1, "4.3", {T: 1}, transaction_version=0) as cluster, opened(cluster) as producer:
+        async with producer.transaction():
+            await producer.send(T, b"v")
+            await producer.send_offsets({TopicPartition(T, 0): 1}, "g")
+        used = {request.api: request.version for request in cluster.requests}
+        wanted = {"Produce": 11, "EndTxn": 4, "TxnOffsetCommit": 4, "AddPartitionsToTxn": 3}
+        assert {api: used[api] for api in wanted} == wanted
+        assert stored(cluster) == [b"v"]
+
+
+async def test_kafka_4_adds_partitions_by_writing_to_them() -> None:
+    async with EmbeddedCluster(1, "4.3", {T: 1}) as cluster, opened(cluster) as producer:
+        for _ in range(2):
+            async with producer.transaction():
+                await producer.send(T, b"v")
+                await producer.send_offsets({TopicPartition(T, 0): 1}, "g")
+        assert not {"AddPartitionsToTxn", "AddOffsetsToTxn"} & set(apis(cluster))
+        assert apis(cluster).count("InitProducerId") == 1
+
+
+async def test_a_commit_that_nobody_confirms_is_settled_before_the_next() -> None:
+    async with (
+        EmbeddedCluster(1, "2.8", {T: 1}) as cluster,
+        opened(cluster, max_block_ms=300, request_timeout_ms=250) as producer,
+    ):
+        cluster.faults.drop_answer("EndTxn", times=2)
+        with ends_in(RequestTimeoutError, match="no end was confirmed"):
+            async with producer.transaction():
+                await producer.send(T, b"maybe")
+        begun = False
+        while not begun:
+            try:
+                async with producer.transaction():
+                    begun = True
+                    await producer.send(T, b"next")
+            except RequestTimeoutError:
+                assert not begun
+        assert stored(cluster) == [b"maybe", b"next"]
+        assert apis(cluster).count("InitProducerId") == 2
+
+
+async def test_nobody_answers() -> None:
+    async with EmbeddedCluster(1, topics={T: 1}) as cluster, opened(cluster, max_block_ms=300) as producer:
+        async with producer.transaction():
+            await producer.send(T, b"v")
+        await cluster.stop_broker(0)
+        with ends_in(KafkaError):
+            async with producer.transaction():
+                await producer.send_offsets({TopicPartition(T, 0): 1}, "g")
+        await cluster.start_broker(0)
+        assert stored(cluster) == [b"v"]
+
+
+# --- copying --------------------------------------------------------------------------------------------------------
+
+
+def reader(cluster: EmbeddedCluster, **settings: Any) -> Consumer:
+    return Consumer(
+        "in",
+        bootstrap_servers=cluster.bootstrap_servers,
+        group_id="copiers",
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        isolation_level="read_committed",
+        session_timeout_ms=6000,
+        **settings,
+    )
+
+
+async def rewind(consumer: Consumer) -> None:
+    for tp, committed in (await consumer.committed(consumer.assignment())).items():
+        await consumer.seek(tp, committed.offset if committed is not None else 0)
+
+
+async def copy_some(consumer: Consumer, producer: Producer) -> None:
+    """One transaction of a copy job; what was aborted is read again."""
+    try:
+        async with producer.transaction():
+            for record in await consumer.getmany(max_records=25, timeout=0.2):
+                producer.enqueue("out", record.value, partition=record.partition)
+            await producer.send_offsets(consumer)
+    except (TransactionAbortedError, PartitionRevokedError):
+        await rewind(consumer)
+
+
+async def filled(cluster: EmbeddedCluster, count: int) -> None:
+    async with Producer(cluster.bootstrap_servers) as producer:
+        for number in range(count):
+            producer.enqueue("in", b"%d" % number, partition=number % 4)
+
+
+def assert_copied(cluster: EmbeddedCluster) -> None:
+    for partition in range(4):
+        copied = [record.value for record in cluster.records("out", partition, committed=True)]
+        assert copied == [record.value for record in cluster.records("in", partition)]
+
+
+@pytest.mark.parametrize("release", ["4.3", "2.8", "0.11"])
+@pytest.mark.parametrize("seed", [1, 2])
+async def test_a_copy_is_exact_on_connections_that_die(release: str, seed: int) -> None:
+    count = 3000
+    async with EmbeddedCluster(3, release, {"in": 4, "out": 4}) as cluster:
+        await filled(cluster, count)
+        async with reader(cluster) as consumer, opened(cluster) as producer:
+            cluster.faults.connection_lives(0.5, 1.5, seed=seed)
+            while len(stored(cluster, topic="out")) < count:
+                await copy_some(consumer, producer)
+        assert_copied(cluster)
+
+
+@pytest.mark.parametrize("release", ["4.3", "2.8"])
+async def test_two_copiers_share_the_work(release: str) -> None:
+    count = 2000
+
+    async def copier(name: str) -> None:
+        async with (
+            reader(cluster) as consumer,
+            Producer(cluster.bootstrap_servers, transactional_id=name) as producer,
+        ):
+            while len(stored(cluster, topic="out")) < count:
+                await copy_some(consumer, producer)
+
+    async with EmbeddedCluster(3, release, {"in": 4, "out": 4}) as cluster:
+        await filled(cluster, count)
+        async with anyio.create_task_group() as copiers:
+            copiers.start_soon(copier, "first")
+            copiers.start_soon(copier, "second")
+        assert_copied(cluster)
+
+
+async def test_records_of_a_partition_that_went_are_not_committed() -> None:
+    async with EmbeddedCluster(1, "2.8", {"in": 4, "out": 4}) as cluster:
+        await filled(cluster, 40)
+        async with reader(cluster) as consumer, opened(cluster) as producer:
+            with ends_in(PartitionRevokedError):
+                async with producer.transaction():
+                    producer.enqueue("out", (await consumer.getone(timeout=20)).value)
+                    before = consumer.assignment()
+                    cluster.expire_sessions("copiers")
+                    await until(lambda: consumer.assignment() != before)
+                    await producer.send_offsets(consumer)
+            assert stored(cluster, topic="out") == []
