@@ -19,9 +19,10 @@ from tests.faults.history import Acked, Assigned, Committed, Drained, Released, 
 from tests.faults.produce import name_of, note_polled, padded
 from tests.faults.stage import Stage
 
-__all__ = ["GROUP_APIS", "Life", "Share", "fill"]
+__all__ = ["GROUP_APIS", "NEW_GROUP_APIS", "Life", "Share", "fill"]
 
 GROUP_APIS = ("FindCoordinator", "JoinGroup", "SyncGroup", "Heartbeat", "OffsetCommit", "OffsetFetch")
+NEW_GROUP_APIS = ("FindCoordinator", "ConsumerGroupHeartbeat", "OffsetCommit", "OffsetFetch")
 GROUP = "g"
 COMMIT_S = 2.0
 ENDS = ("leaves", "leaves without a commit", "dies")

@@ -17,7 +17,7 @@ from pykafka08 import EmbeddedCluster
 from tests.faults.checker import check
 from tests.faults.embedded import FAULTS, BreakIt
 from tests.faults.produce import Produce
-from tests.faults.share import GROUP_APIS, Share, fill
+from tests.faults.share import GROUP_APIS, NEW_GROUP_APIS, Share, fill
 from tests.faults.stage import Stage
 
 pytestmark = pytest.mark.anyio
@@ -26,6 +26,11 @@ SEEDS = tuple(map(int, os.environ.get("PYKAFKA08_FAULT_SEEDS", "1").split(",")))
 IS_SOAK = os.environ.get("PYKAFKA08_SOAK") == "1"
 DEADLINE_S = 50
 RECORDS = 2_000
+GROUP_TIMES: dict[str, Any] = {
+    "group_min_session_timeout_ms": 100,
+    "group_consumer_session_timeout_ms": 2_000,
+    "group_consumer_heartbeat_interval_ms": 100,
+}
 
 
 async def produce(stage: Stage, cluster: EmbeddedCluster, fault: BreakIt) -> None:
@@ -37,7 +42,8 @@ async def produce(stage: Stage, cluster: EmbeddedCluster, fault: BreakIt) -> Non
 
 async def share(stage: Stage, cluster: EmbeddedCluster, fault: BreakIt, **settings: Any) -> None:
     cluster.create_topic("w2", 6)
-    stage.apis = ("Fetch", *GROUP_APIS)
+    is_new = settings.get("group_protocol") == "consumer"
+    stage.apis = ("Fetch", *(NEW_GROUP_APIS if is_new else GROUP_APIS))
     await fill(stage, "w2", 6)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(fault, stage, cluster)
@@ -50,6 +56,7 @@ WORKLOADS: dict[str, Workload] = {
     "W1": produce,
     "W2 eager": partial(share, partition_assignment_strategy="range"),
     "W2 cooperative": partial(share, partition_assignment_strategy="cooperative-sticky"),
+    "W2 new protocol": partial(share, group_protocol="consumer"),
 }
 
 
@@ -70,7 +77,7 @@ def cells() -> Iterator[tuple[str, str, str]]:
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize(("fault", "workload", "anyio_backend"), list(cells()), indirect=["anyio_backend"])
 async def test_cell(fault: str, workload: str, seed: int, request: pytest.FixtureRequest) -> None:
-    async with EmbeddedCluster(brokers=3, group_min_session_timeout_ms=100) as cluster:
+    async with EmbeddedCluster(brokers=3, **GROUP_TIMES) as cluster:
         stage = Stage(cluster.bootstrap_servers, seed, RECORDS)
         with anyio.move_on_after(DEADLINE_S) as scope:
             await WORKLOADS[workload](stage, cluster, FAULTS[fault])
