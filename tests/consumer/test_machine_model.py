@@ -75,10 +75,21 @@ class Readers(RuleBasedStateMachine):
 
     # The network
 
-    @rule(index=which, is_capped=st.booleans())
-    def answer(self, index: int, is_capped: bool) -> None:
+    @rule(index=which, is_capped=st.booleans(), is_partial=st.booleans())
+    def answer(self, index: int, is_capped: bool, is_partial: bool) -> None:
         if self.world.flights:
-            self.world.answer(self.world.flights[index % len(self.world.flights)], is_capped=is_capped)
+            flight = self.world.flights[index % len(self.world.flights)]
+            self.world.answer(flight, is_capped=is_capped or is_partial, is_partial=is_partial)
+
+    @rule(index=which, broker=st.sampled_from(BROKERS))
+    def send_to_a_follower(self, index: int, broker: int) -> None:
+        fetches = self.world.fetches()
+        if fetches:
+            self.world.redirect(fetches[index % len(fetches)], broker)
+
+    @rule(tp=partitions)
+    def a_follower_falls_behind(self, tp: TopicPartition) -> None:
+        self.world.logs[tp].followers.clear()
 
     @rule(index=which, code=st.sampled_from(PASSING_CODES))
     def refuse(self, index: int, code: ErrorCode) -> None:

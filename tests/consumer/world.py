@@ -100,6 +100,7 @@ class Log:
         self.batches: list[tuple[int, int, bytes]] = []
         self.offsets: list[int] = []
         self.aborted: list[Aborted] = []
+        self.followers: set[int] = set()
         self.epochs: list[tuple[int, int]] = []
         """Leader epochs, and the first offset of each."""
 
@@ -220,8 +221,11 @@ class World:
         self.now += seconds
         return self.poll()
 
-    def answer(self, flight: Send, *, is_capped: bool = True, **codes: int) -> None:
-        """Answer one flight as the brokers would; ``code`` instead for every partition."""
+    def answer(self, flight: Send, *, is_capped: bool = True, is_partial: bool = False, **codes: int) -> None:
+        """Answer one flight as the brokers would; ``code`` instead for every partition.
+
+        ``is_partial`` leaves out what is no news.
+        """
         self.flights.remove(flight)
         code = codes.get("code", 0)
         if isinstance(flight, SendListOffsets):
@@ -235,7 +239,21 @@ class World:
                 self.fetched(flight.node_id, ask.tp, ask.offset, ask.max_bytes, code, ask.last_epoch)
                 for ask in flight.asks
             ]
-            self.machine.fetch_answered(flight, fetched, self.now, is_capped=is_capped)
+            if is_partial:
+                fetched = [each for each in fetched if each.error_code or each.records or each.diverging]
+            self.machine.fetch_answered(flight, fetched, self.now, is_capped=is_capped, is_partial=is_partial)
+        self.poll()
+
+    def redirect(self, flight: SendFetch, node_id: int) -> None:
+        """Send the reader of each partition to that replica."""
+        self.flights.remove(flight)
+        fetched = []
+        for ask in flight.asks:
+            self.logs[ask.tp].followers.add(node_id)
+            answer = self.fetched(flight.node_id, ask.tp, ask.offset, 0)
+            is_leader = not answer.error_code and self.logs[ask.tp].leader == flight.node_id
+            fetched.append(FetchedPartition(ask.tp, 0, b"", preferred_replica=node_id) if is_leader else answer)
+        self.machine.fetch_answered(flight, fetched, self.now, is_capped=True)
         self.poll()
 
     def answer_all(self, kind: type = object) -> None:
@@ -258,7 +276,7 @@ class World:
         last_epoch: int = -1,
     ) -> FetchedPartition:
         log = self.logs[tp]
-        if not code and log.leader != node_id:
+        if not code and node_id not in (log.leader, *log.followers):
             code = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if not code and not log.start <= offset <= log.end:
             code = int(ErrorCode.OFFSET_OUT_OF_RANGE)
