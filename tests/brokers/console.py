@@ -50,9 +50,18 @@ class Console:
         self._run("console-producer", words, "".join(line + "\n" for line in lines))
 
     def consume(
-        self, topic: str, max_messages: int, *, print_key: bool = False, through_zookeeper: bool | None = None
+        self,
+        topic: str,
+        max_messages: int,
+        *,
+        print_key: bool = False,
+        through_zookeeper: bool | None = None,
+        isolation_level: str | None = None,
     ) -> list[str]:
-        """The first records of a topic, a line each; before 0.9 through ZooKeeper unless told otherwise."""
+        """The first records of a topic, a line each; before 0.9 through ZooKeeper unless told otherwise.
+
+        An isolation level needs 0.11.
+        """
         if through_zookeeper is None:
             through_zookeeper = self.release < (0, 9)
         where = ["--zookeeper", str(self.zookeeper)] if through_zookeeper else ["--bootstrap-server", self.bootstrap]
@@ -61,6 +70,8 @@ class Console:
         words = [*where, "--topic", topic, "--from-beginning", "--max-messages", str(max_messages)]
         if self.release >= (0, 9):
             words += ["--timeout-ms", str(IDLE_MS)]
+        if isolation_level is not None:
+            words += ["--isolation-level", isolation_level]
         if print_key:
             option = "--formatter-property" if self.release >= (4, 2) else "--property"
             words += [option, "print.key=true"]

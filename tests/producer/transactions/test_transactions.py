@@ -558,7 +558,7 @@ def assert_copied(cluster: EmbeddedCluster) -> None:
 @pytest.mark.parametrize("release", ["4.3", "2.8", "0.11"])
 @pytest.mark.parametrize("seed", [1, 2])
 async def test_a_copy_is_exact_on_connections_that_die(release: str, seed: int) -> None:
-    count = 3000
+    count = 1500
     async with EmbeddedCluster(3, release, {"in": 4, "out": 4}) as cluster:
         await filled(cluster, count)
         async with reader(cluster) as consumer, opened(cluster) as producer:
@@ -570,7 +570,7 @@ async def test_a_copy_is_exact_on_connections_that_die(release: str, seed: int) 
 
 @pytest.mark.parametrize("release", ["4.3", "2.8"])
 async def test_two_copiers_share_the_work(release: str) -> None:
-    count = 2000
+    count = 1000
 
     async def copier(name: str) -> None:
         async with (
