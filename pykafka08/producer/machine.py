@@ -20,6 +20,7 @@ from pykafka08.producer.accumulator import Accumulator
 from pykafka08.producer.actions import Action, Counters, RefreshMetadata, RoomFreed, Send, UseTopics
 from pykafka08.producer.batch import Batch
 from pykafka08.producer.failures import expired, in_doubt, left_out, placed
+from pykafka08.producer.following import Following
 from pykafka08.producer.identity import IdentityKeeper
 from pykafka08.producer.outcomes import Outcomes
 from pykafka08.producer.partitioners import Chooser
@@ -28,11 +29,6 @@ from pykafka08.producer.reactions import Outcome, reaction_to_error
 from pykafka08.producer.sequences import Identity
 
 __all__ = ["ProducerMachine"]
-
-REMEMBERED_BATCHES = 5
-"""How many batches of a producer a broker compares with since 1.0; 0.11 knows the last one."""
-
-PRODUCE_OF_1_0 = 4
 
 
 class ProducerMachine:
@@ -65,8 +61,7 @@ class ProducerMachine:
         """READY queues by broker.  One that has left for another line, or has nothing to send, is passed over."""
         self._in_flight: dict[int, int] = {}
         """Requests by broker."""
-        self._depths: dict[int, int] = {}
-        """Numbered batches of a partition that may be in flight, by broker; one while its release is not known."""
+        self._following = Following()
         self._deadlines = Deadlines()
         self._timers = Timers()
         self._keeper = IdentityKeeper(
@@ -114,7 +109,7 @@ class ProducerMachine:
 
     def broker_known(self, node_id: int, produce_version: int) -> None:
         """A request to that broker will be of this version of Produce."""
-        self._depths[node_id] = REMEMBERED_BATCHES if produce_version >= PRODUCE_OF_1_0 else 1
+        self._following.broker_known(node_id, produce_version)
 
     def is_numbered(self, batch: Batch) -> bool:
         """The batch goes out with a producer id and numbers."""
@@ -310,20 +305,11 @@ class ProducerMachine:
             self._settle_head(queue, head, line, now)
 
     def _may_follow(self, queue: PartitionQueue, now: float) -> bool:
-        """A further batch may go while others are in flight: the leader takes it behind them, or not at all."""
-        sequences = queue.sequences
-        return (
-            sequences.proven_until > now
-            and queue.leader is not None
-            and queue.leader[0] == queue.sent_to
-            and len(queue.in_flight) < self._depths.get(queue.sent_to, 1)
-            and self._keeper.is_on
-            and not queue.is_plain
-            and sequences.may_go_on
-        )
+        """A further batch may go while others are in flight."""
+        return self._keeper.is_on and not queue.is_plain and self._following.is_allowed(queue, now)
 
     def _settle_head(self, queue: PartitionQueue, head: Batch, line: int | None, now: float) -> None:
-        lingers_until = head.created + self._linger
+        lingers_until = head.created + self._following.linger(queue, self._linger)
         if not head.is_closed and lingers_until > now:
             queue.state = QueueState.LINGERING
             self._timers.set(queue, lingers_until)
