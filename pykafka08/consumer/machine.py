@@ -2,9 +2,10 @@
 
 No I/O and no clock; ``now`` is monotonic seconds.  What happens to a partition::
 
-    assigned --> located (ListOffsets) --> fetched --> handed out
-                    ^                        |
-                    +---- out of range ------+
+    assigned --> located (ListOffsets) --> compared (OffsetForLeaderEpoch) --> fetched --> handed out
+                    ^                          ^                                 |
+                    |                          +------ new leader epoch ---------+
+                    +---- out of range, log cut, topic made again ---------------+
 
 A request's answer counts only for partitions whose epoch has not changed since it was sent: seek, pause, a new leader
 and damaged records change it.  What an error code means is in ``reactions``, which partitions share a fetch in
