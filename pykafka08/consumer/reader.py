@@ -128,7 +128,7 @@ class Reader:
         while not records and await self.load(deadline):
             records += self._take_loaded(most)
         try:
-            while len(records) < most and self._load_nowait():
+            while len(records) < most and self.may_hand_out() and self._load_nowait():
                 records += self._take_loaded(most - len(records))
         except KafkaError as error:
             if not records:

@@ -6,6 +6,7 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager
+from typing import IO
 
 import anyio
 import pytest
@@ -121,21 +122,23 @@ async def test_offsets_where_there_are_no_groups(old: str, clusters: Clusters) -
 
 @contextmanager
 def java_member(
-    brokers: RealCluster, topic: str, settings: tuple[str, ...] = ("heartbeat.interval.ms=500",)
+    brokers: RealCluster,
+    topic: str,
+    settings: tuple[str, ...] = ("heartbeat.interval.ms=500",),
+    output: int | IO[bytes] = subprocess.DEVNULL,
 ) -> Iterator[None]:
     """A console consumer of the release in the group that is called like the topic; ``range`` is its assignor."""
     words = ["--bootstrap-server", brokers.bootstrap, "--topic", topic]
+    settings = (f"group.id={topic}", *settings)
     if brokers.release < (0, 10, 1):
-        words.append("--new-consumer")
-    option = "--command-property" if brokers.release >= (4, 2) else "--consumer-property"
-    if brokers.release < (0, 10, 1):
-        settings = brokers.folder / "java-group.properties"
-        settings.write_text(f"group.id={topic}\nsession.timeout.ms=6000\nheartbeat.interval.ms=500\n")
-        words += ["--consumer.config", str(settings)]
+        file = brokers.folder / "java-group.properties"
+        file.write_text("\n".join((*settings, "session.timeout.ms=6000", "")), encoding="utf-8")
+        words += ["--new-consumer", "--consumer.config", str(file)]
     else:
-        words += [word for setting in (f"group.id={topic}", *settings) for word in (option, setting)]
+        option = "--command-property" if brokers.release >= (4, 2) else "--consumer-property"
+        words += [word for setting in settings for word in (option, setting)]
     command = release_tool_command(brokers.version, "console-consumer", *words)
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(command, stdout=output, stderr=subprocess.DEVNULL)
     try:
         yield
     finally:
