@@ -17,6 +17,8 @@ from pykafka08.records.record import TopicPartition
 
 UNACKNOWLEDGED = 20
 """Records a partition's writer sends before it waits for their acknowledgements."""
+BATCH_BYTES = 300
+"""Some of those records: with idempotence several batches of a partition are in flight."""
 CATCH_UP_S = 30
 """How long the reader may take over what is left when the writers have ended."""
 PAUSE_S = 0.005
@@ -56,7 +58,7 @@ class Traffic:
     async def write(self) -> None:
         """One writer a partition, over one producer, until told to stop; raises if a record is not acknowledged."""
         async with (
-            Producer(bootstrap_servers=self.bootstrap_servers, acks="all") as producer,
+            Producer(bootstrap_servers=self.bootstrap_servers, acks="all", batch_size=BATCH_BYTES) as producer,
             anyio.create_task_group() as writers,
         ):
             for partition in range(self.partitions):
