@@ -98,6 +98,34 @@ def test_consume_ends_quietly(brokers: str, how: str) -> None:
         assert (consumer.wait(DEADLINE_S), consumer.stderr.read()) == (0, "")
 
 
+def test_copies_are_exact(brokers: str) -> None:
+    """One after the other, of which the first is interrupted."""
+    for _ in range(3):
+        assert run(str(EXAMPLES / "produce.py"), brokers, "greetings").returncode == 0
+    copier = str(EXAMPLES / "copy_exactly_once.py")
+    with subprocess.Popen([sys.executable, copier, brokers, "greetings", "copies"], stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline()
+        other.send_signal(signal.SIGINT)
+        assert other.wait(DEADLINE_S) == 0
+    for _ in range(2):
+        assert run(str(EXAMPLES / "produce.py"), brokers, "greetings").returncode == 0
+    ran = run(copier, brokers, "greetings", "copies", "20")
+    assert (ran.returncode, ran.stderr) == (0, "")
+    code = f"""
+import anyio
+from pykafka08 import Consumer
+async def main():
+    settings = dict(bootstrap_servers={brokers!r}, auto_offset_reset="earliest", isolation_level="read_committed")
+    async with Consumer("copies", **settings) as consumer:
+        read = [(await consumer.getone(timeout=20)).value for _ in range(50)]
+        print(sorted(read) == sorted([b"hello %d" % n for n in range(10)] * 5), await consumer.getmany(timeout=0.5))
+anyio.run(main)
+"""
+    ran = run("-c", code)
+    assert (ran.returncode, ran.stdout) == (0, "True []\n"), ran.stderr
+
+
 def blocks(language: str, file: str = "README.md") -> list[str]:
     return re.findall(
         rf"^```{language}\n(.*?)^```", (ROOT / file).read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
@@ -105,7 +133,8 @@ def blocks(language: str, file: str = "README.md") -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("file", "number"), [("README.md", 0), ("README.md", 1), ("README.md", 2), ("docs/groups.md", 0)]
+    ("file", "number"),
+    [("README.md", 0), ("README.md", 1), ("README.md", 2), ("docs/groups.md", 0), ("docs/transactions.md", 0)],
 )
 def test_the_code_in_the_documents_runs(file: str, number: int, brokers: str) -> None:
     found = blocks("python", file)
@@ -133,7 +162,9 @@ def test_the_fixtures_about_the_embedded_broker_run(tmp_path: Path, plugin: str)
     assert "passed" in ran.stdout
 
 
-@pytest.mark.parametrize("file", ["README.md", "docs/console.md", "docs/groups.md", "docs/testing.md"])
+@pytest.mark.parametrize(
+    "file", ["README.md", "docs/console.md", "docs/groups.md", "docs/testing.md", "docs/transactions.md"]
+)
 def test_files_that_the_documents_name_exist(file: str) -> None:
     text = (ROOT / file).read_text(encoding="utf-8")
     links = [link for link in re.findall(r"\]\(([^)#]+)[^)]*\)", text) if "://" not in link]

@@ -115,6 +115,11 @@ class Assignment:
         self.state(tp).locate(Lookup(Purpose.START, (timestamp,)), next(self._epochs))
         self.is_dirty = True
 
+    def seek_to_committed(self, tp: TopicPartition) -> None:
+        """Go on where :meth:`committed_found` says."""
+        self.state(tp).locate(Lookup(Purpose.COMMITTED, ()), next(self._epochs))
+        self.is_dirty = True
+
     def pause(self, tp: TopicPartition, offset: int | None) -> None:
         """Fetch and hand out nothing until :meth:`resume`, which goes on at ``offset``."""
         state = self.state(tp)

@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
+import anyio.lowlevel
 
 from pykafka08.cluster.client import Client
 from pykafka08.consumer.fetcher import Fetcher
@@ -289,6 +290,20 @@ class Consumer(Positions):
         """The group's committed offsets, None where there is none."""
         member = self._open_member()
         return await member.committed([checked(tp) for tp in partitions], timeout=self._seconds(timeout))
+
+    async def seek_to_committed(self, *partitions: TopicPartition) -> None:
+        """Read on where the group has committed, else at ``auto_offset_reset``, in these partitions or all.
+
+        For what was handed out and is to be read again: after a transaction that was aborted.  It does not wait for
+        the positions; reading does.
+        """
+        member = self._open_member()
+        for tp in partitions or self.assignment():
+            self._assignment.seek_to_committed(tp)
+            self._reader.forget(tp)
+        member.assigned()
+        self._pump()
+        await anyio.lowlevel.checkpoint()
 
     def group_offsets(self) -> tuple[GroupMetadata, dict[TopicPartition, OffsetAndMetadata]]:
         """What :meth:`pykafka08.Producer.send_offsets` commits: this member, and where it would read on.

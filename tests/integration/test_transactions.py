@@ -138,8 +138,7 @@ async def test_a_copy_job(kafka: RealCluster) -> None:
                         if turn % 3 == 0:
                             raise TransactionAbortedError("the test wants it")
                 except (TransactionAbortedError, PartitionRevokedError):
-                    for tp, committed in (await consumer.committed(consumer.assignment())).items():
-                        await consumer.seek(tp, committed.offset if committed is not None else 0)
+                    await consumer.seek_to_committed()
                 else:
                     done += len(records)
     async with reader(kafka, target) as consumer:

@@ -527,11 +527,6 @@ def reader(cluster: EmbeddedCluster, **settings: Any) -> Consumer:
     )
 
 
-async def rewind(consumer: Consumer) -> None:
-    for tp, committed in (await consumer.committed(consumer.assignment())).items():
-        await consumer.seek(tp, committed.offset if committed is not None else 0)
-
-
 async def copy_some(consumer: Consumer, producer: Producer) -> None:
     """One transaction of a copy job; what was aborted is read again."""
     try:
@@ -540,7 +535,7 @@ async def copy_some(consumer: Consumer, producer: Producer) -> None:
                 producer.enqueue("out", record.value, partition=record.partition)
             await producer.send_offsets(consumer)
     except (TransactionAbortedError, PartitionRevokedError):
-        await rewind(consumer)
+        await consumer.seek_to_committed()
 
 
 async def filled(cluster: EmbeddedCluster, count: int) -> None:
