@@ -204,7 +204,7 @@ class ModernMachine:
         if not self._is_beating():
             return
         wanted = self._target.partitions()
-        if self._is_new or wanted != self.assigned:
+        if wanted != self.assigned or (self._is_new and not self._target.nameless):
             self._is_new = False
             self._owned.take(wanted, self.membership.generation)
             self.state = State.ASSIGNING

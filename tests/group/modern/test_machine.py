@@ -254,6 +254,18 @@ def test_topics_without_a_name_are_looked_up_and_the_others_read() -> None:
     assert world.machine.is_settled
 
 
+def test_the_application_hears_of_no_assignment_before_there_are_names() -> None:
+    world = World()
+    world.beaten(world.join(), 1, ids(5, topic_id=U))
+    look_up = world.one(LookUpTopics)
+    world.machine.topics_named({U: "u"})
+    world.machine.look_up_ended(look_up.attempt, world.now)
+    assert world.assign()[0] == Assign(parts(5, topic="u"), parts(5, topic="u"))
+    world = World()
+    world.beaten(world.join(), 1, ids())
+    assert world.one(Assign).assigned == parts(), "but of one that is empty"
+
+
 def test_a_topic_made_anew_is_told_by_its_new_id() -> None:
     world = World.stable(0)
     world.machine.topics_named({U: "t"})
