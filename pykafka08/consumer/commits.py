@@ -6,7 +6,7 @@ What is finished is ``reader``'s to say; when to commit is ``member``'s.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 import anyio
@@ -72,10 +72,19 @@ class Commits:
 
     async def commit_finished(self, partitions: Iterable[TopicPartition] | None, *, timeout: float) -> None:
         """Commit what is finished of these partitions, or all, and not committed yet; failures go to the log."""
+        await self._commit_quietly(lambda: self.finished(partitions), timeout)
+
+    async def commit_quietly(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], timeout: float) -> None:
+        """Commit these; failures go to the log."""
+        await self._commit_quietly(lambda: offsets, timeout)
+
+    async def _commit_quietly(
+        self, offsets_now: Callable[[], Mapping[TopicPartition, OffsetAndMetadata]], timeout: float
+    ) -> None:
         deadline = anyio.current_time() + timeout
         with anyio.CancelScope(deadline=deadline) as scope:
             async with self._lock:
-                offsets = self._finished(partitions)
+                offsets = offsets_now()
                 try:
                     refused = await self._send(offsets, deadline)
                 except KafkaError as error:
@@ -108,7 +117,8 @@ class Commits:
         found = {tp: self._reader.position(tp) for tp in self._assignment.states}
         return {tp: self._described(tp, offset) for tp, offset in found.items() if offset is not None}
 
-    def _finished(self, partitions: Iterable[TopicPartition] | None) -> dict[TopicPartition, OffsetAndMetadata]:
+    def finished(self, partitions: Iterable[TopicPartition] | None) -> dict[TopicPartition, OffsetAndMetadata]:
+        """What is finished of these, or all, and not committed yet."""
         states = self._assignment.states
         wanted = states.keys() if partitions is None else states.keys() & set(partitions)
         found = {tp: self._reader.finished(tp) for tp in wanted}

@@ -329,9 +329,12 @@ class Consumer(Positions):
         """
         if self._topics or self._pattern is not None:
             raise ConfigError("this consumer reads all partitions of its topics; leave the topics out to assign some")
-        before = self.assignment()
-        self._assignment.assign([checked(tp) for tp in partitions], from_committed=self._group_config is not None)
-        for tp in set(before) - self._assignment.states.keys():
+        before, wanted = self.assignment(), [checked(tp) for tp in partitions]
+        dropped = set(before) - set(wanted)
+        if self._member is not None:
+            self._member.dropped(dropped)
+        self._assignment.assign(wanted, from_committed=self._group_config is not None)
+        for tp in dropped:
             self._reader.forget(tp)
         self._use_topics(before)
         if self._member is not None:

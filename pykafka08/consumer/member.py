@@ -80,6 +80,7 @@ class ConsumerMember:
         self._is_auto = parts.config.enable_auto_commit
         self._commits_at_close = True
         self._close_by: float | None = None
+        self._closing: Waiter[None] | None = None
         self._wanted = Wakeup()
         self._auto_commits = anyio.CancelScope()
         self._exceeded: PollIntervalExceededError | None = None
@@ -122,8 +123,27 @@ class ConsumerMember:
         """The application has assigned partitions, to be read from the group's committed offsets."""
         self._wanted.set()
 
+    def dropped(self, partitions: Iterable[TopicPartition]) -> None:
+        """The application is about to assign others in the place of these."""
+        offsets = self.commits.finished(partitions) if self._is_auto else {}
+        if offsets:
+            timeout = self._parts.client.config.default_api_timeout_ms / 1000
+            self._parts.client.tasks.start("last commit", self.commits.commit_quietly, offsets, timeout)
+        self.commits.forget(partitions)
+
     async def aclose(self, *, commits: bool, timeout: float) -> None:
-        """Commit what is finished, if wanted, and leave, within ``timeout`` seconds."""
+        """Commit what is finished, if wanted, and leave, within ``timeout`` seconds; others wait for the first call."""
+        if self._closing is not None:
+            with anyio.move_on_after(timeout, shield=True):
+                await self._closing
+            return
+        self._closing = Waiter()
+        try:
+            await self._leave(commits, timeout)
+        finally:
+            self._closing.set_result(None)
+
+    async def _leave(self, commits: bool, timeout: float) -> None:
         self._commits_at_close = commits
         self._close_by = anyio.current_time() + timeout
         self._auto_commits.cancel()

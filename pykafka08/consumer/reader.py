@@ -277,8 +277,8 @@ class Reader:
 
         Of a consumer that is closed only handlers are waited for: nothing else calls for more.
         """
-        partitions = set(partitions)
-        while any(self._is_in_hand(tp) for tp in partitions):
+        wanted = set(partitions)
+        while any(self._is_in_hand(tp) for tp in wanted & self._machine.assignment.states.keys()):
             self._finishing = Waiter() if self._finishing.is_done else self._finishing
             if not await wait_for_news(self._finishing, deadline):
                 return

@@ -429,6 +429,12 @@ async def test_assigned_partitions_with_a_group_are_no_member(version: str) -> N
             reader.assign([])
             reader.assign(parts[:1])
             assert await reader.position(parts[0]) == 1
+            await reader.getmany(max_records=3)
+            await reader.getmany(max_records=3)
+            reader.assign(parts[1:])
+            with anyio.fail_after(30):
+                while (await reader.committed(parts[:1]))[parts[0]] != OffsetAndMetadata(4, -1, ""):
+                    pass
 
 
 async def test_a_release_that_keeps_no_offsets_says_so() -> None:
