@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo venv test docker-test check bench-quick clean peers
+.PHONY: demo venv test soak docker-test check bench-quick clean peers
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py
@@ -12,6 +12,11 @@ venv: $(VENV)/.developing
 
 test: $(VENV)/.developing peers
 	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadgroup
+
+# The workloads of docs/reliability.md in full size, with real brokers and every fault; some hours. SEEDS: each cell so often.
+SEEDS ?= 1,2,3,4,5
+soak: $(VENV)/.developing
+	PYKAFKA08_SOAK=1 PYKAFKA08_FAULT_SEEDS=$(SEEDS) $(BIN)/python -m pytest tests/faults
 
 # Real brokers in containers, with an engine of its own where none runs (docker/README.md): the compose files, and the
 # integration tests of some releases. DOCKER_TESTS is what -k of pytest takes.

@@ -150,16 +150,9 @@ async def black_out(stage: Stage, cluster: EmbeddedCluster) -> None:
 
 
 async def shorten_lives(stage: Stage, cluster: EmbeddedCluster) -> None:
-    """F19: connections live for a tenth of a second."""
-    async with broken(stage, "connections have short lives"):
-        cluster.faults.connection_lives(0.05, 0.15, seed=stage.seed)
-        await stage.at(0.8)
-        cluster.faults.clear()
-
-
-async def shorten_lives_to_a_second(stage: Stage, cluster: EmbeddedCluster) -> None:
     """F19: connections live for half a second to one and a half."""
-    async with broken(stage, "connections live for a second"):
+    stage.pause_s = 0.1
+    async with broken(stage, "connections have short lives"):
         cluster.faults.connection_lives(0.5, 1.5, seed=stage.seed)
         await stage.at(0.9)
         cluster.faults.clear()

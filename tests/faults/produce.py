@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import anyio
 
-from pykafka08 import Consumer, Delivery, KafkaError, Producer, Record
+from pykafka08 import Consumer, Delivery, KafkaError, NoBrokersError, Producer, Record
 from pykafka08.errors import BufferFullError, RecordTooLargeError
 from pykafka08.records.record import TopicPartition
 from tests.faults.history import Acked, Drained, Failed, History, Polled, Sent
 from tests.faults.stage import Stage
 
-__all__ = ["CODECS", "Produce", "follow", "is_behind", "name_of", "note_polled", "padded"]
+__all__ = ["CODECS", "Produce", "entered", "follow", "is_behind", "name_of", "note_polled", "padded"]
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 WINDOW = 50
@@ -53,8 +53,6 @@ class Produce:
     topic: str = "w1"
     partitions: int = 6
     codecs: Sequence[str] = CODECS
-    pause_s: float = 0.0
-    """Between two windows of a writer: time for faults that need some."""
 
     async def run(self) -> None:
         stage = self.stage
@@ -70,14 +68,15 @@ class Produce:
     async def _write(self, codec: str, count: int) -> None:
         stage = self.stage
         chance = random.Random(f"{stage.seed} {codec}")
-        async with Producer(stage.bootstrap_servers, compression_type=codec, **stage.settings) as producer:
+        async with await entered(
+            lambda: Producer(stage.bootstrap_servers, compression_type=codec, **stage.settings)
+        ) as producer:
             for first in range(0, count, WINDOW):
                 names = [f"{codec}-{number}" for number in range(first, min(count, first + WINDOW))]
                 sent = [(name, await self._send(producer, codec, name, chance)) for name in names]
                 for name, delivery in sent:
                     await self._note_outcome(name, delivery)
-                if self.pause_s:
-                    await anyio.sleep(self.pause_s)
+                await anyio.sleep(stage.pause_s)
 
     async def _send(self, producer: Producer, codec: str, name: str, chance: random.Random) -> Delivery:
         partition = chance.randrange(self.partitions)
@@ -102,19 +101,62 @@ class Produce:
         self.stage.advance(1)
 
 
-async def follow(stage: Stage, places: Sequence[TopicPartition], *, name: str = "reader", **settings: Any) -> None:
+async def follow(
+    stage: Stage,
+    places: Sequence[TopicPartition],
+    *,
+    name: str = "reader",
+    also: Callable[[list[Record]], None] = lambda _: None,
+    **settings: Any,
+) -> None:
     """Read these partitions alone from their beginnings, until the work is over and to what are their ends then."""
     history = stage.history
-    async with Consumer(
-        bootstrap_servers=stage.bootstrap_servers, auto_offset_reset="earliest", **stage.settings, **settings
+
+    async def read() -> None:
+        records = await consumer.getmany(timeout=0.1)
+        note_polled(history, name, name, records)
+        also(records)
+
+    async with await entered(
+        lambda: Consumer(
+            bootstrap_servers=stage.bootstrap_servers, auto_offset_reset="earliest", **stage.settings, **settings
+        )
     ) as consumer:
         consumer.assign(places)
         while not stage.is_over:
-            note_polled(history, name, name, await consumer.getmany(timeout=0.1))
+            await read()
         ends = await consumer.end_offsets(places)
         while await is_behind(consumer, ends):
-            note_polled(history, name, name, await consumer.getmany(timeout=0.1))
+            await read()
     history.note(Drained(name, ends))
+
+
+C = TypeVar("C", Consumer, Producer)
+
+
+async def entered(make: Callable[[], C]) -> _Entered[C]:
+    """A new client, tried until it finds a broker: connections may not live long enough."""
+    while True:
+        client = make()
+        try:
+            await client.__aenter__()
+        except NoBrokersError:
+            await anyio.sleep(0.01)
+        else:
+            return _Entered(client)
+
+
+class _Entered(Generic[C]):
+    """A client that is open already, as a context."""
+
+    def __init__(self, client: C) -> None:
+        self._client: C = client
+
+    async def __aenter__(self) -> C:
+        return self._client
+
+    async def __aexit__(self, *exc_info: Any) -> None:
+        await self._client.__aexit__(*exc_info)
 
 
 async def is_behind(consumer: Consumer, ends: Mapping[TopicPartition, int]) -> bool:

@@ -111,9 +111,8 @@ class Life:
             auto_offset_reset="earliest",
             enable_auto_commit=False,
             **{
-                "session_timeout_ms": 2_000,
-                "heartbeat_interval_ms": 100,
                 "max_poll_interval_ms": 5_000,
+                **work.stage.group_settings,
                 **work.stage.settings,
                 **work.settings,
             },

@@ -5,6 +5,7 @@ Faults are timed by the work, not by the clock: "when a third is done".
 
 from __future__ import annotations
 
+import os
 import random
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,10 +13,13 @@ from typing import Any
 import anyio
 
 from pykafka08.driver import Wakeup
+from tests.faults.checker import Report, check
 from tests.faults.history import History
 
-__all__ = ["FAST", "Stage"]
+__all__ = ["FAST", "IS_SOAK", "Stage"]
 
+IS_SOAK = os.environ.get("PYKAFKA08_SOAK") == "1"
+"""`make soak`: full sizes."""
 FAST: dict[str, Any] = {
     "retry_backoff_ms": 5,
     "retry_backoff_max_ms": 100,
@@ -24,6 +28,7 @@ FAST: dict[str, Any] = {
     "request_timeout_ms": 2_000,
 }
 """Settings of clients in small runs: a lost answer costs two seconds, not thirty."""
+FAST_GROUP: dict[str, Any] = {"session_timeout_ms": 2_000, "heartbeat_interval_ms": 100}
 
 
 @dataclass
@@ -36,16 +41,26 @@ class Stage:
     apis: tuple[str, ...] = ("Produce", "Fetch")
     """What the workload lives by: where faults of single requests strike."""
     settings: dict[str, Any] = field(default_factory=lambda: dict(FAST))
+    group_settings: dict[str, Any] = field(default_factory=lambda: dict(FAST_GROUP))
+    """Those that only members of groups know."""
     history: History = field(default_factory=lambda: History(anyio.current_time))
 
     def __post_init__(self) -> None:
         self.chance = random.Random(self.seed)
+        self.others: list[History] = []
         self.done = 0
         self.is_over = False
+        self.pause_s = 0.0
+        """What a workload waits between two steps of it, for faults that need time."""
         self._waiting: list[tuple[int, Wakeup]] = []
 
     def __str__(self) -> str:
         return f"{self.done} of {self.goal} records done, {self.history.last_fault} was the last fault"
+
+    def report(self) -> Report:
+        """What the checker finds in the first history that is not clean."""
+        reports = [check(history) for history in (self.history, *self.others)]
+        return next((report for report in reports if not report.is_clean), reports[0])
 
     def advance(self, records: int) -> None:
         """The workload got on."""

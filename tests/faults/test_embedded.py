@@ -14,18 +14,17 @@ import anyio
 import pytest
 
 from pykafka08 import EmbeddedCluster
-from tests.faults.checker import check
+from tests.faults.copy import COPY_APIS, Copy
 from tests.faults.embedded import FAULTS, BreakIt
 from tests.faults.produce import Produce
 from tests.faults.share import GROUP_APIS, NEW_GROUP_APIS, Share, fill
-from tests.faults.stage import Stage
+from tests.faults.stage import IS_SOAK, Stage
 
 pytestmark = pytest.mark.anyio
 
 SEEDS = tuple(map(int, os.environ.get("PYKAFKA08_FAULT_SEEDS", "1").split(",")))
-IS_SOAK = os.environ.get("PYKAFKA08_SOAK") == "1"
 DEADLINE_S = 50
-RECORDS = 2_000
+RECORDS = {"W1": 2_000, "W2": 1_000, "W3": 600}
 GROUP_TIMES: dict[str, Any] = {
     "group_min_session_timeout_ms": 100,
     "group_consumer_session_timeout_ms": 2_000,
@@ -50,6 +49,18 @@ async def share(stage: Stage, cluster: EmbeddedCluster, fault: BreakIt, **settin
         tasks.start_soon(Share(stage, settings=settings).run)
 
 
+async def copy(stage: Stage, cluster: EmbeddedCluster, fault: BreakIt) -> None:
+    cluster.create_topic("in", 2)
+    cluster.create_topic("out", 3)
+    stage.apis = COPY_APIS
+    await fill(stage, "in", 2)
+    work = Copy(stage)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(fault, stage, cluster)
+        tasks.start_soon(work.run)
+    stage.others.append(work.copies)
+
+
 Workload: TypeAlias = Callable[[Stage, EmbeddedCluster, BreakIt], Coroutine[Any, Any, None]]
 
 WORKLOADS: dict[str, Workload] = {
@@ -57,11 +68,12 @@ WORKLOADS: dict[str, Workload] = {
     "W2 eager": partial(share, partition_assignment_strategy="range"),
     "W2 cooperative": partial(share, partition_assignment_strategy="cooperative-sticky"),
     "W2 new protocol": partial(share, group_protocol="consumer"),
+    "W3": copy,
 }
 
 
 GROUPS = [name for name in WORKLOADS if name != "W1"]
-"""Slower, since whoever dies is missed only when its session ends: each fault meets one of them, in turn."""
+"""Slower, since whoever dies is missed only when its session ends: a fault meets one of them, F19 all."""
 
 
 def cells() -> Iterator[tuple[str, str, str]]:
@@ -70,7 +82,7 @@ def cells() -> Iterator[tuple[str, str, str]]:
         for loop in ("asyncio", "trio"):
             yield fault, "W1", loop
         for index, workload in enumerate(GROUPS):
-            if IS_SOAK or index == number % len(GROUPS):
+            if IS_SOAK or fault.startswith("F19") or index == number % len(GROUPS):
                 yield fault, workload, ("asyncio", "trio")[number // len(GROUPS) % 2]
 
 
@@ -78,10 +90,10 @@ def cells() -> Iterator[tuple[str, str, str]]:
 @pytest.mark.parametrize(("fault", "workload", "anyio_backend"), list(cells()), indirect=["anyio_backend"])
 async def test_cell(fault: str, workload: str, seed: int, request: pytest.FixtureRequest) -> None:
     async with EmbeddedCluster(brokers=3, **GROUP_TIMES) as cluster:
-        stage = Stage(cluster.bootstrap_servers, seed, RECORDS)
+        stage = Stage(cluster.bootstrap_servers, seed, RECORDS[workload[:2]])
         with anyio.move_on_after(DEADLINE_S) as scope:
             await WORKLOADS[workload](stage, cluster, FAULTS[fault])
-    report = check(stage.history)
+    report = stage.report()
     again = f"PYKAFKA08_FAULT_SEEDS={seed} pytest '{request.node.nodeid}'"
     assert not scope.cancelled_caught, f"{stage}\n{report}\nagain: {again}"
     assert report.is_clean, f"{report}\nagain: {again}"
