@@ -1,20 +1,18 @@
 """What a consumer has committed, and commits next: finished offsets by itself, any offsets for the application.
 
-One commit is under way at a time, each with the offsets of its moment, so that committed offsets never go back.
-What is finished is ``reader``'s to say; when to commit is ``member``'s.
+What is finished is ``reader``'s to say; when to commit is ``member``'s.  Commits may overlap: ``group.offsets`` sees to
+it that the one that began last counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Protocol
-
-import anyio
 
 from pykafka08.consumer.assignment import Assignment
 from pykafka08.consumer.reader import Reader
 from pykafka08.driver import library_logger
-from pykafka08.errors import KafkaError, RequestTimeoutError
+from pykafka08.errors import KafkaError
 from pykafka08.group.requests import OffsetAndMetadata
 from pykafka08.records.record import TopicPartition
 
@@ -39,7 +37,6 @@ class Commits:
         self._assignment = assignment
         self._reader = reader
         self._known: dict[TopicPartition, int] = {}
-        self._lock = anyio.Lock()
 
     def found(self, tp: TopicPartition, offset: int | None) -> None:
         """The group's committed offset of a partition, as it was looked up."""
@@ -57,52 +54,34 @@ class Commits:
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata] | None, *, timeout: float
     ) -> dict[TopicPartition, KafkaError]:
         """Commit these offsets, or the positions: what was refused, and why."""
-        deadline = anyio.current_time() + timeout
-        with anyio.CancelScope(deadline=deadline):
-            await self._lock.acquire()
-            try:
-                if offsets is None:
-                    offsets = self.positions()
-                    for tp, each in offsets.items():
-                        self._reader.acknowledge(tp, each.offset)
-                return await self._send(offsets, deadline)
-            finally:
-                self._lock.release()
-        raise RequestTimeoutError("another commit was under way until the deadline", api="OffsetCommit")
+        if offsets is None:
+            offsets = self.positions()
+            for tp, each in offsets.items():
+                self._reader.acknowledge(tp, each.offset)
+        return await self._send(offsets, timeout)
 
     async def commit_finished(self, partitions: Iterable[TopicPartition] | None, *, timeout: float) -> None:
         """Commit what is finished of these partitions, or all, and not committed yet; failures go to the log."""
-        await self._commit_quietly(lambda: self.finished(partitions), timeout)
+        await self.commit_quietly(self.finished(partitions), timeout)
 
     async def commit_quietly(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], timeout: float) -> None:
         """Commit these; failures go to the log."""
-        await self._commit_quietly(lambda: offsets, timeout)
-
-    async def _commit_quietly(
-        self, offsets_now: Callable[[], Mapping[TopicPartition, OffsetAndMetadata]], timeout: float
-    ) -> None:
-        deadline = anyio.current_time() + timeout
-        with anyio.CancelScope(deadline=deadline) as scope:
-            async with self._lock:
-                offsets = offsets_now()
-                try:
-                    refused = await self._send(offsets, deadline)
-                except KafkaError as error:
-                    log.warning("commit.failed", partitions=len(offsets), cause=str(error))
-                    return
-                for tp, why in refused.items():
-                    log.warning("commit.refused", topic=tp.topic, partition=tp.partition, cause=str(why))
-        if scope.cancelled_caught:
-            log.warning("commit.late", timeout=timeout)
+        try:
+            refused = await self._send(offsets, timeout)
+        except KafkaError as error:
+            log.warning("commit.failed", partitions=len(offsets), cause=str(error))
+            return
+        for tp, why in refused.items():
+            log.warning("commit.refused", topic=tp.topic, partition=tp.partition, cause=str(why))
 
     async def _send(
-        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], deadline: float
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], timeout: float
     ) -> dict[TopicPartition, KafkaError]:
         if not offsets:
             return {}
         for tp in offsets:
             self._known.pop(tp, None)  # until the outcome is known
-        refused = await self.committer.commit(offsets, timeout=max(0.0, deadline - anyio.current_time()))
+        refused = await self.committer.commit(offsets, timeout=timeout)
         for tp, each in offsets.items():
             if tp not in refused and tp in self._assignment.states:
                 self._known[tp] = each.offset

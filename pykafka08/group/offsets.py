@@ -57,6 +57,8 @@ class GroupOffsets:
         self._has_coordinators = True
         self._is_closed = False
         self._old: BrokerVersions | None = None
+        self._newest: dict[TopicPartition, object] = {}
+        """The commit of each partition that began last: those before it are not tried again."""
 
     def close(self) -> None:
         """Calls that wait for another attempt raise ClosedError instead."""
@@ -73,11 +75,15 @@ class GroupOffsets:
     async def commit(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], *, is_member: bool, timeout: float
     ) -> dict[TopicPartition, KafkaError]:
-        """Commit; the answer has the partitions that were refused, and why.  Raises where nothing can be committed."""
+        """Commit; the answer has the partitions that were refused, and why.  Raises where nothing can be committed.
+
+        Where commits overlap, the one that began last counts: the others are done with when it has been sent.
+        """
         for tp, each in offsets.items():
             if each.offset < 0:
                 raise ConfigError(f"offset {each.offset} does not exist", topic=tp[0], partition=tp[1])
         attempt = _Commit(self._client, self.machine, dict(offsets), is_member=is_member)
+        self._newest.update(dict.fromkeys(offsets, attempt))
         deadline = anyio.current_time() + timeout
         await self._repeat(Api.OFFSET_COMMIT, deadline, lambda: self._commit_once(attempt, deadline))
         return attempt.refused
@@ -85,10 +91,13 @@ class GroupOffsets:
     async def _commit_once(self, attempt: _Commit, deadline: float) -> bool:
         """True when all partitions have their outcome."""
         attempt.refuse_strangers()
+        node = await self._coordinator(deadline) if attempt.pending else None
+        # From here to the sending nothing awaits: an older commit is never sent after a newer one.
+        attempt.drop_superseded(self._newest)
+        attempt.refuse_strangers()
         if not attempt.pending:
             return True
         membership = attempt.membership()
-        node = await self._coordinator(deadline)
         topic_ids = self._topic_ids(attempt.pending)
         call = CommitCall(self._config, membership, dict(attempt.pending), topic_ids)
         codes = call.read(await self._ask(node, call, deadline))
@@ -243,6 +252,12 @@ class _Commit:
 
     def membership(self) -> Membership:
         return self._machine.membership if self._is_member else Membership()
+
+    def drop_superseded(self, newest: Mapping[TopicPartition, object]) -> None:
+        """Leave the partitions alone for which another commit began after this one."""
+        for tp in tuple(self.pending):
+            if newest[tp] is not self:
+                del self.pending[tp]
 
     def refuse_strangers(self) -> None:
         """Partitions that are not this member's, or not any more."""

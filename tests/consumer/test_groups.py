@@ -426,6 +426,7 @@ async def test_assigned_partitions_with_a_group_are_no_member(version: str) -> N
             reader.assign(parts)
             assert [await reader.position(tp) for tp in parts] == [10, 4]
             assert await reader.commit({parts[0]: 1}) == {}
+            await reader.seek(parts[0], 1)  # auto-commit would go on where it reads
             reader.assign([])
             reader.assign(parts[:1])
             assert await reader.position(parts[0]) == 1

@@ -22,6 +22,7 @@ from pykafka08.errors import (
 )
 from pykafka08.group.coordinator import OffsetAndMetadata
 from pykafka08.group.states import State
+from pykafka08.records.record import TopicPartition
 from tests.group.members import Member, all_of, member, wait_shared
 
 RELEASES = ("0.9.0", "0.10.1", "0.10.2", "0.11.0", "1.1", "2.0", "2.2", "2.3", "2.4", "2.8", "3.2", "3.9", "4.0", "4.3")
@@ -262,6 +263,29 @@ async def test_a_commit_waits_for_a_rebalance() -> None:
             await wait_shared([only], parts)
             cluster.faults.answer("OffsetCommit", ErrorCode.REBALANCE_IN_PROGRESS, times=2)
             assert await only.group.commit({parts[0]: OffsetAndMetadata(1)}) == {}
+
+
+async def test_the_commit_that_began_last_counts() -> None:
+    """The first is told to try again later, and would bring the lower offset after the higher one."""
+    parts = all_of("t", 2)
+    async with EmbeddedCluster(topics={"t": 2}) as cluster:
+        async with member(cluster.bootstrap_servers, "t") as only:
+            await wait_shared([only], parts)
+            cluster.requests.clear()
+            cluster.faults.answer("OffsetCommit", ErrorCode.REBALANCE_IN_PROGRESS)
+            refused = []
+
+            async def commit(offsets: dict[TopicPartition, OffsetAndMetadata]) -> None:
+                refused.append(await only.group.commit(offsets))
+
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(commit, dict.fromkeys(parts, OffsetAndMetadata(1)))
+                await anyio.lowlevel.checkpoint()
+                tasks.start_soon(commit, {parts[0]: OffsetAndMetadata(2)})
+            assert refused == [{}, {}]
+            found = await only.group.committed(parts)
+            assert found == {parts[0]: OffsetAndMetadata(2), parts[1]: OffsetAndMetadata(1)}
+            assert sum(request.api == "OffsetCommit" for request in cluster.requests) == 3
 
 
 async def test_refusals_of_single_partitions() -> None:
