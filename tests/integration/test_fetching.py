@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
+from typing import Any
 
 import anyio
 import pytest
@@ -34,7 +35,7 @@ SELECTOR = "replica.selector.class=org.apache.kafka.common.replica.RackAwareRepl
 pytestmark = pytest.mark.anyio
 
 
-def consumer_of(kafka: RealCluster, *topics: str, **settings: object) -> Consumer:
+def consumer_of(kafka: RealCluster, *topics: str, **settings: Any) -> Consumer:
     return Consumer(
         *topics,
         bootstrap_servers=kafka.bootstrap,
