@@ -113,7 +113,7 @@ class ConsumerMember:
             await self.coordinator.wait_stable(timeout=timeout)
             with anyio.CancelScope(deadline=deadline):
                 while not self._assignment.is_settled():
-                    await self._parts.fetcher.news
+                    await self._reader.open_fetcher().news
         except RequestTimeoutError as error:
             log.warning("group.not_joined_yet", group=self._parts.group.group_id, cause=str(error))
         finally:

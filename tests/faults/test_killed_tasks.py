@@ -13,7 +13,8 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from pykafka08 import ClientFailedError, Consumer, EmbeddedCluster, KafkaError, Producer
+from pykafka08 import ClientFailedError, Consumer, EmbeddedCluster, KafkaError, Producer, TopicPartition
+from tests.faults.produce import is_behind
 from tests.faults.stage import FAST
 from tests.faults.steps import Killed, KillingTree, groups_watched
 
@@ -144,6 +145,129 @@ async def test_producing(wait: int) -> None:
                 assert stored[: len(acked)] == acked
                 assert len(stored) <= len(acked) + 1
         assert heard > 0
+
+
+async def share(cluster: EmbeddedCluster, tasks: KillingTree) -> Work:
+    """Read records one by one in a group, and commit now and then; the next member goes on."""
+    work = Work(tasks)
+    settings: dict[str, Any] = {
+        "group_id": "g",
+        "auto_offset_reset": "earliest",
+        "auto_commit_interval_ms": 20,
+        "session_timeout_ms": 300,
+        "heartbeat_interval_ms": 30,
+        "max_partition_fetch_bytes": 100,
+    }
+    consumer = Consumer("t", bootstrap_servers=cluster.bootstrap_servers, **settings, **FAST)
+    consumer._tasks = tasks
+    with anyio.fail_after(SOON_S):
+        try:
+            async with consumer:
+
+                async def read() -> bytes:
+                    return (await consumer.getone()).value or b""
+
+                async def commit() -> None:
+                    await consumer.commit()
+
+                while len(work.done) < RECORDS:
+                    if not await work.call(read):
+                        break
+                await work.hear_of_death(commit)
+        except KafkaError as error:
+            work.error = work.error or error
+    work.judge()
+    return work
+
+
+async def copy(cluster: EmbeddedCluster, tasks: KillingTree) -> Work:
+    """Send records in transactions of two; ``done`` are those committed."""
+    work = Work(tasks)
+    settings: dict[str, Any] = {"transactional_id": "x", "linger_ms": 0, "max_block_ms": 5_000}
+    producer = Producer(cluster.bootstrap_servers, **settings, **FAST)
+    producer._tasks = tasks
+    with anyio.fail_after(SOON_S):
+        try:
+            async with producer:
+                for number in range(RECORDS // 2):
+
+                    async def send(number: int = number) -> bytes:
+                        async with producer.transaction():
+                            for partition in range(2):
+                                await producer.send("t", b"%d" % number, partition=partition)
+                        return b"%d" % number
+
+                    if not await work.call(send):
+                        break
+                await work.hear_of_death(producer.flush)
+        except KafkaError as error:
+            work.error = work.error or error
+    work.judge()
+    return work
+
+
+@pytest.mark.parametrize("wait", [1, 2, 3])
+async def test_a_member_of_a_group(wait: int) -> None:
+    async with EmbeddedCluster(brokers=2, topics={"t": 2}, group_min_session_timeout_ms=100) as cluster:
+        await produce(cluster, KillingTree())
+        heard = 0
+        tasks = await count_tasks(share, cluster)
+        for victim in range(tasks):
+            await forget_group(cluster)
+            async with nothing_left():
+                with groups_watched():
+                    work = await share(cluster, KillingTree(victim, wait))
+            heard += work.error is not None
+            read = sorted(map(int, work.done))
+            assert work.error is not None or read == list(range(RECORDS))
+            # Whoever comes next is given what was not committed, and nothing is left out between the two.
+            with groups_watched():
+                rest = await read_rest(cluster)
+            assert set(read) | set(rest) == set(range(RECORDS))
+        assert heard > 0
+
+
+@pytest.mark.parametrize("wait", [1, 2, 3])
+async def test_transactions(wait: int) -> None:
+    async with EmbeddedCluster(brokers=2, topics={"t": 2}) as cluster:
+        heard = 0
+        for victim in range(await count_tasks(copy, cluster)):
+            async with nothing_left():
+                cluster.delete_topic("t")
+                cluster.create_topic("t", 2)
+                with groups_watched():
+                    work = await copy(cluster, KillingTree(victim, wait))
+            heard += work.error is not None
+            stored = [
+                [record.value for record in cluster.records("t", partition, committed=True)] for partition in range(2)
+            ]
+            assert stored[0] == stored[1]
+            assert stored[0][: len(work.done)] == work.done
+            assert len(stored[0]) <= len(work.done) + 1
+        assert heard > 0
+
+
+async def forget_group(cluster: EmbeddedCluster) -> None:
+    """The next member is the first of a new group."""
+    groups = cluster._state.groups
+    with anyio.fail_after(SOON_S):
+        while (group := groups.find("g")) is not None and group.members:
+            await anyio.lowlevel.checkpoint()  # a member that was killed is missed when its session ends
+    groups.delete("g")
+
+
+async def read_rest(cluster: EmbeddedCluster) -> list[int]:
+    """What a new member of the group is given."""
+    places = [TopicPartition("t", partition) for partition in range(2)]
+    rest: list[int] = []
+    with anyio.fail_after(SOON_S):
+        async with Consumer(
+            "t", bootstrap_servers=cluster.bootstrap_servers, group_id="g", auto_offset_reset="earliest", **FAST
+        ) as consumer:
+            ends = await consumer.end_offsets(places)
+            while await is_behind(consumer, ends):
+                rest += [int(record.value or b"") for record in await consumer.getmany(timeout=0.05)]
+    return rest
 
 
 @pytest.mark.parametrize("wait", [1, 2, 3])
