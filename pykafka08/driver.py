@@ -278,6 +278,11 @@ class TaskTree:
         else:
             self._on_failure.append(callback)
 
+    def off_failure(self, callback: Callable[[ClientFailedError], None]) -> None:
+        """Undo :meth:`on_failure`."""
+        if callback in self._on_failure:
+            self._on_failure.remove(callback)
+
     def start(self, name: str, run: Callable[..., Awaitable[object]], *args: Any) -> None:
         """Run ``run(*args)`` in the background."""
         if self._group is None:

@@ -152,6 +152,10 @@ class Client:
         """Call ``callback(snapshot)`` at each new snapshot, plainly."""
         self._callbacks.append(callback)
 
+    def off_metadata(self, callback: Callable[[Snapshot], None]) -> None:
+        """Undo :meth:`on_metadata`."""
+        self._callbacks = [each for each in self._callbacks if each != callback]
+
     def use_topics(self, names: Iterable[str]) -> None:
         """Metadata asks for these topics from now on, too."""
         self._machine.use_topics(names)
@@ -337,7 +341,8 @@ class Client:
             previous=previous,
             dial_at=self._backoffs[address][1] if address in self._backoffs else None,
             on_ready=self._connection_ready,
-            on_silence=self._connection_silent,
+            # It may be paused or cut off, and its partitions led by others by now.
+            on_silence=lambda _: self.invalidate(self.metadata.generation),
             on_end=lambda ended: self._connection_ended(ended, purpose),
             dial=self._dial,
         )
@@ -350,10 +355,6 @@ class Client:
         self._backoffs.pop(connection.address, None)
         for node_id in self._nodes_at(connection.address):
             self._machine.broker_reachable(node_id)
-
-    def _connection_silent(self, _: Connection) -> None:
-        """The broker may be paused or cut off, and its partitions led by others by now."""
-        self.invalidate(self.metadata.generation)
 
     def _connection_ended(self, connection: Connection, purpose: Purpose) -> None:
         address = connection.address

@@ -200,7 +200,7 @@ class GroupCoordinator:
             self._is_member = True
             self._metadata_changed(self._client.metadata)
             self._client.on_metadata(self._metadata_changed)
-            self._client.tasks.on_failure(lambda _: self._tell_news())
+            self._client.tasks.on_failure(self._client_failed)
             self._client.tasks.start("group", self._run)
             self._client.tasks.start("event loop watch", self._watch_loop)
         self._driver.wake()
@@ -232,6 +232,12 @@ class GroupCoordinator:
             self._offsets.close()
             self._scope.cancel()
             self._watch_scope.cancel()
+            # The client may see many members, one after the other.
+            self._client.off_metadata(self._metadata_changed)
+            self._client.tasks.off_failure(self._client_failed)
+
+    def _client_failed(self, _: KafkaError) -> None:
+        self._tell_news()
 
     async def _run(self) -> None:
         with self._scope:

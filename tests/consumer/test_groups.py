@@ -375,6 +375,8 @@ async def test_who_asks_for_nothing_leaves_and_may_come_back() -> None:
         await spread(cluster, "t", 2, 10)
         async with consumer(cluster, "t", max_poll_interval_ms=500) as lazy:
             first = await lazy.getone()
+            assert lazy._client is not None
+            told = len(lazy._client._callbacks), len(lazy._tasks._on_failure)
             async with consumer(cluster, "t") as other:
                 await until(lambda: len(other.assignment()) == 2)
                 assert lazy.assignment() == ()
@@ -387,6 +389,9 @@ async def test_who_asks_for_nothing_leaves_and_may_come_back() -> None:
                 await spread(cluster, "t", 2, 5, first=10)
                 assert (await lazy.getone(timeout=20)).offset == 10
                 assert len(lazy.assignment()) == 1
+                assert told == (len(lazy._client._callbacks), len(lazy._tasks._on_failure)), (
+                    "who left hears on"
+                )
 
 
 async def test_who_still_joins_need_not_ask_for_records() -> None:
