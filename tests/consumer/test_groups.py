@@ -389,9 +389,7 @@ async def test_who_asks_for_nothing_leaves_and_may_come_back() -> None:
                 await spread(cluster, "t", 2, 5, first=10)
                 assert (await lazy.getone(timeout=20)).offset == 10
                 assert len(lazy.assignment()) == 1
-                assert told == (len(lazy._client._callbacks), len(lazy._tasks._on_failure)), (
-                    "who left hears on"
-                )
+                assert told == (len(lazy._client._callbacks), len(lazy._tasks._on_failure)), "who left hears on"
 
 
 async def test_who_still_joins_need_not_ask_for_records() -> None:
@@ -551,3 +549,40 @@ async def test_an_event_loop_that_stood_still_hands_out_nothing_of_a_lost_sessio
             records = await reader.getmany(max_records=10, timeout=20)
             assert [what for what, _ in heard.calls] == ["assigned", "lost", "assigned"]
             assert records[0].offset == 10
+
+
+@pytest.mark.parametrize("api", ["OffsetFetch", "OffsetCommit"])
+@pytest.mark.parametrize(
+    "code",
+    [
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.UNSTABLE_OFFSET_COMMIT,
+        ErrorCode.REBALANCE_IN_PROGRESS,
+    ],
+)
+async def test_trouble_with_offsets_is_waited_out(api: str, code: ErrorCode) -> None:
+    """Nothing is read from another place meanwhile, and what was finished is committed in the end."""
+    async with EmbeddedCluster(topics={"t": 1}) as cluster:
+        await fill(cluster, "t", values(0, 20))
+        async with consumer(cluster) as outsider:
+            assert await outsider.commit({T0: 5}) == {}
+        cluster.faults.answer(api, code, times=3)
+        async with consumer(cluster, "t") as reader:
+            assert [record.offset for record in await read(reader, 10)] == list(range(5, 15))
+        assert await committed_in(cluster, [T0]) == {0: 14}
+
+
+async def test_a_coordinator_that_moves_keeps_the_group_and_its_offsets() -> None:
+    async with EmbeddedCluster(brokers=2, topics={"t": 1}) as cluster:
+        await fill(cluster, "t", values(0, 20))
+        async with consumer(cluster, "t", auto_commit_interval_ms=20) as reader:
+            await read(reader, 10)
+            before = cluster.coordinator("g")
+            cluster.move_coordinator("g", next(node.node_id for node in cluster.brokers if node.node_id != before))
+            await read(reader, 5)
+            with anyio.fail_after(30):
+                while (await reader.committed([T0]))[T0] != OffsetAndMetadata(14, -1, ""):
+                    pass
+            assert cluster.coordinator("g") != before
+        assert await committed_in(cluster, [T0]) == {0: 14}
