@@ -50,14 +50,14 @@ class FetchSession:
                 self.partitions[PartitionKey(topic.topic, topic.topic_id, asked.partition)] = asked
 
     def is_news(self, key: PartitionKey, data: PartitionData) -> bool:
-        """True if the reader must be told: records, an error, or a moved bound.  Remembers that it was.
+        """True if the reader must be told: records, an error, a moved bound, another replica.  Remembers that it was.
 
         Partitions that gave records go to the end of the order, so that each has its turn.
         """
         bounds = data.high_watermark, data.log_start_offset
         has_records = bool(data.records)
         is_new = has_records or data.error_code != 0 or self._told.get(key) != bounds
-        if data.diverging_epoch.epoch >= 0:
+        if data.diverging_epoch.epoch >= 0 or data.preferred_read_replica >= 0:
             is_new = True
         if data.error_code:
             self._told.pop(key, None)

@@ -310,7 +310,10 @@ class ConsumerMachine:
         if state.follower is not None:
             state.follower = None
             if is_out_of_range:
-                return  # a follower may lag behind: the leader knows
+                # A follower may lag behind: the leader knows, and may send us there again.
+                state.retry_at = now + self._client.retry_backoff_ms / 1000 if state.failures else 0.0
+                state.failures += 1
+                return
         elif is_out_of_range and state.doubts(ask, self.assignment.snapshot.generation):
             if ask.topic_id is not None:
                 self._is_stale = True

@@ -184,6 +184,12 @@ async def test_a_reader_is_sent_to_the_replica_in_its_rack_and_served_there() ->
             assert data.preferred_read_replica in (1, 2)
             for rack in ("", "a", "c"):
                 assert (await fetch(leader, 12, rack_id=rack)).preferred_read_replica == -1
+            session = (await leader.ask(fetch_request(rack_id="b", session_epoch=0), 12)).session_id
+            for epoch in (1, 2):  # not left out, though nothing has changed since it was told first
+                again = change(session, epoch)
+                again.rack_id = "b"
+                told = (await leader.ask(again, 12)).responses[0].partitions[0]
+                assert told.preferred_read_replica == data.preferred_read_replica
             data = await fetch(follower, 12, rack_id="b")
             assert (data.preferred_read_replica, values(decoded(data))) == (-1, [b"v"])
             assert (await fetch(follower, 10)).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER

@@ -63,6 +63,18 @@ def test_out_of_range_at_the_follower_is_asked_of_the_leader_at_once() -> None:
     assert world.machine.position(A) == 0
 
 
+def test_a_follower_that_stays_behind_does_not_make_us_spin() -> None:
+    world = sent_to_follower()
+    refuse(world, ErrorCode.OFFSET_OUT_OF_RANGE)
+    (fetch,) = [fetch for fetch in world.fetches() if fetch.node_id == 1]
+    world.redirect(fetch, 2)
+    world.answer_all()
+    refuse(world, ErrorCode.OFFSET_OUT_OF_RANGE)
+    assert (asked_of(world, 1), asked_of(world, 2)) == ([], [B])
+    world.wait(0.2)
+    assert (asked_of(world, 1), asked_of(world, 2)) == ([A], [B])
+
+
 @pytest.mark.parametrize("code", [ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.OFFSET_NOT_AVAILABLE])
 def test_a_follower_that_refuses_is_left(code: ErrorCode) -> None:
     world = sent_to_follower()
