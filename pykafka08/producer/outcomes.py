@@ -85,13 +85,10 @@ class Outcomes:
             }
             self._give_up(queue, batch, error, errors)
             return
-        if (
-            error.code == ErrorCode.UNKNOWN_PRODUCER_ID
-            and not self._keeper.is_given
-            and queue.sequences.acknowledged_to <= outcome.log_start_offset
-        ):
+        is_forgotten = queue.sequences.acknowledged_to <= outcome.log_start_offset
+        if error.code == ErrorCode.UNKNOWN_PRODUCER_ID and is_forgotten and not self._keeper.is_given:
             # All that was acknowledged is deleted by now, and the broker's memory of the producer with it (KIP-360).
-            self._start_anew(queue, batch)
+            queue.sequences.missing(batch)
         self.react(queue, batch, reaction, error, send, now)
 
     def _acknowledge(self, queue: PartitionQueue, batch: Batch, outcome: Outcome, now: float) -> None:
@@ -146,12 +143,8 @@ class Outcomes:
             return Reaction.FAIL if batch.is_in_doubt else reaction
         elif queue.is_first(batch) and is_repeated(error, batch.last_error):
             # Said twice, a backoff apart: what was still on its way to the broker has come by now.
-            self._start_anew(queue, batch)
+            queue.sequences.missing(batch)
         return reaction
-
-    def _start_anew(self, queue: PartitionQueue, batch: Batch) -> None:
-        if batch.base_sequence >= 0 and queue.sequences.restart is Restart.NO:
-            queue.sequences.restart = Restart.MISSING
 
     def _retry(self, queue: PartitionQueue, batch: Batch, error: KafkaError, now: float) -> None:
         batch.attempts += 1

@@ -36,14 +36,14 @@ class Restart(Enum):
     """Why the numbers must start anew, once nothing of the partition is in flight."""
 
     NO = "they need not"
-    MISSING = "a number is missing, so that no batch behind it is in the log"
+    MISSING = "a number is missing, so that no batch behind it is in the log; those before it may be"
     IDENTITY = "the producer's id is refused: a batch whose answer was lost may be in the log or not"
 
 
 class Sequences:
     """Numbers count on beyond 2**31; the wire has the lower 31 bits."""
 
-    __slots__ = ("acknowledged_to", "doubtful_to", "identity", "next", "proven_until", "restart")
+    __slots__ = ("acknowledged_to", "doubtful_to", "identity", "missing_from", "next", "proven_until", "restart")
 
     def __init__(self) -> None:
         self.identity: Identity | None = None
@@ -51,6 +51,8 @@ class Sequences:
         self.doubtful_to = 0
         """Numbers below this one may be missing from the log; 0 if none is."""
         self.restart = Restart.NO
+        self.missing_from = 0
+        """The number from which on none is in the log, where ``restart`` is MISSING."""
         self.proven_until = 0.0
         self.acknowledged_to = 0
         """The offset behind the last acknowledged record."""
@@ -78,8 +80,15 @@ class Sequences:
             self.doubtful_to = max(self.doubtful_to, batch.end_sequence)
         elif batch.end_sequence == self.next:
             self.next = batch.base_sequence  # the broker has refused it, and none was numbered after it
-        elif self.restart is Restart.NO:
-            self.restart = Restart.MISSING
+        else:
+            self.missing(batch)
+
+    def missing(self, batch: Batch) -> None:
+        """Neither it nor any batch behind it is in the log."""
+        if self.restart is Restart.NO:
+            self.restart, self.missing_from = Restart.MISSING, batch.base_sequence
+        else:
+            self.missing_from = min(self.missing_from, batch.base_sequence)
 
     def retried(self) -> None:
         """One at a time until the next acknowledgement."""
@@ -99,6 +108,8 @@ class Sequences:
 
     def must_start(self, head: Batch, identity: Identity) -> bool:
         """Before ``head``, with nothing in flight, the numbers have to start anew."""
+        if self.restart is Restart.MISSING and 0 <= head.base_sequence < self.missing_from:
+            return False  # what becomes of it is to be learned under the number it has
         if self.restart is not Restart.NO:
             return True
         return head.base_sequence < 0 and (self.doubtful_to > 0 or self.is_outdated(identity))

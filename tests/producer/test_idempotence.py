@@ -321,6 +321,19 @@ def test_batches_behind_a_refused_one_get_new_numbers_in_order() -> None:
     assert sent(world.sends()) == [(b"2", 1, 1), (b"3", 1, 2)]
 
 
+def test_a_batch_in_doubt_before_a_refused_one_keeps_its_numbers() -> None:
+    world = NumberedWorld()
+    world.warm()
+    in_doubt, refused_one, behind = world.in_flight(3)
+    world.answer(in_doubt, int(ErrorCode.REQUEST_TIMED_OUT))  # it is in the log
+    world.answer(refused_one, DENIED)
+    world.answer(behind, OUT_OF_ORDER)
+    (again,) = world.sends_when_due()
+    assert sent([again]) == [(b"0", 0, 1)]
+    world.answer(again, OK)
+    assert sent(world.sends_when_due()) == [(b"2", 1, 0)]
+
+
 def test_a_refused_batch_that_an_earlier_attempt_may_have_written_says_so() -> None:
     world = NumberedWorld(retry_backoff_ms=100)
     world.warm()
