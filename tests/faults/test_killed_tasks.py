@@ -127,7 +127,7 @@ async def count_tasks(run: Callable[[EmbeddedCluster, KillingTree], Awaitable[Wo
     return len(work.tasks.names)
 
 
-@pytest.mark.parametrize("wait", [1, 2, 3])
+@pytest.mark.parametrize("wait", [1, 3])
 async def test_producing(wait: int) -> None:
     async with EmbeddedCluster(brokers=2, topics={"t": 2}) as cluster:
         heard = 0
@@ -206,14 +206,14 @@ async def copy(cluster: EmbeddedCluster, tasks: KillingTree) -> Work:
     return work
 
 
-@pytest.mark.parametrize("wait", [1, 2, 3])
+@pytest.mark.parametrize("wait", [1, 3])
 async def test_a_member_of_a_group(wait: int) -> None:
     async with EmbeddedCluster(brokers=2, topics={"t": 2}, group_min_session_timeout_ms=100) as cluster:
         await produce(cluster, KillingTree())
         heard = 0
         tasks = await count_tasks(share, cluster)
         for victim in range(tasks):
-            await forget_group(cluster)
+            forget_group(cluster)
             async with nothing_left():
                 with groups_watched():
                     work = await share(cluster, KillingTree(victim, wait))
@@ -227,7 +227,7 @@ async def test_a_member_of_a_group(wait: int) -> None:
         assert heard > 0
 
 
-@pytest.mark.parametrize("wait", [1, 2, 3])
+@pytest.mark.parametrize("wait", [1, 3])
 async def test_transactions(wait: int) -> None:
     async with EmbeddedCluster(brokers=2, topics={"t": 2}) as cluster:
         heard = 0
@@ -247,12 +247,10 @@ async def test_transactions(wait: int) -> None:
         assert heard > 0
 
 
-async def forget_group(cluster: EmbeddedCluster) -> None:
+def forget_group(cluster: EmbeddedCluster) -> None:
     """The next member is the first of a new group."""
     groups = cluster._state.groups
-    with anyio.fail_after(SOON_S):
-        while (group := groups.find("g")) is not None and group.members:
-            await anyio.lowlevel.checkpoint()  # a member that was killed is missed when its session ends
+    groups.expire("g", None)
     groups.delete("g")
 
 
@@ -270,7 +268,7 @@ async def read_rest(cluster: EmbeddedCluster) -> list[int]:
     return rest
 
 
-@pytest.mark.parametrize("wait", [1, 2, 3])
+@pytest.mark.parametrize("wait", [1, 3])
 async def test_consuming(wait: int) -> None:
     async with EmbeddedCluster(brokers=2, topics={"t": 2}) as cluster:
         await produce(cluster, KillingTree())

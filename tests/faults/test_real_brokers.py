@@ -35,10 +35,11 @@ SETTINGS: dict[str, Any] = {"request_timeout_ms": 10_000}
 GROUP_SETTINGS: dict[str, Any] = {"session_timeout_ms": 6_000, "heartbeat_interval_ms": 500}
 DOWN_S = 1.0
 VERSIONS = ("2.8.2", "3.9.2", "4.3.1") if IS_SOAK else ("4.3.1",)
-GOALS = {"W1": 200_000, "W2": 200_000, "W3": 100_000} if IS_SOAK else {"W1": 20_000, "W2": 4_000, "W3": 2_000}
+GOALS = {"W1": 200_000, "W2": 200_000, "W3": 100_000} if IS_SOAK else {"W1": 10_000, "W2": 2_000, "W3": 1_000}
 KILLS = 20 if IS_SOAK else 2
 DEADLINE_S = 3_000 if IS_SOAK else 200
 PER_TRANSACTION = 750 if IS_SOAK else 100
+COMMIT_EVERY = 500 if IS_SOAK else 100
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(DEADLINE_S + 200)]
 
@@ -102,7 +103,7 @@ async def test_share(clusters: Clusters, version: str, record_property: Callable
     topic = kafka.new_topic("w2", 6, len(BROKERS), **TOPIC)
     stage = stage_of(kafka, GOALS["W2"])
     await fill(stage, topic, 6)
-    work = Share(stage, topic, commit_every=500, settings={"max_poll_interval_ms": 20_000})
+    work = Share(stage, topic, commit_every=COMMIT_EVERY, settings={"max_poll_interval_ms": 20_000})
     kills = await judge(stage, kafka, [topic], work.run)
     assert kills
     record_property("figure", f"W2 on Kafka {version}: {stage.goal} records, {kills} kills, every count 0")
