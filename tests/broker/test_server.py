@@ -9,6 +9,7 @@ import pytest
 
 from pykafka08.broker import dispatch
 from pykafka08.broker.server import EmbeddedCluster
+from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import ClientFailedError, ConfigError, TransportError
 from pykafka08.protocol.messages.api_versions import ApiVersionsRequest
 from pykafka08.protocol.messages.metadata import MetadataRequest
@@ -93,9 +94,10 @@ async def test_a_moved_leader_serves_and_the_former_one_points_to_it() -> None:
         async with connect(cluster, former) as raw:
             assert (await produce(raw, batch(b"one"), 9)).error_code == 0
             cluster.move_leader("t", 0, 1 - former)
-            answer = await raw.ask(fetch_request(topic="t"), 12)
-            data = answer.responses[0].partitions[0]
-            assert data.error_code == 6
+            request = fetch_request(topic="t")
+            request.topics[0].partitions[0].current_leader_epoch = 0  # without it, a follower in sync serves as well
+            data = (await raw.ask(request, 12)).responses[0].partitions[0]
+            assert data.error_code == ErrorCode.FENCED_LEADER_EPOCH
             assert (data.current_leader.leader_id, data.current_leader.leader_epoch) == (1 - former, 1)
             refused = await produce(raw, batch(b"two"), 10)
             assert (refused.error_code, refused.current_leader.leader_id) == (6, 1 - former)
