@@ -5,16 +5,15 @@ Replicas share one log: what a leader appends, every replica has.  Sockets live 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from uuid import UUID, uuid4
 
 from pykafka08.broker.log import PartitionLog
+from pykafka08.records.topic_name import topic_name_fault
 
 __all__ = ["MOST_PARTITIONS", "NO_LEADER", "Partition", "Topic", "Topics", "is_valid_topic_name"]
 
 NO_LEADER = -1
-LONGEST_NAME = 249
 MOST_PARTITIONS = 100_000  # of one topic: memory is not endless
 
 Watcher = Callable[["Partition"], None]
@@ -163,6 +162,5 @@ class Topics:
                 partition.brokers_changed(live)
 
 
-def is_valid_topic_name(name: str) -> bool:
-    """Kafka's rule since 0.10: letters, digits, dot, underscore, hyphen, up to 249, not ``.`` or ``..``."""
-    return name not in ("", ".", "..") and len(name) <= LONGEST_NAME and not re.search(r"[^a-zA-Z0-9._-]", name)
+def is_valid_topic_name(name: object) -> bool:
+    return isinstance(name, str) and topic_name_fault(name) is None

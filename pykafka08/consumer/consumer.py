@@ -15,11 +15,12 @@ import anyio
 import anyio.lowlevel
 
 from pykafka08.cluster.client import Client
+from pykafka08.consumer.checks import check_count, check_listener, check_offset, check_timeout, check_topic, checked
 from pykafka08.consumer.fetcher import Fetcher
 from pykafka08.consumer.health import ConsumerHealth, consumer_health
 from pykafka08.consumer.machine import ConsumerMachine
 from pykafka08.consumer.member import CLOSE_SECONDS, ConsumerMember, Parts
-from pykafka08.consumer.positions import Positions, checked
+from pykafka08.consumer.positions import Positions
 from pykafka08.consumer.processing import Handler, Processing, schedule_of
 from pykafka08.consumer.reader import Reader
 from pykafka08.consumer.settings import consumer_settings
@@ -75,14 +76,16 @@ class Consumer(Positions):
         **settings: Any,
     ) -> None:
         for topic in topics:
-            if not isinstance(topic, str) or not topic:
-                raise ConfigError(f"a topic is a string, not {topic!r}; give several as Consumer('a', 'b', ...)")
+            if not isinstance(topic, SubscriptionPattern):
+                check_topic(topic)
         if topics and pattern is not None:
             raise ConfigError("give topics or a pattern, not both")
         settings["bootstrap_servers"] = bootstrap_servers
         self._client_config, self._config, self._group_config = consumer_settings(settings)
         if listener is not None and self._group_config is None:
             raise ConfigError("a listener hears of a group's partitions: give a group_id too")
+        if listener is not None:
+            check_listener(listener)
         is_brokers = any(isinstance(each, SubscriptionPattern) for each in (pattern, *topics))
         if is_brokers and (self._group_config is None or not self._group_config.prefers_new_protocol):
             raise ConfigError("a SubscriptionPattern needs a group_id and group_protocol='consumer'")
@@ -159,6 +162,7 @@ class Consumer(Positions):
         With a group, waits for its coordinator at most ``timeout`` seconds.  ``commit`` False leaves what auto-commit
         would have committed.  ``async for`` loops end; other calls that wait raise ClosedError.
         """
+        check_timeout(timeout)
         self._reader.close()
         stream, self._stream = self._stream, None
         try:
@@ -232,8 +236,7 @@ class Consumer(Positions):
 
         Empty if none comes within ``timeout`` seconds.
         """
-        if max_records < 1:
-            raise ConfigError(f"max_records={max_records!r} is not a number of records")
+        check_count("max_records", max_records)
         return await self._reader.take(max_records, _deadline(timeout))
 
     async def process(self, handler: Handler, *, concurrency: int = 1, order: str = "partition") -> None:
@@ -262,6 +265,8 @@ class Consumer(Positions):
 
         Without effect once the partition has gone to another member.
         """
+        if not isinstance(what, (Record, FetchedBatch)):
+            raise ConfigError(f"{what!r:.100} is neither a record nor a batch")
         tp = TopicPartition(what.topic, what.partition)
         if tp in self._assignment.states:
             self._reader.acknowledge(tp, what.next_offset if isinstance(what, FetchedBatch) else what.offset + 1)
@@ -282,6 +287,8 @@ class Consumer(Positions):
             checked(tp): each if isinstance(each, OffsetAndMetadata) else OffsetAndMetadata(each)
             for tp, each in offsets.items()
         }
+        for tp, each in wanted.items():
+            check_offset(tp, each.offset)
         return await member.commit(wanted, timeout=self._seconds(timeout))
 
     async def committed(
@@ -298,7 +305,7 @@ class Consumer(Positions):
         the positions; reading does.
         """
         member = self._open_member()
-        for tp in partitions or self.assignment():
+        for tp in [checked(each) for each in partitions] or self.assignment():
             self._assignment.seek_to_committed(tp)
             self._reader.forget(tp)
         member.assigned()
@@ -369,4 +376,5 @@ class Batches:
 
 
 def _deadline(timeout: float | None) -> float | None:
+    check_timeout(timeout)
     return None if timeout is None else anyio.current_time() + timeout

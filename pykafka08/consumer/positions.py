@@ -14,14 +14,15 @@ from pykafka08.cluster.client import Client
 from pykafka08.config import ClientConfig, ConsumerConfig
 from pykafka08.consumer.actions import ListedOffset
 from pykafka08.consumer.assignment import Assignment
+from pykafka08.consumer.checks import check_offset, check_timeout, check_topic, checked, checked_times
 from pykafka08.consumer.machine import ConsumerMachine
 from pykafka08.consumer.offsets import OffsetAndTimestamp, look_up_offsets
 from pykafka08.consumer.partition import EARLIEST, LATEST
 from pykafka08.consumer.reader import Reader, wait_for_news
-from pykafka08.errors import ConfigError, KafkaError, RequestTimeoutError, UnknownTopicError
+from pykafka08.errors import KafkaError, RequestTimeoutError, UnknownTopicError
 from pykafka08.records.record import TopicPartition
 
-__all__ = ["Positions", "checked"]
+__all__ = ["Positions"]
 
 
 class Positions:
@@ -44,13 +45,13 @@ class Positions:
 
     def pause(self, *partitions: TopicPartition) -> None:
         """Read nothing of these until :meth:`resume`; their positions stay."""
-        for tp in partitions:
+        for tp in [checked(each) for each in partitions]:
             self._reader.withhold(tp)
             self._assignment.pause(tp, None)
 
     def resume(self, *partitions: TopicPartition) -> None:
         """Undo :meth:`pause`."""
-        for tp in partitions:
+        for tp in [checked(each) for each in partitions]:
             self._assignment.resume(tp)
         self._pump()
 
@@ -59,8 +60,8 @@ class Positions:
     async def seek(self, tp: TopicPartition, offset: int) -> None:
         """Read on at ``offset``; what was fetched of the partition and not read yet is dropped."""
         self._reader.open_fetcher(to_read=False)
-        if isinstance(offset, bool) or not isinstance(offset, int) or offset < 0:
-            raise ConfigError(f"offset {offset!r} does not exist", topic=tp[0], partition=tp[1])
+        tp = checked(tp)
+        check_offset(tp, offset)
         self._assignment.seek(tp, offset)
         self._reader.forget(tp)
         self._pump()
@@ -79,7 +80,7 @@ class Positions:
     ) -> None:
         self._reader.open_fetcher(to_read=False)
         deadline = anyio.current_time() + self._seconds(timeout)
-        wanted = partitions or self.assignment()
+        wanted = [checked(tp) for tp in partitions] or self.assignment()
         for tp in wanted:
             self._assignment.seek_to_end_of_log(tp, timestamp)
             self._reader.forget(tp)
@@ -92,7 +93,7 @@ class Positions:
         RequestTimeoutError if it cannot be found in time (``default_api_timeout_ms`` by default), NoOffsetError if
         ``auto_offset_reset`` is ``"none"`` and there is no position.
         """
-        return await self._located(tp, anyio.current_time() + self._seconds(timeout))
+        return await self._located(checked(tp), anyio.current_time() + self._seconds(timeout))
 
     async def _located(self, tp: TopicPartition, deadline: float) -> int:
         while True:
@@ -128,12 +129,7 @@ class Positions:
 
         Brokers before 0.10.1 know times of segment files only: their offset may be earlier, never later, than asked.
         """
-        wanted = {checked(tp): timestamp for tp, timestamp in timestamps.items()}
-        for tp, timestamp in wanted.items():
-            if isinstance(timestamp, bool) or not isinstance(timestamp, int) or timestamp < 0:
-                text = f"timestamp {timestamp!r} is no number of milliseconds since 1970"
-                raise ConfigError(text, topic=tp.topic, partition=tp.partition)
-        listed = await self._look_up(wanted, timeout)
+        listed = await self._look_up(checked_times(timestamps), timeout)
         return {
             tp: OffsetAndTimestamp(each.offset, each.timestamp_ms) if each.offset >= 0 else None
             for tp, each in listed.items()
@@ -141,13 +137,14 @@ class Positions:
 
     async def lag(self, tp: TopicPartition, *, timeout: float | None = None) -> int:
         """How many offsets the position is behind the end of the log."""
-        deadline = anyio.current_time() + self._seconds(timeout)
+        tp, deadline = checked(tp), anyio.current_time() + self._seconds(timeout)
         position = await self._located(tp, deadline)
         ends = await self.end_offsets([tp], timeout=max(0.0, deadline - anyio.current_time()))
-        return max(0, ends[checked(tp)] - position)
+        return max(0, ends[tp] - position)
 
     async def partitions_for_topic(self, topic: str, *, timeout: float | None = None) -> tuple[int, ...]:
         """The partition numbers of any topic; UnknownTopicError if the cluster does not have it."""
+        check_topic(topic)
         snapshot = await self._open_client().wait_for_topics([topic], timeout=self._seconds(timeout))
         return snapshot.partitions(topic)
 
@@ -175,6 +172,7 @@ class Positions:
         return self._client
 
     def _seconds(self, timeout: float | None) -> float:
+        check_timeout(timeout)
         return self._client_config.default_api_timeout_ms / 1000 if timeout is None else timeout
 
     def _pump(self) -> None:
@@ -190,14 +188,3 @@ def _late(tp: TopicPartition, trouble: KafkaError | None) -> KafkaError:
     late = RequestTimeoutError(f"the position was not found in time{because}", topic=tp[0], partition=tp[1])
     late.__cause__ = trouble
     return late
-
-
-def checked(tp: TopicPartition) -> TopicPartition:
-    """``tp`` as a TopicPartition, if it is one: a pair of a topic and a number."""
-    try:
-        topic, partition = tp
-    except (TypeError, ValueError):
-        raise ConfigError(f"{tp!r} is not a TopicPartition(topic, partition)") from None
-    if not isinstance(topic, str) or isinstance(partition, bool) or not isinstance(partition, int) or partition < 0:
-        raise ConfigError(f"{tp!r} is not a TopicPartition(topic, partition)")
-    return TopicPartition(topic, partition)

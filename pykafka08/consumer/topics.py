@@ -20,9 +20,12 @@ class PatternTopics:
 
     def __init__(self, pattern: str | re.Pattern[str]) -> None:
         try:
-            self._pattern = re.compile(pattern)
+            compiled = re.compile(pattern)
         except (re.error, TypeError) as error:
             raise ConfigError(f"pattern={pattern!r} is not a regular expression: {error}") from error
+        if not isinstance(compiled.pattern, str):
+            raise ConfigError(f"pattern={pattern!r} matches bytes; topic names are strings")
+        self._pattern = compiled
         self.names: frozenset[str] = frozenset()
 
     def follow(

@@ -5,7 +5,6 @@ A value that slipped through would fail the whole batch, and the records of othe
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -14,10 +13,10 @@ from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import KafkaError, LocalProtocolError, RecordTooLargeError, RecordTypeError, broker_error
 from pykafka08.producer.batch import BATCH_OVERHEAD
 from pykafka08.records.record import Headers
+from pykafka08.records.topic_name import topic_name_fault
 
 __all__ = ["as_bytes", "as_headers", "check_partition", "check_timestamp", "check_topic", "too_large"]
 
-_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}\Z")
 _INT64_MAX = 2**63 - 1
 
 
@@ -25,12 +24,9 @@ def check_topic(topic: object) -> None:
     """A name that Kafka allows; asking for another one's metadata would make brokers 0.8 answer errors for all."""
     if not isinstance(topic, str):
         raise RecordTypeError(f"a topic's name is a str, not {type(topic).__name__}: {topic!r:.100}")
-    if not _TOPIC.match(topic) or topic in (".", ".."):
-        raise broker_error(
-            ErrorCode.INVALID_TOPIC_EXCEPTION,
-            f"topic name {topic!r:.300} is not 1 to 249 of the characters a-z, A-Z, 0-9, '.', '_' and '-'",
-            topic=topic,
-        )
+    fault = topic_name_fault(topic)
+    if fault is not None:
+        raise broker_error(ErrorCode.INVALID_TOPIC_EXCEPTION, fault, topic=topic)
 
 
 def as_bytes(data: Any, what: str, topic: str) -> bytes:

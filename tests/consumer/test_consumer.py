@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Awaitable, Callable
 from itertools import pairwise
 
 import anyio
@@ -423,9 +425,66 @@ async def test_settings_are_checked() -> None:
     with pytest.raises(ConfigError, match="leave the topics out"):
         Consumer("t", bootstrap_servers="localhost").assign([T0])
     consumer = Consumer(bootstrap_servers="localhost")
-    for wrong in ("t", ("t", -1), ("t", "0"), (1, 1), 5):
+    for wrong in ("t", "ab", ("t", -1), ("t", "0"), ("t", 2**31), (1, 1), 5):
         with pytest.raises(ConfigError, match="TopicPartition"):
             consumer.assign([wrong])  # type: ignore[list-item]
+    for name in ("", "..", "no blanks", "\ud800", "x" * 40_000, b"t", None):
+        with pytest.raises(ConfigError, match="topic"):
+            Consumer(name, bootstrap_servers="localhost")  # type: ignore[arg-type]
+    for pattern in (b"t", re.compile(b"t"), "(", 5):
+        with pytest.raises(ConfigError, match="pattern="):
+            Consumer(pattern=pattern, bootstrap_servers="localhost")  # type: ignore[arg-type]
+    for listener in (5, PlainListener(), PlainListener):
+        with pytest.raises(ConfigError, match="listener="):
+            Consumer("t", bootstrap_servers="localhost", group_id="g", listener=listener)  # type: ignore[arg-type]
+
+
+class PlainListener:
+    """Its methods could not be awaited."""
+
+    def partitions_assigned(self, added: object) -> None: ...
+    def partitions_revoked(self, partitions: object) -> None: ...
+    def partitions_lost(self, partitions: object) -> None: ...
+
+
+WRONG_CALLS: list[Callable[[Consumer], Awaitable[object]]] = [
+    lambda consumer: consumer.partitions_for_topic(None),  # type: ignore[arg-type]
+    lambda consumer: consumer.partitions_for_topic(b"t"),  # type: ignore[arg-type]
+    lambda consumer: consumer.partitions_for_topic("x" * 40_000),
+    lambda consumer: consumer.partitions_for_topic("\ud800"),
+    lambda consumer: consumer.partitions_for_topic("t", timeout=float("nan")),
+    lambda consumer: consumer.end_offsets([TopicPartition("\ud800", 0)]),
+    lambda consumer: consumer.beginning_offsets([TopicPartition("x" * 40_000, 0)]),
+    lambda consumer: consumer.beginning_offsets([T0], timeout="1"),  # type: ignore[arg-type]
+    lambda consumer: consumer.offsets_for_times([T0]),  # type: ignore[arg-type]
+    lambda consumer: consumer.offsets_for_times({T0: 2**63}),
+    lambda consumer: consumer.seek(T0, 2**63),
+    lambda consumer: consumer.seek("t", 1),  # type: ignore[arg-type]
+    lambda consumer: consumer.seek_to_beginning([T0]),  # type: ignore[arg-type]
+    lambda consumer: consumer.seek_to_end("t"),  # type: ignore[arg-type]
+    lambda consumer: consumer.position("t"),  # type: ignore[arg-type]
+    lambda consumer: consumer.lag(5),  # type: ignore[arg-type]
+    lambda consumer: consumer.getone(timeout=float("nan")),
+    lambda consumer: consumer.getmany(max_records=2.5),  # type: ignore[arg-type]
+    lambda consumer: consumer.getmany(max_records=0),
+]
+
+
+async def test_wrong_arguments_are_refused_and_the_consumer_goes_on() -> None:
+    async with EmbeddedCluster(topics={"t": 1}) as cluster:
+        await fill(cluster, "t", values(0, 1))
+        async with consumer_of(cluster, "t", default_api_timeout_ms=20_000) as consumer:
+            for call in WRONG_CALLS:
+                with pytest.raises(ConfigError):
+                    await call(consumer)
+            for at_once in (consumer.pause, consumer.resume):
+                for wrong in ("t", [T0], None):
+                    with pytest.raises(ConfigError, match="TopicPartition"):
+                        at_once(wrong)  # type: ignore[arg-type]
+            with pytest.raises(ConfigError, match="neither a record nor a batch"):
+                consumer.acknowledge(None)  # type: ignore[arg-type]
+            assert await consumer.partitions_for_topic("t") == (0,)
+            assert await read_values(consumer, 1) == [b"0"]
 
 
 async def test_a_consumer_is_used_inside_its_block() -> None:
