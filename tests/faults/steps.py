@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import re
 import types
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
 import anyio
+import anyio.lowlevel
 import pytest
 from anyio._backends import _asyncio, _trio
 
 from pykafka08.driver import TaskTree
 
-__all__ = ["Killed", "KillingTree", "cancelled_at", "groups_watched", "stepped"]
+__all__ = ["Killed", "KillingTree", "cancelled_at", "groups_watched", "nothing_left", "stepped"]
+
+GONE_S = 20
+"""Until everything has ended; far above what it takes."""
 
 T = TypeVar("T")
 
@@ -148,3 +152,13 @@ def _starting(start_soon: Any) -> Callable[..., None]:
         start_soon(group, run, *args, name=name)
 
     return start
+
+
+@asynccontextmanager
+async def nothing_left() -> AsyncIterator[None]:
+    """What runs inside leaves no task; the embedded broker's end of a closed connection goes by itself."""
+    before = len(anyio.get_running_tasks())
+    yield
+    with anyio.fail_after(GONE_S):
+        while len(anyio.get_running_tasks()) > before:
+            await anyio.lowlevel.checkpoint()

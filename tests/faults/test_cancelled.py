@@ -16,8 +16,7 @@ import pytest
 from pykafka08 import Consumer, EmbeddedCluster, Producer, TopicPartition
 from tests.consumer.embedded import fill, values
 from tests.faults.stage import FAST
-from tests.faults.steps import cancelled_at
-from tests.faults.test_killed_tasks import nothing_left
+from tests.faults.steps import cancelled_at, nothing_left
 
 pytestmark = pytest.mark.anyio
 

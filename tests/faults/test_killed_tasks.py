@@ -5,8 +5,7 @@ The tasks are numbered as they are started; each dies after its first wait, and 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import anyio
@@ -16,23 +15,13 @@ import pytest
 from pykafka08 import ClientFailedError, Consumer, EmbeddedCluster, KafkaError, Producer, TopicPartition
 from tests.faults.produce import is_behind
 from tests.faults.stage import FAST
-from tests.faults.steps import Killed, KillingTree, groups_watched
+from tests.faults.steps import Killed, KillingTree, groups_watched, nothing_left
 
 pytestmark = pytest.mark.anyio
 
 SOON_S = 20
 """Far above what is promised: one second, on a quiet machine."""
 RECORDS = 40
-
-
-@asynccontextmanager
-async def nothing_left() -> AsyncIterator[None]:
-    """What runs inside leaves no task; the embedded broker's end of a closed connection goes by itself."""
-    before = len(anyio.get_running_tasks())
-    yield
-    with anyio.fail_after(SOON_S):
-        while len(anyio.get_running_tasks()) > before:
-            await anyio.lowlevel.checkpoint()
 
 
 class Work:
