@@ -263,10 +263,19 @@ class Group:
         self.leave(member)
 
     def coordinator_moved(self) -> None:
-        """Calls that wait are told so; the members come back to the new coordinator and go on."""
-        for member in self.members.values():
+        """Calls that wait are told so; the members come back to the new coordinator, which knows them, and go on.
+
+        It does not know those that have never been in a generation.
+        """
+        for member in tuple(self.members.values()):
             member.answer_join(JoinResult(ErrorCode.NOT_COORDINATOR, member.member_id))
             member.answer_sync(SyncResult(ErrorCode.NOT_COORDINATOR))
+            if member.session is None:
+                self._remove(member)
+            else:
+                self._expect_heartbeat(member)
+        if not self.members and self.state is not GroupState.EMPTY:
+            self._complete_join()
 
     def restore(self, members: Sequence[Member], protocol_type: str, generation: int) -> None:
         """Go on with members of a group of the new protocol: they are to join."""

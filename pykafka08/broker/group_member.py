@@ -64,7 +64,8 @@ class Member:
 
     @property
     def is_joining(self) -> bool:
-        return self.joining is not None and not self.joining.is_done
+        """It has asked to join, and has no answer: also one whose connection has gone, which a broker does not know."""
+        return self.joining is not None
 
     def metadata(self, protocol: str | None) -> bytes:
         return next((metadata for name, metadata in self.protocols if name == protocol), b"")
