@@ -79,6 +79,25 @@ async def test_of_a_member_of_a_group() -> None:
         assert reader.health().connected == ()
 
 
+async def test_lag_of_partitions_that_came_back_is_known() -> None:
+    partitions = {TopicPartition("q", number): 0 for number in range(4)}
+    async with EmbeddedCluster(topics={"q": 4}) as cluster:
+        async with consumer(cluster, "q") as one:
+
+            async def reading() -> None:
+                async for _ in one:
+                    pass
+
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(reading)
+                await until(lambda: one.health().lag == partitions)
+                async with consumer(cluster, "q") as two:
+                    await until(lambda: len(one.assignment()) == 2)
+                    await until(lambda: set(two.health().lag.values()) == {0})
+                await until(lambda: one.health().lag == partitions)
+                tasks.cancel_scope.cancel()
+
+
 async def test_without_a_group_and_before_the_first_fetch() -> None:
     async with (
         EmbeddedCluster() as cluster,

@@ -56,6 +56,8 @@ class Assignment:
         self._topics: dict[str, bool] = {}
         self._first_counts: dict[str, int] = {}
         """Partitions of each topic when the group first gave us one: later ones hold only what is new."""
+        self._ends: dict[TopicPartition, int] = {}
+        """Last known ends of partitions that went: a fetch session tells an end again only when it has moved."""
         self._epochs = count(1)
 
     # What the application asks for
@@ -76,7 +78,9 @@ class Assignment:
         """
         wanted = dict.fromkeys(partitions)
         for tp in self.states.keys() - wanted.keys():
-            self.states.pop(tp).disown_flight(next(self._epochs))
+            state = self.states.pop(tp)
+            state.disown_flight(next(self._epochs))
+            self._ends[tp] = state.end_offset
         self.ready = deque(state for state in self.ready if state.tp in wanted)
         for tp in wanted:
             if tp not in self.states:
@@ -198,6 +202,7 @@ class Assignment:
 
     def _add(self, tp: TopicPartition, policy: str) -> None:
         state = PartitionState(tp, next(self._epochs), self._config.max_partition_fetch_bytes)
+        state.end_offset = self._ends.pop(tp, -1)
         self.states[tp] = state
         self.locate(state, policy)
         self._follow_leader(state)
@@ -210,6 +215,7 @@ class Assignment:
                 # Positions in the deleted topic mean nothing in the new one of that name.
                 self.note("topic.made_again", state, position=state.position, old_id=str(state.topic_id))
                 self.notes.append(StartAnew(state.tp))
+                state.end_offset = -1
                 policy = self._config.auto_offset_reset
                 self.locate(state, "earliest" if policy != "none" else policy, lost=state.position)
             state.topic_id = topic_id
