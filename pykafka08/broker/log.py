@@ -128,6 +128,7 @@ class PartitionLog:
         kept = self._index(end_offset)
         del self._batches[kept:], self._last_offsets[kept:]
         self.end_offset = self._last_offsets[-1] + 1 if kept else min(end_offset, self.start_offset)
+        self.start_offset = min(self.start_offset, self.end_offset)
         self._epochs = [(epoch, start) for epoch, start in self._epochs if start < self.end_offset]
         self.sequences.truncated(self.end_offset)
         self.transactions.truncated(self.end_offset)

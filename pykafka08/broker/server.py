@@ -12,6 +12,14 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from pykafka08.broker.checks import (
+    check_host,
+    check_number,
+    check_offset,
+    check_topic,
+    check_topics,
+    topic_config_fault,
+)
 from pykafka08.broker.cluster_state import ClusterState, Node
 from pykafka08.broker.faults import Faults, LoggedRequest
 from pykafka08.broker.fetch_sessions import FetchSessions
@@ -20,9 +28,9 @@ from pykafka08.broker.handlers import load_handlers
 from pykafka08.broker.listener import Listener, bind, listen
 from pykafka08.broker.personality import Personality
 from pykafka08.broker.session import Output, Session
-from pykafka08.broker.state import Partition, is_valid_topic_name
+from pykafka08.broker.state import MOST_PARTITIONS, Partition
 from pykafka08.driver import TaskTree
-from pykafka08.errors import ClientFailedError, ConfigError
+from pykafka08.errors import ClientFailedError, ClosedError, ConfigError
 from pykafka08.protocol.schema import VersionRange
 from pykafka08.records.record import Record
 
@@ -30,15 +38,17 @@ __all__ = ["EmbeddedCluster"]
 
 LOOPBACK = "127.0.0.1"
 REPLICATION_FACTOR = 3
+MOST_BROKERS = 1000
 
 
 class EmbeddedCluster:
     """Brokers 0 to ``brokers`` - 1 that play Kafka ``version``; their logs live in memory and go with them.
 
     ``topics`` maps names to partition counts.  ``port`` is the first broker's, the others take the ports after it; 0
-    lets the system choose.  ``host`` is where to listen and what clients are told.  ``replication_factor`` is the
-    default of new topics: 3, or the number of brokers where there are fewer.  ``racks`` has one for each broker; from
-    Kafka 2.4 on, a consumer that names one is sent to a replica there.  Session time-outs of group members must
+    lets the system choose.  ``host`` is the loopback address to listen at and what clients are told.
+    ``replication_factor`` is the default of new topics: 3, or the number of brokers where there are fewer.  ``racks``
+    has one for each broker; from Kafka 2.4 on, a consumer that names one is sent to a replica there.
+    Session time-outs of group members must
     be at least ``group_min_session_timeout_ms``; the first rebalance of a group waits for
     ``group_initial_rebalance_delay_ms`` (Kafka's default is 3000).  ``group_version`` 0 or 1 switches the new group
     protocol off or on; it is on from Kafka 4.0, and its members are told the two times of ``group_consumer_...``.
@@ -68,13 +78,14 @@ class EmbeddedCluster:
         host: str = LOOPBACK,
         port: int = 0,
     ) -> None:
-        if isinstance(brokers, bool) or not isinstance(brokers, int) or brokers < 1:
-            raise ConfigError(f"brokers={brokers!r} is not a number of brokers")
-        if default_partitions < 1:
-            raise ConfigError(f"default_partitions={default_partitions!r} is not a number of partitions")
-        if not 0 <= port <= 65536 - brokers:
-            raise ConfigError(f"port={port!r} leaves no room for {brokers} ports")
-        if racks is not None and len(racks) != brokers:
+        check_number("brokers", brokers, 1, MOST_BROKERS)
+        check_number("default_partitions", default_partitions, 1, MOST_PARTITIONS)
+        check_number("port", port, 0, 65536 - brokers)
+        check_host(host)
+        check_topics(topics or {})
+        if replication_factor is not None:
+            check_number("replication_factor", replication_factor, 1, brokers)
+        if racks is not None and (isinstance(racks, str) or len(racks) != brokers):
             raise ConfigError(f"racks={racks!r} does not name one for each of {brokers} brokers")
         personality = Personality(version)
         self._state = ClusterState(
@@ -103,11 +114,15 @@ class EmbeddedCluster:
         }
         self._topics = dict(topics or {})
         self._tasks = TaskTree()
+        self._is_entered = self._is_closed = False
         self._listeners: dict[int, Listener] = {}
 
     # -- life
 
     async def __aenter__(self) -> EmbeddedCluster:
+        if self._is_entered:
+            raise ClosedError("a cluster is entered once; make a new one")
+        self._is_entered = True
         await self._tasks.__aenter__()
         try:
             self._state.timers.start()
@@ -132,6 +147,7 @@ class EmbeddedCluster:
             ) from first
 
     async def _close(self) -> None:
+        self._is_closed = True
         for node_id in tuple(self._listeners):
             await self._shut(node_id)
         self._state.groups.close()
@@ -202,16 +218,17 @@ class EmbeddedCluster:
         config: Mapping[str, str] | None = None,
     ) -> None:
         """Make a topic at once; ``config`` has Kafka's topic properties (``"message.timestamp.type"``, ...)."""
-        if not is_valid_topic_name(name):
-            raise ConfigError(f"{name!r} is not a valid topic name")
+        self._check_open()
+        count = self._state.default_partitions if partitions is None else partitions
+        factor = self._state.default_replication_factor if replication_factor is None else replication_factor
+        check_topic(name, count)
+        check_number("replication_factor", factor, 1, len(self._state.nodes))
+        fault = topic_config_fault(config or {})
+        if fault is not None:
+            raise ConfigError(fault, topic=name)
         if name in self._state.topics:
             raise ConfigError(f"topic {name!r} exists")
-        self._state.topics.create(
-            name,
-            self._state.default_partitions if partitions is None else partitions,
-            self._state.default_replication_factor if replication_factor is None else replication_factor,
-            dict(config or {}),
-        )
+        self._state.topics.create(name, count, factor, dict(config or {}))
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic at once, with its records."""
@@ -241,7 +258,9 @@ class EmbeddedCluster:
 
     def delete_records(self, topic: str, partition: int, before_offset: int) -> None:
         """Delete the records before an offset, as retention does."""
-        self._partition(topic, partition).log.trim(before_offset)
+        log = self._partition(topic, partition).log
+        check_offset(log, before_offset)
+        log.trim(before_offset)
 
     # -- transactions
 
@@ -270,6 +289,7 @@ class EmbeddedCluster:
         """
         if not self._node(node_id).is_running:
             raise ConfigError(f"broker {node_id} is stopped and cannot lead")
+        check_offset(self._partition(topic, partition).log, end_offset)
         target = self._partition(topic, partition, replica=node_id)
         target.log.truncate(end_offset)
         target.elect(node_id)
@@ -301,8 +321,13 @@ class EmbeddedCluster:
         """Start a stopped broker again, at the port it had; it takes no leadership back by itself."""
         if self._node(node_id).is_running:
             raise ConfigError(f"broker {node_id} is running already")
+        self._check_open()
         await self._open(node_id)
         self._state.topics.brokers_changed()
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise ClosedError("the embedded cluster has ended")
 
     def _node(self, node_id: int) -> Node:
         node = self._state.nodes.get(node_id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from typing import Any
 
 import anyio
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from pykafka08.broker import dispatch
 from pykafka08.broker.server import EmbeddedCluster
 from pykafka08.error_codes import ErrorCode
-from pykafka08.errors import ClientFailedError, ConfigError, TransportError
+from pykafka08.errors import ClientFailedError, ClosedError, ConfigError, TransportError
 from pykafka08.protocol.messages.api_versions import ApiVersionsRequest
 from pykafka08.protocol.messages.metadata import MetadataRequest
 from tests.broker.raw import batch, connect, fetch_request, produce, values
@@ -56,11 +57,76 @@ async def test_ipv6_loopback() -> None:
 
 @pytest.mark.parametrize(
     "settings",
-    [{"brokers": 0}, {"brokers": True}, {"default_partitions": 0}, {"port": 70_000}, {"port": 65_535, "brokers": 2}],
+    [
+        {"brokers": 0},
+        {"brokers": True},
+        {"default_partitions": 0},
+        {"default_partitions": 2.5},
+        {"port": 70_000},
+        {"port": 65_535, "brokers": 2},
+        {"port": "9092"},
+        {"topics": ["a"]},
+        {"topics": {"a": 0}},
+        {"topics": {"a": "1"}},
+        {"replication_factor": 0},
+        {"replication_factor": 4, "brokers": 3},
+        {"racks": "a"},
+        {"host": "0.0.0.0"},
+        {"host": "broker.example"},
+        {"host": 5},
+    ],
 )
-async def test_settings_without_meaning_are_refused(settings: dict[str, int]) -> None:
-    with pytest.raises(ConfigError, match=next(iter(settings))):
+async def test_settings_without_meaning_are_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=next(iter(settings)).removesuffix("s")):
         EmbeddedCluster(**settings)
+
+
+async def test_topics_without_meaning_are_refused() -> None:
+    async with EmbeddedCluster() as cluster:
+        for name in (None, 5, "", "no blanks", "x" * 250):
+            with pytest.raises(ConfigError, match="topic name"):
+                cluster.create_topic(name)  # type: ignore[arg-type]
+        for settings in ({"partitions": 0}, {"partitions": 2.5}, {"replication_factor": 2}):
+            with pytest.raises(ConfigError, match=next(iter(settings))):
+                cluster.create_topic("a", **settings)  # type: ignore[arg-type]
+        for config in (
+            {"max.message.bytes": "abc"},
+            {"min.insync.replicas": "0"},
+            {"message.timestamp.type": "Never"},
+            {"message.format.version": "abc"},
+            {"max.message.bytes": 5},
+            5,
+        ):
+            with pytest.raises(ConfigError, match="config"):
+                cluster.create_topic("a", config=config)  # type: ignore[arg-type]
+        assert cluster.topics == {}
+
+
+async def test_offsets_that_a_log_does_not_have_are_refused() -> None:
+    async with EmbeddedCluster(topics={"t": 1}) as cluster, connect(cluster) as raw:
+        await produce(raw, batch(b"0", b"1"), 9)
+        for wrong in (-7, 3, 2.0, None):
+            with pytest.raises(ConfigError, match="not in the log, which ends at 2"):
+                cluster.elect_unclean_leader("t", 0, 0, wrong)  # type: ignore[arg-type]
+            with pytest.raises(ConfigError, match="not in the log, which ends at 2"):
+                cluster.delete_records("t", 0, wrong)  # type: ignore[arg-type]
+        assert [record.value for record in cluster.records("t", 0)] == [b"0", b"1"]
+        cluster.delete_records("t", 0, 2)
+        cluster.elect_unclean_leader("t", 0, 0, 0)
+        assert (cluster.log_start_offset("t", 0), cluster.log_end_offset("t", 0)) == (0, 0)
+
+
+async def test_a_cluster_that_has_ended_takes_nothing_more() -> None:
+    cluster = EmbeddedCluster()
+    async with cluster:
+        with pytest.raises(ClosedError, match="a cluster is entered once"):
+            await cluster.__aenter__()
+    with pytest.raises(ClosedError, match="ended"):
+        await cluster.start_broker(0)
+    with pytest.raises(ClosedError, match="ended"):
+        cluster.create_topic("a")
+    with pytest.raises(ClosedError, match="a cluster is entered once"):
+        await cluster.__aenter__()
 
 
 async def test_nothing_listens_after_the_end() -> None:

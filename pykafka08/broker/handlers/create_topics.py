@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pykafka08.broker.call import Call, Reply, controller_error
+from pykafka08.broker.checks import topic_config_fault
 from pykafka08.broker.handlers import handles
 from pykafka08.broker.state import MOST_PARTITIONS, Topic, is_valid_topic_name
 from pykafka08.error_codes import ErrorCode
@@ -46,6 +47,9 @@ def _check(call: Call, asked: CreatableTopic) -> tuple[ErrorCode, str | None]:
         return ErrorCode.INVALID_TOPIC_EXCEPTION, f"{asked.name!r} is not a valid topic name"
     if asked.name in call.cluster.topics:
         return ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {asked.name!r} exists"
+    fault = topic_config_fault({each.name: each.value for each in asked.configs if each.value is not None})
+    if fault is not None:
+        return ErrorCode.INVALID_CONFIG, fault
     if assigned:
         if asked.num_partitions != DEFAULT or asked.replication_factor != DEFAULT:
             return ErrorCode.INVALID_REQUEST, "assignments exclude numbers of partitions and replicas"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pykafka08.broker.call import Call, Reply
+from pykafka08.broker.checks import topic_config_fault
 from pykafka08.broker.handlers import handles
 from pykafka08.error_codes import ErrorCode
 from pykafka08.protocol.messages.incremental_alter_configs import (
@@ -47,6 +48,8 @@ def _alter(call: Call, asked: AlterConfigsResource, *, is_only_checked: bool) ->
     for change in asked.configs:
         if not _apply(config, change):
             return ErrorCode.INVALID_CONFIG
+    if topic_config_fault(config) is not None:
+        return ErrorCode.INVALID_CONFIG
     if not is_only_checked:
         topic.config = config
     return ErrorCode.NONE
