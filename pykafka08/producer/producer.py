@@ -141,8 +141,7 @@ class Producer:
 
     async def _close(self) -> None:
         self._is_open = False
-        left = self._machine.counters.in_buffer
-        if left:
+        if left := self._machine.counters.in_buffer:
             log.warning("producer.closed_with_records", records=left)
         self._abort(ClosedError("the producer was closed before the record was acknowledged"))
         await self._client.aclose()
