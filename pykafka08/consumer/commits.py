@@ -6,7 +6,7 @@ it that the one that began last counts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 from pykafka08.consumer.assignment import Assignment
@@ -53,8 +53,13 @@ class Commits:
     async def commit(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata] | None, *, timeout: float
     ) -> dict[TopicPartition, KafkaError]:
-        """Commit these offsets, or the positions: what was refused, and why."""
-        if offsets is None:
+        """Commit these offsets, or what was handed out: what was refused, and why.
+
+        What handlers share is read ahead of them: of that only what is finished counts.
+        """
+        if offsets is None and self._reader.workload is not None:
+            offsets = self._found(self._reader.finished)
+        elif offsets is None:
             offsets = self.positions()
             for tp, each in offsets.items():
                 self._reader.acknowledge(tp, each.offset)
@@ -93,7 +98,10 @@ class Commits:
 
     def positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
         """Where to read on."""
-        found = {tp: self._reader.position(tp) for tp in self._assignment.states}
+        return self._found(self._reader.position)
+
+    def _found(self, offset_of: Callable[[TopicPartition], int | None]) -> dict[TopicPartition, OffsetAndMetadata]:
+        found = {tp: offset_of(tp) for tp in self._assignment.states}
         return {tp: self._described(tp, offset) for tp, offset in found.items() if offset is not None}
 
     def finished(self, partitions: Iterable[TopicPartition] | None) -> dict[TopicPartition, OffsetAndMetadata]:

@@ -25,7 +25,7 @@ from pykafka08.consumer.processing import Handler, Processing, schedule_of
 from pykafka08.consumer.reader import Reader
 from pykafka08.consumer.settings import consumer_settings
 from pykafka08.consumer.topics import PatternTopics
-from pykafka08.driver import TaskTree
+from pykafka08.driver import TaskTree, Waiter
 from pykafka08.errors import ClosedError, ConfigError, KafkaError, RequestTimeoutError
 from pykafka08.group.coordinator import RebalanceListener
 from pykafka08.group.metadata import GroupMetadata
@@ -276,9 +276,10 @@ class Consumer(Positions):
     ) -> dict[TopicPartition, KafkaError]:
         """Commit where to read on, or these offsets; the answer has what was refused, and why: empty if nothing was.
 
-        Without ``offsets`` all that was handed out is committed, also the record in hand.  PartitionRevokedError is
-        the outcome of a partition that is not, or no longer, this member's.  A rebalance is waited for;
-        RequestTimeoutError after ``timeout`` seconds (``default_api_timeout_ms``).
+        Without ``offsets`` all that was handed out is committed, also the record in hand; while :meth:`process` runs,
+        each partition up to the first record whose handler has not returned.  PartitionRevokedError is the outcome of
+        a partition that is not, or no longer, this member's.  A rebalance is waited for; RequestTimeoutError after
+        ``timeout`` seconds (``default_api_timeout_ms``).
         """
         member = self._open_member()
         if offsets is None:
@@ -305,9 +306,11 @@ class Consumer(Positions):
         the positions; reading does.
         """
         member = self._open_member()
-        for tp in [checked(each) for each in partitions] or self.assignment():
+        wanted = [checked(each) for each in partitions]
+        for tp in wanted or self.assignment():
             self._assignment.seek_to_committed(tp)
             self._reader.forget(tp)
+        member.sent.taken_back(wanted)
         member.assigned()
         self._pump()
         await anyio.lowlevel.checkpoint()
@@ -316,9 +319,15 @@ class Consumer(Positions):
         """What :meth:`pykafka08.Producer.send_offsets` commits: this member, and where it would read on.
 
         All that was handed out counts, as in :meth:`commit`.  PartitionRevokedError if a partition has gone since
-        records of it were handed out: what came of them must be aborted.
+        records of it were handed out: what came of them must be aborted.  ConfigError while :meth:`process` runs: the
+        record that a handler works on is not finished.
         """
         return self._open_member().group_offsets()
+
+    def offsets_sent(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], end: Waiter[bool]) -> None:
+        """A transaction commits these; ``end`` tells whether it did.  For :meth:`pykafka08.Producer.send_offsets`."""
+        if self._member is not None:
+            self._member.sent.sent(offsets, end)
 
     def _open_member(self) -> ConsumerMember:
         if self._group_config is None:

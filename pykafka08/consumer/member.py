@@ -76,7 +76,7 @@ class ConsumerMember:
         """The newest assignment that is known to have all that is read."""
         self.coordinator = self._new_coordinator()
         self.commits = Commits(self.coordinator, parts.assignment, parts.reader)
-        self._sent = SentOffsets(self.commits, parts.reader)
+        self.sent = SentOffsets(self.commits, parts.reader)
         self._is_auto = parts.config.enable_auto_commit
         self._commits_at_close = True
         self._close_by: float | None = None
@@ -157,7 +157,9 @@ class ConsumerMember:
     async def commit(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata] | None, *, timeout: float
     ) -> dict[TopicPartition, KafkaError]:
-        return await self.commits.commit(offsets, timeout=timeout)
+        refused = await self.commits.commit(offsets, timeout=timeout)
+        self.sent.committed(tp for tp in offsets or self._assignment.states if tp not in refused)
+        return refused
 
     async def committed(
         self, partitions: Iterable[TopicPartition], *, timeout: float
@@ -173,8 +175,10 @@ class ConsumerMember:
         """Who this is, and where it would read on, for a producer's transaction."""
         if self._is_auto:
             raise ConfigError("offsets of a transaction are committed with it alone: set enable_auto_commit=False")
+        if self._reader.workload is not None:
+            raise ConfigError("process() reads ahead of its handlers: read in a loop what a transaction is to commit")
         group, coordinator = self._parts.group, self.coordinator
-        offsets = self._sent.take()
+        offsets = self.sent.take()
         if offsets and self._topics and coordinator.generation < 0:
             raise PartitionRevokedError("this member is out of the group, and back in it soon: abort, and read on")
         member = GroupMetadata(group.group_id, coordinator.generation, coordinator.member_id, group.group_instance_id)
@@ -247,7 +251,7 @@ class ConsumerMember:
         await self.commits.commit_finished(partitions, timeout=left / 2)
 
     def _give_up(self, partitions: Partitions) -> None:
-        self._sent.partitions_go(partitions)
+        self.sent.partitions_go(partitions)
         for tp in partitions:
             self._reader.forget(tp)
         self._assignment.give_up(partitions)

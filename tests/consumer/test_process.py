@@ -112,6 +112,41 @@ def count_commits(cluster: EmbeddedCluster) -> int:
     return sum(request.api == "OffsetCommit" for request in cluster.requests)
 
 
+@pytest.mark.parametrize("is_auto", [True, False])
+@pytest.mark.parametrize(("acknowledges", "expected"), [(False, 7), (True, 8)])
+async def test_a_commit_in_a_handler_leaves_out_what_is_read_ahead(
+    is_auto: bool, acknowledges: bool, expected: int
+) -> None:
+    async with EmbeddedCluster(topics={"t": 1}) as cluster:
+        await fill(cluster, "t", values(0, 100))
+
+        async def handle(record: Record) -> None:
+            if record.offset == 7:
+                if acknowledges:
+                    reader.acknowledge(record)
+                assert await reader.commit() == {}
+                raise Done
+
+        async with consumer(cluster, "t", enable_auto_commit=is_auto) as reader:
+            with pytest.raises(Done):
+                await reader.process(handle)
+            assert await committed(reader) == (7 if is_auto else expected)
+            await reader.aclose(commit=False)
+
+
+async def test_offsets_of_a_transaction_are_not_taken_from_a_handler() -> None:
+    async with EmbeddedCluster(topics={"t": 1}) as cluster:
+        await fill(cluster, "t", values(0, 20))
+
+        async def handle(_: Record) -> None:
+            reader.group_offsets()
+
+        async with consumer(cluster, "t", enable_auto_commit=False) as reader:
+            with pytest.raises(ConfigError, match="process"):
+                await reader.process(handle)
+            assert reader.group_offsets()[1][T0].offset == 0
+
+
 async def test_an_error_ends_it_after_what_is_finished_was_committed() -> None:
     async with EmbeddedCluster(topics={"t": 1}) as cluster:
         await fill(cluster, "t", values(0, 50))
