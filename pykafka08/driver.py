@@ -8,7 +8,7 @@ know how to await and which costs no task, no event and no cancel scope.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, MutableMapping, Sequence
 from contextvars import copy_context
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -27,7 +27,8 @@ def library_logger(name: str) -> Any:
     """A structlog logger over the standard library's logger ``pykafka08.<name>``.
 
     It never prints by itself: records go to :mod:`logging`, which an application may configure, and the package's root
-    logger carries a NullHandler.
+    logger carries a NullHandler.  The text is ``"an.event topic=t partition=0"``; the event and each of its facts are
+    attributes of the LogRecord too.
     """
     import logging
 
@@ -37,12 +38,27 @@ def library_logger(name: str) -> Any:
     return structlog.wrap_logger(
         logging.getLogger(f"pykafka08.{name}"),
         processors=[
-            structlog.stdlib.filter_by_level,
-            structlog.stdlib.render_to_log_kwargs,
+            structlog.stdlib.filter_by_level,  # first: what nobody hears is not written out
+            _as_log_arguments,
         ],
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=True,
     )
+
+
+_LOGGING_OPTIONS = ("exc_info", "stack_info", "stacklevel")
+
+
+def _as_log_arguments(_: object, __: str, facts: MutableMapping[str, Any]) -> Mapping[str, Any]:
+    """The arguments of the standard library's call."""
+    options = {name: facts.pop(name) for name in _LOGGING_OPTIONS if name in facts}
+    shown = " ".join([f"{name}={_shown(value)}" for name, value in facts.items() if name != "event"])
+    return {"msg": f"{facts['event']} {shown}".rstrip(), "extra": facts, **options}
+
+
+def _shown(value: object) -> str:
+    text = str(value)
+    return text if text.isprintable() and not set(text) & set(" =\"'") and text else repr(text)
 
 
 class Waiter(Generic[T]):

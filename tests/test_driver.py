@@ -177,6 +177,23 @@ async def test_logging_prints_nothing_unless_configured(capfd: pytest.CaptureFix
 
 async def test_logging_reaches_the_standard_library(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, logger="pykafka08"):
-        library_logger("test").info("something.happened", broker="h:1")
-    assert caplog.records[0].getMessage() == "something.happened"
-    assert caplog.records[0].broker == "h:1"  # type: ignore[attr-defined]
+        log = library_logger("test")
+        log.debug("nothing.worth", broker="h:1")
+        log.info("something.happened", broker="h:1", cause="100% 'gone'\nfor good", partitions=0, reason="")
+        log.info("plain")
+    first, second = caplog.records
+    assert first.getMessage() == (
+        """something.happened broker=h:1 cause="100% 'gone'\\nfor good" partitions=0 reason=''"""
+    )
+    assert {name: vars(first)[name] for name in ("event", "broker", "partitions")} == {
+        "event": "something.happened",
+        "broker": "h:1",
+        "partitions": 0,
+    }
+    assert second.getMessage() == "plain"
+
+
+async def test_an_exception_is_logged_with_its_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    library_logger("test").error("it.failed", exc_info=ValueError("why"), broker=1)
+    assert caplog.records[0].getMessage() == "it.failed broker=1"
+    assert "ValueError: why" in caplog.text

@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import logging
-import sys
 
-from pykafka08.cli.logs import FactsFormatter
+import pytest
 
-
-def test_facts_stand_behind_the_event() -> None:
-    record = logging.LogRecord("pykafka08.cluster", logging.INFO, "", 0, "metadata.new", (), None)
-    record.generation = 2
-    record.topics = ["a", "b"]
-    shown = FactsFormatter().format(record)
-    assert shown.endswith(" pykafka08.cluster metadata.new generation=2 topics=['a', 'b']")
+from pykafka08.cli.logs import log_shown
+from pykafka08.driver import library_logger
 
 
-def test_a_traceback_follows() -> None:
-    try:
-        raise ValueError("why")
-    except ValueError:
-        record = logging.LogRecord("pykafka08", logging.ERROR, "", 0, "failed", (), sys.exc_info())
-    shown = FactsFormatter().format(record).splitlines()
+@pytest.mark.parametrize(("verbosity", "lines"), [(1, 1), (2, 2)])
+def test_facts_stand_behind_the_event(verbosity: int, lines: int, capsys: pytest.CaptureFixture[str]) -> None:
+    log = library_logger("cluster")
+    with log_shown(verbosity):
+        log.info("metadata.new", generation=2, topics=["a", "b"])
+        log.debug("a.step")
+    log.info("nobody.listens")
+    shown = capsys.readouterr().err.splitlines()
+    assert len(shown) == lines
+    assert shown[0].endswith(""" pykafka08.cluster metadata.new generation=2 topics="['a', 'b']\"""")
+
+
+def test_a_traceback_follows(capsys: pytest.CaptureFixture[str]) -> None:
+    with log_shown(1):
+        try:
+            raise ValueError("why")
+        except ValueError:
+            logging.getLogger("pykafka08").exception("failed")
+    shown = capsys.readouterr().err.splitlines()
     assert shown[0].endswith(" pykafka08 failed")
     assert shown[-1] == "ValueError: why"

@@ -19,7 +19,7 @@ def steps(caplog: pytest.LogCaptureFixture) -> list[tuple[int, int, int]]:
     return [
         (vars(record)["session_epoch"], vars(record)["named"], vars(record)["partitions"])
         for record in caplog.records
-        if record.message == "fetch.answered"
+        if vars(record).get("event") == "fetch.answered"
     ]
 
 

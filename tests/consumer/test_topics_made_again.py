@@ -48,7 +48,7 @@ async def test_the_new_topic_is_read_from_its_beginning(
             await fill(cluster, "t", values(500, 500 + size))
             assert numbers(await read_values(consumer, size)) == list(range(500, 500 + size))
             assert await consumer.position(T0) == size
-        (note,) = [record for record in caplog.records if record.message == "topic.made_again"]
+        (note,) = [record for record in caplog.records if vars(record).get("event") == "topic.made_again"]
         assert (note.levelno, vars(note)["topic"], vars(note)["position"]) == (logging.WARNING, "t", 50)
 
 

@@ -64,7 +64,7 @@ def wait_leader(kafka: RealCluster, topic: str, leader: int) -> None:
 
 def answers(caplog: pytest.LogCaptureFixture) -> list[dict[str, int]]:
     """``node_id``, ``session_epoch``, ``named`` and ``partitions`` of each fetch that was answered."""
-    return [vars(record) for record in caplog.records if record.message == "fetch.answered"]
+    return [vars(record) for record in caplog.records if vars(record).get("event") == "fetch.answered"]
 
 
 class Topics:

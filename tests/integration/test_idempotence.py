@@ -88,7 +88,7 @@ async def test_a_topic_in_an_old_format_is_written_without_numbers(
         records = Numbered(producer, topic)
         await records.send()
         await records.send()
-    assert [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING] == [
+    assert [vars(each)["event"] for each in caplog.records if each.levelno >= logging.WARNING] == [
         "producer.idempotence_off"
     ]
     await assert_in_the_log(kafka, topic, records.count)

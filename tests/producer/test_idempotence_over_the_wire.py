@@ -20,7 +20,7 @@ OLDER = ["0.8.0", "0.8.2", "0.9.0", "0.10.2"]
 
 
 def warnings_in(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    return [vars(record)["event"] for record in caplog.records if record.levelno >= logging.WARNING]
 
 
 def assert_exactly_once(cluster: EmbeddedCluster, sent: int) -> None:

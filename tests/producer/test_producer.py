@@ -164,11 +164,12 @@ async def test_a_failure_that_nobody_awaits_is_in_the_log(caplog: pytest.LogCapt
         producer.enqueue("t", b"lost")
         await producer.flush()
         assert producer.counters.failed == 1
-    (told,) = [record for record in caplog.records if record.message == "producer.batch_failed"]
+    (told,) = [record for record in caplog.records if vars(record).get("event") == "producer.batch_failed"]
     assert told.levelname == "WARNING"
     assert vars(told)["topic"] == "t"
     assert vars(told)["records"] == 1
     assert "TOPIC_AUTHORIZATION_FAILED" in vars(told)["cause"]
+    assert told.message.startswith("producer.batch_failed topic=t partition=0 records=1 cause=")
 
 
 async def test_leaving_the_block_delivers_what_was_enqueued() -> None:
