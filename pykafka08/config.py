@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from pykafka08.errors import ConfigError
+from pykafka08.setting_hints import hint
 
 __all__ = ["Address", "ClientConfig", "ConsumerConfig", "ProducerConfig", "build", "parse_bootstrap_servers"]
 
@@ -266,7 +267,10 @@ def build(settings: dict[str, Any], *kinds: type, elsewhere: Iterable[str] = ())
     known = {field.name: kind for kind in kinds for field in fields(kind)}
     unknown = sorted(set(settings) - set(known))
     if unknown:
-        raise ConfigError(f"unknown setting {', '.join(unknown)}; known are {', '.join(sorted({*known, *elsewhere}))}")
+        names = {*known, *elsewhere}
+        hints = ((name, hint(name, names)) for name in unknown)
+        told = ", ".join(f"{name} ({text})" if text else name for name, text in hints)
+        raise ConfigError(f"unknown setting {told}; known are {', '.join(sorted(names))}")
     if "bootstrap_servers" in settings:
         settings = {**settings, "bootstrap_servers": parse_bootstrap_servers(settings["bootstrap_servers"])}
     return [kind(**{name: settings[name] for name in settings if known[name] is kind}) for kind in kinds]
