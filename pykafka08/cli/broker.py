@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
     try:
-        topics = dict(_topic(text) for text in options.topic)
+        topics = _topics(options.topic)
     except ConfigError as error:
         parser.error(str(error))
     from pykafka08.cli.exits import run
@@ -49,10 +49,19 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _topics(texts: Sequence[str]) -> dict[str, int]:
+    topics: dict[str, int] = {}
+    for name, count in map(_topic, texts):
+        if name in topics:
+            raise ConfigError(f"--topic names {name!r} twice")
+        topics[name] = count
+    return topics
+
+
 def _topic(text: str) -> tuple[str, int]:
     name, separator, count = text.rpartition(":")
     if not separator:
         return text, 1
-    if not name or not count.isascii() or not count.isdigit() or int(count) == 0:
+    if not name or not count.isascii() or not count.isdigit() or len(count) > 9 or int(count) == 0:
         raise ConfigError(f"--topic {text!r} is not of the form name:partitions")
     return name, int(count)

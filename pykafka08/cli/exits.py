@@ -58,7 +58,7 @@ _ADVICE: tuple[tuple[type[KafkaError], str], ...] = (
     (OffsetOutOfRangeError, "give --offset earliest or latest"),
     (NoOffsetError, "give --offset earliest or latest"),
     (CorruptRecordError, "--skip-message-on-error goes on after it"),
-    (RecordTooLargeError, "raise max_partition_fetch_bytes, max_request_size or the topic's max.message.bytes"),
+    (RecordTooLargeError, "raise max.request.size, and the topic's max.message.bytes where that is lower"),
     (UnsupportedVersionError, "the broker is too old for this option"),
     (RequestTimeoutError, "the broker may be busy or gone; -v shows what happens"),
     (RemoteProtocolError, "the address may belong to something that is not Kafka"),
@@ -71,11 +71,19 @@ _ADVICE: tuple[tuple[type[KafkaError], str], ...] = (
 
 def describe(error: KafkaError) -> str:
     """One line: the cause, and what to try."""
-    advice = next(text for kind, text in _ADVICE if isinstance(error, kind))
+    advice = _special_advice(error) or next(text for kind, text in _ADVICE if isinstance(error, kind))
     cause = " ".join(str(error).split())
     if isinstance(error, NoBrokersError) and error.causes and not any(name in cause for name in error.causes):
         cause += ": " + "; ".join(f"{name}: {' '.join(str(why).split())}" for name, why in error.causes.items())
     return f"{cause} ({advice})"
+
+
+def _special_advice(error: KafkaError) -> str | None:
+    if isinstance(error, RecordTooLargeError) and error.api == "Fetch":
+        return "raise fetch.max.bytes, or start after it with --offset"
+    if isinstance(error, UnknownTopicError) and error.partition is not None:
+        return "give a --partition that the topic has, or none"
+    return None
 
 
 def status_of(error: KafkaError) -> int:

@@ -14,6 +14,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from pykafka08.cli.deserializers import Deserializer, deserializer
+from pykafka08.cli.properties import bytes_of
 
 if TYPE_CHECKING:
     from pykafka08.records.record import Record
@@ -149,10 +150,10 @@ _KEYWORDS: dict[str, tuple[str, Callable[[str], object]]] = {
         f"print.{name}": (name, _is_true)
         for name in ("timestamp", "partition", "offset", "delivery", "epoch", "headers", "key", "value")
     },
-    "key.separator": ("key_separator", str.encode),
-    "line.separator": ("line_separator", str.encode),
-    "headers.separator": ("headers_separator", str.encode),
-    "null.literal": ("null_literal", str.encode),
+    "key.separator": ("key_separator", bytes_of),
+    "line.separator": ("line_separator", bytes_of),
+    "headers.separator": ("headers_separator", bytes_of),
+    "null.literal": ("null_literal", bytes_of),
     "key.deserializer": ("key_deserializer", deserializer),
     "value.deserializer": ("value_deserializer", deserializer),
     "headers.deserializer": ("headers_deserializer", deserializer),

@@ -9,7 +9,15 @@ import pykafka08
 from pykafka08.cli.notes import note
 from pykafka08.cli.properties import parse_pairs, read_properties, settings_of
 
-__all__ = ["add_client_options", "client_settings", "natural", "new_parser", "positive"]
+__all__ = [
+    "add_client_options",
+    "client_settings",
+    "count_or_none",
+    "natural",
+    "new_parser",
+    "positive",
+    "time_or_none",
+]
 
 
 def new_parser(prog: str, description: str, epilog: str) -> argparse.ArgumentParser:
@@ -48,13 +56,30 @@ def client_settings(options: argparse.Namespace, *kinds: type) -> dict[str, Any]
 
 def positive(text: str) -> int:
     """A whole number above 0."""
-    if not text.isascii() or not text.isdigit() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
-    return int(text)
+    number = _number(text)
+    if not number:
+        raise argparse.ArgumentTypeError(f"{text!r:.50} is not a whole number above 0")
+    return number
 
 
 def natural(text: str) -> int:
     """A whole number from 0 up."""
-    if not text.isascii() or not text.isdigit():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 up")
-    return int(text)
+    number = _number(text)
+    if number is None:
+        raise argparse.ArgumentTypeError(f"{text!r:.50} is not a whole number from 0 up")
+    return number
+
+
+def _number(text: str) -> int | None:
+    is_number = text.isascii() and text.isdigit() and len(text) < 20 and int(text) < 2**63
+    return int(text) if is_number else None
+
+
+def count_or_none(text: str) -> int | None:
+    """A whole number above 0, or -1 for no limit, as Kafka's tool takes it."""
+    return None if text == "-1" else positive(text)
+
+
+def time_or_none(text: str) -> int | None:
+    """A whole number; below 0 it is no limit, as Kafka's tool takes it."""
+    return None if text.startswith("-") and _number(text[1:]) else natural(text)

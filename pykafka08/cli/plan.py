@@ -14,7 +14,7 @@ from typing import Any
 
 from pykafka08.cli.formats import RecordFormat, format_properties
 from pykafka08.cli.notes import note
-from pykafka08.cli.options import add_client_options, client_settings, natural, new_parser, positive
+from pykafka08.cli.options import add_client_options, client_settings, count_or_none, natural, new_parser, time_or_none
 from pykafka08.cli.properties import parse_pairs, read_properties
 from pykafka08.config import ConsumerConfig
 from pykafka08.errors import ConfigError
@@ -63,8 +63,8 @@ def consumer_parser(prog: str) -> argparse.ArgumentParser:
     add("--partition", "-p", type=natural, metavar="N", help="this partition alone")
     add("--offset", "-o", metavar="N", help="start here in the partition: a number, earliest, or latest (default)")
     add("--from-beginning", action="store_true", help="start with the earliest record rather than with new ones")
-    add("--max-messages", "-n", type=positive, metavar="N", help="end after so many records")
-    add("--timeout-ms", type=natural, metavar="MS", help="end when there was no record for so long")
+    add("--max-messages", "-n", type=count_or_none, metavar="N", help="end after so many records; -1 for all")
+    add("--timeout-ms", type=time_or_none, metavar="MS", help="end when there was no record for so long")
     add("--isolation-level", choices=("read_uncommitted", "read_committed"), help="default read_uncommitted")
     add("--group", metavar="ID", help="share the partitions with the others of this group, from where it has committed")
     add(

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 from pykafka08.cli.options import add_client_options, client_settings, natural, new_parser
+from pykafka08.cli.properties import bytes_of
 from pykafka08.config import ProducerConfig
 from pykafka08.errors import ConfigError, KafkaError
 
@@ -82,7 +83,7 @@ def plan_of(options: argparse.Namespace) -> Plan:
         topic=options.topic,
         partition=options.partition,
         key_delimiter=None if options.key_delimiter is None else _unescape(options.key_delimiter),
-        null_marker=None if options.null_marker is None else options.null_marker.encode(),
+        null_marker=None if options.null_marker is None else bytes_of(options.null_marker),
         headers=tuple(_header(text) for text in options.header),
     )
 
@@ -94,7 +95,7 @@ def _unescape(text: str) -> bytes:
     """``\\t``, ``\\n``, ``\\r``, ``\\0``, ``\\\\`` and ``\\xNN`` in an option stand for the byte."""
     parts = re.split(r"\\(x[0-9a-fA-F]{2}|[tnr0\\])", text)
     found = [
-        part.encode() if index % 2 == 0 else _ESCAPES.get(part) or bytes.fromhex(part[1:])
+        bytes_of(part) if index % 2 == 0 else _ESCAPES.get(part) or bytes.fromhex(part[1:])
         for index, part in enumerate(parts)
     ]
     if not any(found):
@@ -106,7 +107,9 @@ def _header(text: str) -> tuple[str, bytes]:
     name, separator, value = text.partition("=")
     if not separator or not name:
         raise ConfigError(f"--header {text!r} is not of the form name=value")
-    return name, value.encode()
+    if any("\ud800" <= each <= "\udfff" for each in name):
+        raise ConfigError(f"--header {text!r:.100}: the name of a header is Unicode text")
+    return name, bytes_of(value)
 
 
 def record_of(line: bytes, number: int, plan: Plan) -> tuple[bytes | None, bytes | None]:

@@ -15,7 +15,7 @@ from typing import Any
 from pykafka08.config import ClientConfig
 from pykafka08.errors import ConfigError
 
-__all__ = ["parse_pairs", "read_properties", "settings_of"]
+__all__ = ["bytes_of", "parse_pairs", "read_properties", "settings_of"]
 
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
@@ -31,6 +31,14 @@ def parse_pairs(texts: Iterable[str]) -> dict[str, str]:
             raise ConfigError(f"{text!r} is not of the form name=value")
         pairs[name.strip()] = value
     return pairs
+
+
+def bytes_of(text: str) -> bytes:
+    """The bytes of an argument as the shell gave them, whatever they are."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as error:
+        raise ConfigError(f"{text!r:.100} cannot be written as UTF-8") from error
 
 
 def read_properties(path: str) -> dict[str, str]:
@@ -93,7 +101,8 @@ _ASSIGNORS = {
 """Java's classes and what they call themselves."""
 
 _REFUSED = {
-    "transactional_id": "transactions are not in this release",
+    "transactional_id": "the tools write in no transaction; pykafka08.Producer does",
+    "partitioner_class": "Java classes cannot be used here; partitioner=murmur2, crc32, ... names one of this client",
 }
 
 

@@ -54,6 +54,19 @@ def test_an_error_is_one_line_with_cause_and_advice(
     assert describe(error).endswith(")")
 
 
+@pytest.mark.parametrize(
+    ("error", "advice"),
+    [
+        (errors.RecordTooLargeError("c"), "max.request.size"),
+        (errors.RecordTooLargeError("c", api="Fetch"), "fetch.max.bytes"),
+        (errors.UnknownTopicError(3, topic="t", partition=9), "--partition"),
+        (errors.UnknownTopicError(3, topic="t"), "check the name"),
+    ],
+)
+def test_the_advice_fits_what_was_done(error: errors.KafkaError, advice: str) -> None:
+    assert advice in describe(error)
+
+
 def test_each_address_says_why_it_failed() -> None:
     error = errors.NoBrokersError("no broker answered", {"a:1": errors.TransportError("refused\nby the host")})
     assert describe(error).startswith("no broker answered: a:1: refused by the host (check --bootstrap-server")

@@ -120,7 +120,15 @@ def test_contradictions(arguments: list[str], cause: str) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--topic", "t", "--max-messages", "0"], ["--topic", "t", "--partition", "x"], ["--enable-systest-events"], ["t"]],
+    [
+        ["--topic", "t", "--max-messages", "0"],
+        ["--topic", "t", "--max-messages", "-2"],
+        ["--topic", "t", "--timeout-ms", "9" * 400],
+        ["--topic", "t", "--timeout-ms", "9" * 5000],
+        ["--topic", "t", "--partition", "x"],
+        ["--enable-systest-events"],
+        ["t"],
+    ],
 )
 def test_wrong_usage_ends_with_status_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
@@ -172,7 +180,24 @@ def test_escapes_in_a_delimiter(text: str, delimiter: bytes) -> None:
     assert send_plan("-K", text).key_delimiter == delimiter
 
 
-@pytest.mark.parametrize("arguments", [["--acks", "2"], ["-K", ""], ["-H", "novalue"], ["-H", "=x"]])
+def test_arguments_that_are_no_utf8_are_taken_as_bytes() -> None:
+    made = send_plan("-K", "\udcff", "--null-marker", "\udcfe", "-H", "a=\udcfd")
+    assert (made.key_delimiter, made.null_marker, made.headers) == (b"\xff", b"\xfe", (("a", b"\xfd"),))
+    shown = plan(
+        "--topic", "t", "--property", "key.separator=\udcff", "--property", "null.literal=\udcfe"
+    ).record_format
+    assert (shown.key_separator, shown.null_literal) == (b"\xff", b"\xfe")
+
+
+def test_minus_one_is_no_limit() -> None:
+    made = plan("--topic", "t", "--max-messages", "-1", "--timeout-ms", "-7")
+    assert made.limit == made.idle_s == math.inf
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--acks", "2"], ["-K", ""], ["-K", "\ud800"], ["-H", "novalue"], ["-H", "=x"], ["-H", "\udcff=x"]],
+)
 def test_produce_contradictions(arguments: list[str]) -> None:
     with pytest.raises(ConfigError):
         send_plan(*arguments)

@@ -104,6 +104,7 @@ def test_producer_names() -> None:
     [
         ("security.protocol", "SASL_SSL"),
         ("transactional.id", "t"),
+        ("partitioner.class", "foo"),
         ("fetch.min.bytes", "many"),
         ("check.crcs", "maybe"),
         ("linger.ms", "-1"),

@@ -75,6 +75,7 @@ def test_a_port_can_be_chosen_but_not_taken_twice() -> None:
         (["--version", "0.7"], b"0.7"),
         (["--brokers", "0"], b"not a whole number above 0"),
         (["--topic", "t:x"], b"name:partitions"),
+        (["--topic", "t:3", "--topic", "t:6"], b"twice"),
         (["--topic", "a b"], b"a b"),
         (["--port", "70000"], b"70000"),
     ],
