@@ -37,6 +37,8 @@ class Commits:
         self._assignment = assignment
         self._reader = reader
         self._known: dict[TopicPartition, int] = {}
+        self._newest: dict[TopicPartition, object] = {}
+        """What began last of what is sent for a partition: it alone says what is known."""
 
     def found(self, tp: TopicPartition, offset: int | None) -> None:
         """The group's committed offset of a partition, as it was looked up."""
@@ -49,6 +51,7 @@ class Commits:
         """Others may commit for these from now on."""
         for tp in partitions:
             self._known.pop(tp, None)
+            self._newest.pop(tp, None)
 
     async def commit(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata] | None, *, timeout: float
@@ -84,12 +87,19 @@ class Commits:
     ) -> dict[TopicPartition, KafkaError]:
         if not offsets:
             return {}
+        this = object()
         for tp in offsets:
             self._known.pop(tp, None)  # until the outcome is known
-        refused = await self.committer.commit(offsets, timeout=timeout)
-        for tp, each in offsets.items():
-            if tp not in refused and tp in self._assignment.states:
-                self._known[tp] = each.offset
+            self._newest[tp] = this
+        refused: dict[TopicPartition, KafkaError] | None = None
+        try:
+            refused = await self.committer.commit(offsets, timeout=timeout)
+        finally:
+            for tp, each in offsets.items():
+                if self._newest.get(tp) is this:
+                    del self._newest[tp]
+                    if refused is not None and tp not in refused and tp in self._assignment.states:
+                        self._known[tp] = each.offset
         return refused
 
     def known(self, tp: TopicPartition) -> int | None:

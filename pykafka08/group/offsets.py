@@ -15,6 +15,7 @@ import anyio
 
 from pykafka08.backoff import Backoff
 from pykafka08.cluster.client import Client
+from pykafka08.driver import Waiter
 from pykafka08.errors import (
     BrokerError,
     ClosedError,
@@ -57,8 +58,8 @@ class GroupOffsets:
         self._has_coordinators = True
         self._is_closed = False
         self._old: BrokerVersions | None = None
-        self._newest: dict[TopicPartition, object] = {}
-        """The commit of each partition that began last: those before it are not tried again."""
+        self._under_way: dict[TopicPartition, list[_Commit]] = {}
+        """The commits of each partition in the order in which they began."""
 
     def close(self) -> None:
         """Calls that wait for another attempt raise ClosedError instead."""
@@ -77,15 +78,24 @@ class GroupOffsets:
     ) -> dict[TopicPartition, KafkaError]:
         """Commit; the answer has the partitions that were refused, and why.  Raises where nothing can be committed.
 
-        Where commits overlap, the one that began last counts: the others are done with when it has been sent.
+        Where commits overlap, the one that began last counts: those before it are done with when it is acknowledged,
+        and go on by themselves if it ends without that.
         """
         for tp, each in offsets.items():
             if each.offset < 0:
                 raise ConfigError(f"offset {each.offset} does not exist", topic=tp[0], partition=tp[1])
         attempt = _Commit(self._client, self.machine, dict(offsets), is_member=is_member)
-        self._newest.update(dict.fromkeys(offsets, attempt))
+        for tp in offsets:
+            self._under_way.setdefault(tp, []).append(attempt)
         deadline = anyio.current_time() + timeout
-        await self._repeat(Api.OFFSET_COMMIT, deadline, lambda: self._commit_once(attempt, deadline))
+        try:
+            await self._repeat(Api.OFFSET_COMMIT, deadline, lambda: self._commit_once(attempt, deadline))
+        finally:
+            for tp in offsets:
+                self._under_way[tp].remove(attempt)
+                if not self._under_way[tp]:
+                    del self._under_way[tp]
+            attempt.ended.set_result(None)
         return attempt.refused
 
     async def _commit_once(self, attempt: _Commit, deadline: float) -> bool:
@@ -93,18 +103,32 @@ class GroupOffsets:
         attempt.refuse_strangers()
         node = await self._coordinator(deadline) if attempt.pending else None
         # From here to the sending nothing awaits: an older commit is never sent after a newer one.
-        attempt.drop_superseded(self._newest)
         attempt.refuse_strangers()
-        if not attempt.pending:
-            return True
+        newer = {tp: self._newest(tp) for tp in attempt.pending}
+        offsets = {tp: each for tp, each in attempt.pending.items() if newer[tp] is attempt}
+        if not offsets:
+            for each in set(newer.values()):
+                with anyio.CancelScope(deadline=deadline):
+                    await each.ended
+            return not attempt.pending
         membership = attempt.membership()
-        topic_ids = self._topic_ids(attempt.pending)
-        call = CommitCall(self._config, membership, dict(attempt.pending), topic_ids)
+        call = CommitCall(self._config, membership, offsets, self._topic_ids(offsets))
         codes = call.read(await self._ask(node, call, deadline))
-        reactions = [attempt.take(tp, codes.get(tp, -1), membership) for tp in tuple(attempt.pending)]
+        reactions = [self._take(attempt, tp, codes.get(tp, -1), membership) for tp in offsets if tp in attempt.pending]
         self._wake()
         self._mind(reactions, node)
         return not attempt.pending
+
+    def _newest(self, tp: TopicPartition) -> _Commit:
+        """Of the commits that have no outcome for the partition yet."""
+        return next(each for each in reversed(self._under_way[tp]) if tp in each.pending)
+
+    def _take(self, attempt: _Commit, tp: TopicPartition, code: int, membership: Membership) -> Reaction:
+        reaction = attempt.take(tp, code, membership)
+        if reaction is Reaction.PROCEED:
+            for older in self._under_way[tp][: self._under_way[tp].index(attempt)]:
+                older.pending.pop(tp, None)
+        return reaction
 
     async def committed(
         self, partitions: Iterable[TopicPartition], *, timeout: float
@@ -245,6 +269,7 @@ class _Commit:
         is_member: bool,
     ) -> None:
         self.pending = offsets
+        self.ended: Waiter[None] = Waiter()
         self.refused: dict[TopicPartition, KafkaError] = {}
         self._client = client
         self._machine = machine
@@ -252,12 +277,6 @@ class _Commit:
 
     def membership(self) -> Membership:
         return self._machine.membership if self._is_member else Membership()
-
-    def drop_superseded(self, newest: Mapping[TopicPartition, object]) -> None:
-        """Leave the partitions alone for which another commit began after this one."""
-        for tp in tuple(self.pending):
-            if newest[tp] is not self:
-                del self.pending[tp]
 
     def refuse_strangers(self) -> None:
         """Partitions that are not this member's, or not any more."""

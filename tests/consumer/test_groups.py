@@ -195,6 +195,31 @@ async def test_a_failed_auto_commit_is_tried_again() -> None:
         assert await committed_in(cluster, [T0]) == {0: 5}
 
 
+async def test_a_commit_that_another_took_the_place_of_is_not_known_to_have_been_made() -> None:
+    """The second is cancelled before the group has anything, and so is the first: the end commits all."""
+    async with EmbeddedCluster(topics={"t": 1}) as cluster:
+        await fill(cluster, "t", values(0, 20))
+        async with consumer(cluster, "t", auto_commit_interval_ms=60_000) as reader:
+            await reader.getmany(max_records=20)
+            cluster.faults.answer("OffsetCommit", ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, times=None)
+            outcomes = []
+
+            async def commit() -> None:
+                outcomes.append(await reader.commit())
+
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(commit)
+                await until(lambda: any(request.api == "OffsetCommit" for request in cluster.requests))
+                async with anyio.create_task_group() as others:
+                    others.start_soon(commit)
+                    await until(lambda: sum(request.api == "OffsetCommit" for request in cluster.requests) >= 5)
+                    others.cancel_scope.cancel()
+                assert not outcomes
+                tasks.cancel_scope.cancel()
+            cluster.faults.clear()
+        assert await committed_in(cluster, [T0]) == {0: 20}
+
+
 async def test_positions_are_committed_though_nothing_was_read() -> None:
     """One that began at the end of the log begins there again, whatever has come meanwhile."""
     async with EmbeddedCluster(topics={"t": 1}) as cluster:
