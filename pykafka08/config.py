@@ -81,13 +81,16 @@ def _check_type(config: object, name: str, kind: type, what: str, *, is_optional
         raise ConfigError(f"{name}={value!r} is not {what}")
 
 
-def _check_client_id(client_id: str) -> None:
+def _check_text(config: object, name: str, *, is_optional: bool = False) -> None:
+    """Text that Kafka's protocol can carry."""
+    _check_type(config, name, str, "a string", is_optional=is_optional)
+    value = getattr(config, name)
     try:
-        size = len(client_id.encode())
+        size = len((value or "").encode())
     except UnicodeEncodeError:
-        raise ConfigError(f"client_id={client_id!r} cannot be written as UTF-8") from None
+        raise ConfigError(f"{name}={value!r} cannot be written as UTF-8") from None
     if size > INT16_MAX:
-        raise ConfigError(f"client_id has {size} bytes of UTF-8; the most is {INT16_MAX}")
+        raise ConfigError(f"{name} has {size} bytes of UTF-8; the most is {INT16_MAX}")
 
 
 INT16_MAX = 2**15 - 1
@@ -117,11 +120,14 @@ class ClientConfig:
     """Largest frame taken from a broker; checked before a byte of its body is kept."""
 
     def __post_init__(self) -> None:
-        _check_type(self, "client_id", str, "a string")
-        _check_client_id(self.client_id)
+        _check_text(self, "client_id")
         _check_type(self, "broker_version", str, "a string such as '0.8.2'", is_optional=True)
         if self.broker_version is not None and not re.fullmatch(r"[0-9]+(\.[0-9]+)+", self.broker_version):
             raise ConfigError(f"broker_version={self.broker_version!r} is not a release such as '0.8.2'")
+        if self.broker_version is not None and tuple(map(int, self.broker_version.split(".")[:2])) < (0, 8):
+            raise ConfigError(
+                f"broker_version={self.broker_version!r} is older than 0.8, which is the first release served"
+            )
         _check(
             self,
             {
@@ -175,7 +181,7 @@ class ProducerConfig:
         _check_type(self, "enable_idempotence", bool, "True, False or None", is_optional=True)
         if self.enable_idempotence and self.required_acks != -1:
             raise ConfigError(f"enable_idempotence=True needs acks='all', not acks={self.acks!r}")
-        _check_type(self, "transactional_id", str, "a string", is_optional=True)
+        _check_text(self, "transactional_id", is_optional=True)
         if self.transactional_id is not None:
             if not self.transactional_id:
                 raise ConfigError("transactional_id='' names no producer")
@@ -239,10 +245,10 @@ class ConsumerConfig:
     """Where this consumer runs, as the brokers' ``broker.rack``: it is sent to a replica there."""
 
     def __post_init__(self) -> None:
-        _check_type(self, "group_id", str, "a string", is_optional=True)
+        _check_text(self, "group_id", is_optional=True)
         _check_type(self, "enable_auto_commit", bool, "True or False")
         _check_type(self, "check_crcs", bool, "True or False")
-        _check_type(self, "client_rack", str, "a string", is_optional=True)
+        _check_text(self, "client_rack", is_optional=True)
         _check_choice(self, "auto_offset_reset", ("earliest", "latest", "none"))
         _check_choice(self, "isolation_level", ("read_uncommitted", "read_committed"))
         _check(
