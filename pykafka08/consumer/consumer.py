@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
@@ -25,7 +25,7 @@ from pykafka08.consumer.processing import Handler, Processing, schedule_of
 from pykafka08.consumer.reader import Reader
 from pykafka08.consumer.settings import consumer_settings
 from pykafka08.consumer.topics import PatternTopics
-from pykafka08.driver import TaskTree, Waiter
+from pykafka08.driver import TaskTree
 from pykafka08.errors import ClosedError, ConfigError, KafkaError, RequestTimeoutError
 from pykafka08.group.coordinator import RebalanceListener
 from pykafka08.group.metadata import GroupMetadata
@@ -95,6 +95,8 @@ class Consumer(Positions):
         self._machine = ConsumerMachine(self._config, self._client_config, random.random)
         self._assignment = self._machine.assignment
         self._reader = Reader(self._machine)
+        is_subscribed = bool(topics) or pattern is not None
+        self._reader.has_source = lambda: is_subscribed or bool(self._assignment.states)
         self._client: Client | None = None
         self._member: ConsumerMember | None = None
         self._tasks = TaskTree()
@@ -229,7 +231,7 @@ class Consumer(Positions):
         while await reader.load(deadline):
             for record in reader.cursor.records:
                 return record
-        raise RequestTimeoutError(f"no record came within {timeout} seconds")
+        raise self._no_record(timeout)
 
     async def getmany(self, *, max_records: int = 500, timeout: float | None = None) -> list[Record]:
         """The next records: those that are there, at most ``max_records``, else the first that come.
@@ -257,6 +259,13 @@ class Consumer(Positions):
             if self._member is not None and not self._reader.is_closed:
                 await self._member.commit_now()
             raise
+
+    def _no_record(self, timeout: float | None) -> RequestTimeoutError:
+        trouble = next((state.trouble for state in self._assignment.states.values() if state.trouble), None)
+        because = "" if trouble is None else f"; last: {trouble}"
+        late = RequestTimeoutError(f"no record came within {timeout} seconds{because}")
+        late.__cause__ = trouble
+        return late
 
     # The group
 
@@ -324,10 +333,12 @@ class Consumer(Positions):
         """
         return self._open_member().group_offsets()
 
-    def offsets_sent(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], end: Waiter[bool]) -> None:
-        """A transaction commits these; ``end`` tells whether it did.  For :meth:`pykafka08.Producer.send_offsets`."""
-        if self._member is not None:
-            self._member.sent.sent(offsets, end)
+    def offsets_sent(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> Callable[[bool], None]:
+        """For :meth:`pykafka08.Producer.send_offsets`: what its transaction has of this consumer.
+
+        It calls what is returned at its end, with True if it was committed.
+        """
+        return self._open_member().sent.sent(offsets)
 
     def _open_member(self) -> ConsumerMember:
         if self._group_config is None:

@@ -48,7 +48,7 @@ class Processing:
         self._error: Exception | None = None
 
     async def run(self) -> None:
-        """Until the consumer is closed; raises what a handler does.
+        """Until the consumer is closed; raises what a handler or reading does.
 
         Whatever ends it, reading goes on at each partition's first record that is not finished.
         """
@@ -57,7 +57,10 @@ class Processing:
             async with anyio.create_task_group() as tasks:
                 for _ in range(self._concurrency):
                     tasks.start_soon(self._handle, tasks.cancel_scope)
-                await self._feed()
+                try:
+                    await self._feed()
+                except Exception as error:  # noqa: BLE001 - raised below: out of here it would come in a group
+                    self._error = self._error or error
                 tasks.cancel_scope.cancel()
         finally:
             self._reader.workload = None

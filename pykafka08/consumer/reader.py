@@ -21,7 +21,7 @@ from pykafka08.consumer.cursor import Cursor
 from pykafka08.consumer.fetcher import Fetcher
 from pykafka08.consumer.machine import ConsumerMachine, HandedOut
 from pykafka08.driver import Waiter
-from pykafka08.errors import ClosedError, CorruptRecordError, KafkaError
+from pykafka08.errors import ClosedError, ConfigError, CorruptRecordError, KafkaError
 from pykafka08.records.reader import FetchedBatch
 from pykafka08.records.record import Record, TopicPartition
 
@@ -64,6 +64,8 @@ class Reader:
         self._acknowledged: dict[TopicPartition, int] = {}
         self.may_hand_out: Callable[[], bool] = lambda: True
         """Asked before records are handed out; while it says no, news are waited for."""
+        self.has_source: Callable[[], bool] = lambda: True
+        """Asked before news are waited for: without, they would be waited for without end."""
         self._finishing: Waiter[None] = Waiter()
         self._checks: list[Callable[[], None]] = []
 
@@ -116,6 +118,8 @@ class Reader:
                 return False
 
     async def _wait(self, news: Waiter[None], deadline: float | None) -> bool:
+        if not self.has_source():
+            raise ConfigError("nothing to read: give topics, a pattern, or assign()")
         self.waiting += 1
         try:
             return await wait_for_news(news, deadline)

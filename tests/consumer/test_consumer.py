@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable
 from itertools import pairwise
+from unittest.mock import AsyncMock
 
 import anyio
 import anyio.lowlevel
@@ -360,6 +361,14 @@ async def test_an_assigned_partition_that_does_not_exist_is_told_of() -> None:
             assert (caught.value.topic, caught.value.partition) == ("t", 7)
 
 
+async def test_no_record_in_time_says_what_stands_in_the_way() -> None:
+    async with EmbeddedCluster(topics={"t": 1}) as cluster, consumer_of(cluster) as consumer:
+        consumer.assign([TopicPartition("t", 7)])
+        with pytest.raises(RequestTimeoutError, match=r"no record came .*; last: .*partition 7") as caught:
+            await consumer.getone(timeout=2)
+        assert isinstance(caught.value.__cause__, UnknownTopicError)
+
+
 async def test_no_position_and_no_policy() -> None:
     async with EmbeddedCluster(topics={"t": 1}) as cluster:
         await fill(cluster, "t", values(0, 10))
@@ -485,6 +494,27 @@ async def test_wrong_arguments_are_refused_and_the_consumer_goes_on() -> None:
                 consumer.acknowledge(None)  # type: ignore[arg-type]
             assert await consumer.partitions_for_topic("t") == (0,)
             assert await read_values(consumer, 1) == [b"0"]
+
+
+async def test_with_nothing_to_read_reading_says_so() -> None:
+    async with EmbeddedCluster(topics={"t": 1}) as cluster, consumer_of(cluster) as consumer:
+        await fill(cluster, "t", values(0, 1))
+        batches = consumer.batches()
+        ways: list[Callable[[], Awaitable[object]]] = [
+            consumer.getone,
+            lambda: consumer.getmany(timeout=0),
+            lambda: anext(aiter(consumer)),
+            lambda: anext(batches),
+            lambda: consumer.process(AsyncMock()),
+        ]
+        for _ in range(2):
+            for way in ways:
+                with anyio.fail_after(10), pytest.raises(ConfigError, match=r"nothing to read: .*assign\(\)"):
+                    await way()
+            consumer.assign([TopicPartition("t", 0)])
+            await consumer.seek_to_beginning()
+            assert (await consumer.getone(timeout=30)).offset == 0
+            consumer.assign([])
 
 
 async def test_a_consumer_is_used_inside_its_block() -> None:
