@@ -147,7 +147,7 @@ class ConsumerMember:
         self._commits_at_close = commits
         self._close_by = anyio.current_time() + timeout
         self._auto_commits.cancel()
-        if not self._topics and self._is_auto and commits and self._assignment.states:
+        if not self._topics and self._assignment.states:
             with anyio.move_on_after(timeout, shield=True):
                 await self._finish(frozenset(self._assignment.states))
         await self.coordinator.aclose(timeout=max(0.0, self._close_by - anyio.current_time()))
@@ -219,8 +219,7 @@ class ConsumerMember:
     async def partitions_revoked(self, partitions: Partitions) -> None:
         self._hold(partitions)
         try:
-            if self._is_auto and self._commits_at_close:
-                await self._finish(partitions)
+            await self._finish(partitions)
             if self._listener is not None:
                 await self._listener.partitions_revoked(partitions)
         finally:
@@ -239,6 +238,7 @@ class ConsumerMember:
                 self._reader.workload.drop(tp)
 
     async def _finish(self, partitions: Partitions) -> None:
+        """The next member is not to begin what is under way here, whoever commits it."""
         now = anyio.current_time()
         limit = self._parts.group.max_poll_interval_ms / 1000
         # The coordinator is to hear of a commit, and that we leave, within what is left of a close.
@@ -247,8 +247,9 @@ class ConsumerMember:
             # Handlers are under way for certain; who reads by hand may never come back.
             patience = left / 2 if self._reader.workload is not None else min(PATIENCE, left / 2)
             await self._reader.wait_finished(partitions, now + patience)
-        left = limit if self._close_by is None else max(0.0, self._close_by - anyio.current_time())
-        await self.commits.commit_finished(partitions, timeout=left / 2)
+        if self._is_auto and self._commits_at_close:
+            left = limit if self._close_by is None else max(0.0, self._close_by - anyio.current_time())
+            await self.commits.commit_finished(partitions, timeout=left / 2)
 
     def _give_up(self, partitions: Partitions) -> None:
         self.sent.partitions_go(partitions)
