@@ -211,7 +211,7 @@ class ConnectionMachine:
     def poll(self, now: float) -> list[Action]:
         """Ends calls whose time is up; says what is to be done with the transport."""
         if self.state in (State.CONNECTING, State.HANDSHAKE) and now >= self._setup_deadline:
-            self._poison(self._setup_error())
+            self._poison(self._setup_error(now))
         while self._deadlines and self._deadlines[0][0] <= now:
             self._expire(heapq.heappop(self._deadlines)[2], now)
         if self.state is State.READY and now >= self._throttled_until:
@@ -354,6 +354,8 @@ class ConnectionMachine:
             why = (
                 "the broker throttles this client"
                 if is_ready
+                else f"the peer accepted the connection but has not answered yet: {NOT_KAFKA}"
+                if self.state is State.HANDSHAKE
                 else f"the connection is still in state {self.state.value}"
             )
             text = f"{call.name} was not sent before its deadline: {why}"
@@ -367,10 +369,11 @@ class ConnectionMachine:
             return f"{call.name} could not be written {waited}: the peer takes no more bytes"
         return f"no answer to {call.name} {waited}"
 
-    def _setup_error(self) -> TransportError:
+    def _setup_error(self, now: float) -> TransportError:
         if self.state is State.CONNECTING:
             return TransportError("the broker could not be reached in time")
-        return TransportError(f"the peer took the connection but sent nothing in time: {NOT_KAFKA}")
+        waited = f" within {now - self._open[0].sent_at:.3g} s" if self._open else " in time"
+        return TransportError(f"the peer accepted the connection but did not answer{waited}: {NOT_KAFKA}")
 
     def _redial(self, now: float) -> None:
         self.state = State.CONNECTING

@@ -41,13 +41,7 @@ from pykafka08.consumer.partition import Halt, PartitionState
 from pykafka08.consumer.plan import FetchPlanner
 from pykafka08.consumer.reactions import Reaction, reaction_to, reaction_to_failure
 from pykafka08.error_codes import ErrorCode
-from pykafka08.errors import (
-    CorruptRecordError,
-    KafkaError,
-    RecordTooLargeError,
-    UnsupportedVersionError,
-    broker_error,
-)
+from pykafka08.errors import CorruptRecordError, KafkaError, RecordTooLargeError, UnsupportedVersionError, broker_error
 from pykafka08.records.frontier import read_last_entry
 from pykafka08.records.reader import FetchedBatch, first_entry_size, only_partial
 from pykafka08.records.record import TopicPartition
@@ -271,7 +265,7 @@ class ConsumerMachine:
         assert state.fetch_offset is not None
         fetch_offset, (frontier, leader_epoch) = state.fetch_offset, read_last_entry(answer.records)
         if frontier is None and only_partial(answer.records):
-            self._grow(state, first_entry_size(answer.records) or 0)
+            self._grow(state, first_entry_size(answer.records) or 0, len(answer.records))
             return
         chunk = Chunk(
             answer.records,
@@ -291,13 +285,18 @@ class ConsumerMachine:
             self.assignment.halt(state, CorruptRecordError(text, **place(state), offset=fetch_offset))
         self.assignment.mark_ready(state)
 
-    def _grow(self, state: PartitionState, needed: int) -> None:
+    def _grow(self, state: PartitionState, needed: int, held: int) -> None:
         """The first batch did not fit: brokers before 0.10.1 cut it off."""
+        where, broker = place(state), self.assignment.broker_name(state)
+        if 0 < needed <= state.max_bytes:
+            text = f"a batch claims {needed} bytes, and the answer, which might have had as many, holds {held}"
+            self.assignment.halt(state, CorruptRecordError(text, **where, offset=state.fetch_offset, broker=broker))
+            return
         most = max(self._config.fetch_max_bytes, self._config.max_partition_fetch_bytes)
         if needed > most or state.max_bytes >= most:
             size = needed or f"more than {state.max_bytes}"
             text = f"a batch of {size} bytes is larger than fetch_max_bytes={most}: raise that, or seek past it"
-            error = RecordTooLargeError(text, **place(state), offset=state.fetch_offset, api="Fetch")
+            error = RecordTooLargeError(text, **where, offset=state.fetch_offset, api="Fetch", broker=broker)
             self.assignment.halt(state, error)
             return
         state.max_bytes = min(most, max(needed, 2 * state.max_bytes))

@@ -806,6 +806,16 @@ def test_a_batch_beyond_every_bound_is_an_error(cut: int) -> None:
     assert world.fetch().asks[0].offset == 1
 
 
+def test_a_batch_that_claims_more_than_came_although_it_was_asked_for_is_damaged() -> None:
+    world = World({A: 1}, max_partition_fetch_bytes=2000, fetch_max_bytes=5000)
+    world.start()
+    whole = batch_bytes(0, [0], size=1000)
+    with pytest.raises(CorruptRecordError, match=f"claims {len(whole)} bytes.* holds 50") as caught:
+        read_while(world, lambda: answer_with(world, whole[:50]))
+    error = caught.value
+    assert (error.topic, error.partition, error.offset, error.broker) == ("a", 0, 0, "b1:9092 (id 1)")
+
+
 # Order and fairness
 
 
