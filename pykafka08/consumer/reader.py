@@ -55,6 +55,8 @@ class Reader:
         self._records_in_turn = 0
         self.held: dict[TopicPartition, int] = {}
         """The first offset in hand of each partition; of the cursor's the cursor knows better."""
+        self.began_at: dict[TopicPartition, int] = {}
+        """Where handing out began in each partition, since the application went somewhere in it or committed."""
         self.calls = 0
         """Grows when records are called for, but for those that lie ready in the cursor."""
         self.waiting = 0
@@ -198,11 +200,14 @@ class Reader:
 
     def _hand_out(self) -> HandedOut | None:
         try:
-            return self._machine.next_batch(anyio.current_time())
+            handed_out = self._machine.next_batch(anyio.current_time())
         except KafkaError:
             if self.fetcher is not None:
                 self.fetcher.pump()  # the other partitions go on
             raise
+        if handed_out is not None and handed_out.tp not in self.began_at:
+            self.began_at[handed_out.tp] = handed_out.start
+        return handed_out
 
     async def _take_turn(self, fetcher: Fetcher, records: int) -> None:
         """Let fetches out, and other tasks run, before ``records`` are worked on."""
@@ -224,6 +229,7 @@ class Reader:
         """What was fetched of the partition must not be read, and what is in hand of it counts for nothing."""
         self.held.pop(tp, None)
         self._acknowledged.pop(tp, None)
+        self.began_at.pop(tp, None)
         if self.workload is not None:
             self.workload.forget(tp)
         self._forget_fetched(tp)
@@ -249,7 +255,10 @@ class Reader:
     def read_again(self, tp: TopicPartition, offset: int) -> None:
         """Go back to a record that was handed out."""
         if tp in self._machine.assignment.states:
+            began_at = self.began_at.get(tp)
             self.forget(tp)
+            if began_at is not None:
+                self.began_at[tp] = began_at  # what comes before the record was handed out all the same
             self._machine.assignment.seek(tp, offset)
 
     # What is finished

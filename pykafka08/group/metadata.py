@@ -5,7 +5,7 @@ A consumer gives both to a producer; neither knows the other.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol
 
 from pykafka08.group.requests import OffsetAndMetadata
@@ -28,3 +28,6 @@ class OffsetSource(Protocol):
 
     def group_offsets(self) -> tuple[GroupMetadata, Mapping[TopicPartition, OffsetAndMetadata]]:
         """Who it is, and where it would read on: behind the last record that it handed out."""
+
+    def offsets_sent(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> Callable[[bool], None]:
+        """A transaction has these; what is returned is called at its end: True if it was committed."""

@@ -10,7 +10,7 @@ import anyio
 from pykafka08.cluster.client import Client
 from pykafka08.config import ProducerConfig
 from pykafka08.driver import library_logger
-from pykafka08.errors import ConfigError, KafkaError, RequestTimeoutError, TransactionStateError
+from pykafka08.errors import ConfigError, KafkaError, PartitionRevokedError, RequestTimeoutError, TransactionStateError
 from pykafka08.group.metadata import GroupMetadata, OffsetSource
 from pykafka08.group.requests import OffsetAndMetadata
 from pykafka08.producer.machine import ProducerMachine
@@ -54,6 +54,8 @@ class Transactions:
         self._transactor: Transactor
         self._is_open = False
         self._is_ending = False
+        self._at_end: list[Callable[[bool], None]] = []
+        """Told whether the transaction was committed."""
 
     @property
     def state(self) -> TransactionState | None:
@@ -111,11 +113,12 @@ class Transactions:
         try:
             await self._flush()
             await self._transactor.commit(self.until)
+            self._tell(is_committed=True)
         except BaseException as error:
             await self._abort(error)
             raise
         finally:
-            self._is_open = False
+            self._ended()
 
     async def abort(self, cause: BaseException) -> None:
         """``cause`` is raised by the caller afterwards."""
@@ -124,7 +127,16 @@ class Transactions:
         try:
             await self._abort(cause)
         finally:
-            self._is_open = False
+            self._ended()
+
+    def _ended(self) -> None:
+        self._is_open = False
+        self._tell(is_committed=False)
+
+    def _tell(self, *, is_committed: bool) -> None:
+        listeners, self._at_end = self._at_end, []
+        for listener in listeners:
+            listener(is_committed)
 
     async def _abort(self, cause: BaseException) -> None:
         machine = self._transactor.machine
@@ -151,7 +163,13 @@ class Transactions:
     ) -> None:
         """Make them part of the transaction, within ``max_block_ms``."""
         self.block()
-        member, offsets = _offsets_to_send(source, group_id)
+        try:
+            member, offsets = _offsets_to_send(source, group_id)
+        except PartitionRevokedError as error:
+            self._transactor.machine.offsets_refused(error)
+            raise
+        if self._is_open and not isinstance(source, Mapping):
+            self._at_end.append(source.offsets_sent(offsets))
         await self._transactor.commit_offsets(member, offsets, self.until)
 
     async def close(self) -> None:

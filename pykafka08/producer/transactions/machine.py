@@ -143,6 +143,10 @@ class TransactionMachine:
         self._check_open()
         self._orders.append(order)
 
+    def offsets_refused(self, error: KafkaError) -> None:
+        """What was read is another's to process: nothing that came of it counts."""
+        self._spoil(error)
+
     def _check_open(self) -> None:
         if self.state is not TransactionState.IN_TRANSACTION:
             raise self.refusal()

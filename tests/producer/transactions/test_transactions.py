@@ -329,7 +329,7 @@ def losses() -> Iterator[tuple[str, str]]:
 async def test_a_lost_answer_changes_nothing(release: str, api: str, way: str) -> None:
     async with EmbeddedCluster(2, release, {T: 2}) as cluster:
         getattr(cluster.faults, way)(api)
-        async with opened(cluster, request_timeout_ms=400, delivery_timeout_ms=30_000) as producer:
+        async with opened(cluster, request_timeout_ms=1_500, delivery_timeout_ms=30_000) as producer:
             for number in range(3):
                 async with producer.transaction():
                     await producer.send(T, b"%d" % number, partition=number % 2)
@@ -481,7 +481,7 @@ async def test_kafka_4_adds_partitions_by_writing_to_them() -> None:
 async def test_a_commit_that_nobody_confirms_is_settled_before_the_next() -> None:
     async with (
         EmbeddedCluster(1, "2.8", {T: 1}) as cluster,
-        opened(cluster, max_block_ms=300, request_timeout_ms=250) as producer,
+        opened(cluster, max_block_ms=2_000, request_timeout_ms=1_500) as producer,
     ):
         cluster.faults.drop_answer("EndTxn", times=2)
         with ends_in(RequestTimeoutError, match="no end was confirmed"):
@@ -595,3 +595,78 @@ async def test_records_of_a_partition_that_went_are_not_committed() -> None:
                     await until(lambda: consumer.assignment() != before)
                     await producer.send_offsets(consumer)
             assert stored(cluster, topic="out") == []
+
+
+async def lose_partitions(cluster: EmbeddedCluster, consumer: Consumer) -> None:
+    """They go, and come back."""
+    before, requests = consumer.assignment(), len(cluster.requests)
+    cluster.expire_sessions("copiers")
+    await until(lambda: "SyncGroup" in apis(cluster)[requests:] and consumer.assignment() == before)
+
+
+async def test_what_is_read_again_after_an_abort_is_not_committed_once_its_partition_went() -> None:
+    async with EmbeddedCluster(1, "2.8", {"in": 1, "out": 4}) as cluster:
+        async with Producer(cluster.bootstrap_servers) as filler:
+            await filler.send_many("in", [b"v"] * 10)
+        async with reader(cluster) as consumer, opened(cluster) as producer:
+
+            async def copy(*, fails: bool = False) -> None:
+                async with producer.transaction():
+                    for record in records:
+                        producer.enqueue("out", record.value)
+                    await producer.send_offsets(consumer)
+                    if fails:
+                        raise ZeroDivisionError
+
+            for _ in range(2):
+                records = await consumer.getmany(timeout=20)
+                assert len(records) == 10
+                with ends_in(ZeroDivisionError):
+                    await copy(fails=True)
+                await consumer.seek_to_committed()
+            records = await consumer.getmany(timeout=20)
+            await lose_partitions(cluster, consumer)
+            with ends_in(PartitionRevokedError):
+                await copy()
+            assert stored(cluster, topic="out") == []
+            records = await consumer.getmany(timeout=20)
+            await copy()
+            await lose_partitions(cluster, consumer)
+            records = []
+            await copy()  # all that was handed out is committed
+            assert len(stored(cluster, topic="out")) == 10
+
+
+async def test_a_partition_that_goes_in_a_transaction_that_has_it_goes_with_an_abort() -> None:
+    async with EmbeddedCluster(1, "2.8", {"in": 1, "out": 4}) as cluster:
+        async with Producer(cluster.bootstrap_servers) as filler:
+            await filler.send_many("in", [b"v"] * 10)
+        async with reader(cluster) as consumer, opened(cluster) as producer:
+            await consumer.getmany(timeout=20)
+            with ends_in(ZeroDivisionError):
+                async with producer.transaction():
+                    await producer.send_offsets(consumer)
+                    await lose_partitions(cluster, consumer)
+                    raise ZeroDivisionError
+            with ends_in(TransactionAbortedError):
+                async with producer.transaction():
+                    with ends_in(PartitionRevokedError):
+                        await producer.send_offsets(consumer)
+            async with producer.transaction():
+                await producer.send_offsets(consumer)
+
+
+@pytest.mark.parametrize("is_by_hand", [False, True])
+async def test_partitions_of_which_nothing_is_uncommitted_may_go(is_by_hand: bool) -> None:
+    async with EmbeddedCluster(1, "2.8", {"in": 4, "out": 4}) as cluster:
+        await filled(cluster, 40)
+        async with reader(cluster) as consumer, opened(cluster) as producer:
+            if is_by_hand:
+                while len(cluster.records("in", 0)) * 4 > sum(
+                    [await consumer.position(tp) for tp in consumer.assignment()]
+                ):
+                    await consumer.getmany(timeout=20)
+                assert await consumer.commit() == {}
+            await lose_partitions(cluster, consumer)
+            async with producer.transaction():
+                await producer.send_offsets(consumer)
