@@ -105,3 +105,18 @@ def test_using_the_package_writes_nothing(backend: str) -> None:
 def test_the_changelog_has_a_place_for_what_comes() -> None:
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     assert "## [Unreleased]" in text
+
+
+def links_of(page: Path) -> list[str]:
+    """Relative links, without those to places in pages."""
+    found = re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8"))
+    return [link.partition("#")[0] for link in found if not re.match(r"[a-z]+:|#", link)]
+
+
+def test_every_relative_link_of_the_pages_leads_somewhere() -> None:
+    folders = ("pykafka08", "docs", "tests", "examples", "benchmarks", "docker")
+    pages = [*ROOT.glob("*.md"), *(page for folder in folders for page in (ROOT / folder).rglob("*.md"))]
+    links = [(page, link) for page in pages for link in links_of(page)]
+    assert len(links) > 30
+    missing = [f"{page.relative_to(ROOT)}: {link}" for page, link in links if not (page.parent / link).exists()]
+    assert missing == []
