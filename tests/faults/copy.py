@@ -116,20 +116,23 @@ class Copier:
     async def live(self) -> None:
         """Copy until all is done, or an error or death ends it."""
         work = self._work
-        async with self._consumer:
-            try:
-                async with self._producer:
-                    while not work.stage.is_over:
-                        records = await self._consumer.getmany(max_records=work.per_transaction, timeout=0.2)
-                        if not records:
-                            await self._look_for_the_end()
-                        elif self._chance.random() < work.deaths:
-                            await self._die(records)
-                            return
-                        elif not await self._copy(records):
-                            return
-            except (KafkaError, TimeoutError):
-                return  # the next life goes on from what is committed
+        try:
+            # The producer first: it ends what a former life left open, which the consumer's positions wait for.
+            async with self._producer, self._consumer:
+                while not work.stage.is_over:
+                    records = await self._consumer.getmany(max_records=work.per_transaction, timeout=0.2)
+                    if not records:
+                        await self._look_for_the_end()
+                    elif self._chance.random() < work.deaths:
+                        await self._die(records)
+                        return
+                    elif not await self._copy(records):
+                        return
+                    await anyio.sleep(work.stage.pause_s)
+        except NoBrokersError:
+            raise
+        except (KafkaError, TimeoutError):
+            return  # the next life goes on from what is committed
 
     async def _copy(self, records: list[Record]) -> bool:
         """One transaction; False if this copier cannot know what became of it."""

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.anyio
 
 SEEDS = tuple(map(int, os.environ.get("PYKAFKA08_FAULT_SEEDS", "1").split(",")))
 DEADLINE_S = 50
-RECORDS = {"W1": 2_000, "W2": 1_000, "W3": 600}
+RECORDS = {"W1": 2_000, "W2": 1_000, "W3": 900}
 GROUP_TIMES: dict[str, Any] = {
     "group_min_session_timeout_ms": 100,
     "group_consumer_session_timeout_ms": 2_000,
