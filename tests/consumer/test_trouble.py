@@ -150,7 +150,7 @@ async def test_codes_that_pass(code: ErrorCode) -> None:
 async def test_connections_that_fail(fault: str) -> None:
     async with EmbeddedCluster(topics={"t": 1}) as cluster:
         fill_with_tens(cluster, "t", 40)
-        async with consumer_of(cluster, "t", **SMALL, request_timeout_ms=300) as consumer:
+        async with consumer_of(cluster, "t", **SMALL, request_timeout_ms=1500) as consumer:
             for first in (0, 20):
                 options = {"seconds": 0.1} if fault == "delay" else {}
                 getattr(cluster.faults, fault)("Fetch", **options)

@@ -99,9 +99,9 @@ async def test_a_black_hole(direction: str) -> None:
     async with embedded() as (cluster, faults):
         async with Producer(
             cluster.bootstrap_servers,
-            request_timeout_ms=500,
-            socket_connection_setup_timeout_ms=500,
-            delivery_timeout_ms=1_500,
+            request_timeout_ms=1_500,
+            socket_connection_setup_timeout_ms=1_500,
+            delivery_timeout_ms=4_000,
             linger_ms=0,
         ) as producer:
             await producer.send("w1", b"before", partition=0)
