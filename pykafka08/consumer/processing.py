@@ -6,6 +6,8 @@ handler that may run at a time, one that calls it.
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Awaitable, Callable
 
 import anyio
@@ -34,10 +36,21 @@ def schedule_of(concurrency: int, order: str) -> Schedule:
         raise ConfigError(f"order={order!r} is not 'key' or 'partition'") from None
 
 
+def _check_handler(handler: object) -> None:
+    """ConfigError unless it is called with ``await``: found out later, one record would have been handled."""
+    function = handler
+    while isinstance(function, functools.partial):
+        function = function.func
+    calls = [inspect.unwrap(each) for each in (function, type(function).__call__) if callable(each)]
+    if not any(map(inspect.iscoroutinefunction, calls)):
+        raise ConfigError(f"handler={handler!r:.100} is no coroutine function ('async def')")
+
+
 class Processing:
     """One call of ``process``."""
 
     def __init__(self, reader: Reader, schedule: Schedule, handler: Handler, concurrency: int) -> None:
+        _check_handler(handler)
         self._reader = reader
         self._schedule = schedule
         self._handler = handler

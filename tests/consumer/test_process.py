@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import random
 from collections import defaultdict
+from collections.abc import Awaitable
 
 import anyio
 import anyio.lowlevel
@@ -263,3 +265,25 @@ async def test_what_means_nothing_is_refused() -> None:
             await reader.process(Works(1), concurrency=0)
         with pytest.raises(ConfigError, match="order"):
             await reader.process(Works(1), order="topic")
+        for handler in (print, lambda _: None, None, "handle", functools.partial(print, "x"), Works):
+            with pytest.raises(ConfigError, match="no coroutine function"):
+                await reader.process(handler)  # type: ignore[arg-type]
+
+
+async def test_what_can_be_awaited_is_a_handler() -> None:
+    works = Works(1)
+
+    async def handle(_: str, record: Record) -> None:
+        await works(record)
+
+    @functools.wraps(works.__call__)
+    def wrapped(record: Record) -> Awaitable[None]:
+        return works(record)
+
+    async with EmbeddedCluster(topics={"t": 1}) as cluster:
+        await fill(cluster, "t", values(0, 1))
+        for handler in (works, works.__call__, functools.partial(handle, "x"), functools.partial(works), wrapped):
+            works.finished.clear()
+            async with consumer(cluster, "t", enable_auto_commit=False) as reader:
+                with pytest.raises(Done):
+                    await reader.process(handler)
