@@ -17,7 +17,7 @@ import anyio
 from pykafka08 import Consumer, KafkaError, NoBrokersError, Producer, Record, RecordMetadata
 from pykafka08.errors import ProducerFencedError, TransactionAbortedError
 from pykafka08.records.record import TopicPartition
-from tests.faults.history import Acked, Failed, History, Polled, Sent
+from tests.faults.history import Acked, Failed, Fault, History, Polled, Sent
 from tests.faults.produce import follow, name_of
 from tests.faults.share import GROUP_APIS
 from tests.faults.stage import Stage
@@ -182,6 +182,7 @@ class Copier:
     async def _die(self, records: list[Record]) -> None:
         """In the midst of a transaction, as a process that is killed: no word to anybody."""
         names: list[str] = []
+        self._history.note(Fault(f"copier {self._name} dies"))
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._begin_and_hang, records, names)
             await anyio.sleep(self._chance.random() * 0.05)

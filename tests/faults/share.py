@@ -15,7 +15,7 @@ import anyio
 from pykafka08 import Consumer, KafkaError, NewRecord, NoBrokersError, Producer, Record
 from pykafka08.errors import PollIntervalExceededError
 from pykafka08.records.record import TopicPartition
-from tests.faults.history import Acked, Assigned, Committed, Drained, Released, Sent
+from tests.faults.history import Acked, Assigned, Committed, Drained, Fault, Released, Sent
 from tests.faults.produce import name_of, note_polled, padded
 from tests.faults.stage import Stage
 
@@ -156,6 +156,7 @@ class Life:
     async def _die(self) -> None:
         """As a process that is killed: no word to anybody."""
         self._is_dead = True
+        self._history.note(Fault(f"member {self._name} dies"))
         self._release(self._owned, is_clean=False)
         await self._consumer._tasks.__aexit__()
 

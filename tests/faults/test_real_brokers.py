@@ -82,7 +82,7 @@ async def judge(stage: Stage, kafka: RealCluster, topics: list[str], run: Callab
     report = stage.report()
     assert not scope.cancelled_caught, f"{stage}\n{report}"
     assert report.is_clean, str(report)
-    return sum(isinstance(event, Fault) for _, event in stage.history.events)
+    return sum(isinstance(event, Fault) and event.what.startswith("broker") for _, event in stage.history.events)
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"], indirect=True)
