@@ -1,4 +1,4 @@
-"""Copy a topic exactly once: records and offsets are committed together.
+"""Copy a topic exactly once: records and offsets are committed together.  Brokers from 2.5 on.
 
 Usage: python copy_exactly_once.py HOST:PORT FROM TO [UNTIL]
 

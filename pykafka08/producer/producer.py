@@ -360,6 +360,7 @@ class Producer:
         """Commit, with the transaction, how far a consumer has read: all that it has handed out so far.
 
         The consumer is a member of a group, with ``enable_auto_commit=False``; TransactionAbortedError once it is not.
+        Before Kafka 2.5, which could not fence it, UnsupportedVersionError: there it reads assigned partitions.
         A mapping of offsets needs a ``group_id``, and is taken whoever the group's members are.
         """
         await self._transactions.send_offsets(source, group_id)

@@ -275,7 +275,8 @@ class TransactionMachine:
         if self.state is TransactionState.FATAL_ERROR:
             return
         if not is_indefinite(error):
-            self._end(error)
+            # Offsets that the broker cannot take do not concern the producer.
+            (self._spoil if isinstance(call, CommitOffsets) else self._end)(error)
             return
         if not isinstance(call, FindCoordinator):
             self._must_renew = True

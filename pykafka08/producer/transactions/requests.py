@@ -150,7 +150,10 @@ class TransactionRequests:
                 for topic, partitions in _by_topic(offsets).items()
             ],
         )
-        if versions.pick(kind) >= MEMBER_VERSION:
+        if versions.pick(kind) < MEMBER_VERSION:
+            if member.generation >= 0:
+                raise _without_members(versions)
+        else:
             request.generation_id, request.member_id = member.generation, member.member_id
             request.group_instance_id = member.instance_id
         return request
@@ -196,6 +199,15 @@ class TransactionRequests:
         if isinstance(call, (InitProducer, EndTransaction)) and response.producer_id >= 0:
             identity = Identity(response.producer_id, response.producer_epoch)
         return Answer(response.error_code, identity=identity)
+
+
+def _without_members(versions: BrokerVersions) -> UnsupportedVersionError:
+    return UnsupportedVersionError(
+        f"offsets of a group's member need Kafka 2.5 (KIP-447); the broker is {versions.release_guess}: a partition "
+        "that goes to another member in a transaction would be processed twice; assign() partitions instead, with a "
+        "transactional_id of their own, or send_offsets(mapping, group_id)",
+        api=TxnOffsetCommitRequest.name,
+    )
 
 
 def _complete(asked: Iterable[TopicPartition], codes: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:

@@ -10,7 +10,7 @@ import anyio
 
 from pykafka08.cluster.client import Client
 from pykafka08.driver import Waiter, library_logger
-from pykafka08.errors import KafkaError, RequestTimeoutError, TransactionAbortedError
+from pykafka08.errors import KafkaError, RequestTimeoutError, TransactionAbortedError, UnsupportedVersionError
 from pykafka08.group.metadata import GroupMetadata
 from pykafka08.group.requests import OffsetAndMetadata
 from pykafka08.producer.transactions.actions import (
@@ -186,4 +186,5 @@ class Transactor:
 
         await self._wait(is_over, until, "the offsets were not taken")
         if not order.is_done:
-            raise self.machine.refusal()
+            error = self.machine.error
+            raise error if isinstance(error, UnsupportedVersionError) else self.machine.refusal()

@@ -514,9 +514,9 @@ async def test_nobody_answers() -> None:
 # --- copying --------------------------------------------------------------------------------------------------------
 
 
-def reader(cluster: EmbeddedCluster, **settings: Any) -> Consumer:
+def reader(cluster: EmbeddedCluster, *, is_member: bool = True, **settings: Any) -> Consumer:
     return Consumer(
-        "in",
+        *["in"] * is_member,
         bootstrap_servers=cluster.bootstrap_servers,
         group_id="copiers",
         auto_offset_reset="earliest",
@@ -556,7 +556,10 @@ async def test_a_copy_is_exact_on_connections_that_die(release: str, seed: int) 
     count = 1500
     async with EmbeddedCluster(3, release, {"in": 4, "out": 4}) as cluster:
         await filled(cluster, count)
-        async with reader(cluster) as consumer, opened(cluster) as producer:
+        is_member = release != "0.11"  # which cannot fence members
+        async with opened(cluster) as producer, reader(cluster, is_member=is_member) as consumer:
+            if not is_member:
+                consumer.assign(TopicPartition("in", partition) for partition in range(4))
             cluster.faults.connection_lives(0.5, 1.5, seed=seed)
             while len(stored(cluster, topic="out")) < count:
                 await copy_some(consumer, producer)
@@ -670,3 +673,28 @@ async def test_partitions_of_which_nothing_is_uncommitted_may_go(is_by_hand: boo
             await lose_partitions(cluster, consumer)
             async with producer.transaction():
                 await producer.send_offsets(consumer)
+
+
+@pytest.mark.parametrize("release", ["2.4", "0.11"])
+async def test_where_members_cannot_be_fenced_their_offsets_are_refused(release: str) -> None:
+    async with EmbeddedCluster(2, release, {"in": 4, "out": 4}) as cluster:
+        await filled(cluster, 40)
+        async with opened(cluster) as producer:
+            async with reader(cluster) as member:
+                records = await member.getmany(timeout=20)
+                with ends_in(UnsupportedVersionError, match=r"Kafka 2\.5.*assign\(\).*transactional_id"):
+                    async with producer.transaction():
+                        producer.enqueue("out", records[0].value)
+                        await producer.send_offsets(member)
+                assert cluster.transactions == {ID: "CompleteAbort"}
+                async with producer.transaction():
+                    producer.enqueue("out", b"by hand")
+                    await producer.send_offsets({TopicPartition("in", 0): 3}, "copiers")
+            async with reader(cluster, is_member=False) as consumer:
+                consumer.assign([TopicPartition("in", 0)])
+                assert (await consumer.getone(timeout=20)).offset == 3
+                async with producer.transaction():
+                    await producer.send_offsets(consumer)
+                found = await consumer.committed([TopicPartition("in", 0)])
+                assert [each and each.offset for each in found.values()] == [4]
+        assert stored(cluster, topic="out") == [b"by hand"]
