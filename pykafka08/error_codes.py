@@ -65,7 +65,7 @@ class ErrorCode(IntEnum):
     INCONSISTENT_GROUP_PROTOCOL = 23, "no assignment protocol is common to all members"
     INVALID_GROUP_ID = 24, "the group's name is not allowed"
     UNKNOWN_MEMBER_ID = 25, "the group does not know this member"
-    INVALID_SESSION_TIMEOUT = 26, "the session time-out is outside the broker's bounds"
+    INVALID_SESSION_TIMEOUT = 26, "session_timeout_ms is outside the brokers' group.min/max.session.timeout.ms"
     REBALANCE_IN_PROGRESS = 27, "the group is rebalancing; join again"
     INVALID_COMMIT_OFFSET_SIZE = 28, "the committed offset and its text are too large"
     TOPIC_AUTHORIZATION_FAILED = 29, "not allowed to use the topic"

@@ -70,8 +70,8 @@ TABLE: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
 OF_GROUP: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
     "group_id": (("g", None), (5, b"g", "")),
     "group_instance_id": ((None, "a"), ("", 5, b"a")),
-    "session_timeout_ms": ((None, 1, INT32_MAX), (0, INT32_MAX + 1, "1", True, 1.5)),
-    "heartbeat_interval_ms": whole(1),
+    "session_timeout_ms": ((None, 3001, INT32_MAX), (0, 1, 3000, INT32_MAX + 1, "1", True, 1.5)),
+    "heartbeat_interval_ms": whole(1),  # and below the session time-out, if that is given
     "max_poll_interval_ms": whole(1),
     "partition_assignment_strategy": (
         (("range",), ("sticky", "cooperative-sticky")),
@@ -128,6 +128,11 @@ def test_taken_of_a_group(name: str, value: Any) -> None:
 def test_refused_of_a_group(name: str, value: Any, group_id: str | None) -> None:
     with pytest.raises(ConfigError, match=name):
         consumer_settings({"bootstrap_servers": "h:1", "group_id": group_id, name: value})
+
+
+def test_in_the_new_protocol_sessions_and_heartbeats_are_the_brokers() -> None:
+    group = GroupConfig(group_id="g", group_protocol="consumer", session_timeout_ms=1)
+    assert group.session_timeout_ms == 1
 
 
 def test_assignors_in_any_list_and_names_that_nobody_knows() -> None:

@@ -45,6 +45,13 @@ class GroupConfig:
                 continue
             if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= INT32_MAX:
                 raise ConfigError(f"{name}={value!r} is not a number from 1 to {INT32_MAX}")
+        session_ms = self.session_timeout_ms
+        # In the new protocol both are the broker's.
+        if session_ms is not None and session_ms <= self.heartbeat_interval_ms and self.group_protocol != "consumer":
+            raise ConfigError(
+                f"session_timeout_ms={session_ms} is not more than "
+                f"heartbeat_interval_ms={self.heartbeat_interval_ms}: every session would end"
+            )
         if self.group_protocol not in PROTOCOLS:
             raise ConfigError(f"group_protocol={self.group_protocol!r} is not one of {', '.join(PROTOCOLS)}")
         for name in ("group_instance_id", "group_remote_assignor"):
