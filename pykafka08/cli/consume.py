@@ -2,6 +2,7 @@
 
 Options and output are those of Kafka's own console consumer, 0.10 to 4.3.  Here: from the command line to the plan;
 what carries it out is imported when it is known that there is something to do, so that ``--help`` answers at once.
+Nothing heavy is imported at the top, so that Ctrl-C is heard.
 """
 
 from __future__ import annotations
@@ -9,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from pykafka08.cli.plan import consumer_parser, plan_of
-from pykafka08.errors import ConfigError
+from pykafka08.cli.main import unless_interrupted
 
 __all__ = ["console_consumer", "main"]
 
@@ -22,10 +22,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def console_consumer(arguments: Sequence[str] | None = None) -> int:
     """``pykafka08-console-consumer``."""
-    return _main("pykafka08-console-consumer", arguments)
+    return unless_interrupted(partial(_main, "pykafka08-console-consumer", arguments))
 
 
 def _main(prog: str, arguments: Sequence[str] | None) -> int:
+    from pykafka08.cli.plan import consumer_parser, plan_of
+    from pykafka08.errors import ConfigError
+
     parser = consumer_parser(prog)
     options = parser.parse_args(arguments)
     try:

@@ -12,7 +12,7 @@ from importlib import import_module
 
 import pykafka08
 
-__all__ = ["main"]
+__all__ = ["main", "unless_interrupted"]
 
 USAGE_TEXT = """\
 usage: pykafka08 COMMAND [OPTION]...
@@ -47,5 +47,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(USAGE_TEXT)
         sys.stderr.write(f"\npykafka08: {f'unknown command {first!r}' if first else 'a command is needed'}\n")
         return 2
-    command: Callable[[Sequence[str]], int] = import_module(f"pykafka08.cli.{first}").main
-    return command(words[1:])
+    return unless_interrupted(lambda: _run(first, words[1:]))
+
+
+def _run(name: str, words: Sequence[str]) -> int:
+    command: Callable[[Sequence[str]], int] = import_module(f"pykafka08.cli.{name}").main
+    return command(words)
+
+
+def unless_interrupted(run: Callable[[], int]) -> int:
+    """What ``run`` returns; 130 if Ctrl-C comes while it imports, before it sees to signals itself."""
+    try:
+        return run()
+    except KeyboardInterrupt:
+        return 130

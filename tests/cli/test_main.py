@@ -52,6 +52,31 @@ def test_each_command_has_its_help(name: str, capsys: pytest.CaptureFixture[str]
     assert not err
 
 
+INTERRUPTED = """
+import sys
+class Finder:
+    def find_spec(self, name, *_):
+        if name == {module!r}:
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Finder())
+{call}
+"""
+
+
+@pytest.mark.parametrize("module", ["pykafka08.cli.plan", "anyio"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        "from pykafka08.cli.main import main; sys.exit(main(['consume', '--topic', 't', '-b', 'h:1']))",
+        "from pykafka08.cli.consume import console_consumer as main; sys.exit(main(['--topic', 't', '-b', 'h:1']))",
+    ],
+)
+def test_an_interrupt_during_the_imports_leaves_no_traceback(call: str, module: str) -> None:
+    code = INTERRUPTED.format(module=module, call=call)
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, b"", b"")
+
+
 def test_the_console_consumer_has_its_own_name(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         console_consumer(["--help"])
