@@ -161,8 +161,8 @@ class Consumer(Positions):
     async def aclose(self, *, commit: bool = True, timeout: float = CLOSE_SECONDS) -> None:
         """End reading in every task, leave the group, and close all connections.  Any task may call it.
 
-        With a group, waits for its coordinator at most ``timeout`` seconds.  ``commit`` False leaves what auto-commit
-        would have committed.  ``async for`` loops end; other calls that wait raise ClosedError.
+        Waits at most ``timeout`` seconds for handlers, which are cancelled then, and the coordinator.  ``commit`` False
+        leaves what auto-commit would commit.  Loops and :meth:`process` end; other calls that wait raise ClosedError.
         """
         check_timeout(timeout)
         self._reader.close()
@@ -173,8 +173,10 @@ class Consumer(Positions):
             if self._member is not None:
                 self._reader.is_leaving = True
                 await self._member.aclose(commits=commit, timeout=timeout)
+            else:
+                await self._reader.wait_finished(self._assignment.states, anyio.current_time() + timeout)
         finally:
-            self._reader.is_leaving = False
+            self._reader.end()
             if self._client is not None:
                 await self._client.aclose()
 
@@ -286,9 +288,8 @@ class Consumer(Positions):
         """Commit where to read on, or these offsets; the answer has what was refused, and why: empty if nothing was.
 
         Without ``offsets`` all that was handed out is committed, also the record in hand; while :meth:`process` runs,
-        each partition up to the first record whose handler has not returned.  PartitionRevokedError is the outcome of
-        a partition that is not, or no longer, this member's.  A rebalance is waited for; RequestTimeoutError after
-        ``timeout`` seconds (``default_api_timeout_ms``).
+        what is finished.  PartitionRevokedError is the outcome of a partition that is not, or no longer, this member's.
+        A rebalance is waited for; RequestTimeoutError after ``timeout`` seconds (``default_api_timeout_ms``).
         """
         member = self._open_member()
         if offsets is None:
@@ -328,8 +329,7 @@ class Consumer(Positions):
         """What :meth:`pykafka08.Producer.send_offsets` commits: this member, and where it would read on.
 
         All that was handed out counts, as in :meth:`commit`.  PartitionRevokedError if a partition has gone since
-        records of it were handed out: what came of them must be aborted.  ConfigError while :meth:`process` runs: the
-        record that a handler works on is not finished.
+        records of it were handed out: what came of them must be aborted.  ConfigError while :meth:`process` runs.
         """
         return self._open_member().group_offsets()
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from operator import length_hint
 
 import anyio
 
@@ -325,9 +324,8 @@ class ConsumerMember:
         reader = self._reader
         while True:
             await anyio.sleep(clock.interval)
-            progress = (reader.calls, length_hint(reader.cursor.records))
-            is_waiting = reader.waiting > 0 or self._is_entering
-            idle = clock.looked(progress, is_waiting=is_waiting, now=anyio.current_time())
+            progress, is_waiting = reader.progress()
+            idle = clock.looked(progress, is_waiting=is_waiting or self._is_entering, now=anyio.current_time())
             if idle > clock.limit and not reader.is_closed:
                 await self._leave_for_a_while(idle, clock.limit)
                 clock.restart(anyio.current_time())

@@ -46,8 +46,17 @@ def _check_handler(handler: object) -> None:
         raise ConfigError(f"handler={handler!r:.100} is no coroutine function ('async def')")
 
 
+class _Worker:
+    """One of the tasks that call the handler."""
+
+    def __init__(self) -> None:
+        self.task = anyio.get_current_task().id
+        self.scope = anyio.CancelScope()
+        self.record: Record | None = None
+
+
 class Processing:
-    """One call of ``process``."""
+    """One call of ``process``; tells the reader what is being worked on."""
 
     def __init__(self, reader: Reader, schedule: Schedule, handler: Handler, concurrency: int) -> None:
         _check_handler(handler)
@@ -59,13 +68,16 @@ class Processing:
         self._work: Waiter[None] = Waiter()
         self._room: Waiter[None] = Waiter()
         self._error: Exception | None = None
+        self._workers: list[_Worker] = []
+        self._excused: _Worker | None = None
+        """Its handler closes the consumer."""
 
     async def run(self) -> None:
         """Until the consumer is closed; raises what a handler or reading does.
 
         Whatever ends it, reading goes on at each partition's first record that is not finished.
         """
-        self._reader.workload = self._schedule
+        self._reader.workload = self
         try:
             async with anyio.create_task_group() as tasks:
                 for _ in range(self._concurrency):
@@ -95,15 +107,22 @@ class Processing:
         except ClosedError:
             if not self._reader.is_closed:
                 raise
-        self.drop(self._schedule.partitions())
+        for tp in self._schedule.partitions():
+            self._schedule.drop(tp)
         while self._schedule.is_running:
             self._room = Waiter()
             await self._room
 
     async def _handle(self, scope: anyio.CancelScope) -> None:
+        worker = _Worker()
+        self._workers.append(worker)
+        with worker.scope:
+            await self._handle_all(worker, scope)
+
+    async def _handle_all(self, worker: _Worker, scope: anyio.CancelScope) -> None:
         while True:
             work = self._work
-            record = self._schedule.next()
+            worker.record = record = self._schedule.next()
             if record is None:
                 await work
                 continue
@@ -116,15 +135,46 @@ class Processing:
                 return
             except BaseException:
                 self._schedule.gave_up(record)
+                self._room.set_result(None)
                 raise
             self._schedule.ended(record)
             self._reader.work_done()
             self._room.set_result(None)
 
-    def drop(self, partitions: tuple[TopicPartition, ...] | frozenset[TopicPartition]) -> None:
-        """Begin no more of these."""
-        for tp in partitions:
-            self._schedule.drop(tp)
+    # What the reader asks
+
+    @property
+    def is_running(self) -> bool:
+        return self._schedule.is_running
+
+    def first(self, tp: TopicPartition) -> int | None:
+        return self._schedule.first(tp)
+
+    def runs(self, tp: TopicPartition) -> bool:
+        """True if a record of the partition is being handled, but for one that is not waited for."""
+        record = None if self._excused is None else self._excused.record
+        is_excused = record is not None and (record.topic, record.partition) == tp
+        return self._schedule.running(tp) > int(is_excused)
+
+    def drop(self, tp: TopicPartition) -> None:
+        """Begin no more of its records."""
+        self._schedule.drop(tp)
+        self._room.set_result(None)
+
+    def forget(self, tp: TopicPartition) -> None:
+        self._schedule.forget(tp)
+        self._room.set_result(None)
+
+    def excuse(self) -> None:
+        """If a handler calls this, nobody waits for it: it waits itself for what waits for handlers."""
+        task = anyio.get_current_task().id
+        self._excused = next((each for each in self._workers if each.task == task), self._excused)
+
+    def abandon(self) -> None:
+        """Cancel the handlers, but for the one that is excused: it goes on to its end."""
+        for each in self._workers:
+            if each is not self._excused:
+                each.scope.cancel()
 
     def _go_back(self) -> None:
         for tp in self._schedule.partitions():

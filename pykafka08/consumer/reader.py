@@ -9,7 +9,7 @@ the cursor when somebody wants to know; a record costs nothing for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from itertools import islice
 from operator import length_hint
 from typing import Protocol
@@ -34,10 +34,14 @@ RECORDS_PER_TURN = 2048
 class Workload(Protocol):
     """Records that were taken and are being worked on."""
 
+    @property
+    def is_running(self) -> bool: ...
     def first(self, tp: TopicPartition) -> int | None: ...
     def runs(self, tp: TopicPartition) -> bool: ...
     def drop(self, tp: TopicPartition) -> None: ...
     def forget(self, tp: TopicPartition) -> None: ...
+    def excuse(self) -> None: ...
+    def abandon(self) -> None: ...
 
 
 class Reader:
@@ -61,6 +65,7 @@ class Reader:
         """Grows when records are called for, but for those that lie ready in the cursor."""
         self.waiting = 0
         """Calls that wait for records."""
+        self._handled = 0
         self.workload: Workload | None = None
         """Records that several handlers share; these count as in hand until they are finished."""
         self._acknowledged: dict[TopicPartition, int] = {}
@@ -92,11 +97,19 @@ class Reader:
     def close(self) -> None:
         """End all waiting; positions stay known."""
         self.is_closed = True
+        if self.workload is not None:
+            self.workload.excuse()
         if (tp := self.cursor.owner) is not None:
             self.withhold(tp)
         self._tell_finished()
         if self.fetcher is not None:
             self.fetcher.stop()
+
+    def end(self) -> None:
+        """The consumer has left its group, if it had one: what is still being worked on is cancelled."""
+        self.is_leaving = False
+        if self.workload is not None:
+            self.workload.abandon()
 
     # Records
 
@@ -269,7 +282,8 @@ class Reader:
         self.cursor.finish()
         if self.held or self._acknowledged:
             self.held.clear()
-            self._acknowledged.clear()
+            if self.workload is None:  # else it is only reading ahead that asks for more
+                self._acknowledged.clear()
             self._tell_finished()
 
     def acknowledge(self, tp: TopicPartition, offset: int) -> None:
@@ -296,9 +310,19 @@ class Reader:
             if not await wait_for_news(self._finishing, deadline):
                 return
 
+    def progress(self) -> tuple[Hashable, bool]:
+        """What differs whenever the application has asked for more, and whether it waits for it now.
+
+        While handlers run what is read ahead of them says nothing: their ends do.
+        """
+        if self.workload is not None and self.workload.is_running:
+            return ("handled", self._handled), False
+        return (self.calls, length_hint(self.cursor.records)), self.waiting > 0
+
     def work_done(self) -> None:
         """A handler has finished a record."""
         self.calls += 1
+        self._handled += 1
         self._tell_finished()
 
     def _is_in_hand(self, tp: TopicPartition) -> bool:

@@ -105,10 +105,10 @@ class Schedule:
         outstanding = self._outstanding.get(tp)
         return outstanding.offsets[0] if outstanding is not None and outstanding.offsets else None
 
-    def runs(self, tp: TopicPartition) -> bool:
-        """True if a record of the partition is being handled."""
+    def running(self, tp: TopicPartition) -> int:
+        """How many records of the partition are being handled."""
         outstanding = self._outstanding.get(tp)
-        return outstanding is not None and outstanding.running > 0
+        return 0 if outstanding is None else outstanding.running
 
     def drop(self, tp: TopicPartition) -> None:
         """Begin none of the partition's waiting records; they stay unfinished."""

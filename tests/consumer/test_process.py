@@ -11,7 +11,15 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from pykafka08 import ClosedError, ConfigError, Consumer, EmbeddedCluster, Record, TopicPartition
+from pykafka08 import (
+    ClosedError,
+    ConfigError,
+    Consumer,
+    EmbeddedCluster,
+    PollIntervalExceededError,
+    Record,
+    TopicPartition,
+)
 from tests.consumer.embedded import fill, read, values
 from tests.consumer.groups import committed_in, consumer, spread, until
 
@@ -257,6 +265,63 @@ async def test_closing_lets_handlers_end_and_commits_them(is_auto: bool) -> None
         assert await committed_in(cluster, [T0]) == ({0: 10} if is_auto else {})
         with pytest.raises(ClosedError):
             await reader.process(handle)
+
+
+@pytest.mark.parametrize("group_id", ["g", None])
+async def test_closing_ends_handlers_that_do_not(group_id: str | None) -> None:
+    async with EmbeddedCluster(topics={"t": 1}) as cluster:
+        await fill(cluster, "t", values(0, 30))
+        begun = anyio.Event()
+
+        async def handle(record: Record) -> None:
+            if record.offset == 9:
+                begun.set()
+                await anyio.sleep_forever()
+
+        async with consumer(cluster, "t", group_id=group_id) as reader, anyio.create_task_group() as tasks:
+            tasks.start_soon(lambda: reader.process(handle, concurrency=2))
+            await begun.wait()
+            await reader.aclose(timeout=0.5)
+        if group_id is not None:
+            assert await committed_in(cluster, [T0]) == {0: 9}
+
+
+async def test_a_handler_may_close_the_consumer_which_does_not_wait_for_it() -> None:
+    async with EmbeddedCluster(topics={"t": 2}) as cluster:
+        await spread(cluster, "t", 2, 30)
+        handled, ends = [], []
+
+        async def handle(record: Record) -> None:
+            if len(handled) == 9:
+                reader.acknowledge(record)
+                await reader.aclose(timeout=1000)
+                ends.append(record)
+            handled.append((record.partition, record.offset))
+
+        async with consumer(cluster, "t") as reader:
+            await reader.process(handle)
+        assert len(ends) == 1
+        assert sum((await committed_in(cluster, [T0, TopicPartition("t", 1)])).values()) == len(handled) == 10
+
+
+@pytest.mark.parametrize("count", [1, 100])
+async def test_a_handler_that_hangs_is_not_asking_for_records(count: int) -> None:
+    """Nothing more is there to be read ahead, or as much as is read ahead at most."""
+    async with EmbeddedCluster(topics={"t": 1}) as cluster:
+        await fill(cluster, "t", values(0, count))
+        cancelled = []
+
+        async def handle(record: Record) -> None:
+            try:
+                await anyio.sleep_forever()
+            finally:
+                cancelled.append(record.offset)
+
+        async with consumer(cluster, "t", max_poll_interval_ms=500) as reader:
+            with anyio.fail_after(30), pytest.raises(PollIntervalExceededError):
+                await reader.process(handle, concurrency=2)
+            assert cancelled == [0]
+            assert (await reader.getone(timeout=20)).offset == 0
 
 
 async def test_what_means_nothing_is_refused() -> None:

@@ -81,10 +81,10 @@ def test_a_partition_that_goes_begins_nothing_and_stays_unfinished() -> None:
     schedule.drop(tp)
     assert len(schedule) == 3
     schedule.ended(second)
-    assert schedule.runs(tp)
+    assert schedule.running(tp) == 1
     assert schedule.first(tp) == 0
     schedule.ended(first)
-    assert not schedule.runs(tp)
+    assert schedule.running(tp) == 0
     assert schedule.first(tp) == 2
     last = schedule.next()
     assert last is not None
