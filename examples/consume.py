@@ -14,8 +14,10 @@ async def main(brokers: str, topic: str) -> None:
             print(record.partition, record.offset, record.key, record.value, flush=True)
 
 
+if len(sys.argv) != 3:
+    sys.exit(__doc__)
 try:
-    anyio.run(main, *sys.argv[1:3])
+    anyio.run(main, *sys.argv[1:])
 except KeyboardInterrupt:
     pass
 except BrokenPipeError:  # whoever read the output has gone, as in "| head -1"; nothing is left to be written on exit

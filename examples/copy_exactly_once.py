@@ -45,5 +45,7 @@ async def copy(brokers: str, source: str, target: str, until: float) -> None:
                     print(f"copied {copied}", flush=True)
 
 
+if len(sys.argv) not in (4, 5):
+    sys.exit(__doc__)
 with suppress(KeyboardInterrupt):
     anyio.run(copy, *sys.argv[1:4], float((sys.argv[4:5] or ["inf"])[0]))

@@ -1,6 +1,7 @@
 """Produce ten records and see where each one went.  Usage: python produce.py HOST:PORT TOPIC"""
 
 import sys
+from contextlib import suppress
 
 import anyio
 
@@ -14,4 +15,7 @@ async def main(brokers: str, topic: str) -> None:
             print(f"{metadata.topic} partition {metadata.partition} offset {metadata.offset}")
 
 
-anyio.run(main, *sys.argv[1:3])
+if len(sys.argv) != 3:
+    sys.exit(__doc__)
+with suppress(KeyboardInterrupt):
+    anyio.run(main, *sys.argv[1:])

@@ -132,15 +132,38 @@ def blocks(language: str, file: str = "README.md") -> list[str]:
     )
 
 
+SAMPLES = {"README.md": 3, "docs/groups.md": 2, "docs/transactions.md": 1}
+"""How many there are that end by themselves; these come first."""
+
+
 @pytest.mark.parametrize(
     ("file", "number"),
-    [("README.md", 0), ("README.md", 1), ("README.md", 2), ("docs/groups.md", 0), ("docs/transactions.md", 0)],
+    [(file, number) for file, count in SAMPLES.items() for number in range(count)],
 )
 def test_the_code_in_the_documents_runs(file: str, number: int, brokers: str) -> None:
-    found = blocks("python", file)
-    assert len(found) == (3 if file == "README.md" else 1)
-    ran = run("-c", found[number].replace("localhost:9092", brokers))
+    assert len(blocks("python", file)) == SAMPLES[file] + (file == "docs/groups.md")
+    ran = run("-c", blocks("python", file)[number].replace("localhost:9092", brokers))
     assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout or file == "docs/transactions.md"
+
+
+def test_the_service_in_the_documents_stops_when_it_is_told_to(brokers: str) -> None:
+    assert run(str(EXAMPLES / "produce.py"), brokers, "orders").returncode == 0
+    code = blocks("python", "docs/groups.md")[-1].replace("localhost:9092", brokers)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-u", "-W", "error", "-c", code], text=True, **pipes) as service:
+        assert service.stdout is not None
+        assert service.stderr is not None
+        assert "hello" in service.stdout.readline()
+        service.send_signal(signal.SIGTERM)
+        assert (service.wait(DEADLINE_S), service.stderr.read()) == (0, "")
+
+
+@pytest.mark.parametrize("name", ["produce", "consume", "copy_exactly_once"])
+def test_without_arguments_an_example_tells_its_usage(name: str) -> None:
+    ran = run(str(EXAMPLES / f"{name}.py"))
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert f"Usage: python {name}.py HOST:PORT" in ran.stderr
 
 
 def test_the_code_about_the_embedded_broker_runs() -> None:
