@@ -13,6 +13,7 @@ status    meaning
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -83,6 +84,8 @@ def _special_advice(error: KafkaError) -> str | None:
         return "raise fetch.max.bytes, or start after it with --offset"
     if isinstance(error, UnknownTopicError) and error.partition is not None:
         return "give a --partition that the topic has, or none"
+    if isinstance(error.__cause__, OSError) and error.__cause__.errno == errno.EADDRINUSE:
+        return "give another --port; without one a free port is taken"
     return None
 
 

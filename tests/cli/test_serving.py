@@ -64,6 +64,7 @@ def test_a_port_can_be_chosen_but_not_taken_twice() -> None:
     assert (taken.returncode, taken.stdout) == (1, b"")
     assert taken.stderr.count(b"\n") == 1
     assert str(port).encode() in taken.stderr
+    assert b"give another --port" in taken.stderr
     with start("broker", "--port", str(port)) as broker:
         assert first_line(broker) == f"127.0.0.1:{port}"
         broker.communicate()
