@@ -43,9 +43,8 @@ Bytes = bytes | bytearray | memoryview
 
 CHUNK = 1024
 """Records that ``send_many`` takes at a time, and after which ``ready`` lets others run."""
-
 GRACE_S = 5.0
-"""How long records may still be delivered when the ``async with`` block is left by an exception."""
+"""When the ``async with`` block is left by an exception, for records; for a transaction when it is closed."""
 
 
 class Producer:
@@ -128,14 +127,14 @@ class Producer:
     async def aclose(self, timeout: float | None = None) -> None:
         """Deliver what is enqueued, then close; what is left after ``timeout`` seconds fails with ClosedError.
 
-        Without a ``timeout`` the records' own deadlines end it.
+        Without a ``timeout`` the records' own deadlines end it.  A transaction that is open is aborted, and the end of
+        its block raises ClosedError; one whose block ends is waited for, without a ``timeout`` for five seconds.
         """
         if not self._is_open:
             return
         try:
             with anyio.CancelScope(deadline=math.inf if timeout is None else self._now() + timeout):
-                await self.flush()
-                await self._transactions.close()
+                await self._transactions.drain(GRACE_S if timeout is None else timeout)
         finally:
             await self._close()
 
@@ -144,6 +143,7 @@ class Producer:
         if left := self._machine.counters.in_buffer:
             log.warning("producer.closed_with_records", records=left)
         self._abort(ClosedError("the producer was closed before the record was acknowledged"))
+        self._transactions.fail(ClosedError("the producer is closed"))
         await self._client.aclose()
 
     def _abort(self, error: KafkaError) -> None:
@@ -229,8 +229,7 @@ class Producer:
         Waits for room up to ``max_block_ms``, then for the outcome up to ``delivery_timeout_ms``.  Cancelling it stops
         only the wait: an enqueued record is delivered all the same.
         """
-        delivery = await self._enqueue_soon(topic, value, key, partition, headers, timestamp_ms)
-        return await delivery
+        return await (await self._enqueue_soon(topic, value, key, partition, headers, timestamp_ms))
 
     async def send_many(self, topic: str, records: Iterable[Bytes | NewRecord | None]) -> SentRecords:
         """Write many records, values or :class:`NewRecord`, and wait until all of them have ended.
@@ -360,7 +359,7 @@ class Producer:
         """Commit, with the transaction, how far a consumer has read: all that it has handed out so far.
 
         The consumer is a member of a group, with ``enable_auto_commit=False``; TransactionAbortedError once it is not.
-        Before Kafka 2.5, which could not fence it, UnsupportedVersionError: there it reads assigned partitions.
+        UnsupportedVersionError before Kafka 2.5, which could not fence it: there it reads assigned partitions.
         A mapping of offsets needs a ``group_id``, and is taken whoever the group's members are.
         """
         await self._transactions.send_offsets(source, group_id)

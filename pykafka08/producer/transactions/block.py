@@ -9,8 +9,15 @@ import anyio
 
 from pykafka08.cluster.client import Client
 from pykafka08.config import ProducerConfig
-from pykafka08.driver import library_logger
-from pykafka08.errors import ConfigError, KafkaError, PartitionRevokedError, RequestTimeoutError, TransactionStateError
+from pykafka08.driver import Waiter, library_logger
+from pykafka08.errors import (
+    ClosedError,
+    ConfigError,
+    KafkaError,
+    PartitionRevokedError,
+    RequestTimeoutError,
+    TransactionStateError,
+)
 from pykafka08.group.metadata import GroupMetadata, OffsetSource
 from pykafka08.group.requests import OffsetAndMetadata
 from pykafka08.producer.machine import ProducerMachine
@@ -26,7 +33,7 @@ __all__ = ["TransactionBlock", "Transactions"]
 log = library_logger("producer")
 
 GRACE_S = 5.0
-"""How long a cancelled block waits for its abort, and ``aclose`` for the end of a transaction."""
+"""How long a cancelled block waits for its abort."""
 
 
 class Transactions:
@@ -56,6 +63,8 @@ class Transactions:
         self._is_ending = False
         self._at_end: list[Callable[[bool], None]] = []
         """Told whether the transaction was committed."""
+        self._block_end: Waiter[None] = Waiter()
+        self._closed: ClosedError | None = None
 
     @property
     def state(self) -> TransactionState | None:
@@ -105,12 +114,15 @@ class Transactions:
             self._is_open = False
             raise
         self._is_ending = False
+        self._block_end = Waiter()
         self._on_change()
 
     async def commit(self) -> None:
         self._is_ending = True
         self._on_change()
         try:
+            if self._closed is not None:
+                raise self._closed
             await self._flush()
             await self._transactor.commit(self.until)
             self._tell(is_committed=True)
@@ -131,6 +143,7 @@ class Transactions:
 
     def _ended(self) -> None:
         self._is_open = False
+        self._block_end.set_result(None)
         self._tell(is_committed=False)
 
     def _tell(self, *, is_committed: bool) -> None:
@@ -172,14 +185,40 @@ class Transactions:
             self._at_end.append(source.offsets_sent(offsets))
         await self._transactor.commit_offsets(member, offsets, self.until)
 
-    async def close(self) -> None:
-        """Wait a moment for the end of what is under way; the cluster ends it later all the same."""
+    async def drain(self, seconds: float) -> None:
+        """The producer is to be closed: end the transaction, if there is one, and every record."""
+        if self._is_open and not self._is_ending:
+            await self._abandon(seconds)
+        await self._flush()
+        await self._settle(seconds)
+
+    async def _abandon(self, seconds: float) -> None:
+        """Abort the transaction, whose block is still open."""
+        self._closed = ClosedError("the producer was closed in the midst of the transaction, which was aborted")
+        self._is_ending = True
+        self._on_change()
+        try:
+            await self._transactor.abort(self._now() + seconds)
+        except KafkaError as error:
+            log.warning("transaction.abort_failed", cause=str(error))
+
+    async def _settle(self, seconds: float) -> None:
+        """Wait for the end of what is under way; the cluster ends it later all the same."""
         if self._machine is None or self._transactor.machine.state is TransactionState.INITIALIZING:
             return
+        with anyio.move_on_after(seconds):
+            if self._closed is None and self._is_open:
+                await self._block_end
         try:
-            await self._transactor.settle(self._now() + GRACE_S)
+            await self._transactor.settle(self._now() + seconds)
         except KafkaError as error:
             log.warning("transaction.unsettled", cause=str(error))
+
+    def fail(self, error: ClosedError) -> None:
+        """The producer is closed: nobody waits any more."""
+        self._closed = self._closed or error
+        if self._machine is not None:
+            self._transactor.fail(self._closed)
 
 
 def _offsets_to_send(

@@ -56,6 +56,7 @@ class Transactor:
         self._now = now
         self._wake = wake
         self._news: Waiter[None] = Waiter()
+        self._failure: KafkaError | None = None
         client.tasks.on_failure(lambda _: self._tell())
 
     # --- what the machine says ----------------------------------------------------------------------------------------
@@ -122,11 +123,18 @@ class Transactor:
                 self._client.tasks.check()
                 if is_over():
                     return
+                if self._failure is not None:
+                    raise self._failure
                 await news
         raise RequestTimeoutError(
             f"transactional id {self.machine.transactional_id!r}: {what} within max_block_ms; "
             f"the producer is {self.machine.state.value}; last: {self.machine.last_error}"
         )
+
+    def fail(self, error: KafkaError) -> None:
+        """End all waiting."""
+        self._failure = error
+        self._tell()
 
     async def settle(self, until: float) -> None:
         """Return when nothing of an earlier transaction is under way."""

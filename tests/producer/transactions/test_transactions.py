@@ -511,6 +511,55 @@ async def test_nobody_answers() -> None:
         assert stored(cluster) == [b"v"]
 
 
+@pytest.mark.parametrize("release", ["4.3", "2.8", "0.11"])
+@pytest.mark.parametrize("is_inside", [True, False])
+async def test_a_producer_that_is_closed_aborts_its_transaction(release: str, is_inside: bool) -> None:
+    async with EmbeddedCluster(2, release, {T: 1}) as cluster, opened(cluster) as producer:
+        async with anyio.create_task_group() as tasks:
+            with ends_in(ClosedError, match="closed in the midst"):
+                async with producer.transaction():
+                    await producer.send(T, b"v")
+                    if is_inside:
+                        await producer.aclose(timeout=20)
+                    else:
+                        tasks.start_soon(producer.aclose)
+                        await until(lambda: cluster.transactions == {ID: "CompleteAbort"})
+        assert cluster.transactions == {ID: "CompleteAbort"}
+        assert stored(cluster) == []
+        async with opened(cluster) as successor, successor.transaction():
+            await successor.send(T, b"next")
+        assert stored(cluster) == [b"next"]
+
+
+async def test_nobody_waits_for_a_producer_that_is_closed() -> None:
+    async with EmbeddedCluster(2, topics={T: 1}) as cluster, opened(cluster, max_block_ms=3_600_000) as producer:
+        with ends_in(ClosedError):
+            async with producer.transaction():
+                await producer.send(T, b"v")
+                for node_id in range(2):
+                    await cluster.stop_broker(node_id)
+                producer.enqueue(T, b"w")
+                await producer.aclose(timeout=0.5)
+
+
+async def test_closed_while_a_block_ends_it_waits() -> None:
+    async with EmbeddedCluster(1, topics={T: 1}) as cluster, opened(cluster) as producer:
+        cluster.faults.delay("Produce", 0.3, times=1)
+        async with anyio.create_task_group() as tasks:
+            async with producer.transaction():
+                delivery = producer.enqueue(T, b"v")
+                requests = len(cluster.requests)
+                tasks.start_soon(closed_later, producer, cluster, requests)
+        assert (await delivery).offset == 0
+        assert cluster.transactions == {ID: "CompleteCommit"}
+        assert stored(cluster) == [b"v"]
+
+
+async def closed_later(producer: Producer, cluster: EmbeddedCluster, requests: int) -> None:
+    await until(lambda: "Produce" in apis(cluster)[requests:])
+    await producer.aclose()
+
+
 # --- copying --------------------------------------------------------------------------------------------------------
 
 
