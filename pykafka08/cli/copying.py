@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack
 from functools import partial
 from itertools import islice
 
@@ -15,10 +16,13 @@ from pykafka08.cli.progress import Progress
 from pykafka08.cli.streams import OutputClosedError, standard_output
 from pykafka08.consumer.consumer import Consumer
 from pykafka08.error_codes import ErrorCode
-from pykafka08.errors import CorruptRecordError, KafkaError, broker_error
+from pykafka08.errors import CorruptRecordError, KafkaError, UnknownTopicError, broker_error
 from pykafka08.records.record import TopicPartition
 
 __all__ = ["copy_records"]
+
+MISSING_AFTER_S = 2
+"""A topic that is just being made is not worth a word."""
 
 
 async def copy_records(plan: Plan, interrupt: Interrupt) -> int:
@@ -43,15 +47,33 @@ async def copy_records(plan: Plan, interrupt: Interrupt) -> int:
 async def _copy(plan: Plan, printer: Printer) -> int:
     """Open a consumer on what the plan names, and print: how many records."""
     whole_topics = () if plan.topic is None or plan.partition is not None else (plan.topic,)
-    async with Consumer(*whole_topics, pattern=plan.pattern, **plan.settings) as consumer:
+    consumer = Consumer(*whole_topics, pattern=plan.pattern, **plan.settings)
+    async with AsyncExitStack() as opened:
+        watch = partial(_tell_if_missing, consumer, plan.topic)
+        await run_until(watch, partial(opened.enter_async_context, consumer))
         if plan.topic is not None and plan.partition is not None:
             partition = TopicPartition(plan.topic, plan.partition)
-            await _check_partition(consumer, partition)
+            await run_until(watch, partial(_check_partition, consumer, partition))
             consumer.assign([partition])
             if plan.offset is not None:
                 await consumer.seek(partition, plan.offset)
         await _print_all(plan, consumer, printer)
     return printer.records
+
+
+async def _tell_if_missing(consumer: Consumer, topic: str | None) -> None:
+    """A note when the cluster has said that it has no such topic; then wait for the caller to end this."""
+    is_told = topic is None
+    while not is_told:
+        await anyio.sleep(MISSING_AFTER_S)
+        try:
+            await consumer.partitions_for_topic(topic or "", timeout=0)
+        except UnknownTopicError:
+            is_told = True
+            note(f"topic {topic!r} does not exist yet; waiting for it")
+        except KafkaError:
+            continue  # not connected yet, or not answered: opening the consumer will say so
+    await anyio.sleep_forever()
 
 
 async def _check_partition(consumer: Consumer, tp: TopicPartition) -> None:

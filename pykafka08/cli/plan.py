@@ -34,6 +34,8 @@ exit status: 0 done, 1 failure while running, 2 wrong usage, 4 no broker reached
 
 API_TIMEOUT_MS = 15_000
 """A person waits for the answer: a topic that is not there is told sooner than a program would want it."""
+LEAST_API_TIMEOUT_MS = 5_000
+"""With a shorter ``--timeout-ms`` too a busy broker must be able to answer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +99,10 @@ def plan_of(options: argparse.Namespace) -> Plan:
         raise ConfigError("--offset needs --partition")
     if options.offset is not None and options.from_beginning:
         raise ConfigError("--offset and --from-beginning exclude each other")
-    settings = {"default_api_timeout_ms": API_TIMEOUT_MS, **client_settings(options, ConsumerConfig, GroupConfig)}
+    patience = API_TIMEOUT_MS
+    if options.timeout_ms is not None:
+        patience = min(patience, max(options.timeout_ms, LEAST_API_TIMEOUT_MS))
+    settings = {"default_api_timeout_ms": patience, **client_settings(options, ConsumerConfig, GroupConfig)}
     if options.group is not None and settings.setdefault("group_id", options.group) != options.group:
         raise ConfigError(f"--group {options.group} and group.id={settings['group_id']} exclude each other")
     offset = _apply_offsets(options, settings)

@@ -167,6 +167,21 @@ async def test_an_unknown_topic() -> None:
     assert "check the name" in ran.err
 
 
+@pytest.mark.parametrize("options", [[], ["--partition", "0"]])
+async def test_a_topic_that_comes_late_is_told_of_and_waited_for(options: list[str]) -> None:
+    async with flights(count=0) as cluster:
+        words = ("consume", "-b", cluster.bootstrap_servers, "-t", "late", "--from-beginning", "-n", "1", *options)
+        with start(*words, "--consumer-property", "default.api.timeout.ms=40000") as consumer:
+            assert consumer.stderr is not None
+            told = await anyio.to_thread.run_sync(consumer.stderr.readline)
+            cluster.create_topic("late", 1)
+            async with Producer(bootstrap_servers=cluster.bootstrap_servers) as producer:
+                await producer.send("late", b"one")
+            out, err = await anyio.to_thread.run_sync(consumer.communicate)
+    assert told == b"topic 'late' does not exist yet; waiting for it\n"
+    assert (out, err) == (b"one\n", b"Processed a total of 1 messages\n")
+
+
 async def test_a_partition_that_is_not_there() -> None:
     async with flights() as cluster:
         ran = await console(

@@ -189,6 +189,11 @@ def test_arguments_that_are_no_utf8_are_taken_as_bytes() -> None:
     assert (shown.key_separator, shown.null_literal) == (b"\xff", b"\xfe")
 
 
+@pytest.mark.parametrize(("given", "patience"), [("0", 5_000), ("9000", 9_000), ("90000", 15_000), ("-1", 15_000)])
+def test_a_missing_topic_is_waited_for_no_longer_than_records_are(given: str, patience: int) -> None:
+    assert plan("--topic", "t", "--timeout-ms", given).settings["default_api_timeout_ms"] == patience
+
+
 def test_minus_one_is_no_limit() -> None:
     made = plan("--topic", "t", "--max-messages", "-1", "--timeout-ms", "-7")
     assert made.limit == made.idle_s == math.inf
