@@ -165,11 +165,12 @@ class Consumer(Positions):
         leaves what auto-commit would commit.  Loops and :meth:`process` end; other calls that wait raise ClosedError.
         """
         check_timeout(timeout)
+        if self._member is not None and self._member.is_telling_of_close:
+            return
         self._reader.close()
-        stream, self._stream = self._stream, None
         try:
-            if stream is not None and not stream.ag_running:
-                await stream.aclose()
+            if self._stream is not None and not self._stream.ag_running:
+                await self._stream.aclose()
             if self._member is not None:
                 self._reader.is_leaving = True
                 await self._member.aclose(commits=commit, timeout=timeout)
@@ -312,8 +313,7 @@ class Consumer(Positions):
     async def seek_to_committed(self, *partitions: TopicPartition) -> None:
         """Read on where the group has committed, else at ``auto_offset_reset``, in these partitions or all.
 
-        For what was handed out and is to be read again: after a transaction that was aborted.  It does not wait for
-        the positions; reading does.
+        For what is to be read again after a transaction that was aborted.  Only reading waits for the positions.
         """
         member = self._open_member()
         wanted = [checked(each) for each in partitions]

@@ -130,6 +130,11 @@ class ConsumerMember:
             self._parts.client.tasks.start("last commit", self.commits.commit_quietly, offsets, timeout)
         self.commits.forget(partitions)
 
+    @property
+    def is_telling_of_close(self) -> bool:
+        """True if the listener asks that hears of partitions because the consumer is being closed."""
+        return self._closing is not None and self.coordinator.is_listening
+
     async def aclose(self, *, commits: bool, timeout: float) -> None:
         """Commit what is finished, if wanted, and leave, within ``timeout`` seconds; others wait for the first call."""
         if self._closing is not None:

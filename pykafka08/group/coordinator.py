@@ -17,7 +17,7 @@ from pykafka08.cluster.client import Client
 from pykafka08.cluster.metadata import Snapshot
 from pykafka08.connection.connection import clock
 from pykafka08.driver import Driver, Waiter, library_logger
-from pykafka08.errors import ConfigError, KafkaError, RequestTimeoutError
+from pykafka08.errors import ClosedError, ConfigError, KafkaError, RequestTimeoutError
 from pykafka08.group.actions import (
     Action,
     Assign,
@@ -88,6 +88,8 @@ class GroupCoordinator:
         self._scope = anyio.CancelScope()
         self._watch_scope = anyio.CancelScope()
         self._is_member = False
+        self._listening: int | None = None
+        """The task in which the listener is being called."""
         self._perform_of: dict[type, Callable[[Any], object]] = {
             **self._exchange.perform_of,
             FallBack: self._fall_back,
@@ -213,6 +215,8 @@ class GroupCoordinator:
                 self.check()
                 if self._machine.is_settled:
                     return
+                if self._scope.cancel_called:
+                    raise ClosedError("the group's member is closed")
                 await news
         raise RequestTimeoutError(
             f"group {self._config.group_id!r} was not joined within {timeout} seconds: "
@@ -220,9 +224,14 @@ class GroupCoordinator:
         )
 
     async def aclose(self, *, timeout: float = CLOSE_SECONDS) -> None:
-        """Give up the partitions, leave the group (static members stay in it) and end, within ``timeout`` seconds."""
+        """Give up the partitions, leave the group (static members stay in it) and end, within ``timeout`` seconds.
+
+        Called by the listener, it is the end of that call: what it would give up goes at once.
+        """
         try:
             if self._is_member and not self._scope.cancel_called:
+                if self.is_listening:
+                    self._listener_ended()
                 self._machine.leave()
                 self._driver.wake()
                 with anyio.move_on_after(timeout, shield=True):
@@ -232,9 +241,15 @@ class GroupCoordinator:
             self._offsets.close()
             self._scope.cancel()
             self._watch_scope.cancel()
+            self._tell_news()
             # The client may see many members, one after the other.
             self._client.off_metadata(self._metadata_changed)
             self._client.tasks.off_failure(self._client_failed)
+
+    @property
+    def is_listening(self) -> bool:
+        """True if it is the listener who asks, in the task in which it is called."""
+        return self._listening == anyio.get_current_task().id
 
     def _client_failed(self, _: KafkaError) -> None:
         self._tell_news()
@@ -319,6 +334,7 @@ class GroupCoordinator:
 
     async def _tell(self, call: ListenerCall) -> None:
         limit = self._config.max_poll_interval_ms / 1000
+        self._listening = anyio.get_current_task().id
         try:
             with anyio.move_on_after(limit) as scope:
                 if isinstance(call, Assign):
@@ -330,8 +346,13 @@ class GroupCoordinator:
             if scope.cancelled_caught:
                 log.warning("group.listener_late", group=self._config.group_id, limit=limit)
         finally:
-            self._machine.listener_ended()
-            self._driver.wake()
+            if self.is_listening:  # it has not closed this member
+                self._listener_ended()
+
+    def _listener_ended(self) -> None:
+        self._listening = None
+        self._machine.listener_ended()
+        self._driver.wake()
 
 
 def _counted(call: ListenerCall) -> int:

@@ -10,6 +10,7 @@ import pytest
 from pykafka08 import (
     AuthorizationError,
     BrokerError,
+    ClosedError,
     ConfigError,
     Consumer,
     EmbeddedCluster,
@@ -19,6 +20,7 @@ from pykafka08 import (
     OffsetAndMetadata,
     PartitionRevokedError,
     PollIntervalExceededError,
+    RebalanceListener,
     RequestTimeoutError,
     TopicPartition,
     UnsupportedVersionError,
@@ -490,6 +492,44 @@ async def test_a_group_that_may_not_be_joined_is_an_error_when_entered() -> None
         with pytest.raises(AuthorizationError):
             async with consumer(cluster, "t"):
                 raise AssertionError
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+@pytest.mark.parametrize("when", ["assigned", "revoked", "closing"])
+async def test_a_listener_may_close_the_consumer_which_does_not_wait_for_it(when: str, protocol: str) -> None:
+    """Long time-outs: whoever waited for the other would not be seen to end."""
+    settings = {"group_protocol": protocol, "partition_assignment_strategy": "cooperative-sticky"}
+    async with EmbeddedCluster(topics={"t": 4}) as cluster:
+        await spread(cluster, "t", 4, 5)
+        closed = []
+
+        class Closes(RebalanceListener):
+            async def partitions_assigned(self, _: object) -> None:
+                if when == "assigned":
+                    await first.aclose(timeout=1000)
+                    closed.append(when)
+
+            async def partitions_revoked(self, _: object) -> None:
+                await first.aclose(timeout=1000)
+                closed.append("revoked")
+
+        first = consumer(cluster, "t", listener=Closes(), max_poll_interval_ms=1_000_000, **settings)
+        with anyio.fail_after(50):
+            if when == "assigned":
+                with pytest.raises(ClosedError):
+                    await first.__aenter__()
+            else:
+                async with first:
+                    await read(first, 1)
+                    if when == "revoked":
+                        async with consumer(cluster, "t", **settings) as second:
+                            await until(lambda: len(second.assignment()) == 4)
+                    else:
+                        await first.aclose(timeout=1000)
+            assert when in closed or when == "closing"
+            assert "revoked" in closed
+        async with consumer(cluster, "t", **settings) as another:
+            assert len(another.assignment()) == 4, "it has left"
 
 
 async def test_a_membership_that_ends_is_raised_where_one_waits() -> None:
