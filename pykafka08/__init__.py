@@ -9,7 +9,7 @@ A map of the package, from the top down; each line imports only from lines below
     connection                  one TCP connection: pipelining, deadlines, versions
     driver                      the loop that performs what a machine says, and the waiter
     protocol  records           bytes <-> messages, bytes <-> records
-    wire  config  backoff  errors  error_codes
+    wire  config  backoff  errors  setting_hints  error_codes
 
 ``broker`` is the embedded broker, beside the tower.  ARCHITECTURE.md, in this folder, follows one record through.
 
