@@ -251,6 +251,8 @@ class ConsumerMember:
             # Handlers are under way for certain; who reads by hand may never come back.
             patience = left / 2 if self._reader.workload is not None else min(PATIENCE, left / 2)
             await self._reader.wait_finished(partitions, now + patience)
+            if self._close_by is None:  # else the very block may be closing this
+                await self.sent.wait_ended(now + patience)
         if self._is_auto and self._commits_at_close:
             left = limit if self._close_by is None else max(0.0, self._close_by - anyio.current_time())
             await self.commits.commit_finished(partitions, timeout=left / 2)

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 from pykafka08.consumer.commits import Commits
-from pykafka08.consumer.reader import Reader
+from pykafka08.consumer.reader import Reader, wait_for_news
+from pykafka08.driver import Waiter
 from pykafka08.errors import PartitionRevokedError
 from pykafka08.group.requests import OffsetAndMetadata
 from pykafka08.records.record import TopicPartition
@@ -26,6 +27,7 @@ class SentOffsets:
         self._reader = reader
         self._sent: dict[TopicPartition, int] = {}
         """In the transaction that is open."""
+        self._end: Waiter[None] = Waiter()
         self._gone: list[TopicPartition] = []
         self._gone_if_aborted: list[TopicPartition] = []
 
@@ -53,7 +55,14 @@ class SentOffsets:
     def sent(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> Callable[[bool], None]:
         """A transaction has these; what is returned is to be told, once or more often, if it was committed."""
         self._sent.update((tp, each.offset) for tp, each in offsets.items())
+        if self._end.is_done:
+            self._end = Waiter()
         return self._ended
+
+    async def wait_ended(self, deadline: float) -> None:
+        """Until the transaction that has offsets of this consumer, if there is one, has ended, or the deadline."""
+        if self._sent:
+            await wait_for_news(self._end, deadline)
 
     def _ended(self, is_committed: bool) -> None:
         sent, self._sent = self._sent, {}
@@ -62,6 +71,7 @@ class SentOffsets:
             self._begin_at(sent)
         else:
             self._gone += went
+        self._end.set_result(None)
 
     def committed(self, partitions: Iterable[TopicPartition]) -> None:
         """The application has committed in these, without a transaction."""

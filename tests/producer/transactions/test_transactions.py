@@ -747,3 +747,37 @@ async def test_where_members_cannot_be_fenced_their_offsets_are_refused(release:
                 found = await consumer.committed([TopicPartition("in", 0)])
                 assert [each and each.offset for each in found.values()] == [4]
         assert stored(cluster, topic="out") == [b"by hand"]
+
+
+@pytest.mark.parametrize("release", ["4.3", "2.8"])
+@pytest.mark.parametrize("patience", [0.0, 50.0])
+async def test_partitions_that_go_while_a_block_has_their_offsets(
+    release: str, patience: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A rebalance waits for the block, for a while; their next owner waits for the transaction in any case."""
+    monkeypatch.setattr("pykafka08.consumer.member.PATIENCE", patience)
+    async with EmbeddedCluster(1, release, {"in": 4, "out": 4}) as cluster:
+        await filled(cluster, 40)
+        async with reader(cluster, heartbeat_interval_ms=100) as consumer, opened(cluster) as producer:
+            mine, other = consumer.assignment(), reader(cluster, default_api_timeout_ms=1000)
+            async with anyio.create_task_group() as tasks:
+                async with producer.transaction():
+                    done = 0
+                    while done < 40:
+                        for record in await consumer.getmany(timeout=20):
+                            producer.enqueue("out", record.value, partition=record.partition)
+                            done += 1
+                    await producer.send_offsets(consumer)
+                    assert await consumer.getmany(timeout=0.1) == []  # nothing is in hand
+                    tasks.start_soon(other.__aenter__)
+                    if patience:
+                        states = consumer._assignment.states
+                        await until(lambda: any(state.is_held for state in states.values()))
+                        await anyio.sleep(0.2)
+                        assert consumer.assignment() == mine
+                    else:
+                        await until(lambda: 0 < len(consumer.assignment()) < 4)
+                await until(lambda: 0 < len(consumer.assignment()) < 4)
+            assert [await other.position(tp, timeout=20) for tp in other.assignment()] == [10, 10]
+            await other.__aexit__()
+        assert_copied(cluster)
