@@ -11,7 +11,7 @@ import anyio
 
 __all__ = ["Finished", "command", "console", "start", "until"]
 
-DEADLINE_S = 40
+DEADLINE_S = 120
 
 
 class Finished(NamedTuple):
