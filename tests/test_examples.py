@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -82,11 +83,17 @@ def test_produce_and_consume(brokers: str) -> None:
     assert sorted(line.split(" ", 2)[2] for line in lines) == [f"b'key {n}' b'hello {n}'\n" for n in range(10)]
 
 
+def heed_ctrl_c() -> None:
+    """Whoever runs in the background of a shell may have been started with SIGINT ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.parametrize("how", ["its reader goes", "interrupted"])
 def test_consume_ends_quietly(brokers: str, how: str) -> None:
     assert run(str(EXAMPLES / "produce.py"), brokers, "greetings").returncode == 0
     command = [sys.executable, "-W", "error", str(EXAMPLES / "consume.py"), brokers, "greetings"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as consumer:
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **pipes, preexec_fn=heed_ctrl_c) as consumer:
         assert consumer.stdout is not None
         assert consumer.stderr is not None
         assert consumer.stdout.readline()
@@ -103,7 +110,8 @@ def test_copies_are_exact(brokers: str) -> None:
     for _ in range(3):
         assert run(str(EXAMPLES / "produce.py"), brokers, "greetings").returncode == 0
     copier = str(EXAMPLES / "copy_exactly_once.py")
-    with subprocess.Popen([sys.executable, copier, brokers, "greetings", "copies"], stdout=subprocess.PIPE) as other:
+    command = [sys.executable, copier, brokers, "greetings", "copies"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, preexec_fn=heed_ctrl_c) as other:
         assert other.stdout is not None
         assert other.stdout.readline()
         other.send_signal(signal.SIGINT)

@@ -6,7 +6,7 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager
-from typing import IO
+from typing import IO, Any
 
 import anyio
 import pytest
@@ -66,7 +66,7 @@ async def test_four_members_come_and_go(brokers: RealCluster) -> None:
 async def test_cooperative_members_give_up_only_what_they_must(brokers: RealCluster) -> None:
     topic = brokers.new_topic("cooperative", 6)
     parts = all_of(topic, 6)
-    settings = {**STEADY, "partition_assignment_strategy": ("cooperative-sticky",)}
+    settings: dict[str, Any] = {**STEADY, "partition_assignment_strategy": ("cooperative-sticky",)}
     async with member(brokers.bootstrap, topic, group_id=topic, **settings) as first:
         await wait_shared([first], parts, FIRST_GROUP_S)
         async with member(brokers.bootstrap, topic, group_id=topic, **settings) as second:
@@ -107,8 +107,9 @@ async def test_offsets_where_there_are_no_groups(old: str, clusters: Clusters) -
         assert await outsider.group.commit({parts[1]: OffsetAndMetadata(4, -1, "note")}) == {}
         found = await outsider.group.committed(parts)
         assert found[parts[0]] is None
-        assert found[parts[1]] is not None
-        assert found[parts[1]].offset == 4
+        kept = found[parts[1]]
+        assert kept is not None
+        assert kept.offset == 4
     assert kafka.zookeeper is not None
     client = KazooClient(kafka.zookeeper)
     client.start()
