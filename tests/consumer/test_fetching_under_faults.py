@@ -25,7 +25,6 @@ FETCH_CODES = (
     ErrorCode.REPLICA_NOT_AVAILABLE,
 )
 EPOCH_CODES = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.UNKNOWN_LEADER_EPOCH)
-BEYOND_THE_END = 1 << 40
 
 
 def harm(cluster: EmbeddedCluster, rng: random.Random) -> None:
@@ -35,7 +34,7 @@ def harm(cluster: EmbeddedCluster, rng: random.Random) -> None:
         case 0:
             cluster.move_leader("t", partition, broker)
         case 1:
-            cluster.elect_unclean_leader("t", partition, broker, BEYOND_THE_END)
+            cluster.elect_unclean_leader("t", partition, broker, cluster.log_end_offset("t", partition))
         case 2:
             cluster.faults.answer("Fetch", rng.choice(FETCH_CODES))
         case 3:
