@@ -1,0 +1,54 @@
+"""The root of all errors."""
+
+from __future__ import annotations
+
+__all__ = [
+    "KafkaError",
+]
+
+
+class KafkaError(Exception):
+    """Root of the tree.
+
+    ``broker`` is ``"host:port"`` or ``"host:port (id N)"``; attributes that do not apply are None.
+    """
+
+    may_be_written = False
+    """Of a record that failed: an attempt whose answer was lost may have put it into the log all the same."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        broker: str | None = None,
+        api: str | None = None,
+        topic: str | None = None,
+        partition: int | None = None,
+        offset: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.broker = broker
+        self.api = api
+        self.topic = topic
+        self.partition = partition
+        self.offset = offset
+
+    @property
+    def message(self) -> str:
+        """The text without the facts that ``str()`` adds."""
+        return str(self.args[0]) if self.args else ""
+
+    def __str__(self) -> str:
+        text = self.message
+        facts = [
+            f"{name} {value}"
+            for name, value in (
+                ("broker", self.broker),
+                ("api", self.api),
+                ("topic", repr(self.topic) if self.topic is not None else None),
+                ("partition", self.partition),
+                ("offset", self.offset),
+            )
+            if value is not None
+        ]
+        return f"{text} [{', '.join(facts)}]" if facts else text

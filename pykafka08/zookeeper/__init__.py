@@ -1,0 +1,1 @@
+"""The ZooKeeper side of old clusters: layout, bridge to kazoo, consumers, administration."""
