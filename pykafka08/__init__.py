@@ -3,7 +3,7 @@
 A map of the package, from the top down; each line imports only from lines below it:
 
     cli                         the console tools
-    producer  consumer          what applications use
+    producer  consumer  admin   what applications use
     group                       the member of a consumer group, and its offsets
     cluster                     metadata, routing, one client per cluster
     connection                  one TCP connection: pipelining, deadlines, versions
@@ -24,12 +24,14 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOME = {
+    "Admin": "admin.admin",
     "AuthorizationError": "errors",
     "BrokerError": "errors",
     "BufferFullError": "errors",
     "ClientFailedError": "errors",
     "ClosedError": "errors",
     "Codec": "records.compression",
+    "ConfigEntry": "admin.values",
     "ConfigError": "errors",
     "Consumer": "consumer.consumer",
     "ConsumerHealth": "consumer.health",
@@ -38,11 +40,15 @@ _HOME = {
     "DeliveryTimeoutError": "errors",
     "EmbeddedCluster": "broker.server",
     "ErrorCode": "error_codes",
+    "GroupDescription": "admin.values",
     "GroupHealth": "consumer.health",
+    "GroupListing": "admin.values",
+    "GroupMember": "admin.values",
     "KafkaError": "errors",
     "LocalProtocolError": "errors",
     "LogTruncationError": "errors",
     "NewRecord": "records.record",
+    "NewTopic": "admin.values",
     "NoBrokersError": "errors",
     "NoOffsetError": "errors",
     "OffsetAndMetadata": "group.requests",
@@ -63,6 +69,7 @@ _HOME = {
     "RequestTimeoutError": "errors",
     "SentRecords": "producer.delivery",
     "SubscriptionPattern": "group.pattern",
+    "TopicDescription": "admin.values",
     "TopicPartition": "records.record",
     "TransactionAbortedError": "errors",
     "TransactionStateError": "errors",
@@ -72,12 +79,14 @@ _HOME = {
 }
 
 __all__ = [
+    "Admin",
     "AuthorizationError",
     "BrokerError",
     "BufferFullError",
     "ClientFailedError",
     "ClosedError",
     "Codec",
+    "ConfigEntry",
     "ConfigError",
     "Consumer",
     "ConsumerHealth",
@@ -86,11 +95,15 @@ __all__ = [
     "DeliveryTimeoutError",
     "EmbeddedCluster",
     "ErrorCode",
+    "GroupDescription",
     "GroupHealth",
+    "GroupListing",
+    "GroupMember",
     "KafkaError",
     "LocalProtocolError",
     "LogTruncationError",
     "NewRecord",
+    "NewTopic",
     "NoBrokersError",
     "NoOffsetError",
     "OffsetAndMetadata",
@@ -111,6 +124,7 @@ __all__ = [
     "RequestTimeoutError",
     "SentRecords",
     "SubscriptionPattern",
+    "TopicDescription",
     "TopicPartition",
     "TransactionAbortedError",
     "TransactionStateError",
@@ -134,6 +148,15 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
+    from pykafka08.admin.admin import Admin
+    from pykafka08.admin.values import (
+        ConfigEntry,
+        GroupDescription,
+        GroupListing,
+        GroupMember,
+        NewTopic,
+        TopicDescription,
+    )
     from pykafka08.broker.server import EmbeddedCluster
     from pykafka08.consumer.consumer import Consumer
     from pykafka08.consumer.health import ConsumerHealth, GroupHealth

@@ -183,7 +183,7 @@ class GroupOffsets:
                     return
             except KafkaError as error:
                 reaction = reaction_to_failure(Api(error.api) if error.api in _APIS else api, error)
-                if reaction in (Reaction.FAIL, Reaction.REFUSE):
+                if reaction in (Reaction.FAIL, Reaction.REFUSE) or reaction in LOSSES:  # the last: an outsider's commit
                     raise
                 cause = error
                 self._mind([reaction], None)
