@@ -12,6 +12,7 @@
     │       └── CorruptRecordError   a record batch is damaged; says topic, partition and offset
     ├── UnsupportedVersionError      the broker's release lacks the API, the version or the field
     ├── RequestTimeoutError          a deadline passed; the text says what was waited for
+    │   ├── ConsumerTimeoutError     no record came within consumer_timeout_ms; the stream can be read on
     │   └── DeliveryTimeoutError     a record was not acknowledged within the delivery deadline
     ├── BufferFullError              the producer's memory bound is reached
     ├── RecordTypeError              a key, value or header to produce has a type that is not bytes-like
@@ -31,7 +32,8 @@
     │   ├── MalformedNodeError       what the node holds is not what Kafka writes there; says ``why``
     │   ├── ZooKeeperConnectionError no server of the ensemble answered in time, or the connection ended in the call
     │   ├── SessionExpiredError      the call belonged to a session that is over; its ephemeral nodes are gone
-    │   └── ZooKeeperAuthError       the credentials were refused
+    │   ├── ZooKeeperAuthError       the credentials were refused
+    │   └── ConsumerRebalanceFailedError  a member of an old group could not take its share of the partitions
     └── BrokerError                  the broker answered with an error code
         ├── UnknownTopicError
         ├── OffsetOutOfRangeError
@@ -57,6 +59,7 @@ from pykafka08.errors.client import (
     ClientFailedError,
     ClosedError,
     ConfigError,
+    ConsumerTimeoutError,
     CorruptRecordError,
     DeliveryTimeoutError,
     LocalProtocolError,
@@ -78,6 +81,7 @@ from pykafka08.errors.client import (
 from pykafka08.errors.root import KafkaError
 from pykafka08.errors.zookeeper import (
     BadVersionError,
+    ConsumerRebalanceFailedError,
     MalformedNodeError,
     NoAuthError,
     NodeExistsError,
@@ -97,6 +101,8 @@ __all__ = [
     "ClientFailedError",
     "ClosedError",
     "ConfigError",
+    "ConsumerRebalanceFailedError",
+    "ConsumerTimeoutError",
     "CorruptRecordError",
     "DeliveryTimeoutError",
     "KafkaError",

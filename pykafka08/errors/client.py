@@ -11,6 +11,7 @@ __all__ = [
     "ClientFailedError",
     "ClosedError",
     "ConfigError",
+    "ConsumerTimeoutError",
     "CorruptRecordError",
     "DeliveryTimeoutError",
     "LocalProtocolError",
@@ -93,6 +94,10 @@ class UnsupportedVersionError(KafkaError):
 
 class RequestTimeoutError(KafkaError, TimeoutError):
     """A deadline passed."""
+
+
+class ConsumerTimeoutError(RequestTimeoutError):
+    """No record came within ``consumer_timeout_ms``; the stream can be read on."""
 
 
 class DeliveryTimeoutError(RequestTimeoutError):

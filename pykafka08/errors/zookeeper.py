@@ -8,6 +8,7 @@ from pykafka08.errors.root import KafkaError
 
 __all__ = [
     "BadVersionError",
+    "ConsumerRebalanceFailedError",
     "MalformedNodeError",
     "NoAuthError",
     "NoNodeError",
@@ -85,3 +86,7 @@ class SessionExpiredError(ZooKeeperError):
 
 class ZooKeeperAuthError(ZooKeeperError):
     """ZooKeeper refused the credentials; nothing else is tried with them."""
+
+
+class ConsumerRebalanceFailedError(ZooKeeperError):
+    """A member of an old group could not take its share of the partitions; ``path`` is what was in the way."""
