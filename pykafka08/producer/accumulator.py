@@ -128,6 +128,46 @@ class Accumulator:
             start = end
         return spans
 
+    def columns_added(
+        self,
+        topic: str,
+        partition: int,
+        values: Sequence[bytes | None],
+        keys: Sequence[bytes | None] | None,
+        headers: Sequence[Headers] | None,
+        timestamps: Sequence[int],
+        bounds: Sequence[int],
+        now: float,
+    ) -> list[Span]:
+        """Take records for a partition that is known; ``bounds`` are the encoded bytes before each, and of all."""
+        queues = self.topics.get(topic) or self._add_topic(topic)
+        if partition not in queues.partitions:
+            raise no_such_partition(queues, partition)
+        queue = self.queue(queues, partition)
+        spans = []
+        start = 0
+        while start < len(values):
+            batch = queue.open
+            first_size = bounds[start + 1] - bounds[start]
+            if batch is None or batch.size + first_size > queue.limit or now > batch.closes_at:
+                batch = self._open_batch(queue, first_size, now, now)
+            end = start + 1
+            if batch is queue.open:
+                end = max(end, bisect_right(bounds, bounds[start] + queue.limit - batch.size, start + 1) - 1)
+            spans.append((batch, len(batch), end - start))
+            part = slice(start, end)
+            batch.extend_columns(
+                values[part],
+                None if keys is None else keys[part],
+                None if headers is None else headers[part],
+                timestamps[part],
+                bounds[end] - bounds[start],
+            )
+            start = end
+        self.buffered_bytes += bounds[-1] - bounds[0]
+        self.enqueued += len(values)
+        return spans
+
     def released(self, batch: Batch) -> None:
         """The records of ``batch`` no longer take room."""
         self.buffered_bytes -= batch.size - BATCH_OVERHEAD

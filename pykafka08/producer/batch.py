@@ -136,6 +136,27 @@ class Batch:
             self.headers.extend([()] * len(values))
         self.size += size
 
+    def extend_columns(
+        self,
+        values: Sequence[bytes | None],
+        keys: Sequence[bytes | None] | None,
+        headers: Sequence[Headers] | None,
+        timestamps: Sequence[int],
+        size: int,
+    ) -> None:
+        """Add records as columns of one length; ``size`` is the bound of all of them."""
+        if keys is not None or self.keys is not None:
+            if self.keys is None:
+                self.keys = [None] * len(self.values)
+            self.keys.extend(keys if keys is not None else [None] * len(values))
+        if headers is not None or self.headers is not None:
+            if self.headers is None:
+                self.headers = [()] * len(self.values)
+            self.headers.extend(headers if headers is not None else [()] * len(values))
+        self.values.extend(values)
+        self.timestamps.extend(timestamps)
+        self.size += size
+
     def append_key(self, key: bytes | None) -> None:
         if self.keys is None:
             self.keys = [None] * (len(self.values) - 1)

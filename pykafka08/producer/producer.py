@@ -25,6 +25,7 @@ from pykafka08.group.requests import OffsetAndMetadata
 from pykafka08.producer.actions import Counters
 from pykafka08.producer.batch import BATCH_OVERHEAD, RECORD_OVERHEAD, Span, headers_size
 from pykafka08.producer.checks import as_bytes, as_headers, check_partition, check_timestamp, check_topic, too_large
+from pykafka08.producer.columns import ColumnProducing
 from pykafka08.producer.delivery import Delivery, RecordMetadata, SentRecords, add_span, wait_until_ended
 from pykafka08.producer.health import ProducerHealth, producer_health
 from pykafka08.producer.partitioners import chooser_factory
@@ -47,7 +48,7 @@ GRACE_S = 5.0
 """When the ``async with`` block is left by an exception, for records; for a transaction when it is closed."""
 
 
-class Producer:
+class Producer(ColumnProducing):
     """Writes records to topics: ``async with Producer(bootstrap_servers="host:9092") as producer``.
 
     Settings are those of :class:`pykafka08.config.ClientConfig` and :class:`pykafka08.config.ProducerConfig`, under
