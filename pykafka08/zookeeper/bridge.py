@@ -1,14 +1,40 @@
-"""ZooKeeper for asyncio and trio: kazoo brought to the event loop, with a session clock of our own."""
+"""ZooKeeper for asyncio and trio: kazoo brought to the event loop, with a session clock of our own.
+
+Here: the public calls, the queue of events, how opening fails.  Not here: what waits for a connection
+(``session_driver``), when a session counts as lost (``session``), kazoo and its thread (``kazoo_session``).
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
+import anyio
+
+from pykafka08.config import build
+from pykafka08.errors import (
+    NodeExistsError,
+    NoNodeError,
+    SessionExpiredError,
+    ZooKeeperConnectionError,
+)
+from pykafka08.zookeeper import requests
 from pykafka08.zookeeper.events import Event
+from pykafka08.zookeeper.kazoo_probe import find_kafka
 from pykafka08.zookeeper.operations import Acl, Node, Operation, Stat
+from pykafka08.zookeeper.session import State
+from pykafka08.zookeeper.session_driver import SessionDriver
+from pykafka08.zookeeper.settings import ZooKeeperConfig
 
 __all__ = ["ZooKeeper"]
+
+MOST_IN_FLIGHT = 128
+"""Calls that kazoo has at a time; the others wait here, where they can be taken back."""
+SILENCE_BEFORE_PROBE = 1.0
+HEARTBEAT = requests.exists("/")
+GOODBYE_SECONDS = 2.0
+ABORT_SECONDS = 5.0
 
 
 class ZooKeeper:
@@ -22,85 +48,143 @@ class ZooKeeper:
     that is lost end with SessionExpiredError; calls made while there is no connection wait for one.
     """
 
-    def __init__(
-        self,
-        servers: str,
-        *,
-        session_timeout_ms: int = 6000,
-        connection_timeout_ms: int | None = None,
-        request_timeout_ms: int = 15_000,
-        auth: Sequence[tuple[str, str]] = (),
-        acl: Acl | None = None,
-        sasl_mechanism: str | None = None,
-        sasl_username: str | None = None,
-        sasl_password: str | None = None,
-        tls: bool = False,
-        tls_ca_file: str | None = None,
-        tls_certificate_file: str | None = None,
-        tls_key_file: str | None = None,
-        tls_key_password: str | None = None,
-        tls_check_hostname: bool = True,
-        name: str = "",
-    ) -> None: ...
+    def __init__(self, servers: str, **settings: Any) -> None:
+        """``settings`` are the fields of :class:`ZooKeeperConfig`."""
+        self._config: ZooKeeperConfig
+        (self._config,) = build({"servers": servers, **settings}, ZooKeeperConfig)
+        self._config.tls_context()  # what is wrong with the files shows at once
+        self._driver = SessionDriver(self._config)
+        self._clock = self._driver.clock
+
+    def __repr__(self) -> str:
+        return f"ZooKeeper({self._config.shown_servers + self._config.chroot!r}, session_id={self.session_id})"
+
+    # -- life
 
     async def __aenter__(self) -> ZooKeeper:
         """Connect; NoNodeError if the chroot does not exist, ZooKeeperConnectionError, ZooKeeperAuthError."""
-        raise NotImplementedError
+        try:
+            await self._driver.open()
+            await self._wait_opened()
+        except BaseException:
+            await self.aclose()
+            raise
+        self._driver.is_opening = False
+        return self
 
-    async def __aexit__(self, *exc_info: Any) -> None: ...
+    async def __aexit__(self, *exc_info: Any) -> None:
+        await self.aclose()
 
     async def aclose(self) -> None:
         """End the session, and with it its ephemeral nodes; nothing of it remains in this process."""
+        await self._driver.aclose()
+
+    async def _wait_opened(self) -> None:
+        timeout = (self._config.connection_timeout_ms or self._config.session_timeout_ms) / 1000
+        deadline = anyio.current_time() + timeout
+        root = self._config.chroot or "/"
+        call = self._driver.send(requests.exists(root), root)
+        # An answer says that a server was reached, that it took the credentials, and whether the chroot is there.
+        with anyio.CancelScope(deadline=min(deadline, anyio.current_time() + SILENCE_BEFORE_PROBE)):
+            await call.answer
+        if not call.answer.is_done:
+            kafka = await find_kafka(self._config.addresses, deadline)
+            if kafka:
+                raise ZooKeeperConnectionError(
+                    f"{kafka} is a Kafka broker, not a ZooKeeper server (ZooKeeper's usual port is 2181)",
+                    causes={kafka: "a Kafka broker"},
+                )
+            with anyio.CancelScope(deadline=deadline):
+                await call.answer
+        self._driver.forget(call)
+        if not call.answer.is_done:
+            raise self._driver.unreachable(f"within {timeout:g} s")
+        if call.answer.result() is None:
+            raise NoNodeError(
+                f"ZooKeeper {self._config.shown_servers} has no node {root}, which was given as the chroot; the right "
+                "one stands in the brokers' zookeeper.connect, after the last server",
+                path=root,
+            )
+
+    # -- what is known
 
     @property
     def session_id(self) -> int | None:
         """None while there is no session that can be relied on."""
-        raise NotImplementedError
+        return self._clock.session_id
 
     @property
     def session_number(self) -> int:
         """1 for the first session, one more for each after it.  Changes at SessionLost."""
-        raise NotImplementedError
+        return self._clock.number
 
     @property
     def session_timeout_ms(self) -> int:
         """As agreed on with the server; what was asked for until there is a session."""
-        raise NotImplementedError
+        return round(self._clock.timeout * 1000)
 
     @property
     def is_connected(self) -> bool:
-        raise NotImplementedError
+        return self._clock.state is State.CONNECTED
+
+    @property
+    def servers(self) -> str:
+        """``host:port,host:port/chroot``, as given."""
+        return self._config.shown_servers + self._config.chroot
+
+    @property
+    def trouble(self) -> str | None:
+        """In words, what is wrong while there is no connection."""
+        return self._driver.trouble
 
     @property
     def delivery_deadline(self) -> float:
-        """Until when (event loop's clock) the session surely lives on the server; ``-inf`` without a session.
+        """Until when (``time.monotonic()``) the session surely lives on the server; ``-inf`` without a session.
 
         Nothing that rests on an ephemeral node may be handed out after it.  Ask at EACH hand-over: timers and events
         come late in a loop that stood still, this does not.
         """
-        raise NotImplementedError
+        return self._clock.delivery_deadline
 
     def is_session_sure(self, session_number: int) -> bool:
         """True while that session is the one we have, and surely alive now.  Costs a clock reading."""
-        raise NotImplementedError
+        return session_number == self._clock.number and time.monotonic() < self._clock.delivery_deadline
+
+    # -- events
 
     async def next_event(self, timeout: float | None = None) -> Event | None:
         """The next of the one ordered stream of events; None when ``timeout`` passes first.  For one reader."""
-        raise NotImplementedError
+        return await self._driver.next_event(timeout)
 
     def next_event_nowait(self) -> Event | None:
-        raise NotImplementedError
+        return self._driver.next_event_nowait()
+
+    # -- calls
 
     async def read(self, path: str, *, watch: bool = False, timeout: float | None = None) -> Node:
         """Data and stat; NoNodeError."""
-        raise NotImplementedError
+        request = requests.read(self._full(path), watch=watch)
+        node: Node = await self._driver.ask(request, path, self._deadline(timeout))
+        return node
 
     async def exists(self, path: str, *, watch: bool = False, timeout: float | None = None) -> Stat | None:
-        raise NotImplementedError
+        request = requests.exists(self._full(path), watch=watch)
+        stat: Stat | None = await self._driver.ask(request, path, self._deadline(timeout))
+        return stat
 
     async def children(self, path: str, *, watch: bool = False, timeout: float | None = None) -> list[str]:
         """Names, sorted; NoNodeError."""
-        raise NotImplementedError
+        request = requests.children(self._full(path), watch=watch)
+        names: list[str] = await self._driver.ask(request, path, self._deadline(timeout))
+        return names
+
+    async def acl(self, path: str, *, timeout: float | None = None) -> Acl:
+        entries: Acl = await self._driver.ask(requests.acl(self._full(path)), path, self._deadline(timeout))
+        return entries
+
+    async def sync(self, path: str = "/", *, timeout: float | None = None) -> None:
+        """Wait until the server we talk to has seen what the leader had when this was asked."""
+        await self._driver.ask(requests.sync(self._full(path)), path, self._deadline(timeout))
 
     async def create(
         self,
@@ -114,23 +198,71 @@ class ZooKeeper:
         timeout: float | None = None,
     ) -> str:
         """The path made, with its number if ``sequence``; NodeExistsError, NoNodeError for a missing parent."""
-        raise NotImplementedError
+        deadline = self._deadline(timeout)
+        acl = self._config.acl if acl is None else acl
+        request = requests.create(self._full(path), data, ephemeral=ephemeral, sequence=sequence, acl=acl)
+        number, may_be_ours = self._clock.number, False
+        while True:
+            try:
+                made: str = await self._driver.ask(request, path, deadline)
+                return self._below(made)
+            except NoNodeError:
+                if not make_parents:
+                    raise
+                await self._make_parents(path, acl, deadline)
+            except ZooKeeperConnectionError as error:
+                # Whether it was made can be found out, as an ephemeral node says whose it is.
+                if not ephemeral or sequence or not error.may_be_written or anyio.current_time() >= deadline:
+                    raise
+                may_be_ours = True
+            except NodeExistsError:
+                if may_be_ours and await self._is_ours(path, data, deadline):
+                    return path
+                raise
+            if number != self._clock.number:
+                raise SessionExpiredError("the session ended while an ephemeral node was made in it", path=path)
+
+    async def _is_ours(self, path: str, data: bytes, deadline: float) -> bool:
+        try:
+            node = await self.read(path, timeout=deadline - anyio.current_time())
+        except NoNodeError:
+            return False
+        return node.stat.ephemeral_owner == self.session_id and node.data == data
+
+    async def _make_parents(self, path: str, acl: Acl | None, deadline: float) -> None:
+        parts = path.split("/")[1:-1]
+        for depth in range(1, len(parts) + 1):
+            parent = "/" + "/".join(parts[:depth])
+            request = requests.create(self._full(parent), b"", ephemeral=False, sequence=False, acl=acl)
+            if await self._driver.ask(requests.exists(self._full(parent)), parent, deadline) is not None:
+                continue
+            try:
+                await self._driver.ask(request, parent, deadline)
+            except NodeExistsError:
+                continue
 
     async def write(self, path: str, data: bytes, *, version: int = -1, timeout: float | None = None) -> Stat:
         """BadVersionError, NoNodeError."""
-        raise NotImplementedError
+        request = requests.write(self._full(path), data, version)
+        stat: Stat = await self._driver.ask(request, path, self._deadline(timeout))
+        return stat
 
     async def delete(self, path: str, *, version: int = -1, timeout: float | None = None) -> None:
         """BadVersionError, NoNodeError, NotEmptyError."""
-        raise NotImplementedError
+        await self._driver.ask(requests.delete(self._full(path), version), path, self._deadline(timeout))
 
     async def multi(self, operations: Sequence[Operation], *, timeout: float | None = None) -> list[str | Stat | None]:
         """All or none; UnsupportedVersionError before ZooKeeper 3.4.  What each gave: path, stat, or None."""
-        raise NotImplementedError
+        request = requests.multi(operations, self._full, self._config.acl)
+        results: list[Any] = await self._driver.ask(request, None, self._deadline(timeout))
+        return [self._below(each) if isinstance(each, str) else each for each in results]
 
-    async def acl(self, path: str, *, timeout: float | None = None) -> Acl:
-        raise NotImplementedError
+    def _full(self, path: str) -> str:
+        return requests.full_path(self._config.chroot, path)
 
-    async def sync(self, path: str = "/", *, timeout: float | None = None) -> None:
-        """Wait until the server we talk to has seen what the leader had when this was asked."""
-        raise NotImplementedError
+    def _below(self, path: str) -> str:
+        """Without the chroot."""
+        return path[len(self._config.chroot) :] or "/"
+
+    def _deadline(self, timeout: float | None) -> float:
+        return anyio.current_time() + (self._config.request_timeout_ms / 1000 if timeout is None else timeout)
