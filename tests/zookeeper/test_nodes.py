@@ -112,6 +112,7 @@ AS_WRITTEN = (
     ),
     ("/delegation_token/token_changes/token_change_0000000000", "x"),
     ("/latest_producer_id_block", '{"version":1,"broker":0,"block_start":"0","block_end":"999"}'),
+    ("/latest_producer_id_block", ""),
     ("/feature", '{"version":2,"features":{},"status":1}'),
     (
         "/migration",

@@ -61,7 +61,7 @@ class ClusterId(JsonNode):
 
 @dataclass(frozen=True, kw_only=True)
 class ProducerIdBlock(JsonNode):
-    """The producer ids that a broker took last, both ends included, as decimal strings."""
+    """The producer ids that a broker took last, both ends included, as decimal strings; all None before the first."""
 
     KEYS: ClassVar[tuple[Key, ...]] = (
         Key("version", "version", integer, False),
@@ -70,9 +70,16 @@ class ProducerIdBlock(JsonNode):
         Key("block_end", "block_end", string),
     )
 
-    broker_id: int
-    block_start: str
-    block_end: str
+    broker_id: int | None = None
+    block_start: str | None = None
+    block_end: str | None = None
+
+    @classmethod
+    def decode(cls, data: bytes, path: str) -> ProducerIdBlock:
+        return super().decode(data, path) if data else cls()
+
+    def encode(self) -> bytes:
+        return b"" if self.broker_id is None else super().encode()
 
 
 @dataclass(frozen=True, kw_only=True)
