@@ -1,25 +1,17 @@
-"""Properties as Kafka's tools take them: ``key=value`` options and ``.properties`` files, turned into our settings.
-
-A file has Java's syntax: ``=``, ``:`` or blanks after the key, ``#`` and ``!`` comments, a backslash at the end of a
-line to go on, ``\\n``, ``\\t`` and ``\\uXXXX``.
-"""
+"""Properties as Kafka's tools take them, ``key=value`` options and ``.properties`` files, turned into our settings."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
-from pathlib import Path
 from typing import Any
 
 from pykafka08.config import ClientConfig
 from pykafka08.errors import ConfigError
+from pykafka08.properties import read_properties
 
 __all__ = ["bytes_of", "parse_pairs", "read_properties", "settings_of"]
-
-_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
-_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
-_KEY = re.compile(r"((?:\\.|[^\\=:\s])*)\s*[=:]?\s*", re.DOTALL)
 
 
 def parse_pairs(texts: Iterable[str]) -> dict[str, str]:
@@ -39,46 +31,6 @@ def bytes_of(text: str) -> bytes:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError as error:
         raise ConfigError(f"{text!r:.100} cannot be written as UTF-8") from error
-
-
-def read_properties(path: str) -> dict[str, str]:
-    """The pairs of a Java properties file."""
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"the properties file {path} cannot be read: {error}") from error
-    pairs = {}
-    for line in _logical_lines(text):
-        match = _KEY.match(line)
-        if match is not None and match.group(1):
-            pairs[_unescape(match.group(1))] = _unescape(line[match.end() :])
-    return pairs
-
-
-def _logical_lines(text: str) -> Iterable[str]:
-    kept = ""
-    for raw in re.split(r"\r\n|\r|\n", text):
-        line = raw.lstrip(" \t\f")
-        if not kept and line.startswith(("#", "!")):
-            continue
-        backslashes = len(line) - len(line.rstrip("\\"))
-        if backslashes % 2:
-            kept += line[:-1]
-        else:
-            yield kept + line
-            kept = ""
-    if kept:
-        yield kept
-
-
-def _unescape(text: str) -> str:
-    return _ESCAPE.sub(lambda match: _escaped(match.group(1)), text)
-
-
-def _escaped(text: str) -> str:
-    if len(text) == 5:
-        return chr(int(text[1:], 16))
-    return _ESCAPES.get(text, text)
 
 
 _OTHER_NAMES = {

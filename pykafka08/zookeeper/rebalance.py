@@ -100,7 +100,10 @@ def rebalance(share: Share) -> Generator[Step, Any, Outcome]:
         yield from _release(share, share.claims)
         path = paths.consumer_id(profile.group, profile.member)
         return Outcome(Ending.FOREIGN, {path: "another session"})
-    if not (yield ListChildren(paths.BROKER_IDS, watch=True)):
+    brokers = yield ListChildren(paths.BROKER_IDS, watch=profile.watches_brokers)
+    if not brokers and not profile.watches_brokers:
+        brokers = yield ListChildren(paths.BROKER_IDS, watch=True)
+    if not brokers:
         yield from _release(share, share.claims)
         return Outcome(Ending.NO_BROKERS)
     members = yield from _members(profile)

@@ -1,0 +1,412 @@
+"""What an old consumer reads: partitions come and go as its membership says, positions are found and committed.
+
+The brokers are those that ZooKeeper lists; they are connected to when there is something to read.  Records are handed
+out only while the session surely lives, under which the partitions were claimed: ``is_sure`` asks the session's clock,
+at each hand-over.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Mapping
+
+import anyio
+
+from pykafka08.cluster.client import Client
+from pykafka08.config import Address
+from pykafka08.consumer.fetcher import Fetcher
+from pykafka08.consumer.machine import ConsumerMachine
+from pykafka08.consumer.reader import Reader
+from pykafka08.driver import TaskTree, Waiter, Wakeup, library_logger
+from pykafka08.errors import (
+    ClosedError,
+    KafkaError,
+    MalformedNodeError,
+    NoBrokersError,
+    NoNodeError,
+    PartitionRevokedError,
+    RequestTimeoutError,
+)
+from pykafka08.group.coordinator import RebalanceListener
+from pykafka08.records.record import TopicPartition
+from pykafka08.zookeeper import paths
+from pykafka08.zookeeper.bridge import ZooKeeper
+from pykafka08.zookeeper.legacy.offsets import LegacyOffsets
+from pykafka08.zookeeper.legacy.settings import LegacyConfig
+from pykafka08.zookeeper.legacy.streams import LegacyStream
+from pykafka08.zookeeper.nodes.brokers import Broker
+
+__all__ = ["Reading"]
+
+log = library_logger("zookeeper")
+
+PLACEHOLDER: tuple[Address, ...] = (("brokers-of-zookeeper", 9092),)
+"""Until the addresses are known; nothing is connected to with it."""
+PATIENCE = 1.0
+"""Seconds that a rebalance waits for the application to finish what it has in hand of partitions that go."""
+COMMIT_SECONDS = 5.0
+RETRY_SECONDS = 1.0
+GATE_SECONDS = 0.05
+"""How often a session that was in doubt is looked at, while somebody waits for records."""
+
+
+class Reading:
+    """The streams of one consumer, and all that feeds them."""
+
+    def __init__(
+        self, zk: ZooKeeper, config: LegacyConfig, streams: int, tasks: TaskTree, listener: RebalanceListener | None
+    ) -> None:
+        self._zk = zk
+        self._config = config
+        self._tasks = tasks
+        self._listener = listener
+        self._listener_seconds = max(PATIENCE, config.rebalance_max_retries * config.backoff)
+        self._machine = ConsumerMachine(config.consumer, config.client(PLACEHOLDER), random.random)
+        self._assignment = self._machine.assignment
+        timeout = None if config.consumer_timeout_ms < 0 else config.consumer_timeout_ms / 1000
+        self.streams = tuple(
+            LegacyStream(number, self._machine, self._owner_is(number), self.is_sure, timeout)
+            for number in range(streams)
+        )
+        self.offsets = LegacyOffsets(zk, config)
+        self.session_number = 0
+        """The session under which partitions are read; 0 before the first."""
+        self.client: Client | None = None
+        self.fetcher: Fetcher | None = None
+        self.trouble: KafkaError | None = None
+        """Why the brokers cannot be read from."""
+        self._stream_of: dict[TopicPartition, int] = {}
+        self._known: dict[TopicPartition, int] = {}
+        self._commits: set[anyio.CancelScope] = set()
+        self._brokers_wanted: Waiter[None] = Waiter()
+        self._positions_wanted = Wakeup()
+        self._gate_closed = Wakeup()
+        self.news: Waiter[None] = Waiter()
+        """Ends when the brokers were connected to, or could not be."""
+
+    def start(self) -> None:
+        """Begin the background tasks."""
+        self._tasks.start("brokers", self._open_client)
+        self._tasks.start("committed offsets", self._find_positions)
+        self._tasks.start("session in doubt", self._watch_gate)
+        if self._config.auto_commit_enable:
+            self._tasks.start("auto-commit", self._commit_now_and_then)
+
+    def _owner_is(self, number: int) -> Callable[[TopicPartition], bool]:
+        return lambda tp: self._stream_of.get(tp) == number
+
+    # The session
+
+    def is_sure(self) -> bool:
+        """True while what is claimed is surely still this member's."""
+        if self._zk.is_session_sure(self.session_number):
+            return True
+        self._gate_closed.set()
+        return False
+
+    async def _watch_gate(self) -> None:
+        """A session whose signs of life were only late comes back without a word: wake who waits for that."""
+        while True:
+            await self._gate_closed.wait()
+            while not self._zk.is_session_sure(self.session_number):  # noqa: ASYNC110 - a clock sets no event
+                await anyio.sleep(GATE_SECONDS)
+            self.wake()
+
+    def wake(self) -> None:
+        """Something that readers wait for may have changed."""
+        if self.fetcher is not None:
+            self.fetcher.pump()
+            self.fetcher.wake_readers()
+
+    def session_lost(self) -> None:
+        """At once: nothing is this member's any more, nor may it be committed."""
+        for scope in tuple(self._commits):
+            scope.cancel()
+        self._give_up(tuple(self._stream_of))
+
+    # Partitions come and go
+
+    @property
+    def partitions(self) -> tuple[TopicPartition, ...]:
+        return tuple(sorted(self._stream_of))
+
+    def take_over(self, threads: Mapping[TopicPartition, str]) -> None:
+        """These are ours, each its thread's; the listener is told by :meth:`told_of`."""
+        for tp, thread in threads.items():
+            self._stream_of[tp] = int(thread.rpartition("-")[2])
+        self._assignment.take_over(threads, is_held=self._listener is not None)
+        if self.client is not None:
+            self.client.use_topics({tp.topic for tp in threads})
+        if not self._brokers_wanted.is_done:
+            self._brokers_wanted.set_result(None)
+        self._positions_wanted.set()
+        self.wake()
+
+    async def told_of(self, partitions: frozenset[TopicPartition]) -> None:
+        """The listener hears of them before anything of them is read."""
+        if self._listener is None:
+            return
+        try:
+            with anyio.move_on_after(self._listener_seconds):
+                await self._listener.partitions_assigned(partitions)
+        finally:
+            self._assignment.release(tp for tp in partitions if tp in self._assignment.states)
+            self.wake()
+
+    async def stop(self, partitions: Iterable[TopicPartition], *, commits: bool = True) -> None:
+        """Hand out nothing more of them, commit what is finished, tell the listener, and give them up."""
+        going = [tp for tp in partitions if tp in self._assignment.states]
+        for tp in going:
+            self._assignment.state(tp).is_held = True
+            self._reader(tp).withhold(tp)
+        try:
+            await self._finish(going)
+            if commits and self._config.auto_commit_enable:
+                await self.commit_finished(going)
+            if self._listener is not None and going:
+                with anyio.move_on_after(self._listener_seconds):
+                    await self._listener.partitions_revoked(frozenset(going))
+        finally:
+            self._give_up(going)
+
+    async def lose(self, partitions: Iterable[TopicPartition]) -> None:
+        """They are gone already."""
+        gone = tuple(partitions)
+        self._give_up(gone)
+        if self._listener is not None and gone:
+            with anyio.move_on_after(self._listener_seconds):
+                await self._listener.partitions_lost(frozenset(gone))
+
+    async def _finish(self, partitions: Iterable[TopicPartition]) -> None:
+        deadline = anyio.current_time() + min(PATIENCE, self._config.backoff / 2)
+        by_stream: dict[int, list[TopicPartition]] = {}
+        for tp in partitions:
+            by_stream.setdefault(self._stream_of[tp], []).append(tp)
+        for number, own in by_stream.items():
+            await self.streams[number].reader.wait_finished(own, deadline)
+
+    def _give_up(self, partitions: Iterable[TopicPartition]) -> None:
+        gone = [tp for tp in partitions if tp in self._stream_of]
+        for tp in gone:
+            self._reader(tp).forget(tp)
+        self._assignment.give_up(gone)
+        for tp in gone:
+            self._stream_of.pop(tp, None)
+            self._known.pop(tp, None)
+        if self.client is not None:
+            left = {tp.topic for tp in self._stream_of}
+            self.client.drop_topics({tp.topic for tp in gone} - left)
+        self.wake()
+
+    def _reader(self, tp: TopicPartition) -> Reader:
+        return self.streams[self._stream_of[tp]].reader
+
+    # Positions
+
+    async def _find_positions(self) -> None:
+        """Where to read on: the group's committed offset of each partition that waits for it."""
+        while True:
+            wanted = self._assignment.awaiting_commit() if self.client is not None else {}
+            if not wanted:
+                is_told = any(state.awaits_commit for state in self._assignment.states.values())
+                await self._positions_wanted.wait(anyio.current_time() + RETRY_SECONDS if is_told else None)
+                continue
+            try:
+                found = await self.offsets.committed(wanted)
+            except ClosedError:
+                await anyio.sleep(RETRY_SECONDS)  # this consumer is being closed
+                continue
+            except KafkaError as error:
+                log.warning("committed.late", group=self._config.group_id, cause=str(error))
+                await anyio.sleep(self._config.offsets_channel_backoff_ms / 1000)
+                continue
+            is_lasting = self._take_positions(wanted, found)
+            if not is_lasting:
+                await anyio.sleep(RETRY_SECONDS)
+
+    def _take_positions(
+        self, wanted: Mapping[TopicPartition, int], found: Mapping[TopicPartition, int | KafkaError | None]
+    ) -> bool:
+        """False if some could not be told for now."""
+        is_lasting = True
+        for tp, offset in found.items():
+            if isinstance(offset, MalformedNodeError):
+                if self._assignment.awaiting_commit().get(tp) == wanted[tp]:
+                    self._assignment.halt(self._assignment.state(tp), offset)
+            elif isinstance(offset, ClosedError):
+                is_lasting = False  # this consumer is being closed
+            elif isinstance(offset, KafkaError):
+                log.warning("committed.late", group=self._config.group_id, cause=str(offset))
+                is_lasting = False
+            elif self._assignment.committed_found(tp, wanted[tp], offset) and offset is not None:
+                self._known[tp] = offset
+        self.wake()
+        return is_lasting
+
+    def _forget_known(self, tp: TopicPartition) -> None:
+        self._known.pop(tp, None)
+
+    # Commits
+
+    async def commit(
+        self, offsets: Mapping[TopicPartition, int] | None, *, timeout: float
+    ) -> dict[TopicPartition, KafkaError]:
+        """Commit these, or all that was handed out; what was refused, and why."""
+        if offsets is None:
+            found = {tp: self._reader(tp).position(tp) for tp in self._stream_of}
+            offsets = {tp: offset for tp, offset in found.items() if offset is not None}
+            for tp, offset in offsets.items():
+                self._reader(tp).acknowledge(tp, offset)
+        return await self._send(offsets, timeout)
+
+    async def commit_finished(self, partitions: Iterable[TopicPartition] | None = None) -> None:
+        """Commit what is finished and not committed yet; failures go to the log."""
+        wanted = tuple(self._stream_of) if partitions is None else tuple(partitions)
+        found = {tp: self._reader(tp).finished(tp) for tp in wanted if tp in self._stream_of}
+        offsets = {tp: each for tp, each in found.items() if each is not None and each != self._known.get(tp)}
+        if not offsets:
+            return
+        try:
+            refused = await self._send(offsets, COMMIT_SECONDS)
+        except KafkaError as error:
+            log.warning("commit.failed", group=self._config.group_id, partitions=len(offsets), cause=str(error))
+            return
+        for tp, why in refused.items():
+            log.warning("commit.refused", topic=tp.topic, partition=tp.partition, cause=str(why))
+
+    async def _send(self, offsets: Mapping[TopicPartition, int], timeout: float) -> dict[TopicPartition, KafkaError]:
+        """No commit outlives the session under which the partition is ours."""
+        refused: dict[TopicPartition, KafkaError] = {}
+        taken = dict(offsets)
+        for tp in offsets:
+            if tp not in self._stream_of:
+                refused[tp] = _not_ours(tp, "the partition is not this member's")
+                del taken[tp]
+        if not taken:
+            return refused
+        if not self._zk.is_session_sure(self.session_number):
+            why = self._zk.trouble or "the session with ZooKeeper may be over"
+            return refused | {tp: _not_ours(tp, f"{why}: others may own the partition by now") for tp in taken}
+        with anyio.CancelScope(deadline=anyio.current_time() + timeout) as scope:
+            self._commits.add(scope)
+            try:
+                answered = await self.offsets.commit(taken, timeout=timeout)
+            finally:
+                self._commits.discard(scope)
+            for tp in taken.keys() - answered.keys():
+                if tp in self._stream_of:
+                    self._known[tp] = taken[tp]
+            return refused | answered
+        if anyio.current_time() >= scope.deadline:
+            raise RequestTimeoutError(f"the offsets were not committed within {timeout:g} s")
+        return refused | {tp: _not_ours(tp, "the session with ZooKeeper ended during the commit") for tp in taken}
+
+    async def _commit_now_and_then(self) -> None:
+        while True:
+            await anyio.sleep(self._config.auto_commit_interval_ms / 1000)
+            await self.commit_finished()
+
+    # Brokers
+
+    async def _open_client(self) -> None:
+        """Connect when there is something to read, and again until that works."""
+        await self._brokers_wanted
+        while True:
+            try:
+                addresses = await self._addresses()
+                client = Client(self._config.client(addresses), self._tasks, allow_auto_topic_creation=False)
+                await client.__aenter__()
+                break
+            except KafkaError as error:
+                if isinstance(error, ClosedError):
+                    raise
+                self.trouble = error
+                log.warning("brokers.not_reached", group=self._config.group_id, cause=str(error))
+                self._tell()
+                await anyio.sleep(RETRY_SECONDS)
+        self.trouble = None
+        self.client = client
+        self.offsets.use(client)
+        self.fetcher = Fetcher(client, self._machine, self._config.consumer)
+        client.use_topics({tp.topic for tp in self._stream_of})
+        for stream in self.streams:
+            stream.reader.fetcher = self.fetcher
+            self.fetcher.on_start_anew(stream.reader.forget)
+        self.fetcher.on_start_anew(self._forget_known)
+        self.fetcher.start()
+        for stream in self.streams:
+            stream.opened.set_result(None)
+        self._positions_wanted.set()
+        self._tell()
+
+    def _tell(self) -> None:
+        news, self.news = self.news, Waiter()
+        news.set_result(None)
+
+    async def _addresses(self) -> tuple[Address, ...]:
+        """Where the brokers listen that ZooKeeper lists; NoBrokersError if none of them can be used."""
+        found: list[Address] = []
+        names = await self._zk.children(paths.BROKER_IDS)
+        faults: dict[str, KafkaError] = {}
+        for name in names:
+            path = f"{paths.BROKER_IDS}/{name}"
+            try:
+                broker = Broker.decode((await self._zk.read(path)).data, path)
+            except NoNodeError:
+                continue
+            except MalformedNodeError as error:
+                faults[path] = error
+                continue
+            if broker.address is not None:
+                found.append(broker.address)
+        if not found:
+            said = f": {next(iter(faults.values()))}" if faults else ""
+            raise NoBrokersError(f"of {len(names)} broker(s) in ZooKeeper none has a plaintext listener{said}")
+        return tuple(dict.fromkeys(found))
+
+    def brokers_changed(self) -> None:
+        """Leaders may have moved."""
+        if self.client is not None:
+            self.client.invalidate(self.client.metadata.generation)
+
+    # Ends
+
+    def is_settled(self) -> bool:
+        """Everything that is ours has a position, or something in the way that may last."""
+        return self._assignment.is_settled()
+
+    def close(self) -> None:
+        """End all waiting; what is in hand stays known until :meth:`aclose`."""
+        for stream in self.streams:
+            stream.reader.is_leaving = True
+            stream.reader.close()
+            if not stream.opened.is_done:
+                stream.opened.set_result(None)
+
+    async def aclose(self) -> None:
+        await self.offsets.aclose()
+        for stream in self.streams:
+            stream.reader.end()
+        if self.client is not None:
+            await self.client.aclose()
+
+    # Figures
+
+    def lag(self) -> dict[TopicPartition, int | None]:
+        """Offsets between the position and the end of the log; None where either is not known."""
+        lags: dict[TopicPartition, int | None] = {}
+        for tp, state in self._assignment.states.items():
+            position = self._reader(tp).position(tp)
+            lags[tp] = None if position is None or state.end_offset < 0 else max(0, state.end_offset - position)
+        return lags
+
+    @property
+    def buffered_bytes(self) -> int:
+        return sum(state.buffered_bytes for state in self._assignment.states.values())
+
+    def partition_trouble(self) -> KafkaError | None:
+        return next((state.trouble for state in self._assignment.states.values() if state.trouble), None)
+
+
+def _not_ours(tp: TopicPartition, why: str) -> PartitionRevokedError:
+    return PartitionRevokedError(f"the offset was not committed: {why}", topic=tp.topic, partition=tp.partition)
