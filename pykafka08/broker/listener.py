@@ -14,7 +14,7 @@ from typing import Any, Protocol, cast
 import anyio
 import anyio.abc
 
-from pykafka08.broker.session import Output, Session
+from pykafka08.broker.session import Output
 from pykafka08.driver import TaskTree, Wakeup
 from pykafka08.errors import TransportError
 
@@ -24,6 +24,24 @@ READ_BYTES = 64 * 1024
 BACKLOG = 128
 TURNS_TO_ANNOUNCE = 3  # of the loop, from asyncio's accept to connection_made
 MOST_UNSENT_BYTES = 64 * 1024  # as asyncio has it
+
+
+class Session(Protocol):
+    """What is said over one connection."""
+
+    def next_buffer(self, sizehint: int, /) -> memoryview:
+        """Where the next bytes are to go."""
+
+    def bytes_received(self, size: int, /) -> None:
+        """``size`` bytes were put there."""
+
+    def output_filled(self) -> None: ...
+
+    def output_drained(self) -> None: ...
+
+    def closed(self) -> None:
+        """The connection is gone."""
+
 
 SessionFactory = Callable[[str, Output], Session]
 

@@ -142,6 +142,7 @@ class KazooSession:
         )
         self._ports = dict(config.addresses)
         self._client.add_listener(self._state_changed)
+        self._closer: threading.Thread | None = None
         self.in_flight: set[Call] = set()
 
     def start(self) -> None:
@@ -175,7 +176,13 @@ class KazooSession:
 
     def begin_stop(self) -> None:
         """End the session if a server can be told, and the thread; :class:`Stopped` is reported at the end."""
-        threading.Thread(target=self._stop, name="pykafka08 zookeeper close", daemon=True).start()
+        self._closer = threading.Thread(target=self._stop, name="pykafka08 zookeeper close", daemon=True)
+        self._closer.start()
+
+    def join(self) -> None:
+        """After :class:`Stopped`, whose report is the last thing that its thread does."""
+        if self._closer is not None:
+            self._closer.join(timeout=1)
 
     def abort(self) -> None:
         """Do not wait for servers any more."""

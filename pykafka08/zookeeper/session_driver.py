@@ -125,6 +125,8 @@ class SessionDriver:
         self._stopping.pop(session, None)
         if not stopped.is_done:
             self._log.warning("a thread of kazoo has not ended", servers=self._config.shown_servers)
+        else:
+            session.join()
 
     async def _renew(self, session: KazooSession) -> None:
         await self._stop_kazoo(session)
