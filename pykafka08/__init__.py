@@ -3,6 +3,7 @@
 A map of the package, from the top down; each line imports only from lines below it:
 
     cli                         the console tools
+    mirror                      topics of one cluster copied to another
     producer  consumer  admin   what applications use
     group                       the member of a consumer group, and its offsets
     cluster                     metadata, routing, one client per cluster
@@ -44,9 +45,13 @@ _HOME = {
     "GroupHealth": "consumer.health",
     "GroupListing": "admin.values",
     "GroupMember": "admin.values",
+    "GroupMove": "mirror.copy_state",
     "KafkaError": "errors",
     "LocalProtocolError": "errors",
     "LogTruncationError": "errors",
+    "Mirror": "mirror.mirror",
+    "MirrorError": "errors",
+    "MirrorReport": "mirror.copy_state",
     "NewRecord": "records.record",
     "NewTopic": "admin.values",
     "NoBrokersError": "errors",
@@ -54,6 +59,7 @@ _HOME = {
     "OffsetAndMetadata": "group.requests",
     "OffsetAndTimestamp": "consumer.offsets",
     "OffsetOutOfRangeError": "errors",
+    "PartitionReport": "mirror.copy_state",
     "PartitionRevokedError": "errors",
     "PollIntervalExceededError": "errors",
     "Producer": "producer.producer",
@@ -71,6 +77,7 @@ _HOME = {
     "SubscriptionPattern": "group.pattern",
     "TopicDescription": "admin.values",
     "TopicPartition": "records.record",
+    "TopicPlan": "mirror.plan",
     "TransactionAbortedError": "errors",
     "TransactionStateError": "errors",
     "TransportError": "errors",
@@ -99,9 +106,13 @@ __all__ = [
     "GroupHealth",
     "GroupListing",
     "GroupMember",
+    "GroupMove",
     "KafkaError",
     "LocalProtocolError",
     "LogTruncationError",
+    "Mirror",
+    "MirrorError",
+    "MirrorReport",
     "NewRecord",
     "NewTopic",
     "NoBrokersError",
@@ -109,6 +120,7 @@ __all__ = [
     "OffsetAndMetadata",
     "OffsetAndTimestamp",
     "OffsetOutOfRangeError",
+    "PartitionReport",
     "PartitionRevokedError",
     "PollIntervalExceededError",
     "Producer",
@@ -126,6 +138,7 @@ __all__ = [
     "SubscriptionPattern",
     "TopicDescription",
     "TopicPartition",
+    "TopicPlan",
     "TransactionAbortedError",
     "TransactionStateError",
     "TransportError",
@@ -174,6 +187,7 @@ if TYPE_CHECKING:
         KafkaError,
         LocalProtocolError,
         LogTruncationError,
+        MirrorError,
         NoBrokersError,
         NoOffsetError,
         OffsetOutOfRangeError,
@@ -194,6 +208,9 @@ if TYPE_CHECKING:
     from pykafka08.group.coordinator import RebalanceListener
     from pykafka08.group.pattern import SubscriptionPattern
     from pykafka08.group.requests import OffsetAndMetadata
+    from pykafka08.mirror.copy_state import GroupMove, MirrorReport, PartitionReport
+    from pykafka08.mirror.mirror import Mirror
+    from pykafka08.mirror.plan import TopicPlan
     from pykafka08.producer.delivery import Delivery, RecordMetadata, SentRecords
     from pykafka08.producer.health import ProducerHealth
     from pykafka08.producer.producer import Producer

@@ -17,7 +17,16 @@ PAGE = (Path(__file__).parent.parent / "docs" / "api.md").read_text(encoding="ut
 SECTIONS = dict(re.findall(r"^#{2,3} (\w+)\n(.*?)(?=^## |^### |\Z)", PAGE, re.DOTALL | re.MULTILINE))
 PUBLIC = {name: getattr(pykafka08, name) for name in pykafka08.__all__}
 ERRORS = {name: each for name, each in PUBLIC.items() if issubclass(each, KafkaError)}
-WITH_CALLS = ("Producer", "Delivery", "SentRecords", "Consumer", "RebalanceListener", "Admin", "EmbeddedCluster")
+WITH_CALLS = (
+    "Producer",
+    "Delivery",
+    "SentRecords",
+    "Consumer",
+    "RebalanceListener",
+    "Admin",
+    "Mirror",
+    "EmbeddedCluster",
+)
 NOT_MADE_BY_USERS = (
     "ConfigEntry",
     "ConsumerHealth",
@@ -26,11 +35,15 @@ NOT_MADE_BY_USERS = (
     "GroupHealth",
     "GroupListing",
     "GroupMember",
+    "GroupMove",
+    "MirrorReport",
+    "PartitionReport",
     "ProducerHealth",
     "Record",
     "RebalanceListener",
     "SentRecords",
     "TopicDescription",
+    "TopicPlan",
 )
 
 

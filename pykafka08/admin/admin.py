@@ -20,6 +20,7 @@ from pykafka08.admin.requests import (
     modern_group,
 )
 from pykafka08.admin.values import ConfigEntry, GroupDescription, GroupListing, NewTopic, TopicDescription
+from pykafka08.cluster.metadata import Broker
 from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import (
     KafkaError,
@@ -66,6 +67,14 @@ class Admin(Asking):
     async def __aenter__(self) -> Admin:
         await self._enter()
         return self
+
+    async def list_brokers(self, *, timeout: float | None = None) -> dict[int, Broker]:
+        """The live brokers by their ids: ``node_id``, ``host``, ``port``, ``rack``."""
+        return dict((await self._open().refresh(timeout=timeout)).brokers)
+
+    async def cluster_id(self, *, timeout: float | None = None) -> str | None:
+        """What the cluster calls itself; None before 0.10.1."""
+        return (await self._open().refresh(timeout=timeout)).cluster_id
 
     # --- topics -----------------------------------------------------------------------------------------------------
 

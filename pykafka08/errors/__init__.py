@@ -19,6 +19,7 @@
     ├── RecordTooLargeError          a record is larger than a request or a fetch may be
     ├── NoOffsetError                a partition has no position and its reset policy is "none"
     ├── LogTruncationError           records that were read are lost from the log, and the reset policy is "none"
+    ├── MirrorError                  a mirror stops, since it would lose, double or mix records
     ├── PartitionRevokedError        a commit for a partition that this member does not, or no longer, own
     ├── PollIntervalExceededError    the application asked for no record within max_poll_interval_ms
     ├── TransactionAbortedError      the transaction was aborted, and nothing of it counts; the next one can begin
@@ -33,6 +34,7 @@
     │   ├── ZooKeeperConnectionError no server of the ensemble answered in time, or the connection ended in the call
     │   ├── SessionExpiredError      the call belonged to a session that is over; its ephemeral nodes are gone
     │   ├── ZooKeeperAuthError       the credentials were refused
+    │   ├── AdminRefusedError        a change that would do harm or nothing; nothing was written
     │   └── ConsumerRebalanceFailedError  a member of an old group could not take its share of the partitions
     └── BrokerError                  the broker answered with an error code
         ├── UnknownTopicError
@@ -64,6 +66,7 @@ from pykafka08.errors.client import (
     DeliveryTimeoutError,
     LocalProtocolError,
     LogTruncationError,
+    MirrorError,
     NoBrokersError,
     NoOffsetError,
     PartitionRevokedError,
@@ -80,6 +83,7 @@ from pykafka08.errors.client import (
 )
 from pykafka08.errors.root import KafkaError
 from pykafka08.errors.zookeeper import (
+    AdminRefusedError,
     BadVersionError,
     ConsumerRebalanceFailedError,
     MalformedNodeError,
@@ -94,6 +98,7 @@ from pykafka08.errors.zookeeper import (
 )
 
 __all__ = [
+    "AdminRefusedError",
     "AuthorizationError",
     "BadVersionError",
     "BrokerError",
@@ -108,6 +113,7 @@ __all__ = [
     "KafkaError",
     "LocalProtocolError",
     "LogTruncationError",
+    "MirrorError",
     "MalformedNodeError",
     "NoAuthError",
     "NoBrokersError",

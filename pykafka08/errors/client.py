@@ -16,6 +16,7 @@ __all__ = [
     "DeliveryTimeoutError",
     "LocalProtocolError",
     "LogTruncationError",
+    "MirrorError",
     "NoBrokersError",
     "NoOffsetError",
     "PartitionRevokedError",
@@ -139,6 +140,10 @@ class LogTruncationError(KafkaError):
     def __init__(self, message: str, *, topic: str, partition: int, offset: int | None, end_offset: int | None) -> None:
         super().__init__(message, topic=topic, partition=partition, offset=offset)
         self.end_offset = end_offset
+
+
+class MirrorError(KafkaError):
+    """A mirror cannot go on without losing, doubling or mixing records; nothing more is copied."""
 
 
 class PartitionRevokedError(KafkaError):

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pykafka08.errors.root import KafkaError
 
 __all__ = [
+    "AdminRefusedError",
     "BadVersionError",
     "ConsumerRebalanceFailedError",
     "MalformedNodeError",
@@ -90,3 +91,7 @@ class ZooKeeperAuthError(ZooKeeperError):
 
 class ConsumerRebalanceFailedError(ZooKeeperError):
     """A member of an old group could not take its share of the partitions; ``path`` is what was in the way."""
+
+
+class AdminRefusedError(ZooKeeperError):
+    """A change through ZooKeeper that would do harm or nothing, and was not made; the text says what to do instead."""

@@ -1,0 +1,144 @@
+"""Carrying groups over: each committed offset of the source becomes the offset of the same record's copy.
+
+From a point that the mirror has kept, records are counted on both sides: offsets differ where compaction, transactions
+or other writers have left gaps, the number of records between two offsets does not.  What was found is checked: the
+record there must be the copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing
+
+from pykafka08.admin import Admin
+from pykafka08.errors import KafkaError, MalformedNodeError, MirrorError, NoNodeError
+from pykafka08.mirror.checkpoint import around
+from pykafka08.mirror.columns import content_of
+from pykafka08.mirror.copy_state import CopyState, GroupMove
+from pykafka08.mirror.ranges import Ranges
+from pykafka08.records.record import TopicPartition
+from pykafka08.zookeeper import paths
+from pykafka08.zookeeper.bridge import ZooKeeper
+
+__all__ = ["kafka_offsets", "move_group", "translate", "zookeeper_offsets"]
+
+Offsets = dict[TopicPartition, int]
+
+
+async def kafka_offsets(source: Admin, group_id: str, states: Sequence[CopyState]) -> Offsets:
+    """What the group has committed to Kafka in the mirrored partitions."""
+    found = await source.list_group_offsets(group_id, [state.source for state in states])
+    if not found:
+        raise MirrorError(
+            f"group {group_id!r} has no offsets in the source's Kafka for the mirrored topics; "
+            "if they are in ZooKeeper, name it as one of zookeeper_groups (--zookeeper-group)"
+        )
+    return {tp: each.offset for tp, each in found.items()}
+
+
+async def zookeeper_offsets(zookeeper: ZooKeeper, group_id: str, states: Sequence[CopyState]) -> Offsets:
+    """What the group has in ZooKeeper for the mirrored partitions."""
+    found: Offsets = {}
+    for state in states:
+        path = paths.offset(group_id, state.source.topic, state.source.partition)
+        try:
+            text = (await zookeeper.read(path)).data.decode("ascii", "replace").strip()
+        except NoNodeError:
+            continue
+        if not text.lstrip("-").isdigit():
+            raise MalformedNodeError(path, f"{text!r:.50} is no offset")
+        if int(text) >= 0:
+            found[state.source] = int(text)
+    if not found:
+        raise MirrorError(
+            f"group {group_id!r} has no offsets in ZooKeeper for the mirrored topics; "
+            "if they are in Kafka, name it as one of groups (--group)"
+        )
+    return found
+
+
+async def move_group(
+    group_id: str,
+    offsets: Mapping[TopicPartition, int],
+    states: Mapping[TopicPartition, CopyState],
+    *,
+    source: Ranges,
+    target: Ranges,
+    admin: Admin,
+) -> list[GroupMove]:
+    """Commit the translated offsets in the target, forward only; MirrorError while the group has members there."""
+    moves: list[GroupMove] = []
+    for tp, offset in offsets.items():
+        state = states[tp]
+        try:
+            translated, why_not = await translate(state, offset, source, target)
+        except MirrorError as error:
+            translated, why_not = None, error.message
+        moves.append(GroupMove(group_id, tp, offset, state.target, translated, why_not))
+    present = await admin.list_group_offsets(group_id, [move.target for move in moves])
+    wanted: Offsets = {}
+    for number, move in enumerate(moves):
+        if move.target_offset is None or move.why_not is not None:
+            continue
+        known = present.get(move.target)
+        if known is not None and known.offset > move.target_offset:
+            moves[number] = move._replace(why_not=f"the group is at {known.offset} there, further on")
+        elif known is None or known.offset != move.target_offset:
+            wanted[move.target] = move.target_offset
+    refused = await _commit(admin, group_id, wanted) if wanted else {}
+    return [move._replace(why_not=refused[move.target].message) if move.target in refused else move for move in moves]
+
+
+async def _commit(admin: Admin, group_id: str, wanted: Offsets) -> dict[TopicPartition, KafkaError]:
+    described = None
+    try:
+        return await admin.alter_group_offsets(group_id, wanted)
+    except KafkaError as error:
+        try:
+            described = (await admin.describe_groups([group_id]))[group_id]
+        except KafkaError:
+            raise error from None
+        if not described.has_members:
+            raise
+        raise MirrorError(
+            f"group {group_id!r} has {len(described.members)} member(s) in the target, who alone may commit: "
+            "stop them, move the group, then start them"
+        ) from error
+
+
+async def translate(state: CopyState, offset: int, source: Ranges, target: Ranges) -> tuple[int | None, str | None]:
+    """The target's offset for the source's, or why there is none yet.  MirrorError where it cannot be known."""
+    before, after = around(state.points, offset)
+    if after is None:
+        return None, f"offset {offset} is not copied yet; the mirror is at {state.next}"
+    if before is None:
+        before = min(state.points)
+        if offset < before[0]:
+            return before[1], None  # the records before it were deleted in the source before the mirror began
+    if offset == after[0]:
+        return after[1], None
+    if offset == before[0]:
+        return before[1], None
+    left, original = 0, None
+    async with aclosing(source.records(state.source, offset, after[0])) as records:
+        async for record in records:
+            original = original or record
+            left += 1
+    if original is None:
+        return after[1], None
+    async with aclosing(target.records(state.target, before[1], after[1])) as records:
+        candidates = [(record.offset, content_of(record)) async for record in records]
+    wanted = content_of(original)
+    if left <= len(candidates) and candidates[-left][1] == wanted:
+        return candidates[-left][0], None
+    same = [place for place, content in candidates if content == wanted]
+    if len(same) == 1:
+        return same[0], None
+    if left > len(candidates):
+        raise state.error(
+            f"{left} records follow offset {offset} in the source up to {after[0]}, and {len(candidates)} here: "
+            "copies were deleted, and the group's place cannot be known"
+        )
+    raise state.error(
+        f"the copy of the record at offset {original.offset} is not where it should be, or not the only one"
+    )

@@ -1,0 +1,372 @@
+"""The mirror as applications use it: topics of one cluster copied to another, and groups carried over.
+
+What is copied in one go is in ``copying``, where to go on in ``resume``, offsets of groups in ``groups``, what is kept
+in the target in ``checkpoint``.  Here: the two clusters, what is tried again, when it ends.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import fields
+from typing import Any
+
+import anyio
+
+from pykafka08.admin import Admin
+from pykafka08.backoff import Backoff
+from pykafka08.config import ClientConfig
+from pykafka08.consumer.consumer import Consumer
+from pykafka08.driver import library_logger
+from pykafka08.errors import (
+    AuthorizationError,
+    ClosedError,
+    ConfigError,
+    CorruptRecordError,
+    KafkaError,
+    LogTruncationError,
+    MirrorError,
+    ProducerFencedError,
+    RecordTooLargeError,
+    UnsupportedVersionError,
+)
+from pykafka08.mirror.checkpoint import Checkpoint
+from pykafka08.mirror.copy_state import CopyState, GroupMove, MirrorReport
+from pykafka08.mirror.copying import Copier
+from pykafka08.mirror.groups import kafka_offsets, move_group, zookeeper_offsets
+from pykafka08.mirror.plan import Selection, TopicPlan, make_topics, plan_topics
+from pykafka08.mirror.ranges import Ranges
+from pykafka08.mirror.resume import find_place
+from pykafka08.producer.producer import Producer
+from pykafka08.records.record import TopicPartition
+from pykafka08.zookeeper.bridge import ZooKeeper
+
+__all__ = ["Mirror"]
+
+log = library_logger("mirror")
+
+FATAL = (
+    AuthorizationError,
+    ClosedError,
+    ConfigError,
+    CorruptRecordError,
+    LogTruncationError,
+    MirrorError,
+    ProducerFencedError,
+    RecordTooLargeError,
+    UnsupportedVersionError,
+)
+"""What another attempt does not mend."""
+
+PATIENCE_S = 300.0
+"""How long nothing may be copied because of errors that may pass."""
+REVIEW_S = 10.0
+"""How often a mirror that follows looks for the ends of logs, new partitions and topics, and offsets of groups."""
+CLIENT_SETTINGS = frozenset(field.name for field in fields(ClientConfig))
+MIB = 1024 * 1024
+SOURCE = {"max_partition_fetch_bytes": 4 * MIB, "fetch_buffer_bytes": 64 * MIB}
+TARGET = {"batch_size": 512 * 1024, "max_request_size": 64 * MIB, "buffer_memory": 96 * MIB, "linger_ms": 100}
+
+
+class Mirror:
+    """Copies topics from one cluster to another, each record once, in its partition, in order.
+
+    ::
+
+        async with Mirror("old:9092", "new:9092", topics=["orders"], groups=["billing"]) as mirror:
+            report = await mirror.run()
+
+    Keys, values, headers and timestamps are kept; partition counts are made equal.  ``topics`` or a ``pattern`` (of
+    whole names, without those that match ``excluded``) say what is copied; ``rename`` maps names of the source to the
+    target's.  ``groups`` are carried over from the source's Kafka, ``zookeeper_groups`` from its ``zookeeper``.
+    A mirror that ends in any way goes on where it was when it is run again under the same ``name``; one runs at a time.
+    ``restart`` forgets that, and copies all that the source has.  ``skip_lost`` goes on where the source deletes
+    records before they are copied, which is a MirrorError without.  ``source_settings`` and ``target_settings`` are
+    for the consumer and the producer.
+    """
+
+    def __init__(
+        self,
+        source: str | Iterable[str],
+        target: str | Iterable[str],
+        *,
+        topics: Iterable[str] = (),
+        pattern: str | re.Pattern[str] | None = None,
+        excluded: str | re.Pattern[str] | None = None,
+        rename: Mapping[str, str] | None = None,
+        groups: Iterable[str] = (),
+        zookeeper: str | None = None,
+        zookeeper_groups: Iterable[str] = (),
+        name: str = "mirror",
+        replication_factor: int | None = None,
+        restart: bool = False,
+        skip_lost: bool = False,
+        source_settings: Mapping[str, Any] | None = None,
+        target_settings: Mapping[str, Any] | None = None,
+    ) -> None:
+        chosen = [topics] if isinstance(topics, str) else list(dict.fromkeys(topics))
+        self._selection = Selection(tuple(chosen), _compiled(pattern), _compiled(excluded), dict(rename or {}))
+        self._groups = [groups] if isinstance(groups, str) else list(groups)
+        self._zookeeper_groups = [zookeeper_groups] if isinstance(zookeeper_groups, str) else list(zookeeper_groups)
+        if bool(self._zookeeper_groups) != (zookeeper is not None):
+            raise ConfigError("zookeeper_groups need the address of the source's zookeeper, and it is for them alone")
+        if not isinstance(name, str) or not re.fullmatch(r"[a-zA-Z0-9._-]+", name):
+            raise ConfigError(f"name={name!r} is not made of letters, digits, dots, dashes and underscores")
+        self._zookeeper = zookeeper
+        self._own_group = f"pykafka08-mirror-{name}"
+        self._name = name
+        self._replication_factor = replication_factor
+        self._restarts = restart
+        self._skips_lost = skip_lost
+        self._servers = (source, target)
+        self._settings = ({**SOURCE, **(source_settings or {})}, {**TARGET, **(target_settings or {})})
+        common = [{k: v for k, v in each.items() if k in CLIENT_SETTINGS} for each in self._settings]
+        self._common = (common[0], common[1])
+        self._source = Admin(source, **common[0])
+        self._target = Admin(target, **common[1])
+        self._opened = AsyncExitStack()
+        self._states: dict[TopicPartition, CopyState] = {}
+        self._moves: dict[tuple[str, TopicPartition], GroupMove] = {}
+        self._moved_from: dict[tuple[str, TopicPartition], int] = {}
+        self._trouble: str | None = None
+        self._on_progress: Callable[[MirrorReport], None] = lambda _: None
+        self._is_open = False
+
+    # --- life -------------------------------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Mirror:
+        if self._is_open:
+            raise ClosedError("a mirror is entered once; make a new one")
+        self._is_open = True
+        try:
+            await self._opened.enter_async_context(self._source)
+            await self._opened.enter_async_context(self._target)
+        except BaseException:
+            await self._opened.aclose()
+            raise
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        await self._opened.aclose()
+
+    def report(self) -> MirrorReport:
+        """Where it is."""
+        return MirrorReport(
+            tuple(state.report() for state in self._states.values()), tuple(self._moves.values()), self._trouble
+        )
+
+    async def plan(self) -> list[TopicPlan]:
+        """What :meth:`run` would do, and what is in its way; nothing is changed."""
+        if not self._is_open:
+            raise ClosedError("use the mirror with 'async with'")
+        return await plan_topics(
+            self._source, self._target, self._selection, replication_factor=self._replication_factor
+        )
+
+    async def run(
+        self, *, follow: bool = False, on_progress: Callable[[MirrorReport], None] | None = None
+    ) -> MirrorReport:
+        """Copy what the source has, and carry the groups over; with ``follow`` go on until cancelled.
+
+        ``on_progress`` hears of every unit that is safe in the target.  MirrorError where records would be lost,
+        doubled or mixed; errors that may pass are tried again, and raised after five minutes without progress.
+        """
+        self._on_progress = on_progress or self._on_progress
+        retries = Retries(PATIENCE_S)
+        while True:
+            error = await self._attempt(follow=follow)
+            if error is None:
+                return self.report()
+            pause = retries.failed(self.report().records, anyio.current_time())
+            if pause is None:
+                raise error
+            self._trouble = str(error)
+            log.warning("mirror.again", mirror=self._name, cause=str(error))
+            self._on_progress(self.report())
+            await anyio.sleep(pause)
+
+    async def _attempt(self, *, follow: bool) -> KafkaError | None:
+        """What ended it and may pass, None at its end; raises what does not pass."""
+        try:
+            await self._copy(follow=follow)
+        except KafkaError as error:
+            cause = _fatal(error)
+            if cause is None:
+                return error
+            raise self._explained(cause) from error
+        return None
+
+    def _explained(self, error: KafkaError) -> KafkaError:
+        if isinstance(error, ProducerFencedError):
+            return MirrorError(f"another mirror with the name {self._name!r} has taken over; one runs at a time")
+        return error
+
+    # --- copying ----------------------------------------------------------------------------------------------------
+
+    async def _copy(self, *, follow: bool) -> None:
+        while True:
+            plans = await make_topics(self._target, await self.plan())
+            async with self._session(plans) as copier:
+                self._trouble = None
+                await self._copy_to_end(copier)
+                await self._move_groups(copier)
+                self._on_progress(self.report())
+                if not follow:
+                    return
+                while not await self._has_grown(plans):
+                    await copier.look_up_ends()
+                    await self._follow(copier)
+
+    @asynccontextmanager
+    async def _session(self, plans: list[TopicPlan]) -> AsyncIterator[Copier]:
+        """A consumer and a producer that stand where the mirror goes on."""
+        async with AsyncExitStack() as opened:
+            producer, admin = await self._open_producer(opened)
+            # From here on no other mirror of this name can commit anything.
+            await self._find_places(plans)
+            settings = {**self._settings[0], "isolation_level": "read_committed", "auto_offset_reset": "none"}
+            consumer = Consumer(bootstrap_servers=self._servers[0], **settings)
+            await opened.enter_async_context(consumer)
+            consumer.assign(self._states)
+            for state in self._states.values():
+                await consumer.seek(state.source, state.next)
+            yield Copier(
+                consumer,
+                producer,
+                admin,
+                list(self._states.values()),
+                group_id=self._own_group,
+                skips_lost=self._skips_lost,
+                on_unit=lambda: self._on_progress(self.report()),
+            )
+
+    async def _open_producer(self, opened: AsyncExitStack) -> tuple[Producer, Admin | None]:
+        """With transactions where the target has them, else with the admin that keeps the word."""
+        settings = {**self._settings[1], "acks": "all"}
+        try:
+            producer = Producer(self._servers[1], **settings, transactional_id=self._own_group)
+            return await opened.enter_async_context(producer), None
+        except UnsupportedVersionError:
+            producer = Producer(self._servers[1], **settings)
+            return await opened.enter_async_context(producer), self._target
+
+    async def _find_places(self, plans: list[TopicPlan]) -> None:
+        cluster = await self._source.cluster_id()
+        before = self._states
+        states = [CopyState(plan, source, target, cluster) for plan in plans for source, target in plan.pairs()]
+        kept = await self._target.list_group_offsets(self._own_group, [state.target for state in states])
+        async with self._ranges() as (source, target):
+            source_bounds = await source.bounds([state.source for state in states])
+            target_bounds = await target.bounds([state.target for state in states])
+            for state in states:
+                told = kept.get(state.target)
+                found = None if told is None else Checkpoint.parse(told.offset, told.metadata)
+                (source_start, source_end), (target_start, target_end) = source_bounds, target_bounds
+                bounds = (
+                    source_start[state.source],
+                    source_end[state.source],
+                    target_start[state.target],
+                    target_end[state.target],
+                )
+                await find_place(state, found, source, target, bounds=bounds, restarts=self._restarts)
+                state.end = source_bounds[1][state.source]
+                if (old := before.get(state.source)) is not None:
+                    state.copied, state.size, state.lost = old.copied, old.size, old.lost
+                    state.duplicates += old.duplicates
+        self._restarts = False
+        self._states = {state.source: state for state in states}
+
+    @asynccontextmanager
+    async def _ranges(self) -> AsyncIterator[tuple[Ranges, Ranges]]:
+        async with (
+            Ranges(self._servers[0], self._common[0]) as source,
+            Ranges(self._servers[1], self._common[1]) as target,
+        ):
+            yield source, target
+
+    async def _copy_to_end(self, copier: Copier) -> None:
+        while any(state.lag for state in self._states.values()):
+            await copier.copy_some()
+
+    # --- following --------------------------------------------------------------------------------------------------
+
+    async def _follow(self, copier: Copier) -> None:
+        """Copy what comes until the next review, then move the groups."""
+        until = anyio.current_time() + REVIEW_S
+        while anyio.current_time() < until:
+            await copier.copy_some()
+        await self._move_groups(copier)
+
+    async def _has_grown(self, plans: list[TopicPlan]) -> bool:
+        """There are topics or partitions that are not copied yet, or others under the same names."""
+        now = await self.plan()
+        shapes = [(plan.source, plan.partitions, plan.source_id, plan.target_id) for plan in now]
+        return shapes != [(plan.source, plan.partitions, plan.source_id, plan.target_id) for plan in plans]
+
+    # --- groups -----------------------------------------------------------------------------------------------------
+
+    async def _move_groups(self, copier: Copier) -> None:
+        """Once for every offset that is new; what the groups have read is copied first."""
+        states = self._list()
+        found = [(group, await kafka_offsets(self._source, group, states)) for group in self._groups]
+        if self._zookeeper is not None:
+            async with ZooKeeper(self._zookeeper) as zk:
+                found += [(group, await zookeeper_offsets(zk, group, states)) for group in self._zookeeper_groups]
+        changed = [
+            (group, {tp: offset for tp, offset in offsets.items() if self._moved_from.get((group, tp)) != offset})
+            for group, offsets in found
+        ]
+        if not any(offsets for _, offsets in changed):
+            return
+        async with self._ranges() as (source, target):
+            _, ends = await source.bounds([state.source for state in self._list()])
+            for _, offsets in changed:
+                for tp, offset in offsets.items():
+                    self._states[tp].end = max(self._states[tp].end, min(offset, ends[tp]))
+            await self._copy_to_end(copier)
+            for group, offsets in changed:
+                moves = await move_group(group, offsets, self._states, source=source, target=target, admin=self._target)
+                for move in moves:
+                    self._moves[group, move.source] = move
+                    if move.why_not is None:
+                        self._moved_from[group, move.source] = move.source_offset
+
+    def _list(self) -> list[CopyState]:
+        return list(self._states.values())
+
+
+class Retries:
+    """When to try again: with growing pauses, until nothing was copied for ``patience`` seconds."""
+
+    def __init__(self, patience: float) -> None:
+        self._patience = patience
+        self._backoff = self._new_backoff()
+        self._records = -1
+        self._since = 0.0
+
+    def failed(self, records: int, now: float) -> float | None:
+        """Seconds to wait, None if it is time to give up; ``records`` were copied in all."""
+        if records != self._records:
+            self._records, self._since, self._backoff = records, now, self._new_backoff()
+        return None if now - self._since > self._patience else self._backoff.failed()
+
+    @staticmethod
+    def _new_backoff() -> Backoff:
+        return Backoff(0.2, 5.0, lambda: 1.0)
+
+
+def _compiled(pattern: str | re.Pattern[str] | None) -> re.Pattern[str] | None:
+    try:
+        return re.compile(pattern) if isinstance(pattern, str) else pattern
+    except re.error as error:
+        raise ConfigError(f"{pattern!r} is not a regular expression: {error}") from error
+
+
+def _fatal(error: BaseException | None) -> KafkaError | None:
+    """The first error along the chain of causes that another attempt would not mend."""
+    while error is not None:
+        if isinstance(error, FATAL):
+            return error
+        error = error.__cause__
+    return None

@@ -1,0 +1,223 @@
+"""What is to be copied where, and what is in the way; making the topics of the target as the source has them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+
+from pykafka08.admin import Admin, NewTopic, TopicDescription
+from pykafka08.errors import (
+    ConfigError,
+    KafkaError,
+    MirrorError,
+    RequestTimeoutError,
+    UnknownTopicError,
+    UnsupportedVersionError,
+)
+from pykafka08.records.record import TopicPartition
+from pykafka08.setting_hints import hint
+
+__all__ = ["Selection", "TopicPlan", "make_topics", "plan_topics"]
+
+COPIED_CONFIGS = (
+    "cleanup.policy",
+    "delete.retention.ms",
+    "max.message.bytes",
+    "min.compaction.lag.ms",
+    "retention.bytes",
+    "retention.ms",
+)
+"""Settings of a topic that its copy is made with, where the source tells them (0.11)."""
+MADE_WITHIN_S = 60
+PAUSE_S = 0.1
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which topics: by name, or by a pattern that whole names match; ``rename`` maps names of source to target."""
+
+    topics: tuple[str, ...] = ()
+    pattern: re.Pattern[str] | None = None
+    excluded: re.Pattern[str] | None = None
+    rename: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if bool(self.topics) == (self.pattern is not None):
+            raise ConfigError("a mirror needs topics, or a pattern, and not both")
+
+    def of(self, names: Iterable[str]) -> list[str]:
+        """Those that are to be mirrored, as far as they are there."""
+        return [
+            name
+            for name in sorted(names)
+            if (name in self.topics if self.pattern is None else self.pattern.fullmatch(name))
+            and not (self.excluded is not None and self.excluded.fullmatch(name))
+        ]
+
+
+@dataclass(frozen=True)
+class TopicPlan:
+    """One topic: it ``has`` so many partitions in the target, 0 if it is to be made; ``problem``: why it cannot be."""
+
+    source: str
+    target: str
+    partitions: int
+    replication_factor: int
+    source_id: str | None
+    target_id: str | None = None
+    has: int = 0
+    configs: Mapping[str, str] = field(default_factory=dict)
+    problem: str | None = None
+
+    def pairs(self) -> list[tuple[TopicPartition, TopicPartition]]:
+        """Each partition in source and target."""
+        return [(TopicPartition(self.source, p), TopicPartition(self.target, p)) for p in range(self.partitions)]
+
+
+async def plan_topics(
+    source: Admin, target: Admin, selection: Selection, *, replication_factor: int | None
+) -> list[TopicPlan]:
+    """What a run would do, checked against both clusters; MirrorError where the selection itself makes no sense."""
+    there = await source.list_topics()
+    wanted = selection.of(there)
+    _check_selection(selection, there, wanted)
+    described = await source.describe_topics(wanted)
+    at_target = await target.list_topics(internal=True)
+    present = await target.describe_topics(set(selection.rename.get(name, name) for name in wanted) & set(at_target))
+    configs = await _configs(source, wanted)
+    brokers = len(await target.list_brokers())
+    plans = []
+    for name in wanted:
+        made = described[name]
+        renamed = selection.rename.get(name, name)
+        old = present.get(renamed)
+        factor = replication_factor or min(brokers, max(len(each.replicas) for each in made.partitions.values()))
+        plan = TopicPlan(
+            source=name,
+            target=renamed,
+            partitions=len(made.partitions),
+            replication_factor=max(1, factor),
+            source_id=_id(made),
+            target_id=None if old is None else _id(old),
+            has=0 if old is None else len(old.partitions),
+            configs=configs.get(name, {}),
+        )
+        plans.append(await _checked(plan, target))
+    return plans
+
+
+def _id(topic: TopicDescription) -> str | None:
+    return None if topic.topic_id is None else topic.topic_id.hex
+
+
+def _check_selection(selection: Selection, there: list[str], wanted: list[str]) -> None:
+    missing = [name for name in selection.topics if name not in there]
+    if missing:
+        told = hint(missing[0], set(there))
+        raise MirrorError(
+            f"the source has no topic {missing[0]!r}{f' ({told})' if told else ''}; it has {len(there)} topics",
+            topic=missing[0],
+        )
+    if not wanted:
+        raise MirrorError(f"none of the source's {len(there)} topics matches: there is nothing to copy")
+    strangers = [name for name in selection.rename if name not in wanted]
+    if strangers:
+        told = hint(strangers[0], set(wanted))
+        raise MirrorError(f"{strangers[0]!r} is to be renamed but not mirrored{f' ({told})' if told else ''}")
+    names = [selection.rename.get(name, name) for name in wanted]
+    doubled = sorted({name for name in names if names.count(name) > 1})
+    if doubled:
+        raise MirrorError(f"two topics would both be copied to {doubled[0]!r}", topic=doubled[0])
+
+
+async def _configs(source: Admin, names: list[str]) -> dict[str, dict[str, str]]:
+    try:
+        told = await source.describe_topic_configs(names)
+    except KafkaError:  # not told, or not allowed to see: the target's own defaults then
+        return {}
+    return {
+        name: {
+            key: each.value
+            for key, each in entries.items()
+            if key in COPIED_CONFIGS and each.value is not None and not each.is_default
+        }
+        for name, entries in told.items()
+    }
+
+
+async def _checked(plan: TopicPlan, target: Admin) -> TopicPlan:
+    """With what the target would say to it."""
+    problem: str | None = None
+    if plan.has > plan.partitions:
+        problem = (
+            f"it has {plan.has} partitions in the target and {plan.partitions} in the source; a topic cannot shrink: "
+            "delete it there, or copy to another name"
+        )
+    elif not plan.has:
+        problem = await _why_not(target.create_topics([_new(plan)], validate_only=True), plan, "create")
+    elif plan.has < plan.partitions:
+        problem = await _why_not(
+            target.create_partitions({plan.target: plan.partitions}, validate_only=True), plan, "alter"
+        )
+    return plan if problem is None else _with(plan, problem=problem)
+
+
+async def _why_not(asked: Any, plan: TopicPlan, verb: str) -> str | None:
+    try:
+        refused = await asked
+    except UnsupportedVersionError:
+        factor = f" --replication-factor {plan.replication_factor}" if verb == "create" else ""
+        return (
+            "the target's brokers are too old to be asked for that; do it through their ZooKeeper: "
+            f"pykafka08 zk topic {verb} {plan.target} --partitions {plan.partitions}{factor}"
+        )
+    return None if not refused else refused[plan.target].message
+
+
+def _new(plan: TopicPlan) -> NewTopic:
+    return NewTopic(plan.target, plan.partitions, plan.replication_factor, plan.configs)
+
+
+def _with(plan: TopicPlan, **changes: Any) -> TopicPlan:
+    return TopicPlan(**{**plan.__dict__, **changes})
+
+
+async def make_topics(target: Admin, plans: list[TopicPlan]) -> list[TopicPlan]:
+    """Create and enlarge what the plans want; MirrorError with the first problem.  The plans as they are then."""
+    for plan in plans:
+        if plan.problem is not None:
+            raise MirrorError(f"topic {plan.target!r} cannot be copied to: {plan.problem}", topic=plan.target)
+    new = [_new(plan) for plan in plans if not plan.has]
+    grown = {plan.target: plan.partitions for plan in plans if 0 < plan.has < plan.partitions}
+    refused: dict[str, KafkaError] = {}
+    if new:
+        refused.update(await target.create_topics(new))
+    if grown:
+        refused.update(await target.create_partitions(grown))
+    for name, error in refused.items():
+        raise MirrorError(f"topic {name!r} was not made in the target: {error.message}", topic=name) from error
+    described = (
+        await _wait_made(target, plans) if new or grown else await target.describe_topics(p.target for p in plans)
+    )
+    return [
+        _with(plan, target_id=_id(described[plan.target]), has=len(described[plan.target].partitions)) for plan in plans
+    ]
+
+
+async def _wait_made(target: Admin, plans: list[TopicPlan]) -> dict[str, TopicDescription]:
+    """Until the brokers know all partitions, each with a leader."""
+    with anyio.CancelScope(deadline=anyio.current_time() + MADE_WITHIN_S):
+        while True:
+            try:
+                described = await target.describe_topics([plan.target for plan in plans])
+            except UnknownTopicError:
+                described = {}
+            made = [sum(p.leader >= 0 for p in each.partitions.values()) for each in described.values()]
+            if len(described) == len(plans) and all(map(int.__ge__, made, (plan.partitions for plan in plans))):
+                return described
+            await anyio.sleep(PAUSE_S)
+    raise RequestTimeoutError(f"the topics that were made in the target had no leaders within {MADE_WITHIN_S} s")
