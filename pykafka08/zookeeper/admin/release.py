@@ -1,0 +1,105 @@
+"""What the brokers of a cluster can do themselves, and which form of notice the oldest of them reads.
+
+A registration tells 0.8 from newer brokers; these are asked.  A broker that cannot be asked counts as able to do
+everything if its registration is of 0.10.2 or later, as it may well be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from pykafka08.cluster.client import Client
+from pykafka08.config import ClientConfig
+from pykafka08.errors import AdminRefusedError, KafkaError
+from pykafka08.protocol.messages import ApiKey
+from pykafka08.protocol.releases import RELEASES
+from pykafka08.protocol.versions import BrokerVersions
+from pykafka08.zookeeper import paths, reading
+from pykafka08.zookeeper.bridge import ZooKeeper
+from pykafka08.zookeeper.nodes.brokers import Broker
+from pykafka08.zookeeper.nodes.cluster import Migration
+from pykafka08.zookeeper.nodes.configs import ChangeFormat
+
+__all__ = ["Capabilities", "ask_brokers", "bootstrap_servers", "refuse_under_kraft"]
+
+_OF_REGISTRATION = {1: "0.8.2", 2: "0.9.0", 3: "0.10.0"}
+"""The oldest release that registers so."""
+_NEWEST = "3.9"
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What each live broker serves; ``unasked`` has those that are judged by their registration alone."""
+
+    brokers: Mapping[int, Broker]
+    versions: Mapping[int, BrokerVersions]
+    unasked: frozenset[int] = frozenset()
+
+    @property
+    def release(self) -> str | None:
+        """That of the oldest broker, as far as it is known; None without brokers."""
+        found = [each.release_guess for each in self.versions.values()]
+        return min(found, key=_rank) if found else None
+
+    def offering(self, api: ApiKey) -> int | None:
+        """A broker that offers an API; None if none does."""
+        return next((broker_id for broker_id in sorted(self.versions) if api in self.versions[broker_id].ranges), None)
+
+    @property
+    def change_format(self) -> ChangeFormat:
+        """The form of notices that every broker reads; AdminRefusedError without brokers."""
+        if not self.brokers:
+            raise AdminRefusedError(
+                "no broker is alive: its release decides in which form a change of settings is told",
+                path=paths.BROKER_IDS,
+            )
+        if any(each.version == 1 for each in self.brokers.values()):
+            return ChangeFormat.TOPIC_NAME
+        is_new = all(ApiKey.CREATE_TOPICS in each.ranges for each in self.versions.values())
+        return ChangeFormat.PATH if is_new else ChangeFormat.TYPE_AND_NAME
+
+
+def _rank(release: str) -> int:
+    return RELEASES.index(release) if release in RELEASES else 0
+
+
+async def ask_brokers(zk: ZooKeeper, config: ClientConfig) -> Capabilities:
+    """Ask every live broker which APIs it serves."""
+    brokers = await reading.brokers(zk)
+    versions: dict[int, BrokerVersions] = {}
+    unasked = set()
+    for broker_id, broker in brokers.items():
+        answer = await _ask(broker, config)
+        if answer is None and broker.version > 1:
+            unasked.add(broker_id)
+        versions[broker_id] = answer or BrokerVersions.of_release(_OF_REGISTRATION.get(broker.version, _NEWEST))
+    return Capabilities(brokers, versions, frozenset(unasked))
+
+
+async def _ask(broker: Broker, config: ClientConfig) -> BrokerVersions | None:
+    address = broker.address
+    if broker.version == 1 or address is None:  # 0.8 tells nothing but by closing the connection
+        return None
+    try:
+        async with Client(replace(config, bootstrap_servers=(address,))) as client:
+            return await client.versions(-1)  # of the one bootstrap address
+    except KafkaError:
+        return None
+
+
+def bootstrap_servers(brokers: Mapping[int, Broker]) -> list[str]:
+    """Addresses for clients of the brokers, from what they registered; those that need TLS or SASL are left out."""
+    found = [each.address for _, each in sorted(brokers.items())]
+    return [f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in filter(None, found)]
+
+
+async def refuse_under_kraft(zk: ZooKeeper) -> None:
+    """AdminRefusedError once a KRaft controller has taken over: it would not see the change."""
+    state = await reading.node(zk, Migration, paths.MIGRATION)
+    if state is not None and state.has_begun:
+        raise AdminRefusedError(
+            "the cluster is being moved to KRaft, whose controller does not read what is written here: "
+            "use pykafka08.Admin",
+            path=paths.MIGRATION,
+        )
