@@ -17,12 +17,14 @@ from pykafka08.errors import (
     NodeExistsError,
     NoNodeError,
     SessionExpiredError,
+    UnsupportedVersionError,
     ZooKeeperConnectionError,
 )
 from pykafka08.zookeeper import requests
 from pykafka08.zookeeper.events import Event
-from pykafka08.zookeeper.kazoo_probe import find_kafka
+from pykafka08.zookeeper.kazoo_session import Call
 from pykafka08.zookeeper.operations import Acl, Node, Operation, Stat
+from pykafka08.zookeeper.probes import find_kafka, find_release
 from pykafka08.zookeeper.session import State
 from pykafka08.zookeeper.session_driver import SessionDriver
 from pykafka08.zookeeper.settings import ZooKeeperConfig
@@ -31,6 +33,7 @@ __all__ = ["ZooKeeper"]
 
 MOST_IN_FLIGHT = 128
 """Calls that kazoo has at a time; the others wait here, where they can be taken back."""
+SINCE_MULTI = (3, 4)
 SILENCE_BEFORE_PROBE = 1.0
 HEARTBEAT = requests.exists("/")
 GOODBYE_SECONDS = 2.0
@@ -55,6 +58,7 @@ class ZooKeeper:
         self._config.tls_context()  # what is wrong with the files shows at once
         self._driver = SessionDriver(self._config)
         self._clock = self._driver.clock
+        self._release: tuple[int, int] | None = None
 
     def __repr__(self) -> str:
         return f"ZooKeeper({self._config.shown_servers + self._config.chroot!r}, session_id={self.session_id})"
@@ -88,14 +92,7 @@ class ZooKeeper:
         with anyio.CancelScope(deadline=min(deadline, anyio.current_time() + SILENCE_BEFORE_PROBE)):
             await call.answer
         if not call.answer.is_done:
-            kafka = await find_kafka(self._config.addresses, deadline)
-            if kafka:
-                raise ZooKeeperConnectionError(
-                    f"{kafka} is a Kafka broker, not a ZooKeeper server (ZooKeeper's usual port is 2181)",
-                    causes={kafka: "a Kafka broker"},
-                )
-            with anyio.CancelScope(deadline=deadline):
-                await call.answer
+            await self._wait_suspiciously(call, deadline)
         self._driver.forget(call)
         if not call.answer.is_done:
             raise self._driver.unreachable(f"within {timeout:g} s")
@@ -107,6 +104,27 @@ class ZooKeeper:
             )
 
     # -- what is known
+
+    async def _wait_suspiciously(self, call: Call, deadline: float) -> None:
+        """Look meanwhile whether Kafka listens there."""
+        found: list[str] = []
+        async with anyio.create_task_group() as tasks:
+
+            async def look() -> None:
+                kafka = await find_kafka(self._config.addresses, deadline)
+                if kafka:
+                    found.append(kafka)
+                    tasks.cancel_scope.cancel()
+
+            call.answer.add_done_callback(lambda _: tasks.cancel_scope.cancel())
+            tasks.start_soon(look)
+            await anyio.sleep_until(deadline)
+            tasks.cancel_scope.cancel()
+        if found and not call.answer.is_done:
+            raise ZooKeeperConnectionError(
+                f"{found[0]} is a Kafka broker, not a ZooKeeper server (ZooKeeper's usual port is 2181)",
+                causes={found[0]: "a Kafka broker"},
+            )
 
     @property
     def session_id(self) -> int | None:
@@ -254,7 +272,14 @@ class ZooKeeper:
     async def multi(self, operations: Sequence[Operation], *, timeout: float | None = None) -> list[str | Stat | None]:
         """All or none; UnsupportedVersionError before ZooKeeper 3.4.  What each gave: path, stat, or None."""
         request = requests.multi(operations, self._full, self._config.acl)
-        results: list[Any] = await self._driver.ask(request, None, self._deadline(timeout))
+        deadline = self._deadline(timeout)
+        if self._release is None:  # TLS came with 3.5
+            self._release = None if self._config.tls else await find_release(self._config.addresses, deadline)
+        if self._release is not None and self._release < SINCE_MULTI:
+            raise UnsupportedVersionError(
+                f"ZooKeeper {self._release[0]}.{self._release[1]} cannot do several things at once; multi() needs 3.4"
+            )
+        results: list[Any] = await self._driver.ask(request, None, deadline)
         return [self._below(each) if isinstance(each, str) else each for each in results]
 
     def _full(self, path: str) -> str:

@@ -7,6 +7,7 @@ lines of DEBUG and below, which show credentials and the session's password, are
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -145,6 +146,11 @@ class KazooSession:
         self._closer: threading.Thread | None = None
         self.in_flight: set[Call] = set()
 
+    @property
+    def is_open(self) -> bool:
+        """kazoo has a connection."""
+        return self._is_open
+
     def start(self) -> None:
         """Connect, and go on doing so, in a thread."""
         self._client.start_async()
@@ -199,9 +205,10 @@ class KazooSession:
         finally:
             self._report(Stopped())
 
-    def _unresolved(self, host: str) -> None:
+    def _unresolved(self, host: str, error: OSError) -> None:
         address = (host, self._ports.get(host, 0))
-        self._report(NotReached(DialFailure(address, "the name is not known")))
+        is_final = error.errno == socket.EAI_NONAME
+        self._report(NotReached(DialFailure(address, "the name is not known", is_final=is_final)))
 
     def _state_changed(self, state: str) -> None:
         if state == KazooState.CONNECTED:
@@ -228,14 +235,14 @@ class KazooSession:
 class _KazooLog:
     """kazoo's logger: what it says at INFO and above, as our DEBUG, without the arguments that could hold a secret."""
 
-    def __init__(self, name: str, unresolved: Callable[[str], None]) -> None:
+    def __init__(self, name: str, unresolved: Callable[[str, OSError], None]) -> None:
         self._unresolved = unresolved
         self._log = library_logger("zookeeper.kazoo")
         self._facts = {"client": name} if name else {}
 
     def _say(self, template: str, *args: Any, **_: Any) -> None:
         if template.startswith("Cannot resolve"):
-            self._unresolved(args[0])  # kazoo tells of it in no other way
+            self._unresolved(args[0], args[1])  # kazoo tells of it in no other way
         text = template % args if "request" not in template else template
         self._log.debug("kazoo", says=text, **self._facts)
 

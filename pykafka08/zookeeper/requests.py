@@ -210,7 +210,8 @@ _TEXTS: dict[type[Exception], tuple[type[ZooKeeperError], str]] = {
 
 
 def is_connection_loss(error: Exception) -> bool:
-    return isinstance(error, kazoo_errors.ConnectionLoss)
+    """RuntimeError: kazoo has got an answer to something else, and gives the connection up."""
+    return isinstance(error, kazoo_errors.ConnectionLoss | RuntimeError)
 
 
 def is_sasl_failure(error: BaseException) -> bool:

@@ -57,6 +57,7 @@ class SessionDriver:
         self._tasks = TaskTree()
         self._inbox: Inbox[tuple[KazooSession, Report]] = Inbox(self._drain)
         self._kazoo: KazooSession | None = None
+        self._to_renew: KazooSession | None = None
         self._stopping: dict[KazooSession, Waiter[None]] = {}
         self._outbox: deque[Call] = deque()
         self._waiting: set[Call] = set()
@@ -88,6 +89,7 @@ class SessionDriver:
             return
         self._is_closed = True
         self._end_calls(ClosedError("the ZooKeeper client is closed"))
+        self._events.clear()
         self._news.set()
         with anyio.CancelScope(shield=True):
             if self._kazoo is not None:
@@ -115,8 +117,8 @@ class SessionDriver:
         stopped = self._stopping[session] = Waiter()
         session.begin_stop()
         with anyio.CancelScope(shield=True):
-            if self.clock.state is not State.SUSPENDED:
-                with anyio.move_on_after(GOODBYE_SECONDS if self.clock.session_id is not None else 0.2):
+            if session.is_open:
+                with anyio.move_on_after(GOODBYE_SECONDS):
                     await stopped
             if not stopped.is_done:
                 session.abort()
@@ -138,6 +140,10 @@ class SessionDriver:
         while True:
             self._drain()
             self._poll()
+            session, self._to_renew = self._to_renew, None
+            if session is not None:
+                await self._renew(session)
+                continue
             wakeup = self.clock.next_wakeup()
             now = time.monotonic()
             await self._turn.wait(None if wakeup is None else anyio.current_time() + max(0.0, wakeup - now))
@@ -290,8 +296,8 @@ class SessionDriver:
             return
         self._log.warning("kazoo has failed; a new session is opened", error=repr(error), servers=self.servers)
         self.clock.expired(time.monotonic())
-        self._kazoo = None
-        self._tasks.start("renew", self._renew, session)
+        self._to_renew = session
+        self._turn.set()
 
     def _fail(self, error: KafkaError) -> None:
         """For good."""
@@ -346,8 +352,7 @@ class SessionDriver:
                 self._log.info("ZooKeeper is silent; the connection is closed", servers=self.servers)
                 self._kazoo.drop_connection()
             elif isinstance(action, Renew):
-                self._tasks.start("renew", self._renew, self._kazoo)
-                self._kazoo = None
+                self._to_renew = self._kazoo
         self._flush()
 
     def _beat(self) -> None:

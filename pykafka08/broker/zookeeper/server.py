@@ -151,6 +151,10 @@ class EmbeddedZooKeeper:
         return len(self._service.connections)
 
     @property
+    def requests_served(self) -> int:
+        return self._service.requests_served
+
+    @property
     def watches(self) -> int:
         """How many are set."""
         return len(self._service.watches)
