@@ -34,6 +34,7 @@ from pykafka08.errors import (
     ConfigError,
     CorruptRecordError,
     KafkaError,
+    MirrorError,
     NoBrokersError,
     NoOffsetError,
     OffsetOutOfRangeError,
@@ -53,7 +54,8 @@ T = TypeVar("T")
 
 _ADVICE: tuple[tuple[type[KafkaError], str], ...] = (
     (ConfigError, "--help lists the options"),
-    (NoBrokersError, "check --bootstrap-server, and that a broker listens there"),
+    (MirrorError, "--dry-run shows what would be done; --restart and --skip-lost are in --help"),
+    (NoBrokersError, "check the address of the brokers, and that one listens there"),
     (UnknownTopicError, "check the name; a topic is made by its first producer where the brokers allow it"),
     (AuthorizationError, "ask the cluster's owner for the right"),
     (OffsetOutOfRangeError, "give --offset earliest or latest"),

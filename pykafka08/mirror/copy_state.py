@@ -32,7 +32,10 @@ class PartitionReport(NamedTuple):
 
 
 class GroupMove(NamedTuple):
-    """A group's offset in one partition, and what it is in the target; ``why_not`` says why it was not committed."""
+    """A group's offset in one partition, and what it is in the target; ``why_not`` says why it was not committed.
+
+    ``target_offset`` is None where the group could not be moved; with it ``why_not`` says that there was no need.
+    """
 
     group_id: str
     source: TopicPartition

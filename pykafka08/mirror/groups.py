@@ -25,9 +25,9 @@ __all__ = ["kafka_offsets", "move_group", "translate", "zookeeper_offsets"]
 Offsets = dict[TopicPartition, int]
 
 
-async def kafka_offsets(source: Admin, group_id: str, states: Sequence[CopyState]) -> Offsets:
+async def kafka_offsets(source: Admin, group_id: str, partitions: Sequence[TopicPartition]) -> Offsets:
     """What the group has committed to Kafka in the mirrored partitions."""
-    found = await source.list_group_offsets(group_id, [state.source for state in states])
+    found = await source.list_group_offsets(group_id, partitions)
     if not found:
         raise MirrorError(
             f"group {group_id!r} has no offsets in the source's Kafka for the mirrored topics; "
@@ -36,11 +36,11 @@ async def kafka_offsets(source: Admin, group_id: str, states: Sequence[CopyState
     return {tp: each.offset for tp, each in found.items()}
 
 
-async def zookeeper_offsets(zookeeper: ZooKeeper, group_id: str, states: Sequence[CopyState]) -> Offsets:
+async def zookeeper_offsets(zookeeper: ZooKeeper, group_id: str, partitions: Sequence[TopicPartition]) -> Offsets:
     """What the group has in ZooKeeper for the mirrored partitions."""
     found: Offsets = {}
-    for state in states:
-        path = paths.offset(group_id, state.source.topic, state.source.partition)
+    for tp in partitions:
+        path = paths.offset(group_id, tp.topic, tp.partition)
         try:
             text = (await zookeeper.read(path)).data.decode("ascii", "replace").strip()
         except NoNodeError:
@@ -48,7 +48,7 @@ async def zookeeper_offsets(zookeeper: ZooKeeper, group_id: str, states: Sequenc
         if not text.lstrip("-").isdigit():
             raise MalformedNodeError(path, f"{text!r:.50} is no offset")
         if int(text) >= 0:
-            found[state.source] = int(text)
+            found[tp] = int(text)
     if not found:
         raise MirrorError(
             f"group {group_id!r} has no offsets in ZooKeeper for the mirrored topics; "

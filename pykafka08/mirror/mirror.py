@@ -7,7 +7,7 @@ in the target in ``checkpoint``.  Here: the two clusters, what is tried again, w
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import fields
 from typing import Any
@@ -65,6 +65,8 @@ REVIEW_S = 10.0
 """How often a mirror that follows looks for the ends of logs, new partitions and topics, and offsets of groups."""
 CLIENT_SETTINGS = frozenset(field.name for field in fields(ClientConfig))
 MIB = 1024 * 1024
+SOURCE_OWN = {"isolation_level", "auto_offset_reset", "group_id", "enable_auto_commit"}
+TARGET_OWN = {"acks", "transactional_id", "enable_idempotence"}
 SOURCE = {"max_partition_fetch_bytes": 4 * MIB, "fetch_buffer_bytes": 64 * MIB}
 TARGET = {"batch_size": 512 * 1024, "max_request_size": 64 * MIB, "buffer_memory": 96 * MIB, "linger_ms": 100}
 
@@ -109,6 +111,8 @@ class Mirror:
         self._selection = Selection(tuple(chosen), _compiled(pattern), _compiled(excluded), dict(rename or {}))
         self._groups = [groups] if isinstance(groups, str) else list(groups)
         self._zookeeper_groups = [zookeeper_groups] if isinstance(zookeeper_groups, str) else list(zookeeper_groups)
+        if set(self._groups) & set(self._zookeeper_groups):
+            raise ConfigError("a group is carried over from Kafka or from ZooKeeper, not from both")
         if bool(self._zookeeper_groups) != (zookeeper is not None):
             raise ConfigError("zookeeper_groups need the address of the source's zookeeper, and it is for them alone")
         if not isinstance(name, str) or not re.fullmatch(r"[a-zA-Z0-9._-]+", name):
@@ -120,11 +124,16 @@ class Mirror:
         self._restarts = restart
         self._skips_lost = skip_lost
         self._servers = (source, target)
+        for settings, own in ((source_settings or {}, SOURCE_OWN), (target_settings or {}, TARGET_OWN)):
+            for setting in own & settings.keys():
+                raise ConfigError(f"{setting} is the mirror's own: it decides whether records are copied once")
         self._settings = ({**SOURCE, **(source_settings or {})}, {**TARGET, **(target_settings or {})})
         common = [{k: v for k, v in each.items() if k in CLIENT_SETTINGS} for each in self._settings]
         self._common = (common[0], common[1])
         self._source = Admin(source, **common[0])
         self._target = Admin(target, **common[1])
+        Consumer(bootstrap_servers=source, **self._settings[0])  # what is wrong with the settings shows at once
+        Producer(target, **self._settings[1])
         self._opened = AsyncExitStack()
         self._states: dict[TopicPartition, CopyState] = {}
         self._moves: dict[tuple[str, TopicPartition], GroupMove] = {}
@@ -163,6 +172,15 @@ class Mirror:
         return await plan_topics(
             self._source, self._target, self._selection, replication_factor=self._replication_factor
         )
+
+    async def group_offsets(self, partitions: Sequence[TopicPartition]) -> dict[str, dict[TopicPartition, int]]:
+        """Where the groups that are to be carried over are in the source; MirrorError for one that has no offset."""
+        found = {group: await kafka_offsets(self._source, group, partitions) for group in self._groups}
+        if self._zookeeper is not None:
+            async with ZooKeeper(self._zookeeper) as zookeeper:
+                for group in self._zookeeper_groups:
+                    found[group] = await zookeeper_offsets(zookeeper, group, partitions)
+        return found
 
     async def run(
         self, *, follow: bool = False, on_progress: Callable[[MirrorReport], None] | None = None
@@ -308,14 +326,10 @@ class Mirror:
 
     async def _move_groups(self, copier: Copier) -> None:
         """Once for every offset that is new; what the groups have read is copied first."""
-        states = self._list()
-        found = [(group, await kafka_offsets(self._source, group, states)) for group in self._groups]
-        if self._zookeeper is not None:
-            async with ZooKeeper(self._zookeeper) as zk:
-                found += [(group, await zookeeper_offsets(zk, group, states)) for group in self._zookeeper_groups]
+        found = await self.group_offsets([state.source for state in self._list()])
         changed = [
             (group, {tp: offset for tp, offset in offsets.items() if self._moved_from.get((group, tp)) != offset})
-            for group, offsets in found
+            for group, offsets in found.items()
         ]
         if not any(offsets for _, offsets in changed):
             return

@@ -69,7 +69,7 @@ def test_the_advice_fits_what_was_done(error: errors.KafkaError, advice: str) ->
 
 def test_each_address_says_why_it_failed() -> None:
     error = errors.NoBrokersError("no broker answered", {"a:1": errors.TransportError("refused\nby the host")})
-    assert describe(error).startswith("no broker answered: a:1: refused by the host (check --bootstrap-server")
+    assert describe(error).startswith("no broker answered: a:1: refused by the host (check the address of the brokers")
 
 
 def test_a_reader_that_went_away_is_a_quiet_end(capsys: pytest.CaptureFixture[str]) -> None:
