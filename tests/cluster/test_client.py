@@ -14,7 +14,7 @@ from pykafka08.cluster import machine as machine_module
 from pykafka08.cluster.client import Client, Purpose
 from pykafka08.cluster.metadata import Snapshot
 from pykafka08.config import ClientConfig, parse_bootstrap_servers
-from pykafka08.connection import machine as connection_machine
+from pykafka08.connection import silence
 from pykafka08.driver import TaskTree
 from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import (
@@ -401,7 +401,7 @@ async def test_reconnects_are_spaced_out() -> None:
             flaky = client.metadata.brokers[0]._replace(node_id=5, host=address[0], port=address[1])
             for _ in range(3):
                 with pytest.raises(TransportError):
-                    await client._connection(flaky, Purpose.CONTROL).submit(ASK, timeout=20)
+                    await client._connections.opened(flaky, Purpose.CONTROL).submit(ASK, timeout=20)
     starts = dials[::2]  # each connection is dialled twice: a close may be an answer
     assert len(dials) == 6
     assert starts[1] - starts[0] >= 0.8 * 0.04
@@ -441,7 +441,7 @@ async def test_calls_of_a_broker_that_went_silent_and_left_the_cluster_are_given
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """As when a broker is paused or cut off: its connection is open, but the others have replaced it."""
-    monkeypatch.setattr(connection_machine, "SILENCE", 0.05)
+    monkeypatch.setattr(silence, "SILENCE", 0.05)
     monkeypatch.setattr(machine_module, "SLOW_ANSWER", 0.05)
 
     async def freeze(caller: Caller) -> None:

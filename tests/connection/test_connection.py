@@ -10,9 +10,9 @@ from typing import Any
 import anyio
 import pytest
 
-from pykafka08.connection import transport as transport_module
+from pykafka08.connection import tcp
 from pykafka08.connection.connection import Connection
-from pykafka08.connection.transport import MemoryTransport
+from pykafka08.connection.memory import MemoryTransport
 from pykafka08.driver import TaskTree
 from pykafka08.errors import ClosedError, RequestTimeoutError, TransportError
 from pykafka08.protocol.messages.metadata import MetadataRequest
@@ -157,7 +157,7 @@ def resolve_to(monkeypatch: pytest.MonkeyPatch, *hosts: str) -> None:
     async def getaddrinfo(host: str, port: int, **options: Any) -> list[Any]:
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (each, port)) for each in hosts]
 
-    monkeypatch.setattr(transport_module.anyio, "getaddrinfo", getaddrinfo)
+    monkeypatch.setattr(tcp.anyio, "getaddrinfo", getaddrinfo)
 
 
 async def test_all_addresses_of_a_name_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,7 +180,7 @@ async def test_every_address_that_failed_is_named(monkeypatch: pytest.MonkeyPatc
 
 async def test_an_address_that_never_answers_leaves_time_for_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     resolve_to(monkeypatch, "192.0.2.1", LOOPBACK)
-    for kind in (transport_module._AsyncioTransport, transport_module._StreamTransport):
+    for kind in (tcp.AsyncioTransport, tcp.StreamTransport):
         monkeypatch.setattr(kind, "connect", _hang_for("192.0.2.1", kind.connect))
     async with peer(lambda caller: caller.serve()) as address, tree() as tasks:
         connection = Connection(config(socket_connection_setup_timeout_ms=400), ("h.invalid", address[1]), tasks)
