@@ -15,7 +15,8 @@ import anyio
 import anyio.lowlevel
 
 from pykafka08.cluster.client import Client
-from pykafka08.consumer.checks import check_count, check_listener, check_offset, check_timeout, check_topic, checked
+from pykafka08.config import check_timeout
+from pykafka08.consumer.checks import check_count, check_listener, check_offset, check_topic, checked
 from pykafka08.consumer.fetcher import Fetcher
 from pykafka08.consumer.health import ConsumerHealth, consumer_health
 from pykafka08.consumer.machine import ConsumerMachine
