@@ -18,7 +18,7 @@ RECORDS = 500
 GROUP_S = 90
 """__consumer_offsets is being made."""
 
-pytestmark = [pytest.mark.anyio, pytest.mark.compose, pytest.mark.xdist_group("clusters"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.anyio, pytest.mark.compose, pytest.mark.timeout(600)]
 
 
 @pytest.fixture
