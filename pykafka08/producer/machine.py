@@ -146,13 +146,15 @@ class ProducerMachine:
                 self._outcomes.react(queue, batch, reaction_to_error(error), error, send, now)
             self._settle(queue, now)
 
-    def request_failed(self, send: Send, error: KafkaError, now: float) -> None:
-        """The request ended without an answer, or could not be made."""
+    def request_failed(self, send: Send, error: KafkaError, now: float, *, was_written: bool = True) -> None:
+        """The request ended without an answer; ``was_written`` False: before a byte of it was written."""
         self._request_ended(send)
         for batch in send.batches:
             queue = self._free(batch)
             if not batch.is_done:
-                self._outcomes.react(queue, batch, reaction_to_error(error), placed(error, batch), send, now)
+                self._outcomes.react(
+                    queue, batch, reaction_to_error(error), placed(error, batch), send, now, was_written=was_written
+                )
             self._settle(queue, now)
 
     def records_refused(
@@ -296,8 +298,7 @@ class ProducerMachine:
         identity = self._keeper.identity
         if not self._keeper.is_on or queue.is_plain:
             if queue.batches[0].base_sequence >= 0:
-                for batch in queue.batches:
-                    batch.drop_numbers()
+                self._outcomes.drop_numbers(queue)
         elif identity is not None and queue.sequences.must_start(queue.batches[0], identity):
             self._outcomes.start_numbers(queue, identity)
 

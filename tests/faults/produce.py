@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 import anyio
 
 from pykafka08 import Consumer, Delivery, KafkaError, NoBrokersError, Producer, Record
-from pykafka08.errors import BufferFullError, RecordTooLargeError
+from pykafka08.errors import BufferFullError
 from pykafka08.records.record import TopicPartition
 from tests.faults.history import Acked, Drained, Failed, History, Polled, Sent
 from tests.faults.stage import Stage
@@ -92,10 +92,8 @@ class Produce:
         history = self.stage.history
         try:
             metadata = await delivery
-        except RecordTooLargeError:
-            history.note(Failed(name, is_definite=True))
-        except KafkaError:
-            history.note(Failed(name))
+        except KafkaError as error:
+            history.note(Failed(name, is_definite=not error.may_be_written))
         else:
             history.note(Acked(name, metadata.offset))
         self.stage.advance(1)
