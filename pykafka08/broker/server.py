@@ -8,6 +8,7 @@ What a broker answers is in ``handlers``; how it reads and writes sockets in ``l
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -116,6 +117,8 @@ class EmbeddedCluster:
         self._tasks = TaskTree()
         self._is_entered = self._is_closed = False
         self._listeners: dict[int, Listener] = {}
+        self._kept: dict[int, socket.socket] = {}
+        """The ports of stopped brokers, bound and refusing: another process would be given one, and keep it."""
 
     # -- life
 
@@ -150,13 +153,15 @@ class EmbeddedCluster:
         self._is_closed = True
         for node_id in tuple(self._listeners):
             await self._shut(node_id)
+        for kept in self._kept.values():
+            kept.close()
         self._state.groups.close()
         self._state.transactions.close()
         await self._tasks.__aexit__()
 
     async def _open(self, node_id: int) -> None:
         node = self._state.nodes[node_id]
-        bound = bind(node.host, node.port)
+        bound = self._kept.pop(node_id, None) or bind(node.host, node.port)
         node.port = bound.getsockname()[1]
         self._listeners[node_id] = await listen(bound, partial(self._new_session, node), self._tasks)
         node.is_running = True
@@ -166,6 +171,8 @@ class EmbeddedCluster:
         node.is_running = False
         node.fetch_sessions = FetchSessions()
         await self._listeners.pop(node_id).aclose()
+        if not self._is_closed:
+            self._kept[node_id] = bind(node.host, node.port)
 
     def _new_session(self, node: Node, client_host: str, output: Output) -> Session:
         return Session(self._state, node, client_host, output)

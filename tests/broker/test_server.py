@@ -48,6 +48,20 @@ async def test_a_port_in_use_is_an_error_and_leaves_nothing_open() -> None:
                 pytest.fail("two brokers on one port")
 
 
+async def test_the_port_of_a_stopped_broker_refuses_and_stays_its_own() -> None:
+    async with EmbeddedCluster(brokers=2) as cluster:
+        port = cluster.brokers[1].port
+        await cluster.stop_broker(1)
+        with socket.socket() as other, pytest.raises(OSError, match="in use"):
+            other.bind(("127.0.0.1", port))
+        with pytest.raises(OSError):
+            await anyio.connect_tcp("127.0.0.1", port)
+        await cluster.start_broker(1)
+        assert cluster.brokers[1].port == port
+        async with connect(cluster, 1) as raw:
+            assert (await raw.ask(MetadataRequest(topics=[]), 1)).brokers
+
+
 async def test_ipv6_loopback() -> None:
     async with EmbeddedCluster(host="::1") as cluster, connect(cluster) as raw:
         assert cluster.bootstrap_servers.startswith("[::1]:")
