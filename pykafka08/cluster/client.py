@@ -255,6 +255,13 @@ class Client:
             return _failed(ClosedError("the client is closed", broker=broker.name))
         return self._connections.opened(broker, purpose).submit(message, timeout=timeout, version=version)
 
+    def hang_up(self, node_id: int, purpose: Purpose, cause: KafkaError) -> None:
+        """Close that connection, if there is one: what waits for an answer on it fails with ``cause``."""
+        broker = self._machine.broker(node_id)
+        connection = self._connections.existing(broker, purpose) if broker is not None else None
+        if connection is not None:
+            connection.close(cause)
+
     async def request(
         self,
         node_id: int,
