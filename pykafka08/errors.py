@@ -3,6 +3,7 @@
     KafkaError
     ├── ConfigError                  a keyword argument or option has no possible meaning
     ├── ClosedError                  the client was closed, or never opened
+    ├── ConcurrentReadError          a second task reads from a consumer while one waits for records
     ├── ClientFailedError            an internal task died; its cause is chained
     ├── TransportError               the network said no: refused, reset, closed, name not found
     │   └── NoBrokersError           no address of the bootstrap list answered as Kafka
@@ -44,6 +45,7 @@ __all__ = [
     "BufferFullError",
     "ClientFailedError",
     "ClosedError",
+    "ConcurrentReadError",
     "ConfigError",
     "CorruptRecordError",
     "DeliveryTimeoutError",
@@ -123,6 +125,10 @@ class ConfigError(KafkaError, ValueError):
 
 class ClosedError(KafkaError):
     """The client was closed, or is used before it was opened."""
+
+
+class ConcurrentReadError(KafkaError, RuntimeError):
+    """A second task reads from a consumer while one waits for records; the first is not disturbed."""
 
 
 class ClientFailedError(KafkaError):
