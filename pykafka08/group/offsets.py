@@ -36,9 +36,10 @@ from pykafka08.protocol.schema import Request, Response
 from pykafka08.protocol.versions import BrokerVersions
 from pykafka08.records.record import TopicPartition
 
-__all__ = ["GroupOffsets"]
+__all__ = ["GroupOffsets", "OnFound"]
 
 R = TypeVar("R", bound=Response)
+OnFound = Callable[[TopicPartition, "OffsetAndMetadata | None"], None]
 
 
 class GroupOffsets:
@@ -135,41 +136,43 @@ class GroupOffsets:
         return every[: every.index(attempt)]
 
     async def committed(
-        self, partitions: Iterable[TopicPartition], *, timeout: float
+        self, partitions: Iterable[TopicPartition], *, timeout: float, on_found: OnFound | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """The committed offset of each partition, None where there is none."""
+        """The committed offset of each partition, None where there is none; ``on_found`` hears of each at once."""
         wanted = frozenset(TopicPartition(*tp) for tp in partitions)
         found: dict[TopicPartition, OffsetAndMetadata | None] = {}
+
+        def take(tp: TopicPartition, committed: OffsetAndMetadata | None) -> None:
+            found[tp] = committed
+            if on_found is not None:
+                on_found(tp, committed)
+
+        async def once() -> bool:
+            missing = wanted - found.keys()
+            if missing:
+                await self._fetch_once(missing, take, deadline)
+            return not wanted - found.keys()
+
         deadline = anyio.current_time() + timeout
-        await self._repeat(Api.OFFSET_FETCH, deadline, lambda: self._fetch_once(wanted, found, deadline))
+        await self._repeat(Api.OFFSET_FETCH, deadline, once)
         return found
 
-    async def _fetch_once(
-        self,
-        wanted: frozenset[TopicPartition],
-        found: dict[TopicPartition, OffsetAndMetadata | None],
-        deadline: float,
-    ) -> bool:
-        missing = wanted - found.keys()
-        if not missing:
-            return True
+    async def _fetch_once(self, missing: frozenset[TopicPartition], take: OnFound, deadline: float) -> None:
         node = await self._coordinator(deadline)
         call = OffsetFetchCall(self._config, missing, self._topic_ids(missing))
         code, fetched = call.read(await self._ask(node, call, deadline))
         if code:
             raise broker_error(code, api=Api.OFFSET_FETCH.value)
-        reactions = []
-        for each in fetched:
-            reaction = reaction_to(Api.OFFSET_FETCH, each.error_code)
+        reactions = [(each, reaction_to(Api.OFFSET_FETCH, each.error_code)) for each in fetched if each.tp in missing]
+        for each, reaction in reactions:
             if reaction is Reaction.PROCEED:
-                found[each.tp] = each.committed
-            elif reaction is Reaction.FAIL:
+                take(each.tp, each.committed)
+        for each, reaction in reactions:
+            if reaction is Reaction.FAIL:
                 raise broker_error(
                     each.error_code, api=Api.OFFSET_FETCH.value, topic=each.tp.topic, partition=each.tp.partition
                 )
-            reactions.append(reaction)
-        self._mind(reactions, node)
-        return not wanted - found.keys()
+        self._mind([reaction for _, reaction in reactions], node)
 
     # --- what both do -----------------------------------------------------------------------------------------------
 
