@@ -54,7 +54,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def _has_cluster(item: pytest.Item) -> bool:
-    return any(item.get_closest_marker(name) is not None for name in ("brokers", "compose"))
+    return "clusters" in getattr(item, "fixturenames", ()) or item.get_closest_marker("compose") is not None
 
 
 def _release_of(item: pytest.Item) -> tuple[tuple[int, ...], str]:
