@@ -29,7 +29,7 @@ from pykafka08.broker.handlers import load_handlers
 from pykafka08.broker.listener import Listener, bind, listen
 from pykafka08.broker.personality import Personality
 from pykafka08.broker.session import Output, Session
-from pykafka08.broker.state import MOST_PARTITIONS, Partition
+from pykafka08.broker.state import MOST_PARTITIONS, Partition, Topic
 from pykafka08.driver import TaskTree
 from pykafka08.errors import ClientFailedError, ClosedError, ConfigError
 from pykafka08.protocol.schema import VersionRange
@@ -237,12 +237,16 @@ class EmbeddedCluster:
             raise ConfigError(f"topic {name!r} exists")
         self._state.topics.create(name, count, factor, dict(config or {}))
 
+    def add_partitions(self, name: str, partitions: int) -> None:
+        """Let a topic have so many partitions, more than it has; clients learn of them when they ask for metadata."""
+        self._check_open()
+        topic = self._topic(name)
+        check_number("partitions", partitions, len(topic.partitions) + 1, MOST_PARTITIONS)
+        self._state.topics.grow(topic, partitions, len(topic.partitions[0].replicas))
+
     def delete_topic(self, name: str) -> None:
         """Delete a topic at once, with its records."""
-        topic = self._state.topics.find(name)
-        if topic is None:
-            raise ConfigError(f"there is no topic {name!r}")
-        self._state.delete_topic(topic)
+        self._state.delete_topic(self._topic(name))
 
     def leader(self, topic: str, partition: int) -> int:
         """The leader's node id; -1 while there is none."""
@@ -341,6 +345,12 @@ class EmbeddedCluster:
         if node is None:
             raise ConfigError(f"there is no broker {node_id}")
         return node
+
+    def _topic(self, name: str) -> Topic:
+        topic = self._state.topics.find(name)
+        if topic is None:
+            raise ConfigError(f"there is no topic {name!r}")
+        return topic
 
     def _partition(self, topic: str, partition: int, *, replica: int | None = None) -> Partition:
         found = self._state.topics.find_partition(topic, partition)

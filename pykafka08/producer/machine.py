@@ -81,11 +81,11 @@ class ProducerMachine:
         self._settle(queue, now)
         self.wants_poll = True
 
-    def metadata_missing(self, topic: TopicQueues, now: float) -> None:
+    def metadata_missing(self, topic: TopicQueues, now: float, *, is_new: bool) -> None:
         if topic.due is None:
             self._timers.set(topic, now + self._backoff(1))
         # A topic just added is asked for anyway; with a known one, the metadata is too old for the partition.
-        self._outcomes.is_refresh_wanted |= bool(topic.partitions)
+        self._outcomes.is_refresh_wanted |= is_new and bool(topic.partitions)
 
     def batch_failed(self, batch: Batch, error: KafkaError) -> None:
         self._outcomes.fail(batch, error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from functools import partial
 from typing import Any
 
 import anyio
@@ -246,8 +247,11 @@ async def test_calls_that_make_no_sense_are_refused() -> None:
             cluster.create_topic("t")
         with pytest.raises(ConfigError, match="not a valid topic name"):
             cluster.create_topic("a b")
-        with pytest.raises(ConfigError, match="no topic"):
-            cluster.delete_topic("other")
+        for delete_or_grow in (cluster.delete_topic, partial(cluster.add_partitions, partitions=3)):
+            with pytest.raises(ConfigError, match="no topic"):
+                delete_or_grow("other")
+        with pytest.raises(ConfigError, match="partitions=1"):
+            cluster.add_partitions("t", 1)
 
 
 async def test_topics_and_records_can_be_looked_at() -> None:
@@ -258,7 +262,8 @@ async def test_topics_and_records_can_be_looked_at() -> None:
         assert cluster.log_start_offset("t", 1) == 2
         assert [(record.offset, record.key, record.value) for record in cluster.records("t", 1)] == [(2, b"k", b"c")]
         cluster.create_topic("new")
-        assert cluster.topics == {"t": 2, "new": 4}
+        cluster.add_partitions("t", 3)
+        assert cluster.topics == {"t": 3, "new": 4}
         cluster.delete_topic("t")
         assert cluster.topics == {"new": 4}
 

@@ -57,9 +57,9 @@ class Produce:
     async def run(self) -> None:
         stage = self.stage
         share, rest = divmod(stage.goal, len(self.codecs))
-        places = [TopicPartition(self.topic, number) for number in range(self.partitions)]
+        self._places = [TopicPartition(self.topic, number) for number in range(self.partitions)]
         async with anyio.create_task_group() as readers:
-            readers.start_soon(follow, stage, places)
+            readers.start_soon(follow, stage, self._places)
             async with anyio.create_task_group() as writers:
                 for index, codec in enumerate(self.codecs):
                     writers.start_soon(self._write, codec, share + (index < rest))
@@ -79,7 +79,9 @@ class Produce:
                 await anyio.sleep(stage.pause_s)
 
     async def _send(self, producer: Producer, codec: str, name: str, chance: random.Random) -> Delivery:
-        partition = chance.randrange(self.partitions)
+        for number in range(len(self._places), self.stage.partitions.get(self.topic, 0)):
+            self._places.append(TopicPartition(self.topic, number))
+        partition = chance.randrange(len(self._places))
         self.stage.history.note(Sent(codec, TopicPartition(self.topic, partition), name))
         value = padded(name, chance)
         while True:
@@ -107,10 +109,15 @@ async def follow(
     also: Callable[[list[Record]], None] = lambda _: None,
     **settings: Any,
 ) -> None:
-    """Read these partitions alone from their beginnings, until the work is over and to what are their ends then."""
+    """Read these partitions alone from their beginnings, until the work is over and to what are their ends then.
+
+    There may come to be more of them.
+    """
     history = stage.history
 
     async def read() -> None:
+        if len(places) > len(consumer.assignment()):
+            consumer.assign(places)
         records = await consumer.getmany(timeout=0.1)
         note_polled(history, name, name, records)
         also(records)
@@ -124,6 +131,7 @@ async def follow(
         while not stage.is_over:
             await read()
         ends = await consumer.end_offsets(places)
+        consumer.assign(places)
         while await is_behind(consumer, ends):
             await read()
     history.note(Drained(name, ends))
