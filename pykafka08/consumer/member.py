@@ -18,12 +18,14 @@ from pykafka08.config import ConsumerConfig
 from pykafka08.consumer.assignment import Assignment
 from pykafka08.consumer.commits import Commits
 from pykafka08.consumer.fetcher import Fetcher
+from pykafka08.consumer.left_behind import LeftBehind
 from pykafka08.consumer.polling import PollClock
 from pykafka08.consumer.reader import Reader
 from pykafka08.consumer.sent_offsets import SentOffsets
 from pykafka08.consumer.start_positions import StartPositions
 from pykafka08.driver import Waiter, library_logger
 from pykafka08.errors import (
+    ClosedError,
     ConfigError,
     KafkaError,
     PartitionRevokedError,
@@ -74,6 +76,7 @@ class ConsumerMember:
         self.coordinator = self._new_coordinator()
         self.commits = Commits(self.coordinator, parts.assignment, parts.reader)
         self.sent = SentOffsets(self.commits, parts.reader)
+        self._left_behind = LeftBehind(self.commits, parts.reader)
         self._starts = StartPositions(self.coordinator, parts.assignment, self.commits, parts.fetcher)
         self._is_auto = parts.config.enable_auto_commit
         self._commits_at_close = True
@@ -159,9 +162,21 @@ class ConsumerMember:
     async def commit(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata] | None, *, timeout: float
     ) -> dict[TopicPartition, KafkaError]:
-        refused = await self.commits.commit(offsets, timeout=timeout)
-        self.sent.committed(tp for tp in offsets or self._assignment.states if tp not in refused)
-        return refused
+        """Of these, or all that was handed out: what was refused, and why."""
+        went = self._left_behind.untold() if offsets is None else {}
+        wanted = self.commits.handed_out() if offsets is None else offsets
+        refused: dict[TopicPartition, KafkaError] = {**self._left_behind.stale(wanted)}
+        fresh = {tp: each for tp, each in wanted.items() if tp not in refused}
+        try:
+            refused |= await self.commits.commit(fresh, timeout=timeout)
+        except ClosedError:
+            if self._closing is not None:
+                raise
+            # It left for a while, as nothing was asked for: what it had is others' by now.
+            refused |= {tp: _left(tp) for tp in fresh}
+        self.sent.committed(tp for tp in fresh if tp not in refused)
+        self._left_behind.told({*went, *refused})
+        return {**went, **refused}
 
     async def committed(
         self, partitions: Iterable[TopicPartition], *, timeout: float
@@ -257,6 +272,7 @@ class ConsumerMember:
 
     def _give_up(self, partitions: Partitions) -> None:
         self.sent.partitions_go(partitions)
+        self._left_behind.partitions_go(partitions)
         for tp in partitions:
             self._reader.forget(tp)
         self._assignment.give_up(partitions)
@@ -319,3 +335,10 @@ class ConsumerMember:
         self.coordinator = self.commits.committer = self._starts.coordinator = self._new_coordinator()
         self.coordinator.subscribe(self._topics)
         self._starts.look_again()
+
+
+def _left(tp: TopicPartition) -> PartitionRevokedError:
+    text = (
+        "the offset was not committed: the member has left its group, as nothing was asked for in max_poll_interval_ms"
+    )
+    return PartitionRevokedError(text, topic=tp.topic, partition=tp.partition)
