@@ -6,6 +6,7 @@ Names are Kafka's own property names in snake_case, with their units; users give
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
@@ -14,13 +15,28 @@ from typing import Any, Literal
 from pykafka08.errors import ConfigError
 from pykafka08.setting_hints import hint
 
-__all__ = ["Address", "ClientConfig", "ConsumerConfig", "ProducerConfig", "build", "parse_bootstrap_servers"]
+__all__ = [
+    "Address",
+    "ClientConfig",
+    "ConsumerConfig",
+    "ProducerConfig",
+    "build",
+    "check_timeout",
+    "parse_bootstrap_servers",
+]
 
 Address = tuple[str, int]
 """A host name or IP address, and a TCP port."""
 
 DEFAULT_PORT = 9092
 MIB = 1024 * 1024
+
+
+def check_timeout(timeout: object) -> None:
+    """What a call was given as its ``timeout``: seconds, None for no limit or the default one; else ConfigError."""
+    is_number = isinstance(timeout, (int, float)) and not isinstance(timeout, bool)
+    if timeout is not None and (not is_number or math.isnan(timeout)):  # type: ignore[arg-type]
+        raise ConfigError(f"timeout={timeout!r:.100} is not a number of seconds")
 
 
 def parse_bootstrap_servers(servers: str | Iterable[str]) -> tuple[Address, ...]:

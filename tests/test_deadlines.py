@@ -10,6 +10,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLE = """
 import anyio, pytest
+from tests import deadlines
+
+deadlines.SHARE = 0.02  # cancelled after a second; pytest-timeout would interfere a busy machine's minute later
 
 pytestmark = pytest.mark.anyio
 
@@ -20,11 +23,11 @@ def anyio_backend(request):
 async def wait_for_nothing():
     await anyio.Event().wait()
 
-@pytest.mark.timeout(1)
+@pytest.mark.timeout(50)
 async def test_hangs(anyio_backend):
     await wait_for_nothing()
 
-@pytest.mark.timeout(1)
+@pytest.mark.timeout(50)
 async def test_hangs_in_a_task(anyio_backend):
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(anyio.sleep_forever)

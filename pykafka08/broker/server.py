@@ -8,6 +8,7 @@ What a broker answers is in ``handlers``; how it reads and writes sockets in ``l
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -28,7 +29,7 @@ from pykafka08.broker.handlers import load_handlers
 from pykafka08.broker.listener import Listener, bind, listen
 from pykafka08.broker.personality import Personality
 from pykafka08.broker.session import Output, Session
-from pykafka08.broker.state import MOST_PARTITIONS, Partition
+from pykafka08.broker.state import MOST_PARTITIONS, Partition, Topic
 from pykafka08.driver import TaskTree
 from pykafka08.errors import ClientFailedError, ClosedError, ConfigError
 from pykafka08.protocol.schema import VersionRange
@@ -116,6 +117,8 @@ class EmbeddedCluster:
         self._tasks = TaskTree()
         self._is_entered = self._is_closed = False
         self._listeners: dict[int, Listener] = {}
+        self._kept: dict[int, socket.socket] = {}
+        """The ports of stopped brokers, bound and refusing: another process would be given one, and keep it."""
 
     # -- life
 
@@ -150,13 +153,15 @@ class EmbeddedCluster:
         self._is_closed = True
         for node_id in tuple(self._listeners):
             await self._shut(node_id)
+        for kept in self._kept.values():
+            kept.close()
         self._state.groups.close()
         self._state.transactions.close()
         await self._tasks.__aexit__()
 
     async def _open(self, node_id: int) -> None:
         node = self._state.nodes[node_id]
-        bound = bind(node.host, node.port)
+        bound = self._kept.pop(node_id, None) or bind(node.host, node.port)
         node.port = bound.getsockname()[1]
         self._listeners[node_id] = await listen(bound, partial(self._new_session, node), self._tasks)
         node.is_running = True
@@ -166,6 +171,8 @@ class EmbeddedCluster:
         node.is_running = False
         node.fetch_sessions = FetchSessions()
         await self._listeners.pop(node_id).aclose()
+        if not self._is_closed:
+            self._kept[node_id] = bind(node.host, node.port)
 
     def _new_session(self, node: Node, client_host: str, output: Output) -> Session:
         return Session(self._state, node, client_host, output)
@@ -230,12 +237,16 @@ class EmbeddedCluster:
             raise ConfigError(f"topic {name!r} exists")
         self._state.topics.create(name, count, factor, dict(config or {}))
 
+    def add_partitions(self, name: str, partitions: int) -> None:
+        """Let a topic have so many partitions, more than it has; clients learn of them when they ask for metadata."""
+        self._check_open()
+        topic = self._topic(name)
+        check_number("partitions", partitions, len(topic.partitions) + 1, MOST_PARTITIONS)
+        self._state.topics.grow(topic, partitions, len(topic.partitions[0].replicas))
+
     def delete_topic(self, name: str) -> None:
         """Delete a topic at once, with its records."""
-        topic = self._state.topics.find(name)
-        if topic is None:
-            raise ConfigError(f"there is no topic {name!r}")
-        self._state.delete_topic(topic)
+        self._state.delete_topic(self._topic(name))
 
     def leader(self, topic: str, partition: int) -> int:
         """The leader's node id; -1 while there is none."""
@@ -334,6 +345,12 @@ class EmbeddedCluster:
         if node is None:
             raise ConfigError(f"there is no broker {node_id}")
         return node
+
+    def _topic(self, name: str) -> Topic:
+        topic = self._state.topics.find(name)
+        if topic is None:
+            raise ConfigError(f"there is no topic {name!r}")
+        return topic
 
     def _partition(self, topic: str, partition: int, *, replica: int | None = None) -> Partition:
         found = self._state.topics.find_partition(topic, partition)

@@ -1,26 +1,28 @@
 """The driver of one client of one cluster: metadata, and a connection per broker and purpose, made on demand.
 
 Producer and Consumer each own one.  What is asked when stands in ``machine``; a connection's own life in
-``connection``.  Here: which connection carries a request, reconnect backoff, and telling everybody about new snapshots.
+``connection``, which one carries a request in ``connections``.  Here: the calls, their deadlines, and telling
+everybody about new snapshots.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable
-from enum import Enum
 from typing import Any, TypeVar
 
 import anyio
 
 from pykafka08.backoff import Backoff
+from pykafka08.cluster.connections import Connections, Purpose
 from pykafka08.cluster.health import ClientHealth, connections_health
 from pykafka08.cluster.machine import Ask, ClusterMachine
 from pykafka08.cluster.metadata import Broker, LeaderNews, Snapshot
 from pykafka08.cluster.requests import MetadataCall
 from pykafka08.config import Address, ClientConfig
 from pykafka08.connection.connection import Connection, Message, clock
-from pykafka08.connection.transport import Dial, open_tcp
+from pykafka08.connection.tcp import open_tcp
+from pykafka08.connection.transport import Dial
 from pykafka08.driver import Driver, TaskTree, Waiter, library_logger
 from pykafka08.errors import (
     ClosedError,
@@ -37,18 +39,6 @@ __all__ = ["Client", "Purpose"]
 R = TypeVar("R", bound=Response)
 
 log = library_logger("cluster")
-
-CLOSE_SECONDS = 2.0
-"""Sockets are closed without a word to the peer, so that this is never reached; but nothing waits for ever."""
-
-
-class Purpose(Enum):
-    """What a connection is for: a broker answers each connection in order, so a long poll needs one of its own."""
-
-    CONTROL = "control"
-    FETCH = "fetch"
-    PRODUCE = "produce"
-    MEMBERSHIP = "membership"
 
 
 class Client:
@@ -71,14 +61,17 @@ class Client:
         self.tasks = tasks if tasks is not None else TaskTree()
         self._owns_tasks = tasks is None
         self._allow_auto_topic_creation = allow_auto_topic_creation
-        self._dial = dial
-        self._connections: dict[tuple[Address, Purpose], Connection] = {}
-        self._versions: dict[Address, BrokerVersions] = {}
-        self._backoffs: dict[Address, tuple[Backoff, float]] = {}
+        self._connections = Connections(
+            config,
+            self.tasks,
+            dial,
+            on_ready=self._address_reachable,
+            on_silence=lambda: self.invalidate(self.metadata.generation),
+            on_end=self._connection_ended,
+        )
         self._callbacks: list[Callable[[Snapshot], None]] = []
         self._news: Waiter[Snapshot] = Waiter()
         self._scope = anyio.CancelScope()
-        self._is_open = False
 
     # --- life -------------------------------------------------------------------------------------------------------
 
@@ -89,7 +82,7 @@ class Client:
             self._now = clock()
             self._machine = ClusterMachine(self.config, random.random, self._now())
             self._driver = Driver(self._machine, self._ask)
-            self._is_open = True
+            self._connections.is_open = True
             self.tasks.on_failure(self._fail_waiting)
             self.tasks.start("metadata", self._run)
             await self._bootstrap()
@@ -107,7 +100,7 @@ class Client:
 
     def _so_far(self, seed: Broker) -> RequestTimeoutError:
         """What is known of a bootstrap address that has neither answered nor failed in time."""
-        connection = self._connections.get(((seed.host, seed.port), Purpose.CONTROL))
+        connection = self._connections.existing(seed, Purpose.CONTROL)
         text = connection.progress if connection is not None else "the address was not tried yet"
         return RequestTimeoutError(f"{text} when default_api_timeout_ms was over", broker=seed.name)
 
@@ -116,15 +109,10 @@ class Client:
 
     async def aclose(self) -> None:
         """Close every connection; open requests fail with ClosedError.  Never waits for a broker."""
-        self._is_open = False
+        self._connections.is_open = False
         self._scope.cancel()
         self._fail_waiting(ClosedError("the client was closed"))
-        connections = list(self._connections.values())
-        for connection in connections:
-            connection.close()
-        with anyio.move_on_after(CLOSE_SECONDS, shield=True):
-            for connection in connections:
-                await connection.aclose()
+        await self._connections.aclose()
         if self._owns_tasks:
             await self.tasks.__aexit__(None, None, None)
 
@@ -146,7 +134,7 @@ class Client:
 
     def health(self) -> ClientHealth:
         """How the connections are doing at this moment."""
-        return connections_health(self.tasks.failure, self._connections.values())
+        return connections_health(self.tasks.failure, self._connections)
 
     def on_metadata(self, callback: Callable[[Snapshot], None]) -> None:
         """Call ``callback(snapshot)`` at each new snapshot, plainly."""
@@ -239,7 +227,7 @@ class Client:
 
     def _tell(self, snapshot: Snapshot) -> None:
         log.debug("metadata.new", generation=snapshot.generation, brokers=len(snapshot.brokers))
-        self._review_connections(snapshot)
+        self._connections.review((*self._machine.seeds, *snapshot.brokers.values()))
         for callback in list(self._callbacks):
             callback(snapshot)
 
@@ -263,9 +251,16 @@ class Client:
         if broker is None:
             self.invalidate(self.metadata.generation)
             return _failed(TransportError(f"broker {node_id} is not in the cluster's metadata; it is asked for again"))
-        if not self._is_open:
+        if not self._connections.is_open:
             return _failed(ClosedError("the client is closed", broker=broker.name))
-        return self._connection(broker, purpose).submit(message, timeout=timeout, version=version)
+        return self._connections.opened(broker, purpose).submit(message, timeout=timeout, version=version)
+
+    def hang_up(self, node_id: int, purpose: Purpose, cause: KafkaError) -> None:
+        """Close that connection, if there is one: what waits for an answer on it fails with ``cause``."""
+        broker = self._machine.broker(node_id)
+        connection = self._connections.existing(broker, purpose) if broker is not None else None
+        if connection is not None:
+            connection.close(cause)
 
     async def request(
         self,
@@ -304,7 +299,7 @@ class Client:
     def versions_nowait(self, node_id: int) -> BrokerVersions | None:
         """What that broker serves; None if it was never connected to."""
         broker = self._machine.broker(node_id)
-        return self._versions.get((broker.host, broker.port)) if broker is not None else None
+        return self._connections.versions(broker) if broker is not None else None
 
     async def versions(self, node_id: int, *, timeout: float | None = None) -> BrokerVersions:
         """What that broker serves; connects to learn it."""
@@ -317,79 +312,27 @@ class Client:
             raise TransportError(f"broker {node_id} is not in the cluster's metadata")
         deadline = self._deadline(timeout)
         with anyio.CancelScope(deadline=deadline):
-            return await self._connection(broker, Purpose.CONTROL).wait_ready()
+            return await self._connections.opened(broker, Purpose.CONTROL).wait_ready()
         raise RequestTimeoutError("the broker's versions did not come before the deadline", broker=broker.name)
 
-    # --- connections ------------------------------------------------------------------------------------------------
+    # --- what the connections tell ----------------------------------------------------------------------------------
 
-    def _connection(self, broker: Broker, purpose: Purpose) -> Connection:
-        """The open connection for that purpose, or a new one."""
-        address = (broker.host, broker.port)
-        connection = self._connections.get((address, purpose))
-        if connection is not None:
-            if connection.is_open:
-                return connection
-            self._connection_ended(connection, purpose)  # its callers were told first: mind the backoff all the same
-        previous = self._versions.get(address)
-        has_sibling = any(other.is_ready for (at, _), other in self._connections.items() if at == address)
-        connection = Connection(
-            self.config,
-            address,
-            self.tasks,
-            broker=broker.name,
-            known=previous if has_sibling else None,
-            previous=previous,
-            dial_at=self._backoffs[address][1] if address in self._backoffs else None,
-            on_ready=self._connection_ready,
-            # It may be paused or cut off, and its partitions led by others by now.
-            on_silence=lambda _: self.invalidate(self.metadata.generation),
-            on_end=lambda ended: self._connection_ended(ended, purpose),
-            dial=self._dial,
-        )
-        self._connections[address, purpose] = connection
-        return connection
-
-    def _connection_ready(self, connection: Connection) -> None:
-        assert connection.versions is not None
-        self._versions[connection.address] = connection.versions
-        self._backoffs.pop(connection.address, None)
-        for node_id in self._nodes_at(connection.address):
+    def _address_reachable(self, address: Address) -> None:
+        for node_id in self._nodes_at(address):
             self._machine.broker_reachable(node_id)
 
-    def _connection_ended(self, connection: Connection, purpose: Purpose) -> None:
-        address = connection.address
-        if self._connections.get((address, purpose)) is not connection:
-            return
-        del self._connections[address, purpose]
-        if not self._is_open or isinstance(connection.error, ClosedError):
-            return
-        now = self._now()
+    def _connection_ended(self, connection: Connection) -> None:
+        """One has ended that this client did not close."""
         if not connection.was_ready:
-            backoff, _ = self._backoffs.get(address) or (self._new_backoff(), 0.0)
-            self._backoffs[address] = (backoff, now + backoff.failed())
-            for node_id in self._nodes_at(address):
+            now = self._now()
+            for node_id in self._nodes_at(connection.address):
                 self._machine.broker_unreachable(node_id, now)
         elif not connection.was_idle:
             self._machine.invalidate(self.metadata.generation)
         self._driver.wake()
 
-    def _new_backoff(self) -> Backoff:
-        config = self.config
-        return Backoff(config.reconnect_backoff_ms / 1000, config.reconnect_backoff_max_ms / 1000, random.random)
-
     def _nodes_at(self, address: Address) -> list[int]:
         return [each.node_id for each in self.metadata.brokers.values() if (each.host, each.port) == address]
-
-    def _review_connections(self, snapshot: Snapshot) -> None:
-        """Give connections their broker's id; close those, unused or silent, to addresses that are no broker's now."""
-        known = {(each.host, each.port): each.name for each in (*self._machine.seeds, *snapshot.brokers.values())}
-        for (address, _), connection in list(self._connections.items()):  # what is closed may be replaced meanwhile
-            if address in known:
-                connection.broker = known[address]
-            elif not connection.open_calls:
-                connection.close()
-            elif connection.is_silent:
-                connection.close(TransportError("the broker owes an answer and has left the cluster"))
 
 
 def _failed(error: KafkaError) -> Waiter[Any]:

@@ -14,9 +14,11 @@ import anyio
 
 from pykafka08 import __version__
 from pykafka08.config import Address, ClientConfig
+from pykafka08.connection.actions import Redial, Suspect, Throttled
 from pykafka08.connection.handshake import Handshake
-from pykafka08.connection.machine import ConnectionMachine, Redial, State, Suspect, Throttled
-from pykafka08.connection.transport import Dial, Transport, open_tcp
+from pykafka08.connection.machine import ConnectionMachine, State
+from pykafka08.connection.tcp import open_tcp
+from pykafka08.connection.transport import Dial, Transport
 from pykafka08.driver import TaskTree, Waiter, Wakeup, library_logger
 from pykafka08.errors import KafkaError
 from pykafka08.protocol.schema import Request, Response

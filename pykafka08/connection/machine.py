@@ -16,14 +16,15 @@ when an answer is overdue for the request time-out as well, the peer is taken fo
 
 from __future__ import annotations
 
-import heapq
 from collections import deque
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from pykafka08.connection.actions import Action, Close, Redial, Suspect, Throttled
 from pykafka08.connection.call import Call, Content, Outcome, may_be_held
+from pykafka08.connection.deadlines import Deadlines
 from pykafka08.connection.handshake import NOT_KAFKA, Handshake
+from pykafka08.connection.silence import Silence
 from pykafka08.connection.throttle import throttled_for
 from pykafka08.errors import (
     ClosedError,
@@ -38,14 +39,9 @@ from pykafka08.protocol.schema import Request
 from pykafka08.protocol.versions import BrokerVersions
 from pykafka08.wire import INT32, Buffer
 
-__all__ = ["Close", "ConnectionMachine", "Redial", "State", "Suspect", "Throttled"]
+__all__ = ["ConnectionMachine", "State"]
 
 LAST_CORRELATION_ID = 2**31 - 1
-
-SILENCE = 3.0
-"""Seconds without a byte for an open call after which the peer is suspected: it may be paused or cut off.
-
-They begin when the answer may no longer be kept back lawfully, as that of a long poll is."""
 
 
 class State(Enum):
@@ -53,33 +49,6 @@ class State(Enum):
     HANDSHAKE = "handshake"
     READY = "ready"
     CLOSED = "closed"
-
-
-@dataclass(frozen=True, slots=True)
-class Redial:
-    """Close the transport and open another to the same broker."""
-
-
-@dataclass(frozen=True, slots=True)
-class Close:
-    """Close the transport; every call has its outcome."""
-
-    error: KafkaError
-
-
-@dataclass(frozen=True, slots=True)
-class Suspect:
-    """The peer owes an answer and says nothing: ask others about it.  Repeated while that lasts."""
-
-
-@dataclass(frozen=True, slots=True)
-class Throttled:
-    """The broker wants to hear nothing for so many seconds: calls are held."""
-
-    seconds: float
-
-
-Action = Redial | Close | Suspect | Throttled
 
 
 class ConnectionMachine:
@@ -102,8 +71,7 @@ class ConnectionMachine:
         self.was_ready = False
         self.was_idle = False
         self.last_activity = now
-        self._quiet_since = now
-        self._suspected_last = now
+        self._silence = Silence(now)
         self._client_id = client_id
         self._handshake = handshake
         self._setup_deadline = setup_deadline
@@ -112,8 +80,7 @@ class ConnectionMachine:
         self._correlation_id = 0
         self._held: deque[Call] = deque()
         self._open: deque[Call] = deque()
-        self._deadlines: list[tuple[float, int, Call]] = []
-        self._pushed = 0
+        self._deadlines = Deadlines()
         self._throttled_until = 0.0
         self._out: list[Buffer] = []
         self._unanswered: list[Call] = []
@@ -131,7 +98,7 @@ class ConnectionMachine:
 
     def is_silent(self, now: float) -> bool:
         """True if the peer has owed an answer, and sent nothing, for a while."""
-        return bool(self._open) and now >= self._silent_from()
+        return bool(self._open) and now >= self._silence.suspicious_from(self._open[0])
 
     @property
     def open_calls(self) -> int:
@@ -152,7 +119,7 @@ class ConnectionMachine:
             self._send_call(call, now)
         else:
             self._held.append(call)
-            self._add_deadline(deadline, call)
+            self._deadlines.add(deadline, call, self.open_calls)
 
     def opened(self, now: float) -> None:
         """A transport is open."""
@@ -166,7 +133,7 @@ class ConnectionMachine:
         """One whole frame came, without its size."""
         if self.state is State.CLOSED:
             return
-        self.last_activity = self._quiet_since = now
+        self.last_activity = self._silence.quiet_since = now
         if not self._open:
             self._poison(self._broken("an answer came that nobody asked for"))
             return
@@ -212,16 +179,16 @@ class ConnectionMachine:
         """Ends calls whose time is up; says what is to be done with the transport."""
         if self.state in (State.CONNECTING, State.HANDSHAKE) and now >= self._setup_deadline:
             self._poison(self._setup_error(now))
-        while self._deadlines and self._deadlines[0][0] <= now:
-            self._expire(heapq.heappop(self._deadlines)[2], now)
+        while (due := self._deadlines.pop_due(now)) is not None:
+            self._expire(due, now)
         if self.state is State.READY and now >= self._throttled_until:
             self._throttled_until = 0.0
             self._send_held(now)
         if self.state is State.READY and not self._open and now >= self.last_activity + self._max_idle:
             self.was_idle = True
             self._poison(TransportError(f"closed after {self._max_idle:g} s without use", broker=self.broker))
-        if self.state is State.READY and self._open and now >= self._suspect_at():
-            self._suspected_last = now
+        if self.state is State.READY and self._open and now >= self._silence.suspect_at(self._open[0]):
+            self._silence.suspected(now)
             self._actions.append(Suspect())
         actions, self._actions = self._actions, []
         return actions
@@ -229,13 +196,14 @@ class ConnectionMachine:
     def next_wakeup(self) -> float | None:
         if self.state is State.CLOSED:
             return None
-        times = [self._deadlines[0][0]] if self._deadlines else []
+        first = self._deadlines.first
+        times = [first] if first is not None else []
         if self.state is not State.READY:
             times.append(self._setup_deadline)
         else:
             if self._throttled_until:
                 times.append(self._throttled_until)
-            times.append(self._suspect_at() if self._open else self.last_activity + self._max_idle)
+            times.append(self._silence.suspect_at(self._open[0]) if self._open else self.last_activity + self._max_idle)
         return min(times)
 
     # --- sending --------------------------------------------------------------------------------------------------
@@ -289,18 +257,10 @@ class ConnectionMachine:
             call.overdue = max(call.deadline, now + self._request_timeout)
             call.may_be_held = may_be_held(request)
             if not self._open:
-                self._quiet_since = now
+                self._silence.quiet_since = now
             self._open.append(call)
         if call.outcome is not None:
-            self._add_deadline(call.deadline, call)
-
-    def _add_deadline(self, deadline: float, call: Call) -> None:
-        """Entries of answered calls are left in the heap until it is mostly made of them."""
-        if len(self._deadlines) > 4 * self.open_calls + 64:
-            self._deadlines = [entry for entry in self._deadlines if entry[2].response or entry[2].outcome]
-            heapq.heapify(self._deadlines)
-        self._pushed += 1
-        heapq.heappush(self._deadlines, (deadline, self._pushed, call))
+            self._deadlines.add(call.deadline, call, self.open_calls)
 
     # --- receiving ------------------------------------------------------------------------------------------------
 
@@ -325,13 +285,6 @@ class ConnectionMachine:
             self._actions.append(Throttled(seconds))
         call.end(response)
 
-    def _silent_from(self) -> float:
-        """When silence becomes suspicious.  A broker begins to hold a call when it has answered those before it."""
-        return self._quiet_since + self._open[0].may_be_held + SILENCE
-
-    def _suspect_at(self) -> float:
-        return max(self._silent_from(), self._suspected_last + SILENCE)
-
     def _broken(self, text: str) -> RemoteProtocolError:
         return RemoteProtocolError(f"{text}; the connection is closed")
 
@@ -344,7 +297,7 @@ class ConnectionMachine:
         if call.response is None:
             return
         if call.overdue > now:
-            self._add_deadline(call.overdue, call)
+            self._deadlines.add(call.overdue, call, self.open_calls)
             return
         self._poison(TransportError(f"{self._lateness(call, now)}; the connection is closed"))
 

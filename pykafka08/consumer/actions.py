@@ -12,6 +12,7 @@ from pykafka08.wire import Buffer
 
 __all__ = [
     "Action",
+    "CutOff",
     "EpochAsk",
     "EpochEnd",
     "FetchAsk",
@@ -103,6 +104,14 @@ class StartAnew:
 
 
 @dataclass(frozen=True)
+class CutOff:
+    """The log has lost its records from ``end_offset`` on, and others come there: what was read of those is void."""
+
+    tp: TopicPartition
+    end_offset: int
+
+
+@dataclass(frozen=True)
 class Note:
     """Something that an operator may want to read in the log."""
 
@@ -110,7 +119,7 @@ class Note:
     facts: dict[str, Any] = field(default_factory=dict)
 
 
-Action = SendFetch | SendListOffsets | SendEpochs | RefreshMetadata | StartAnew | Note
+Action = SendFetch | SendListOffsets | SendEpochs | RefreshMetadata | StartAnew | CutOff | Note
 
 
 class EpochEnd(NamedTuple):

@@ -9,10 +9,11 @@ from collections import deque
 from collections.abc import Iterable
 from itertools import count
 from typing import TypedDict
+from uuid import UUID
 
 from pykafka08.cluster.metadata import Snapshot
 from pykafka08.config import ConsumerConfig
-from pykafka08.consumer.actions import EpochAsk, EpochEnd, FetchAsk, Note, OffsetAsk, StartAnew
+from pykafka08.consumer.actions import CutOff, EpochAsk, EpochEnd, FetchAsk, Note, OffsetAsk, StartAnew
 from pykafka08.consumer.partition import EARLIEST, LATEST, Halt, Lookup, PartitionState, Purpose
 from pykafka08.errors import ConfigError, KafkaError, LogTruncationError, NoOffsetError
 from pykafka08.records.record import TopicPartition
@@ -50,7 +51,7 @@ class Assignment:
         self.states: dict[TopicPartition, PartitionState] = {}
         self.ready: deque[PartitionState] = deque()
         self.snapshot = Snapshot(0)
-        self.notes: list[Note | StartAnew] = []
+        self.notes: list[Note | StartAnew | CutOff] = []
         self.is_dirty = False
         self._config = config
         self._topics: dict[str, bool] = {}
@@ -58,6 +59,9 @@ class Assignment:
         """Partitions of each topic when the group first gave us one: later ones hold only what is new."""
         self._ends: dict[TopicPartition, int] = {}
         """Last known ends of partitions that went: a fetch session tells an end again only when it has moved."""
+        self._ids: dict[str, UUID] = {}
+        """Of topics that were read; one that was replaced never comes back."""
+        self._old_ids: set[UUID] = set()
         self._epochs = count(1)
 
     # What the application asks for
@@ -182,11 +186,24 @@ class Assignment:
     # What metadata says
 
     def metadata_changed(self, snapshot: Snapshot) -> None:
-        self.snapshot = snapshot
+        before, self.snapshot = self.snapshot, snapshot
+        self._follow_ids()
         for state in self.states.values():
+            if before.partitions(state.tp.topic) and not snapshot.partitions(state.tp.topic):
+                state.has_been_away = True
             self._follow_leader(state)
         self._follow_topics()
         self.is_dirty = True
+
+    def _follow_ids(self) -> None:
+        for topic, known in self._ids.items():
+            topic_id = self.snapshot.topic_id(topic)
+            if topic_id not in (None, known) and topic_id not in self._old_ids:
+                assert topic_id is not None
+                self._old_ids.add(known)
+                self._ids[topic] = topic_id
+                # All that it holds is new, also to a group that gives it to us again.
+                self._first_counts[topic] = 0
 
     def _follow_topics(self) -> None:
         policy = self._config.auto_offset_reset
@@ -202,7 +219,9 @@ class Assignment:
 
     def _add(self, tp: TopicPartition, policy: str) -> None:
         state = PartitionState(tp, next(self._epochs), self._config.max_partition_fetch_bytes)
-        state.end_offset = self._ends.pop(tp, -1)
+        if tp in self._ends:
+            state.end_offset = self._ends.pop(tp)
+            state.begin_log()  # what was handed out when it was ours before is not of this assignment
         self.states[tp] = state
         self.locate(state, policy)
         self._follow_leader(state)
@@ -211,13 +230,10 @@ class Assignment:
         topic, partition = state.tp
         topic_id = self.snapshot.topic_id(topic)
         if topic_id is not None:
+            if topic_id != self._ids.setdefault(topic, topic_id):
+                return  # a broker that has not heard yet that the topic was made again
             if state.topic_id is not None and state.topic_id != topic_id:
-                # Positions in the deleted topic mean nothing in the new one of that name.
-                self.note("topic.made_again", state, position=state.position, old_id=str(state.topic_id))
-                self.notes.append(StartAnew(state.tp))
-                state.end_offset = -1
-                policy = self._config.auto_offset_reset
-                self.locate(state, "earliest" if policy != "none" else policy, lost=state.position)
+                self._start_anew(state)
             state.topic_id = topic_id
         state.led_in(self.snapshot.leader_epoch(topic, partition))
         leader = self.snapshot.leader(topic, partition)
@@ -231,6 +247,18 @@ class Assignment:
             state.disown_flight(next(self._epochs))
             state.retry_at = 0.0
         state.leader = leader
+
+    def _start_anew(self, state: PartitionState) -> None:
+        """The topic was deleted and made again: positions in the old one mean nothing in the new one of that name."""
+        self.note("topic.made_again", state, position=state.position, old_id=str(state.topic_id))
+        self.notes.append(StartAnew(state.tp))
+        state.begin_log()
+        state.end_offset = -1
+        policy = self._config.auto_offset_reset
+        if state.awaits_commit:
+            self.locate(state, COMMITTED)  # asked anew: others may have read, and committed, in the new one
+        else:
+            self.locate(state, "earliest" if policy != "none" else policy, lost=state.position)
 
     # Positions
 
@@ -259,6 +287,8 @@ class Assignment:
             state.move_to(offset, next(self._epochs))
             if lookup.lost_offset is not None:
                 self.note("position.reset", state, lost=lookup.lost_offset, to=offset)
+                if offset < lookup.lost_offset:
+                    self._cut_off(state, offset)
             return
         earliest, latest = lookup.found
         lookup.found.clear()
@@ -269,10 +299,26 @@ class Assignment:
     def halt(self, state: PartitionState, error: KafkaError | None) -> None:
         """The stream ends here for now: in an error, or (None) with an offset that is out of range."""
         if error is None and not state.buffer:
-            self.locate(state, self._config.auto_offset_reset, lost=state.fetch_offset)
+            self._reset(state, state.fetch_offset)
             return
         state.buffer.append(Halt(error))
         self.mark_ready(state)
+
+    def _reset(self, state: PartitionState, lost: int | None) -> None:
+        """The position ``lost`` is not in the log any more.
+
+        "latest" is where a group begins: one that has begun passes over nothing.  Nor does anybody where the topic may
+        be another by now.
+        """
+        policy = self._config.auto_offset_reset
+        if policy == "latest" and (self._config.group_id is not None or state.has_been_away):
+            policy = "earliest"
+        state.has_been_away = False
+        self.locate(state, policy, lost=lost)
+
+    def _cut_off(self, state: PartitionState, end_offset: int) -> None:
+        self.notes.append(CutOff(state.tp, end_offset))
+        state.begin_log(end_offset)
 
     def go_back(self, state: PartitionState, offset: int) -> None:
         """Fetch again from ``offset``."""
@@ -304,9 +350,10 @@ class Assignment:
             self.note("log.truncated", state, position=position, to=end.end_offset)
             state.move_to(end.end_offset, next(self._epochs), end.leader_epoch)
             state.is_unvalidated = False  # the leader has just said so
+            self._cut_off(state, end.end_offset)
         else:
             self.note("log.truncated", state, position=position, to=None)
-            self.locate(state, self._config.auto_offset_reset, lost=position)
+            self._reset(state, position)
 
     # Small things
 

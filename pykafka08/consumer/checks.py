@@ -6,14 +6,13 @@ A value that slipped through would be met by a task that serves others too.
 from __future__ import annotations
 
 import inspect
-import math
 from collections.abc import Mapping
 
 from pykafka08.errors import ConfigError
 from pykafka08.records.record import TopicPartition
 from pykafka08.records.topic_name import LONGEST_OF_OLD_BROKERS, topic_name_fault
 
-__all__ = ["check_count", "check_listener", "check_offset", "check_timeout", "check_topic", "checked", "checked_times"]
+__all__ = ["check_count", "check_listener", "check_offset", "check_topic", "checked", "checked_times"]
 
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
@@ -63,13 +62,6 @@ def checked_times(timestamps: Mapping[TopicPartition, int]) -> dict[TopicPartiti
 def check_offset(tp: TopicPartition, offset: object) -> None:
     if not _is_number(offset, INT64_MAX):
         raise ConfigError(f"offset {offset!r:.100} does not exist", topic=tp.topic, partition=tp.partition)
-
-
-def check_timeout(timeout: object) -> None:
-    """Seconds, None for no limit or the default one."""
-    is_number = isinstance(timeout, (int, float)) and not isinstance(timeout, bool)
-    if timeout is not None and (not is_number or math.isnan(timeout)):  # type: ignore[arg-type]
-        raise ConfigError(f"timeout={timeout!r:.100} is not a number of seconds")
 
 
 def check_count(name: str, value: object) -> None:

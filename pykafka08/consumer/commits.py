@@ -37,6 +37,7 @@ class Commits:
         self._assignment = assignment
         self._reader = reader
         self._known: dict[TopicPartition, int] = {}
+        self._starts: dict[TopicPartition, int] = {}
         self._newest: dict[TopicPartition, object] = {}
         """What began last of what is sent for a partition: it alone says what is known."""
 
@@ -45,28 +46,32 @@ class Commits:
         if offset is None:
             self._known.pop(tp, None)
         else:
-            self._known[tp] = offset
+            self._known[tp] = self._starts[tp] = offset
 
     def forget(self, partitions: Iterable[TopicPartition]) -> None:
         """Others may commit for these from now on."""
         for tp in partitions:
             self._known.pop(tp, None)
+            self._starts.pop(tp, None)
             self._newest.pop(tp, None)
 
     async def commit(
-        self, offsets: Mapping[TopicPartition, OffsetAndMetadata] | None, *, timeout: float
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], *, timeout: float
     ) -> dict[TopicPartition, KafkaError]:
-        """Commit these offsets, or what was handed out: what was refused, and why.
+        """Commit these offsets: what was refused, and why."""
+        return await self._send(offsets, timeout)
+
+    def handed_out(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """What to commit without being told; all of it is finished by that.
 
         What handlers share is read ahead of them: of that only what is finished counts.
         """
-        if offsets is None and self._reader.workload is not None:
-            offsets = self._found(self._reader.finished)
-        elif offsets is None:
-            offsets = self.positions()
-            for tp, each in offsets.items():
-                self._reader.acknowledge(tp, each.offset)
-        return await self._send(offsets, timeout)
+        if self._reader.workload is not None:
+            return self._found(self._reader.finished)
+        offsets = self.positions()
+        for tp, each in offsets.items():
+            self._reader.acknowledge(tp, each.offset)
+        return offsets
 
     async def commit_finished(self, partitions: Iterable[TopicPartition] | None, *, timeout: float) -> None:
         """Commit what is finished of these partitions, or all, and not committed yet; failures go to the log."""
@@ -105,6 +110,10 @@ class Commits:
     def known(self, tp: TopicPartition) -> int | None:
         """The committed offset, as far as this consumer knows."""
         return self._known.get(tp)
+
+    def started_at(self, tp: TopicPartition) -> int | None:
+        """The committed offset with which the partition came, None if there was none."""
+        return self._starts.get(tp)
 
     def positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
         """Where to read on."""

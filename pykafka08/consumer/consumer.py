@@ -1,36 +1,35 @@
 """The consumer as applications use it: records and batches out of topics or assigned partitions, alone or in a group.
 
 What is fetched when is decided in ``machine`` and done in ``fetcher``; records are taken out in ``reader``; positions
-and ends of logs are in ``positions``, the group's side in ``member``.
+and ends of logs are in ``positions``, commits in ``committing``, the group's side in ``member``.
 """
 
 from __future__ import annotations
 
 import random
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 import anyio.lowlevel
 
 from pykafka08.cluster.client import Client
-from pykafka08.consumer.checks import check_count, check_listener, check_offset, check_timeout, check_topic, checked
+from pykafka08.config import check_timeout
+from pykafka08.consumer.checks import check_count, check_listener, check_topic, checked
+from pykafka08.consumer.committing import Committing
 from pykafka08.consumer.fetcher import Fetcher
 from pykafka08.consumer.health import ConsumerHealth, consumer_health
 from pykafka08.consumer.machine import ConsumerMachine
 from pykafka08.consumer.member import CLOSE_SECONDS, ConsumerMember, Parts
-from pykafka08.consumer.positions import Positions
 from pykafka08.consumer.processing import Handler, Processing, schedule_of
 from pykafka08.consumer.reader import Reader
 from pykafka08.consumer.settings import consumer_settings
 from pykafka08.consumer.topics import PatternTopics
 from pykafka08.driver import TaskTree
-from pykafka08.errors import ClosedError, ConfigError, KafkaError, RequestTimeoutError
+from pykafka08.errors import ClosedError, ConfigError, RequestTimeoutError
 from pykafka08.group.coordinator import RebalanceListener
-from pykafka08.group.metadata import GroupMetadata
 from pykafka08.group.pattern import SubscriptionPattern
-from pykafka08.group.requests import OffsetAndMetadata
 from pykafka08.records.reader import FetchedBatch
 from pykafka08.records.record import Record, TopicPartition
 
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["Batches", "Consumer"]
 
 
-class Consumer(Positions):
+class Consumer(Committing):
     """Reads records.
 
     ::
@@ -53,7 +52,7 @@ class Consumer(Positions):
     a SubscriptionPattern is matched by the broker.
     Without, :meth:`assign` says what to read.  ``settings`` are those of :class:`ConsumerConfig`, :class:`ClientConfig`
     and :class:`GroupConfig`.  Entering the block connects (NoBrokersError), finds the topics (UnknownTopicError) and
-    the positions to start at.  One task at a time reads.
+    the positions to start at.  One task at a time reads: a second one gets ConcurrentReadError while the first waits.
 
     With a ``group_id`` the consumers of that group share the partitions of their topics, each reads on where the group
     has committed, and what is *finished* is committed every ``auto_commit_interval_ms``, before partitions go to
@@ -113,6 +112,7 @@ class Consumer(Positions):
             await client.__aenter__()
             fetcher = self._reader.fetcher = Fetcher(client, self._machine, self._config)
             fetcher.on_start_anew(self._reader.forget)
+            fetcher.on_cut_off(self._reader.cut)
             if self._group_config is not None:
                 parts = Parts(client, self._config, self._group_config, self._assignment, self._reader, fetcher)
                 self._member = ConsumerMember(parts, self._listener)
@@ -196,6 +196,7 @@ class Consumer(Positions):
 
         Left with ``break``, the loop can be taken up again where it was left.
         """
+        self._reader.check_alone()
         self._reader.held.clear()
         if self._stream is None:
             # One for all loops: one that was left in its midst would be closed by the garbage collector.
@@ -205,7 +206,9 @@ class Consumer(Positions):
     async def _stream_records(self) -> AsyncGenerator[Record, None]:
         reader = self._reader
         try:
-            while await reader.load(None):
+            while True:
+                reader.check_alone()
+                await reader.load(None)
                 for record in reader.cursor.records:
                     yield record
         except ClosedError:
@@ -226,6 +229,7 @@ class Consumer(Positions):
         """The next record; RequestTimeoutError, which is a TimeoutError, if none comes within ``timeout`` seconds."""
         reader = self._reader
         reader.open_fetcher()
+        reader.check_alone()
         if reader.held:
             reader.finish()
         for record in reader.cursor.records:
@@ -242,6 +246,7 @@ class Consumer(Positions):
         Empty if none comes within ``timeout`` seconds.
         """
         check_count("max_records", max_records)
+        self._reader.check_alone()
         return await self._reader.take(max_records, _deadline(timeout))
 
     async def process(self, handler: Handler, *, concurrency: int = 1, order: str = "partition") -> None:
@@ -255,6 +260,7 @@ class Consumer(Positions):
         """
         schedule = schedule_of(concurrency, order)
         self._reader.open_fetcher()
+        self._reader.check_alone()
         processing = Processing(self._reader, schedule, handler, concurrency)
         try:
             await processing.run()
@@ -269,83 +275,6 @@ class Consumer(Positions):
         late = RequestTimeoutError(f"no record came within {timeout} seconds{because}")
         late.__cause__ = trouble
         return late
-
-    # The group
-
-    def acknowledge(self, what: Record | FetchedBatch) -> None:
-        """This record or batch, and all before it in its partition, is finished, though nothing more is asked for.
-
-        Without effect once the partition has gone to another member.
-        """
-        if not isinstance(what, (Record, FetchedBatch)):
-            raise ConfigError(f"{what!r:.100} is neither a record nor a batch")
-        tp = TopicPartition(what.topic, what.partition)
-        if tp in self._assignment.states:
-            self._reader.acknowledge(tp, what.next_offset if isinstance(what, FetchedBatch) else what.offset + 1)
-
-    async def commit(
-        self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None, *, timeout: float | None = None
-    ) -> dict[TopicPartition, KafkaError]:
-        """Commit where to read on, or these offsets; the answer has what was refused, and why: empty if nothing was.
-
-        Without ``offsets`` all that was handed out is committed, also the record in hand; while :meth:`process` runs,
-        what is finished.  PartitionRevokedError is the outcome of a partition that is not, or no longer, this member's.
-        A rebalance is waited for; RequestTimeoutError after ``timeout`` seconds (``default_api_timeout_ms``).
-        """
-        member = self._open_member()
-        if offsets is None:
-            return await member.commit(None, timeout=self._seconds(timeout))
-        wanted = {
-            checked(tp): each if isinstance(each, OffsetAndMetadata) else OffsetAndMetadata(each)
-            for tp, each in offsets.items()
-        }
-        for tp, each in wanted.items():
-            check_offset(tp, each.offset)
-        return await member.commit(wanted, timeout=self._seconds(timeout))
-
-    async def committed(
-        self, partitions: Iterable[TopicPartition], *, timeout: float | None = None
-    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """The group's committed offsets, None where there is none."""
-        member = self._open_member()
-        return await member.committed([checked(tp) for tp in partitions], timeout=self._seconds(timeout))
-
-    async def seek_to_committed(self, *partitions: TopicPartition) -> None:
-        """Read on where the group has committed, else at ``auto_offset_reset``, in these partitions or all.
-
-        For what is to be read again after a transaction that was aborted.  Only reading waits for the positions.
-        """
-        member = self._open_member()
-        wanted = [checked(each) for each in partitions]
-        for tp in wanted or self.assignment():
-            self._assignment.seek_to_committed(tp)
-            self._reader.forget(tp)
-        member.sent.taken_back(wanted)
-        member.assigned()
-        self._pump()
-        await anyio.lowlevel.checkpoint()
-
-    def group_offsets(self) -> tuple[GroupMetadata, dict[TopicPartition, OffsetAndMetadata]]:
-        """What :meth:`pykafka08.Producer.send_offsets` commits: this member, and where it would read on.
-
-        All that was handed out counts, as in :meth:`commit`.  PartitionRevokedError if a partition has gone since
-        records of it were handed out: what came of them must be aborted.  ConfigError while :meth:`process` runs.
-        """
-        return self._open_member().group_offsets()
-
-    def offsets_sent(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> Callable[[bool], None]:
-        """For :meth:`pykafka08.Producer.send_offsets`: what its transaction has of this consumer.
-
-        It calls what is returned at its end, with True if it was committed.
-        """
-        return self._open_member().sent.sent(offsets)
-
-    def _open_member(self) -> ConsumerMember:
-        if self._group_config is None:
-            raise ConfigError("offsets are a group's: give a group_id")
-        self._reader.open_fetcher(to_read=False)
-        assert self._member is not None
-        return self._member
 
     # Assignment
 
@@ -387,6 +316,7 @@ class Batches:
         return self
 
     async def __anext__(self) -> FetchedBatch:
+        self._reader.check_alone()
         try:
             return await self._reader.next_batch()
         except ClosedError:

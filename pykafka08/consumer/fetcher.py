@@ -15,7 +15,16 @@ from pykafka08.cluster.client import Client, Purpose
 from pykafka08.cluster.metadata import Snapshot
 from pykafka08.config import ConsumerConfig
 from pykafka08.connection.connection import clock
-from pykafka08.consumer.actions import Action, Note, RefreshMetadata, SendEpochs, SendFetch, SendListOffsets, StartAnew
+from pykafka08.consumer.actions import (
+    Action,
+    CutOff,
+    Note,
+    RefreshMetadata,
+    SendEpochs,
+    SendFetch,
+    SendListOffsets,
+    StartAnew,
+)
 from pykafka08.consumer.machine import ConsumerMachine
 from pykafka08.consumer.requests import FetchCall, ListOffsetsCall, ask_epochs, found_epochs
 from pykafka08.consumer.session import FetchSession
@@ -37,6 +46,7 @@ class Fetcher:
         self._config = config
         self._now = clock()
         self._on_start_anew: list[Callable[[TopicPartition], None]] = []
+        self._on_cut_off: list[Callable[[TopicPartition, int], None]] = []
         self._inbox: list[Callable[[float], None]] = []
         self._sessions: dict[int, FetchSession] = {}
         self.answered_at: float | None = None
@@ -50,6 +60,7 @@ class Fetcher:
             SendEpochs: self._send_epochs,
             RefreshMetadata: lambda action: client.invalidate(action.generation),
             StartAnew: lambda action: [callback(action.tp) for callback in self._on_start_anew],
+            CutOff: lambda action: [callback(action.tp, action.end_offset) for callback in self._on_cut_off],
             Note: lambda action: log.warning(action.event, **action.facts),
             WakeReaders: lambda _: self.wake_readers(),
         }
@@ -74,6 +85,10 @@ class Fetcher:
     def on_start_anew(self, callback: Callable[[TopicPartition], None]) -> None:
         """Call ``callback(tp)`` when its topic was made again, before anything of the new one is fetched."""
         self._on_start_anew.append(callback)
+
+    def on_cut_off(self, callback: Callable[[TopicPartition, int], None]) -> None:
+        """Call ``callback(tp, end_offset)`` when a log was cut, before anything of what follows there is fetched."""
+        self._on_cut_off.append(callback)
 
     # For readers
 

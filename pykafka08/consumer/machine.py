@@ -200,9 +200,7 @@ class ConsumerMachine:
                     state.retry_at = now + self._client.retry_backoff_ms / 1000
                     self._is_stale = True
                 continue
-            state.be_healthy()
-            if answer.end_offset >= 0:
-                state.end_offset = answer.end_offset
+            state.is_served(answer.end_offset)
             if answer.diverging is not None:
                 self.assignment.compare_logs(state, answer.diverging)
                 continue
@@ -332,6 +330,8 @@ class ConsumerMachine:
                 self._react(state, reaction, own, now, jitter)
 
     def _code_received(self, state: PartitionState, code: int, api: str, now: float, jitter: float) -> None:
+        if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            state.has_been_away = True
         broker = self.assignment.broker_name(state)
         error = broker_error(code, api=api, broker=broker, offset=state.fetch_offset, **place(state))
         self._react(state, reaction_to(code), error, now, jitter)

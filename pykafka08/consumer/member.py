@@ -18,10 +18,12 @@ from pykafka08.config import ConsumerConfig
 from pykafka08.consumer.assignment import Assignment
 from pykafka08.consumer.commits import Commits
 from pykafka08.consumer.fetcher import Fetcher
+from pykafka08.consumer.left_behind import LeftBehind
 from pykafka08.consumer.polling import PollClock
 from pykafka08.consumer.reader import Reader
 from pykafka08.consumer.sent_offsets import SentOffsets
-from pykafka08.driver import Waiter, Wakeup, library_logger
+from pykafka08.consumer.start_positions import StartPositions
+from pykafka08.driver import Waiter, library_logger
 from pykafka08.errors import (
     ClosedError,
     ConfigError,
@@ -43,8 +45,6 @@ log = library_logger("consumer")
 
 PATIENCE = 3.0
 """Seconds that a rebalance waits for the application to finish what it has in hand of partitions that go."""
-RETRY_SECONDS = 1.0
-"""Between look-ups of committed offsets that end in an error which the application is told."""
 
 Partitions = frozenset[TopicPartition]
 
@@ -76,11 +76,12 @@ class ConsumerMember:
         self.coordinator = self._new_coordinator()
         self.commits = Commits(self.coordinator, parts.assignment, parts.reader)
         self.sent = SentOffsets(self.commits, parts.reader)
+        self._left_behind = LeftBehind(self.commits, parts.reader)
+        self._starts = StartPositions(self.coordinator, parts.assignment, self.commits, parts.fetcher)
         self._is_auto = parts.config.enable_auto_commit
         self._commits_at_close = True
         self._close_by: float | None = None
         self._closing: Waiter[None] | None = None
-        self._wanted = Wakeup()
         self._auto_commits = anyio.CancelScope()
         self._exceeded: PollIntervalExceededError | None = None
         self._is_heard: Waiter[None] = Waiter()
@@ -91,8 +92,8 @@ class ConsumerMember:
         tasks = self._parts.client.tasks
         self._reader.on_check(self._check)
         self._reader.may_hand_out = self._is_session_alive
-        self._parts.fetcher.on_start_anew(lambda tp: self.commits.forget([tp]))
-        tasks.start("committed offsets", self._find_positions)
+        self._parts.fetcher.on_start_anew(self._topic_made_again)
+        tasks.start("committed offsets", self._starts.run)
         if self._is_auto:
             tasks.start("auto-commit", self._commit_now_and_then)
 
@@ -120,7 +121,7 @@ class ConsumerMember:
 
     def assigned(self) -> None:
         """The application has assigned partitions, to be read from the group's committed offsets."""
-        self._wanted.set()
+        self._starts.look_again()
 
     def dropped(self, partitions: Iterable[TopicPartition]) -> None:
         """The application is about to assign others in the place of these."""
@@ -161,9 +162,21 @@ class ConsumerMember:
     async def commit(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata] | None, *, timeout: float
     ) -> dict[TopicPartition, KafkaError]:
-        refused = await self.commits.commit(offsets, timeout=timeout)
-        self.sent.committed(tp for tp in offsets or self._assignment.states if tp not in refused)
-        return refused
+        """Of these, or all that was handed out: what was refused, and why."""
+        went = self._left_behind.untold() if offsets is None else {}
+        wanted = self.commits.handed_out() if offsets is None else offsets
+        refused: dict[TopicPartition, KafkaError] = {**self._left_behind.stale(wanted)}
+        fresh = {tp: each for tp, each in wanted.items() if tp not in refused}
+        try:
+            refused |= await self.commits.commit(fresh, timeout=timeout)
+        except ClosedError:
+            if self._closing is not None:
+                raise
+            # It left for a while, as nothing was asked for: what it had is others' by now.
+            refused |= {tp: _left(tp) for tp in fresh}
+        self.sent.committed(tp for tp in fresh if tp not in refused)
+        self._left_behind.told({*went, *refused})
+        return {**went, **refused}
 
     async def committed(
         self, partitions: Iterable[TopicPartition], *, timeout: float
@@ -211,7 +224,7 @@ class ConsumerMember:
     async def partitions_assigned(self, added: Partitions) -> None:
         if added:
             self._assignment.take_over(added, is_held=self._listener is not None)
-            self._wanted.set()
+            self._starts.look_again()
         if self._listener is None:
             return
         try:
@@ -259,6 +272,7 @@ class ConsumerMember:
 
     def _give_up(self, partitions: Partitions) -> None:
         self.sent.partitions_go(partitions)
+        self._left_behind.partitions_go(partitions)
         for tp in partitions:
             self._reader.forget(tp)
         self._assignment.give_up(partitions)
@@ -268,6 +282,11 @@ class ConsumerMember:
     def _pump(self) -> None:
         self._parts.fetcher.pump()
         self._parts.fetcher.wake_readers()
+
+    def _topic_made_again(self, tp: TopicPartition) -> None:
+        """What was committed in the old one counts for nothing, nor what a look-up under way will say of it."""
+        self.commits.forget([tp])
+        self._starts.look_again()
 
     # Background tasks
 
@@ -282,41 +301,6 @@ class ConsumerMember:
 
         coordinator.news.add_done_callback(changed)
         return coordinator
-
-    async def _find_positions(self) -> None:
-        """Where to read on: the group's committed offset of each partition that waits for it."""
-        while True:
-            wanted = self._assignment.awaiting_commit()
-            if not wanted:
-                # Those whose look-up ended in an error wait until the application has seen it.
-                is_told = any(state.awaits_commit for state in self._assignment.states.values())
-                await self._wanted.wait(anyio.current_time() + RETRY_SECONDS if is_told else None)
-                continue
-            try:
-                found = await self.coordinator.committed(wanted)
-            except ClosedError:
-                await self._wanted.wait()  # this member has left: the next one asks again
-            except RequestTimeoutError as error:
-                log.warning("committed.late", group=self._parts.group.group_id, cause=str(error))
-            except KafkaError as error:
-                self._refuse_positions(wanted, error)
-            else:
-                self._take_positions(wanted, found)
-
-    def _take_positions(
-        self, wanted: Mapping[TopicPartition, int], found: Mapping[TopicPartition, OffsetAndMetadata | None]
-    ) -> None:
-        for tp, committed in found.items():
-            offset, leader_epoch = (committed.offset, committed.leader_epoch) if committed else (None, -1)
-            if self._assignment.committed_found(tp, wanted[tp], offset, leader_epoch):
-                self.commits.found(tp, offset)
-        self._pump()
-
-    def _refuse_positions(self, wanted: Mapping[TopicPartition, int], error: KafkaError) -> None:
-        """The application is told by each partition that cannot be read."""
-        for tp in wanted.keys() & self._assignment.awaiting_commit().keys():
-            self._assignment.halt(self._assignment.state(tp), error)
-        self._pump()
 
     async def _commit_now_and_then(self) -> None:
         interval = self._parts.config.auto_commit_interval_ms / 1000
@@ -348,6 +332,13 @@ class ConsumerMember:
         self._is_heard = Waiter()
         await self.coordinator.aclose()
         await self._is_heard
-        self.coordinator = self.commits.committer = self._new_coordinator()
+        self.coordinator = self.commits.committer = self._starts.coordinator = self._new_coordinator()
         self.coordinator.subscribe(self._topics)
-        self._wanted.set()
+        self._starts.look_again()
+
+
+def _left(tp: TopicPartition) -> PartitionRevokedError:
+    text = (
+        "the offset was not committed: the member has left its group, as nothing was asked for in max_poll_interval_ms"
+    )
+    return PartitionRevokedError(text, topic=tp.topic, partition=tp.partition)

@@ -15,7 +15,7 @@ from pykafka08.consumer.chunk import Chunk
 from pykafka08.errors import KafkaError
 from pykafka08.records.record import TopicPartition
 
-__all__ = ["EARLIEST", "LATEST", "Halt", "Lookup", "PartitionState", "Purpose"]
+__all__ = ["EARLIEST", "LATEST", "Halt", "LogName", "Lookup", "PartitionState", "Purpose"]
 
 #: Timestamps with a meaning of their own in ListOffsets.
 LATEST, EARLIEST = -1, -2
@@ -50,6 +50,18 @@ class Lookup:
         return len(self.found) == len(self.timestamps)
 
 
+class LogName(str):
+    """A topic's name as records carry it that come from a later log of the partition than the first.
+
+    Whether a record is of the log that is read now is asked of its name's identity, which costs nothing per record.
+    """
+
+    __slots__ = ()
+
+    def __reduce__(self) -> tuple[type[str], tuple[str]]:
+        return str, (str.__str__(self),)
+
+
 class Halt(NamedTuple):
     """Stands in the buffer where the stream of a partition cannot go on.
 
@@ -73,6 +85,7 @@ class PartitionState:
         "buffered_bytes",
         "damaged_at",
         "doubted_in",
+        "earlier_logs",
         "end_offset",
         "epoch",
         "failures",
@@ -80,6 +93,7 @@ class PartitionState:
         "fetch_offset",
         "follower",
         "follower_until",
+        "has_been_away",
         "is_held",
         "is_in_flight",
         "is_paused",
@@ -100,6 +114,9 @@ class PartitionState:
 
     def __init__(self, tp: TopicPartition, epoch: int, max_bytes: int) -> None:
         self.tp = tp
+        """Its topic may be a LogName."""
+        self.earlier_logs: list[tuple[str, int]] = []
+        """Names of this log before it was cut, and where each was."""
         self.epoch = epoch
         self.max_bytes = max_bytes
         self.position: int | None = None
@@ -119,6 +136,8 @@ class PartitionState:
         """The leader is to be asked whether its log still holds the record before ``fetch_offset``."""
         self.doubted_in: int | None = None
         """Since that generation of metadata the leader is not told our epoch: it found the position out of range."""
+        self.has_been_away = False
+        """Without topic ids: the topic was unknown since something was fetched, and may be another by now."""
         self.end_offset = -1
         """The end of what may be read, as the newest fetch told; -1 before."""
         self.leader: int | None = None
@@ -155,6 +174,19 @@ class PartitionState:
     @property
     def is_halted(self) -> bool:
         return bool(self.buffer) and isinstance(self.buffer[-1], Halt)
+
+    def begin_log(self, cut_at: int = 0) -> None:
+        """What is read from now on is of another log, or of what came after this one was cut."""
+        old = [(name, min(end, cut_at)) for name, end in self.earlier_logs]
+        self.earlier_logs = [*old, (self.tp.topic, cut_at)] if cut_at else []
+        self.tp = TopicPartition(LogName(self.tp.topic), self.tp.partition)
+
+    def has_log_of(self, topic: str, offset: int) -> bool:
+        """True if a record with that very name object, and this offset, is of the log that is read now."""
+        own = self.tp.topic
+        if topic is own or not isinstance(own, LogName):
+            return True
+        return any(topic is name and offset < end for name, end in self.earlier_logs)
 
     def move_to(self, offset: int, epoch: int, leader_epoch: int = -1) -> None:
         """Read on at ``offset``, before which is a record of ``leader_epoch``; what was fetched before is forgotten."""
@@ -219,6 +251,14 @@ class PartitionState:
         self.retry_at = 0.0
         self.troubled_since = None
         self.trouble = None
+
+    def is_served(self, end_offset: int) -> None:
+        """A fetch was answered well; ``end_offset`` -1 where that is no news."""
+        self.be_healthy()
+        if end_offset >= 0:
+            self.end_offset = end_offset
+        if self.leader is not None:
+            self.has_been_away = False  # and what it may have been replaced by has our position too
 
     def append_chunk(self, chunk: Chunk) -> None:
         self.buffer.append(chunk)

@@ -11,14 +11,15 @@ import anyio
 import anyio.lowlevel
 
 from pykafka08.cluster.client import Client
-from pykafka08.config import ClientConfig, ConsumerConfig
+from pykafka08.config import ClientConfig, ConsumerConfig, check_timeout
 from pykafka08.consumer.actions import ListedOffset
 from pykafka08.consumer.assignment import Assignment
-from pykafka08.consumer.checks import check_offset, check_timeout, check_topic, checked, checked_times
+from pykafka08.consumer.checks import check_offset, check_topic, checked, checked_times
+from pykafka08.consumer.in_hand import wait_for_news
 from pykafka08.consumer.machine import ConsumerMachine
 from pykafka08.consumer.offsets import OffsetAndTimestamp, look_up_offsets
 from pykafka08.consumer.partition import EARLIEST, LATEST
-from pykafka08.consumer.reader import Reader, wait_for_news
+from pykafka08.consumer.reader import Reader
 from pykafka08.errors import KafkaError, RequestTimeoutError, UnknownTopicError
 from pykafka08.records.record import TopicPartition
 

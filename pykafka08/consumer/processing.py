@@ -71,13 +71,17 @@ class Processing:
         self._workers: list[_Worker] = []
         self._excused: _Worker | None = None
         """Its handler closes the consumer."""
+        self._is_over = False
 
     async def run(self) -> None:
         """Until the consumer is closed; raises what a handler or reading does.
 
-        Whatever ends it, reading goes on at each partition's first record that is not finished.
+        Whatever ends it, reading goes on at each partition's first record that is not finished; of those behind it the
+        next call leaves out what was.
         """
         self._reader.workload = self
+        for tp, offsets in self._reader.take_handled().items():
+            self._schedule.leave_out(tp, offsets)
         try:
             async with anyio.create_task_group() as tasks:
                 for _ in range(self._concurrency):
@@ -86,7 +90,7 @@ class Processing:
                     await self._feed()
                 except Exception as error:  # noqa: BLE001 - raised below: out of here it would come in a group
                     self._error = self._error or error
-                tasks.cancel_scope.cancel()
+                self._end(tasks.cancel_scope)
         finally:
             self._reader.workload = None
             self._go_back()
@@ -107,9 +111,7 @@ class Processing:
         except ClosedError:
             if not self._reader.is_closed:
                 raise
-        for tp in self._schedule.partitions():
-            self._schedule.drop(tp)
-        while self._schedule.is_running:
+        while len(self._schedule):
             self._room = Waiter()
             await self._room
 
@@ -122,7 +124,7 @@ class Processing:
     async def _handle_all(self, worker: _Worker, scope: anyio.CancelScope) -> None:
         while True:
             work = self._work
-            worker.record = record = self._schedule.next()
+            worker.record = record = None if self._is_over else self._schedule.next()
             if record is None:
                 await work
                 continue
@@ -131,15 +133,22 @@ class Processing:
             except Exception as error:  # noqa: BLE001 - the application's, and raised there
                 self._schedule.gave_up(record)
                 self._error = self._error or error
-                scope.cancel()
+                self._end(scope)
                 return
             except BaseException:
+                # Those behind it in its lane are not to overtake it.
+                self._is_over = True
                 self._schedule.gave_up(record)
                 self._room.set_result(None)
                 raise
             self._schedule.ended(record)
             self._reader.work_done()
             self._room.set_result(None)
+
+    def _end(self, scope: anyio.CancelScope) -> None:
+        """Begin nothing more, at once: a cancellation comes only where a task waits."""
+        self._is_over = True
+        scope.cancel()
 
     # What the reader asks
 
@@ -151,33 +160,46 @@ class Processing:
         return self._schedule.first(tp)
 
     def runs(self, tp: TopicPartition) -> bool:
-        """True if a record of the partition is being handled, but for one that is not waited for."""
-        record = None if self._excused is None else self._excused.record
-        is_excused = record is not None and (record.topic, record.partition) == tp
-        return self._schedule.running(tp) > int(is_excused)
+        """True if a record of the partition is to be waited for."""
+        return self._schedule.under_way(tp) > int(self._is_excused(tp))
 
     def drop(self, tp: TopicPartition) -> None:
-        """Begin no more of its records."""
-        self._schedule.drop(tp)
+        """Begin no more of its records, but for those without which what is finished behind them counts for nothing."""
+        self._schedule.drop(tp, drains=not self._is_excused(tp))
+        self._room.set_result(None)
+
+    def cut(self, tp: TopicPartition, end_offset: int) -> None:
+        self._schedule.cut(tp, end_offset)
         self._room.set_result(None)
 
     def forget(self, tp: TopicPartition) -> None:
         self._schedule.forget(tp)
         self._room.set_result(None)
 
-    def excuse(self) -> None:
-        """If a handler calls this, nobody waits for it: it waits itself for what waits for handlers."""
+    def close(self) -> None:
+        """The consumer is closed: begin nothing more.
+
+        If a handler calls this, nobody waits for it: it waits itself for what waits for handlers.
+        """
         task = anyio.get_current_task().id
         self._excused = next((each for each in self._workers if each.task == task), self._excused)
+        for tp in self._schedule.partitions():
+            self.drop(tp)
 
     def abandon(self) -> None:
         """Cancel the handlers, but for the one that is excused: it goes on to its end."""
         for each in self._workers:
             if each is not self._excused:
                 each.scope.cancel()
+        for tp in self._schedule.partitions():
+            self._schedule.drop(tp, drains=False)
+
+    def _is_excused(self, tp: TopicPartition) -> bool:
+        record = None if self._excused is None else self._excused.record
+        return record is not None and (record.topic, record.partition) == tp
 
     def _go_back(self) -> None:
         for tp in self._schedule.partitions():
             first = self._schedule.first(tp)
             if first is not None:
-                self._reader.read_again(tp, first)
+                self._reader.read_again(tp, first, self._schedule.finished_out_of_turn(tp))

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 from pykafka08.consumer.commits import Commits
-from pykafka08.consumer.reader import Reader, wait_for_news
+from pykafka08.consumer.in_hand import wait_for_news
+from pykafka08.consumer.reader import Reader
 from pykafka08.driver import Waiter
 from pykafka08.errors import PartitionRevokedError
 from pykafka08.group.requests import OffsetAndMetadata

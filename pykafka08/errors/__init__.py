@@ -3,6 +3,7 @@
     KafkaError
     ├── ConfigError                  a keyword argument or option has no possible meaning
     ├── ClosedError                  the client was closed, or never opened
+    ├── ConcurrentReadError          a second task reads from a consumer while one waits for records
     ├── ClientFailedError            an internal task died; its cause is chained
     ├── TransportError               the network said no: refused, reset, closed, name not found
     │   └── NoBrokersError           no address of the bootstrap list answered as Kafka
@@ -60,6 +61,7 @@ from pykafka08.errors.client import (
     BufferFullError,
     ClientFailedError,
     ClosedError,
+    ConcurrentReadError,
     ConfigError,
     ConsumerTimeoutError,
     CorruptRecordError,
@@ -105,6 +107,7 @@ __all__ = [
     "BufferFullError",
     "ClientFailedError",
     "ClosedError",
+    "ConcurrentReadError",
     "ConfigError",
     "ConsumerRebalanceFailedError",
     "ConsumerTimeoutError",

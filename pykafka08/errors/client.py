@@ -10,6 +10,7 @@ __all__ = [
     "BufferFullError",
     "ClientFailedError",
     "ClosedError",
+    "ConcurrentReadError",
     "ConfigError",
     "ConsumerTimeoutError",
     "CorruptRecordError",
@@ -39,6 +40,10 @@ class ConfigError(KafkaError, ValueError):
 
 class ClosedError(KafkaError):
     """The client was closed, or is used before it was opened."""
+
+
+class ConcurrentReadError(KafkaError, RuntimeError):
+    """A second task reads from a consumer while one waits for records; the first is not disturbed."""
 
 
 class ClientFailedError(KafkaError):

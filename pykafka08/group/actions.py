@@ -14,10 +14,12 @@ __all__ = [
     "Beat",
     "FallBack",
     "FindCoordinator",
+    "HangUp",
     "Heartbeat",
     "Join",
     "Leave",
     "ListenerCall",
+    "Look",
     "LookUpTopics",
     "Lost",
     "Membership",
@@ -79,6 +81,23 @@ class Leave:
     attempt: int
     node_id: int
     membership: Membership
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Send DescribeGroups, not on the connection on which JoinGroup and SyncGroup are held."""
+
+    attempt: int
+    node_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class HangUp:
+    """The answer to that JoinGroup or SyncGroup is lost: close the connection on which it was to come."""
+
+    attempt: int
+    node_id: int
+    api: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,5 +168,17 @@ class Note:
 
 ListenerCall = Revoke | Assign | Lost
 Action = (
-    FindCoordinator | Join | Sync | Heartbeat | Leave | Beat | LookUpTopics | FallBack | ListenerCall | UseTopics | Note
+    FindCoordinator
+    | Join
+    | Sync
+    | Heartbeat
+    | Leave
+    | Look
+    | HangUp
+    | Beat
+    | LookUpTopics
+    | FallBack
+    | ListenerCall
+    | UseTopics
+    | Note
 )

@@ -16,6 +16,7 @@ from pykafka08.group.heartbeats import HeartbeatClock
 from pykafka08.group.ownership import Partitions
 from pykafka08.group.reactions import Api
 from pykafka08.group.states import State
+from pykafka08.records.record import TopicPartition
 
 __all__ = ["Exchange", "MemberMachine"]
 
@@ -25,17 +26,27 @@ class MemberMachine(Protocol):
 
     state: State
     membership: Membership
-    coordinator: int | None
     error: KafkaError | None
     heartbeats: HeartbeatClock
+
+    @property
+    def coordinator(self) -> int | None:
+        """The broker that coordinates the group, None if unknown."""
 
     @property
     def assigned(self) -> Partitions:
         """What this member owns now."""
 
+    def tenure(self, tp: TopicPartition) -> int | None:
+        """How often the partition has come to be this member's; None while it is not."""
+
     @property
     def is_settled(self) -> bool:
         """True if the member has its assignment, the application knows it, and nothing is being changed."""
+
+    @property
+    def is_rejoining(self) -> bool:
+        """True while the coordinator may be in a newer generation than ``membership`` says."""
 
     @property
     def is_leader(self) -> bool:

@@ -35,7 +35,7 @@ from pykafka08.group.loop_lag import watch_loop
 from pykafka08.group.machine import GroupMachine
 from pykafka08.group.modern.exchange import ModernExchange
 from pykafka08.group.modern.machine import ModernMachine
-from pykafka08.group.offsets import GroupOffsets
+from pykafka08.group.offsets import GroupOffsets, OnFound
 from pykafka08.group.pattern import SubscriptionPattern
 from pykafka08.group.reactions import Api
 from pykafka08.group.requests import OffsetAndMetadata
@@ -278,10 +278,10 @@ class GroupCoordinator:
         return await self._offsets.commit(offsets, is_member=self._is_member, timeout=self._seconds(timeout))
 
     async def committed(
-        self, partitions: Iterable[TopicPartition], *, timeout: float | None = None
+        self, partitions: Iterable[TopicPartition], *, timeout: float | None = None, on_found: OnFound | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """The group's committed offsets, None where there is none."""
-        return await self._offsets.committed(partitions, timeout=self._seconds(timeout))
+        """The group's committed offsets, None where there is none; ``on_found`` hears of each at once."""
+        return await self._offsets.committed(partitions, timeout=self._seconds(timeout), on_found=on_found)
 
     def _seconds(self, timeout: float | None) -> float:
         return self._client.config.default_api_timeout_ms / 1000 if timeout is None else timeout

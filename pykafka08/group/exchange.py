@@ -14,12 +14,14 @@ from pykafka08.cluster.client import Client, Purpose
 from pykafka08.cluster.metadata import Snapshot
 from pykafka08.connection.connection import clock
 from pykafka08.driver import Waiter, library_logger
-from pykafka08.errors import KafkaError
-from pykafka08.group.actions import Heartbeat, Join, Leave, Sync
+from pykafka08.errors import AuthorizationError, KafkaError, TransportError, UnsupportedVersionError, broker_error
+from pykafka08.group.actions import HangUp, Heartbeat, Join, Leave, Look, Sync
+from pykafka08.group.held import LOOK_SECONDS, Sight
 from pykafka08.group.machine import GroupMachine
 from pykafka08.group.reactions import Api
 from pykafka08.group.requests import JoinCall, MemberCalls
 from pykafka08.group.settings import GroupConfig
+from pykafka08.protocol.messages.describe_groups import DescribeGroupsResponse
 
 __all__ = ["ClassicExchange", "when_ended"]
 
@@ -61,6 +63,8 @@ class ClassicExchange:
             Sync: self._sync,
             Heartbeat: self._heartbeat,
             Leave: self._leave,
+            Look: self._look,
+            HangUp: self._hang_up,
         }
 
     def metadata_changed(self, snapshot: Snapshot) -> None:
@@ -104,6 +108,35 @@ class ClassicExchange:
         call = partial(self._calls.leave, action)
         waiter = self._client.submit(action.node_id, call, timeout=self._request_timeout)
         self._when_ended(waiter, action.attempt, Api.LEAVE_GROUP, lambda _: self._machine.left(action.attempt))
+
+    def _look(self, action: Look) -> None:
+        """On the connection of heartbeats and commits, which are not held."""
+        machine = self._machine
+        waiter = self._client.submit(action.node_id, self._calls.look(), timeout=LOOK_SECONDS)
+
+        def answered(response: DescribeGroupsResponse) -> None:
+            (group,) = response.groups
+            error = broker_error(group.error_code, api="DescribeGroups") if group.error_code else None
+            if isinstance(error, AuthorizationError):
+                machine.look_refused(action.attempt)
+            else:
+                members = frozenset(each.member_id for each in group.members)
+                machine.looked(action.attempt, Sight(group.group_state, members), self._now())
+
+        def failed(error: KafkaError) -> None:
+            if isinstance(error, UnsupportedVersionError):
+                machine.look_refused(action.attempt)
+            else:
+                machine.looked(action.attempt, None, self._now())
+
+        when_ended(waiter, answered, failed, self._wake)
+
+    def _hang_up(self, action: HangUp) -> None:
+        text = "the answer is lost: the group is in no state to hold it back; the member joins again"
+        error = TransportError(text, api=action.api)
+        self._client.hang_up(action.node_id, Purpose.MEMBERSHIP, error)
+        self._machine.request_failed(action.attempt, Api(action.api), error, self._now())
+        self._wake()
 
     def _when_ended(self, waiter: Waiter[Any], attempt: int, api: Api, answered: Callable[[Any], None]) -> None:
         def failed(error: KafkaError) -> None:

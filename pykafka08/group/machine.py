@@ -16,11 +16,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from pykafka08.backoff import Backoff
-from pykafka08.errors import BrokerError, KafkaError, RemoteProtocolError, broker_error
-from pykafka08.group.actions import Action, FindCoordinator, Heartbeat, Join, Leave, Membership, Note, Sync, UseTopics
-from pykafka08.group.heartbeats import HeartbeatClock
+from pykafka08.errors import KafkaError, RemoteProtocolError, broker_error
+from pykafka08.group.actions import Action, HangUp, Heartbeat, Join, Leave, Membership, Sync, UseTopics
+from pykafka08.group.held import HeldRequest, Sight
 from pykafka08.group.leader import Leadership
-from pykafka08.group.ownership import Ownership, Partitions
+from pykafka08.group.life import MemberLife
+from pykafka08.group.ownership import Partitions
 from pykafka08.group.reactions import Api, Reaction, reaction_to, reaction_to_failure
 from pykafka08.group.settings import GroupConfig
 from pykafka08.group.states import SILENT, State
@@ -30,32 +31,22 @@ from pykafka08.protocol.messages.sync_group import SyncGroupResponse
 
 __all__ = ["GroupMachine"]
 
+REBALANCING = frozenset({State.UNJOINED, State.JOINING, State.SYNCING})
+"""States in which a member that leaves goes on: the coordinator may be in a generation that it does not know yet, and
+takes its last commits in that one alone."""
 
-class GroupMachine:
+
+class GroupMachine(MemberLife):
     """One member of one group."""
 
     def __init__(self, config: GroupConfig, backoff: Backoff) -> None:
-        self.state = State.UNJOINED
-        self.membership = Membership()
-        self.coordinator: int | None = None
-        self.error: KafkaError | None = None
-        self.heartbeats = HeartbeatClock(config.heartbeat_interval_ms / 1000)
-        self._config = config
-        self._backoff = backoff
-        self._topics: frozenset[str] = frozenset()
+        super().__init__(config, backoff)
         self._counts: Mapping[str, int] = {}
         self._protocol = ""
-        self._attempts = 0
-        self._finding: int | None = None
-        self._flight: int | None = None
-        self._not_before = 0.0
-        self._sync_sent_at = 0.0
+        self._held = HeldRequest()
         self._reason: str | None = None
         self._is_prepared = False
-        self._is_leaving = False
-        self._owned = Ownership()
         self._leadership: Leadership | None = None
-        self._notes: list[Action] = []
 
     # --- inputs: the application ------------------------------------------------------------------------------------
 
@@ -66,18 +57,15 @@ class GroupMachine:
             self._topics = wanted
             self._reason = "the subscription has changed"
 
-    def listener_ended(self) -> None:
-        """The application has heard what it was told last."""
-        self._owned.end()
-
     def leave(self) -> None:
         """Give everything up, say so to the coordinator (unless static), and end."""
         if self.state is State.ENDED or self._is_leaving:
             return
         self._is_leaving = True
-        self._flight = self._finding = None
+        self._search.stop()
         self._owned.revoke_all()
-        self.state = State.PREPARING
+        if self.state not in REBALANCING:
+            self.state = State.PREPARING
 
     # --- inputs: the cluster ----------------------------------------------------------------------------------------
 
@@ -89,21 +77,11 @@ class GroupMachine:
             if changed:
                 self._rejoin(f"the number of partitions of {', '.join(changed)} has changed")
 
-    def coordinator_found(self, attempt: int, node_id: int) -> None:
-        if attempt == self._finding:
-            self._finding = None
-            self.coordinator = node_id
-
-    def coordinator_lost(self, node_id: int) -> None:
-        """Somebody heard that this broker does not coordinate the group any more."""
-        if self.coordinator == node_id:
-            self.coordinator = None
-
     def joined(self, attempt: int, response: JoinGroupResponse, now: float, *, session_timeout: float) -> None:
-        if attempt != self._flight:
+        if attempt != self._held.attempt:
             return
         if response.error_code == 0:
-            self._flight = None
+            self._held.ended()
             self._entered(response, now, session_timeout)
             return
         if reaction_to(Api.JOIN_GROUP, response.error_code) is Reaction.TAKE_MEMBER_ID:
@@ -111,21 +89,23 @@ class GroupMachine:
         self.request_failed(attempt, Api.JOIN_GROUP, broker_error(response.error_code, api=Api.JOIN_GROUP.value), now)
 
     def synced(self, attempt: int, response: SyncGroupResponse, now: float) -> None:
-        if attempt != self._flight:
+        if attempt != self._held.attempt:
             return
         if response.error_code:
             error = broker_error(response.error_code, api=Api.SYNC_GROUP.value)
             self.request_failed(attempt, Api.SYNC_GROUP, error, now)
             return
-        self._flight = None
+        sent_at = self._held.sent_at
+        self._held.ended()
         try:
             assigned = decode_assignment(response.assignment)
         except RemoteProtocolError as error:
             self._fail(error)
             return
         # The broker's clock may have begun when it took SyncGroup: an answer that came late is no sign of life.
-        self.heartbeats.restart(self._sync_sent_at)
+        self.heartbeats.restart(sent_at)
         self._backoff.succeeded()
+        self._held.losses = 0
         self._take(assigned)
 
     def heartbeat_answered(self, attempt: int, code: int, now: float) -> None:
@@ -139,8 +119,7 @@ class GroupMachine:
 
     def left(self, attempt: int) -> None:
         """Whatever the coordinator said: the session's end does the same."""
-        if attempt == self._flight:
-            self._flight = None
+        if attempt == self._leaving:
             self._end(None)
 
     def request_failed(self, attempt: int, api: Api, error: KafkaError, now: float) -> None:
@@ -150,34 +129,45 @@ class GroupMachine:
                 return
             self.heartbeats.drop()
         elif api is Api.FIND_COORDINATOR:
-            if attempt != self._finding:
+            if not self._search.failed(attempt):
                 return
-            self._finding = None
-        elif attempt != self._flight:
+        elif api is Api.LEAVE_GROUP:
+            if attempt != self._leaving:
+                return
+            self._leaving = None
+        elif attempt != self._held.attempt:
             return
         else:
-            self._flight = None
+            self._held.ended()
             self.state = State.UNJOINED
         self._react(reaction_to_failure(api, error), api, error, now)
 
-    def commit_refused(self, membership: Membership, error: BrokerError, now: float) -> None:
-        """A commit heard that the member is not what it takes itself for; news only if that is still so."""
-        # While JoinGroup or SyncGroup is under way, its own answer tells.
-        if membership == self.membership and self._is_beating():
-            self._react(reaction_to(Api.OFFSET_COMMIT, int(error.code)), Api.OFFSET_COMMIT, error, now)
+    def looked(self, attempt: int, sight: Sight | None, now: float) -> None:
+        """What a look at the group has seen; None if nothing, as nobody has answered."""
+        if not self._held.awaits(attempt):
+            return
+        if sight is not None and sight.holds(self.state, self.membership.member_id):
+            self.heartbeats.heard_at = max(self.heartbeats.heard_at, self._held.found_held(now))
+        elif (lost := self._held.found_nothing(now)) is not None:
+            api = Api.JOIN_GROUP if self.state is State.JOINING else Api.SYNC_GROUP
+            self._note("group.answer_lost", api=api.value, group_state=None if sight is None else sight.state)
+            self._notes.append(HangUp(*lost, api.value))
+
+    def look_refused(self, attempt: int) -> None:
+        """This member may not look at the group, or its coordinator cannot be asked."""
+        if self._held.awaits(attempt):
+            self._held.hide()
 
     # --- outputs ----------------------------------------------------------------------------------------------------
 
     def poll(self, now: float) -> list[Action]:
-        if self._is_beating() and now >= self.heartbeats.expires_at:
-            # Others own the partitions by now.
-            late = now - self.heartbeats.heard_at
-            self._lose(f"no heartbeat was answered for {late:.1f} s: the session is over")
+        if self._may_expire() and now >= self.heartbeats.expires_at:
+            self._expire(now)
         self._advance()
         actions, self._notes = self._notes, []
         if self._owned.is_due:
             actions.append(self._owned.begin())
-        for make in (self._find, self._join, self._assign, self._sync, self._heartbeat, self._leave):
+        for make in (self._find, self._join, self._assign, self._sync, self._look, self._heartbeat, self._leave):
             actions += make(now)
         return actions
 
@@ -190,16 +180,15 @@ class GroupMachine:
         if self._is_assigning():
             assert self._leadership is not None
             times.append(self._leadership.assign_by)
-        if self._is_beating():
+        if self._may_expire():
             times.append(self.heartbeats.expires_at)
-            if not self.heartbeats.is_in_flight and self.coordinator is not None:
-                times.append(self.heartbeats.due_at)
+        if self._is_beating() and not self.heartbeats.is_in_flight and self.coordinator is not None:
+            times.append(self.heartbeats.due_at)
+        if self._held.look_at is not None:
+            times.append(self._held.look_at)
+        if self._may_leave() and self.coordinator is not None:
+            times.append(self._not_before)
         return min(times, default=None)
-
-    @property
-    def assigned(self) -> Partitions:
-        """What this member owns now."""
-        return self._owned.assigned
 
     @property
     def is_settled(self) -> bool:
@@ -207,27 +196,36 @@ class GroupMachine:
         return self.state is State.STABLE and self._reason is None
 
     @property
+    def is_rejoining(self) -> bool:
+        """True while the coordinator may be in a newer generation than ``membership`` says."""
+        return self.state in (State.JOINING, State.SYNCING)
+
+    @property
     def is_leader(self) -> bool:
         """True if this member assigns the group's partitions in this generation."""
         return self._leadership is not None
-
-    @property
-    def is_idle(self) -> bool:
-        """True if the machine has ended and the application has heard everything."""
-        return self.state is State.ENDED and self._owned.is_told
 
     # --- inside -----------------------------------------------------------------------------------------------------
 
     def _is_beating(self) -> bool:
         return self.membership.generation >= 0 and self.state not in SILENT
 
+    def _may_expire(self) -> bool:
+        """While a request is held, looks at the group take the place of heartbeats."""
+        is_seen = self._held.attempt is not None and not self._held.is_hidden
+        return self._is_beating() or (self.membership.generation >= 0 and is_seen)
+
     def _advance(self) -> None:
         """Follow what needs no time and no answer."""
+        if self._is_gone and self.state in REBALANCING:
+            self._held.ended()  # whatever comes of the rebalance
+            self.state = State.PREPARING
         if self.state is State.ASSIGNING and self._owned.is_told:
             self.state = State.STABLE
         if self.state is State.STABLE and self._reason is not None and self.coordinator is not None:
             self.state = State.UNJOINED
-        if self.state is State.UNJOINED and not self._is_prepared and self._reason is not None:
+        is_willing = self._reason is not None and not self._is_leaving
+        if self.state is State.UNJOINED and not self._is_prepared and is_willing:
             self._prepare()
         if self.state is State.PREPARING and self._owned.is_told and not self._is_leaving:
             self.state, self._is_prepared = State.UNJOINED, True
@@ -239,15 +237,9 @@ class GroupMachine:
         self._owned.revoke(frozenset(tp for tp in self.assigned if not keeps or tp.topic not in self._topics))
 
     def _wants_coordinator(self) -> bool:
-        if self.coordinator is not None or self._finding is not None or self.state is State.ENDED:
+        if not self._search.is_idle or self.state is State.ENDED:
             return False
         return bool(self.membership.member_id) if self._is_leaving else bool(self._topics)
-
-    def _find(self, now: float) -> list[Action]:
-        if not self._wants_coordinator() or now < self._not_before:
-            return []
-        self._finding = self._next_attempt()
-        return [FindCoordinator(self._finding)]
 
     def _may_join(self) -> bool:
         return self.state is State.UNJOINED and self._is_prepared and self.coordinator is not None
@@ -260,8 +252,7 @@ class GroupMachine:
         reason, self._reason = self._reason or "an attempt to join failed", None
         self.heartbeats.drop()
         protocols = self._owned.offer(self._config.assignors, self._topics, self.membership.generation)
-        self._flight = self._next_attempt()
-        return [Join(self._flight, self.coordinator, self.membership.member_id, protocols, reason)]
+        return [Join(self._send(now), self.coordinator, self.membership.member_id, protocols, reason)]
 
     def _is_assigning(self) -> bool:
         return self.state is State.SYNCING and self._leadership is not None and self._leadership.assignments is None
@@ -275,7 +266,7 @@ class GroupMachine:
         return [UseTopics(unknown)] if unknown else []
 
     def _may_sync(self) -> bool:
-        is_waiting = self._flight is not None or self.coordinator is None
+        is_waiting = self._held.attempt is not None or self.coordinator is None
         return self.state is State.SYNCING and not is_waiting and not self._is_assigning()
 
     def _sync(self, now: float) -> list[Action]:
@@ -283,9 +274,21 @@ class GroupMachine:
             return []
         assert self.coordinator is not None
         assignments = self._leadership.assignments if self._leadership is not None else None
-        self._flight = self._next_attempt()
-        self._sync_sent_at = now
-        return [Sync(self._flight, self.coordinator, self.membership, self._protocol, assignments or ())]
+        return [Sync(self._send(now), self.coordinator, self.membership, self._protocol, assignments or ())]
+
+    def _send(self, now: float) -> int:
+        """JoinGroup or SyncGroup, which may be held; the attempt."""
+        assert self.coordinator is not None
+        left = self.heartbeats.expires_at - now if self.membership.generation >= 0 else None
+        session_timeout = self.heartbeats.session_timeout or self._config.session_timeout
+        attempt = self._next_attempt()
+        self._held.sent(attempt, self.coordinator, now, session_timeout, left=left)
+        return attempt
+
+    def _look(self, now: float) -> list[Action]:
+        """At the group: does it still hold what is out?"""
+        is_due = self._held.look_at is not None and now >= self._held.look_at
+        return [self._held.look(self._next_attempt(), now)] if is_due else []
 
     def _heartbeat(self, now: float) -> list[Action]:
         clock = self.heartbeats
@@ -295,20 +298,19 @@ class GroupMachine:
         clock.sent(beat.attempt, now)
         return [beat]
 
+    def _may_leave(self) -> bool:
+        return self._is_gone and self.state is State.PREPARING and self._leaving is None
+
     def _leave(self, now: float) -> list[Action]:
-        if not self._is_leaving or self.state is State.ENDED or self._flight or not self._owned.is_told:
+        if not self._may_leave():
             return []
         if not self.membership.member_id or self._config.group_instance_id is not None:
             self._end(None)
             return []
-        if self.coordinator is None:
+        if self.coordinator is None or now < self._not_before:
             return []
-        self._flight = self._next_attempt()
-        return [Leave(self._flight, self.coordinator, self.membership)]
-
-    def _next_attempt(self) -> int:
-        self._attempts += 1
-        return self._attempts
+        self._leaving = self._next_attempt()
+        return [Leave(self._leaving, self.coordinator, self.membership)]
 
     def _entered(self, response: JoinGroupResponse, now: float, session_timeout: float) -> None:
         assignor = next((each for each in self._config.assignors if each.name == response.protocol_name), None)
@@ -327,6 +329,9 @@ class GroupMachine:
 
     def _take(self, assigned: Partitions) -> None:
         """The new assignment, minus what is no longer wanted."""
+        if self._is_leaving:
+            self.state = State.PREPARING  # all that was wanted is a generation in which to commit
+            return
         wanted = frozenset(tp for tp in assigned if tp.topic in self._topics)
         if wanted != assigned:
             self._reason = "the subscription has changed"
@@ -337,7 +342,7 @@ class GroupMachine:
         self.metadata_changed(self._counts)
 
     def _react(self, reaction: Reaction, api: Api, error: KafkaError, now: float) -> None:
-        if self._is_leaving and api is Api.LEAVE_GROUP:
+        if api is Api.LEAVE_GROUP and not self._is_worth_another(reaction, error):
             self._end(None)
             return
         if reaction is Reaction.FAIL:
@@ -359,7 +364,7 @@ class GroupMachine:
             self.heartbeats.due_at = self._not_before
 
     def _forget_coordinator(self) -> None:
-        self.coordinator = None
+        self._search.node_id = None
         self.heartbeats.drop()
 
     def _rejoin(self, reason: str) -> None:
@@ -376,7 +381,7 @@ class GroupMachine:
 
     def _forget_membership(self, why: str, *, keeps_id: bool) -> None:
         self.membership = Membership(self.membership.member_id if keeps_id else "")
-        self._flight = None
+        self._held.ended()
         self.heartbeats.drop()
         self._leadership = None
         self._owned.lose_all(why)
@@ -386,11 +391,5 @@ class GroupMachine:
         self._end(error)
 
     def _end(self, error: KafkaError | None) -> None:
-        self.error = error
-        self.state = State.ENDED
-        self.membership = Membership()
-        self._finding = self._flight = None
-        self.heartbeats.drop()
-
-    def _note(self, event: str, **facts: object) -> None:
-        self._notes.append(Note(event, facts))
+        super()._end(error)
+        self._held.ended()

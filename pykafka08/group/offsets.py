@@ -15,19 +15,17 @@ import anyio
 
 from pykafka08.backoff import Backoff
 from pykafka08.cluster.client import Client
-from pykafka08.driver import Waiter
 from pykafka08.errors import (
-    BrokerError,
     ClosedError,
     ConfigError,
     KafkaError,
-    PartitionRevokedError,
     RequestTimeoutError,
     TransportError,
     UnsupportedVersionError,
     broker_error,
 )
 from pykafka08.group.actions import Membership
+from pykafka08.group.commit import LOSSES, Commit
 from pykafka08.group.contract import MemberMachine
 from pykafka08.group.old_releases import UNCERTAIN, versions_of_0_8
 from pykafka08.group.reactions import Api, Reaction, reaction_to, reaction_to_failure
@@ -38,11 +36,10 @@ from pykafka08.protocol.schema import Request, Response
 from pykafka08.protocol.versions import BrokerVersions
 from pykafka08.records.record import TopicPartition
 
-__all__ = ["GroupOffsets"]
+__all__ = ["GroupOffsets", "OnFound"]
 
 R = TypeVar("R", bound=Response)
-
-LOSSES = frozenset({Reaction.LOSE_GENERATION, Reaction.LOSE_MEMBERSHIP})
+OnFound = Callable[[TopicPartition, "OffsetAndMetadata | None"], None]
 
 
 class GroupOffsets:
@@ -58,7 +55,7 @@ class GroupOffsets:
         self._has_coordinators = True
         self._is_closed = False
         self._old: BrokerVersions | None = None
-        self._under_way: dict[TopicPartition, list[_Commit]] = {}
+        self._under_way: dict[TopicPartition, list[Commit]] = {}
         """The commits of each partition in the order in which they began."""
 
     def close(self) -> None:
@@ -79,12 +76,12 @@ class GroupOffsets:
         """Commit; the answer has the partitions that were refused, and why.  Raises where nothing can be committed.
 
         Where commits overlap, the one that began last counts: those before it are done with when it is acknowledged,
-        and go on by themselves if it ends without that.
+        and go on by themselves if it ends without that; with its offsets, if these may be written all the same.
         """
         for tp, each in offsets.items():
             if each.offset < 0:
                 raise ConfigError(f"offset {each.offset} does not exist", topic=tp[0], partition=tp[1])
-        attempt = _Commit(self._client, self.machine, dict(offsets), is_member=is_member)
+        attempt = Commit(self.machine, offsets, is_member=is_member, topic_id=self._topic_id, now=anyio.current_time)
         for tp in offsets:
             self._under_way.setdefault(tp, []).append(attempt)
         deadline = anyio.current_time() + timeout
@@ -92,13 +89,15 @@ class GroupOffsets:
             await self._repeat(Api.OFFSET_COMMIT, deadline, lambda: self._commit_once(attempt, deadline))
         finally:
             for tp in offsets:
+                for older in self._before(attempt, tp):
+                    attempt.leave_to(older)
                 self._under_way[tp].remove(attempt)
                 if not self._under_way[tp]:
                     del self._under_way[tp]
             attempt.ended.set_result(None)
         return attempt.refused
 
-    async def _commit_once(self, attempt: _Commit, deadline: float) -> bool:
+    async def _commit_once(self, attempt: Commit, deadline: float) -> bool:
         """True when all partitions have their outcome."""
         attempt.refuse_strangers()
         node = await self._coordinator(deadline) if attempt.pending else None
@@ -113,59 +112,67 @@ class GroupOffsets:
             return not attempt.pending
         membership = attempt.membership()
         call = CommitCall(self._config, membership, offsets, self._topic_ids(offsets))
+        attempt.sent(offsets)
         codes = call.read(await self._ask(node, call, deadline))
         reactions = [self._take(attempt, tp, codes.get(tp, -1), membership) for tp in offsets if tp in attempt.pending]
         self._wake()
         self._mind(reactions, node)
         return not attempt.pending
 
-    def _newest(self, tp: TopicPartition) -> _Commit:
+    def _newest(self, tp: TopicPartition) -> Commit:
         """Of the commits that have no outcome for the partition yet."""
         return next(each for each in reversed(self._under_way[tp]) if tp in each.pending)
 
-    def _take(self, attempt: _Commit, tp: TopicPartition, code: int, membership: Membership) -> Reaction:
+    def _take(self, attempt: Commit, tp: TopicPartition, code: int, membership: Membership) -> Reaction:
         reaction = attempt.take(tp, code, membership)
         if reaction is Reaction.PROCEED:
-            for older in self._under_way[tp][: self._under_way[tp].index(attempt)]:
+            for older in self._before(attempt, tp):
                 older.pending.pop(tp, None)
         return reaction
 
+    def _before(self, attempt: Commit, tp: TopicPartition) -> list[Commit]:
+        """Those that began before it."""
+        every = self._under_way[tp]
+        return every[: every.index(attempt)]
+
     async def committed(
-        self, partitions: Iterable[TopicPartition], *, timeout: float
+        self, partitions: Iterable[TopicPartition], *, timeout: float, on_found: OnFound | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """The committed offset of each partition, None where there is none."""
+        """The committed offset of each partition, None where there is none; ``on_found`` hears of each at once."""
         wanted = frozenset(TopicPartition(*tp) for tp in partitions)
         found: dict[TopicPartition, OffsetAndMetadata | None] = {}
+
+        def take(tp: TopicPartition, committed: OffsetAndMetadata | None) -> None:
+            found[tp] = committed
+            if on_found is not None:
+                on_found(tp, committed)
+
+        async def once() -> bool:
+            missing = wanted - found.keys()
+            if missing:
+                await self._fetch_once(missing, take, deadline)
+            return not wanted - found.keys()
+
         deadline = anyio.current_time() + timeout
-        await self._repeat(Api.OFFSET_FETCH, deadline, lambda: self._fetch_once(wanted, found, deadline))
+        await self._repeat(Api.OFFSET_FETCH, deadline, once)
         return found
 
-    async def _fetch_once(
-        self,
-        wanted: frozenset[TopicPartition],
-        found: dict[TopicPartition, OffsetAndMetadata | None],
-        deadline: float,
-    ) -> bool:
-        missing = wanted - found.keys()
-        if not missing:
-            return True
+    async def _fetch_once(self, missing: frozenset[TopicPartition], take: OnFound, deadline: float) -> None:
         node = await self._coordinator(deadline)
         call = OffsetFetchCall(self._config, missing, self._topic_ids(missing))
         code, fetched = call.read(await self._ask(node, call, deadline))
         if code:
             raise broker_error(code, api=Api.OFFSET_FETCH.value)
-        reactions = []
-        for each in fetched:
-            reaction = reaction_to(Api.OFFSET_FETCH, each.error_code)
+        reactions = [(each, reaction_to(Api.OFFSET_FETCH, each.error_code)) for each in fetched if each.tp in missing]
+        for each, reaction in reactions:
             if reaction is Reaction.PROCEED:
-                found[each.tp] = each.committed
-            elif reaction is Reaction.FAIL:
+                take(each.tp, each.committed)
+        for each, reaction in reactions:
+            if reaction is Reaction.FAIL:
                 raise broker_error(
                     each.error_code, api=Api.OFFSET_FETCH.value, topic=each.tp.topic, partition=each.tp.partition
                 )
-            reactions.append(reaction)
-        self._mind(reactions, node)
-        return not wanted - found.keys()
+        self._mind([reaction for _, reaction in reactions], node)
 
     # --- what both do -----------------------------------------------------------------------------------------------
 
@@ -249,74 +256,12 @@ class GroupOffsets:
         if Reaction.REFRESH in wrong:
             self._client.invalidate(self._client.metadata.generation)
 
+    def _topic_id(self, topic: str) -> UUID | None:
+        return self._client.metadata.topic_id(topic)
+
     def _topic_ids(self, partitions: Iterable[TopicPartition]) -> dict[str, UUID]:
-        ids = {tp.topic: self._client.metadata.topic_id(tp.topic) for tp in partitions}
+        ids = {tp.topic: self._topic_id(tp.topic) for tp in partitions}
         return {topic: topic_id for topic, topic_id in ids.items() if topic_id is not None}
 
 
 _APIS = frozenset(api.value for api in Api)
-
-
-class _Commit:
-    """One call of the application: what is still to be committed, and what was refused."""
-
-    def __init__(
-        self,
-        client: Client,
-        machine: MemberMachine,
-        offsets: dict[TopicPartition, OffsetAndMetadata],
-        *,
-        is_member: bool,
-    ) -> None:
-        self.pending = offsets
-        self.ended: Waiter[None] = Waiter()
-        self.refused: dict[TopicPartition, KafkaError] = {}
-        self._client = client
-        self._machine = machine
-        self._is_member = is_member
-
-    def membership(self) -> Membership:
-        return self._machine.membership if self._is_member else Membership()
-
-    def refuse_strangers(self) -> None:
-        """Partitions that are not this member's, or not any more."""
-        if self._is_member:
-            for tp in self.pending.keys() - self._machine.assigned:
-                self._refuse(tp, _revoked(tp, None))
-
-    def take(self, tp: TopicPartition, code: int, membership: Membership) -> Reaction:
-        """The coordinator's answer for one partition."""
-        reaction = reaction_to(Api.OFFSET_COMMIT, code)
-        if reaction is Reaction.PROCEED:
-            del self.pending[tp]
-            return reaction
-        error = broker_error(code, api=Api.OFFSET_COMMIT.value, topic=tp.topic, partition=tp.partition)
-        if reaction is Reaction.REFUSE:
-            self._refuse(tp, error)
-        elif reaction in LOSSES:
-            self._lost(tp, error, membership)
-        elif reaction is Reaction.FAIL:
-            self._machine.commit_refused(membership, error, anyio.current_time())
-            raise error
-        return reaction
-
-    def _lost(self, tp: TopicPartition, error: BrokerError, membership: Membership) -> None:
-        """The generation that asked is over; a newer one may still own the partition, and then it is asked again."""
-        if not self._is_member:
-            raise error  # others are members of the group: nobody but they may commit
-        if self._machine.membership == membership:
-            self._machine.commit_refused(membership, error, anyio.current_time())
-            self._refuse(tp, _revoked(tp, error))
-
-    def _refuse(self, tp: TopicPartition, error: KafkaError) -> None:
-        del self.pending[tp]
-        self.refused[tp] = error
-
-
-def _revoked(tp: TopicPartition, cause: KafkaError | None) -> PartitionRevokedError:
-    why = f": {cause.message}" if cause is not None else ""
-    error = PartitionRevokedError(
-        f"the offset was not committed: the partition is not this member's{why}", topic=tp.topic, partition=tp.partition
-    )
-    error.__cause__ = cause
-    return error

@@ -26,8 +26,13 @@ class Ownership:
     def __init__(self) -> None:
         self.assigned: Partitions = NOTHING
         self.last: tuple[Partitions, int] = (NOTHING, -1)
+        self._tenures: dict[TopicPartition, int] = {}
         self._waiting: deque[ListenerCall] = deque()
         self._running: ListenerCall | None = None
+
+    def tenure(self, tp: TopicPartition) -> int | None:
+        """How often the partition has come to be this member's; None while it is not."""
+        return self._tenures[tp] if tp in self.assigned else None
 
     @property
     def is_told(self) -> bool:
@@ -43,6 +48,8 @@ class Ownership:
         """What to tell the application now."""
         call = self._running = self._waiting.popleft()
         if isinstance(call, Assign):
+            for tp in call.assigned - self.assigned:
+                self._tenures[tp] = self._tenures.get(tp, 0) + 1
             self.assigned = call.assigned
         return call
 

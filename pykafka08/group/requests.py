@@ -11,7 +11,8 @@ from typing import NamedTuple
 from uuid import UUID
 
 from pykafka08.group.actions import Heartbeat, Join, Leave, Membership, Sync
-from pykafka08.group.settings import GroupConfig
+from pykafka08.group.settings import SESSION_TIMEOUT_MS, GroupConfig
+from pykafka08.protocol.messages.describe_groups import DescribeGroupsRequest
 from pykafka08.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from pykafka08.protocol.messages.heartbeat import HeartbeatRequest
 from pykafka08.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -37,7 +38,6 @@ from pykafka08.records.record import TopicPartition
 __all__ = ["CommitCall", "FetchedOffset", "JoinCall", "MemberCalls", "OffsetAndMetadata", "OffsetFetchCall"]
 
 CONSUMER = "consumer"
-SESSION_TIMEOUT_MS = 45_000
 OLD_SESSION_TIMEOUT_MS = 30_000
 LONGEST_REASON = 255
 
@@ -126,6 +126,9 @@ class MemberCalls:
             member_id=action.membership.member_id,
             group_instance_id=self._instance_id,
         )
+
+    def look(self) -> DescribeGroupsRequest:
+        return DescribeGroupsRequest(groups=[self._group_id])
 
     def leave(self, action: Leave, versions: BrokerVersions) -> LeaveGroupRequest:
         member_id = action.membership.member_id

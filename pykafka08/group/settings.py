@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pykafka08.errors import ConfigError
 from pykafka08.group.assignors import ASSIGNORS, Assignor
 
-__all__ = ["GroupConfig"]
+__all__ = ["SESSION_TIMEOUT_MS", "GroupConfig"]
 
 INT32_MAX = 2**31 - 1
+SESSION_TIMEOUT_MS = 45_000
 PROTOCOLS = ("classic", "consumer", "auto")
 
 
@@ -66,6 +67,11 @@ class GroupConfig:
             raise ConfigError(
                 f"partition_assignment_strategy={names!r} is not a list of different names of {', '.join(ASSIGNORS)}"
             )
+
+    @property
+    def session_timeout(self) -> float:
+        """In seconds, before a broker's release is known."""
+        return (self.session_timeout_ms or SESSION_TIMEOUT_MS) / 1000
 
     @property
     def prefers_new_protocol(self) -> bool:

@@ -22,6 +22,9 @@ from pykafka08.records.record import Headers
 __all__ = ["Accumulator", "Sending"]
 
 
+NEW_PARTITION_S = 1.0
+"""How long a partition that metadata does not have is looked for: it may be new, and that broker behind."""
+
 KEYS_KNOWN = 16_384
 """Keys of a topic whose partitions are remembered."""
 
@@ -35,8 +38,8 @@ class Sending(Protocol):
     def queue_changed(self, queue: PartitionQueue, now: float) -> None:
         """Batches of the queue were opened or closed."""
 
-    def metadata_missing(self, topic: TopicQueues, now: float) -> None:
-        """Records of the topic were parked."""
+    def metadata_missing(self, topic: TopicQueues, now: float, *, is_new: bool) -> None:
+        """Records of the topic were parked; ``is_new`` False: again, since new metadata did not serve either."""
 
     def batch_failed(self, batch: Batch, error: KafkaError) -> None:
         """Records that cannot go anywhere."""
@@ -253,7 +256,7 @@ class Accumulator:
             batch.chosen = []
             topic.parked.append(batch)
             self._sending.batch_opened(batch)
-            self._sending.metadata_missing(topic, now)
+            self._sending.metadata_missing(topic, now, is_new=True)
         assert batch.chosen is not None
         batch.chosen.append(partition)
         return batch
@@ -269,13 +272,14 @@ class Accumulator:
     def _route_parked(self, topic: TopicQueues, now: float) -> None:
         error = ErrorCode.of(topic.error)
         if topic.partitions:
-            topic.misses = 0
             parked, topic.parked = topic.parked, []
             for batch in parked:
                 is_hurried = batch.is_closed
                 batch.forward([self._route(topic, batch, index, now) for index in range(len(batch))])
                 if is_hurried:
                     self._close_batches(topic, batch.forwarded_to(), now)
+            if not topic.parked:
+                topic.misses = 0
         elif error != ErrorCode.NONE and not (isinstance(error, ErrorCode) and error.is_retriable):
             parked, topic.parked = topic.parked, []
             for batch in parked:
@@ -284,7 +288,9 @@ class Accumulator:
     def _close_batches(self, topic: TopicQueues, batches: list[Batch], now: float) -> None:
         for batch in batches:
             queue = topic.queues.get(batch.partition)
-            if queue is not None and queue.open is batch:
+            if queue is None:
+                batch.is_closed = True
+            elif queue.open is batch:
                 queue.close_open()
                 self._sending.queue_changed(queue, now)
 
@@ -297,6 +303,9 @@ class Accumulator:
                 queue = self._choose_parked(topic, key, size, now)
             elif partition in topic.partitions:
                 queue = self.queue(topic, partition)
+            elif now < parked.created + NEW_PARTITION_S:
+                again = self._parked_again(topic, parked, partition, now)
+                return again, again.take(parked, index, size)
             else:
                 raise no_such_partition(topic, partition)
         except KafkaError as error:
@@ -308,6 +317,18 @@ class Accumulator:
         if batch is None or batch.size + size > queue.limit:
             batch = self._open_batch(queue, size, parked.created, now)
         return batch, batch.take(parked, index, size)
+
+    def _parked_again(self, topic: TopicQueues, parked: Batch, partition: int, now: float) -> Batch:
+        batch = topic.parked[-1] if topic.parked else None
+        if batch is None or batch.created != parked.created:
+            batch = Batch(topic.name, -1, parked.created, parked.deadline)
+            batch.chosen = []
+            topic.parked.append(batch)
+            self._sending.batch_opened(batch)
+            self._sending.metadata_missing(topic, now, is_new=False)
+        assert batch.chosen is not None
+        batch.chosen.append(partition)
+        return batch
 
     def _choose_parked(self, topic: TopicQueues, key: bytes | None, size: int, now: float) -> PartitionQueue:
         sticky = topic.sticky if key is None else None

@@ -82,10 +82,10 @@ def refused_as_too_large(batch: Batch, error: KafkaError) -> KafkaError:
 
 
 def possibly_written(batch: Batch) -> KafkaError:
-    """The answer to an attempt was lost, and the broker no longer tells a second attempt from the first."""
+    """An attempt had no clear answer, and by its numbers the broker does not know the batch any more."""
     last = batch.last_error
     error = DeliveryTimeoutError(
-        "the broker refused the producer id; the records may or may not be in the log; last: "
+        "the broker knows the batch's numbers no more; the records may or may not be in the log; last: "
         + (last.message if last is not None else "no answer"),
         topic=batch.topic,
         partition=batch.partition,

@@ -9,7 +9,6 @@ Not here: how records get into batches (``accumulator``), bytes (``request``), t
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Collection, Sequence
 
 from pykafka08.backoff import pause_after
@@ -22,6 +21,7 @@ from pykafka08.producer.batch import Batch
 from pykafka08.producer.failures import expired, in_doubt, left_out, placed
 from pykafka08.producer.following import Following
 from pykafka08.producer.identity import IdentityKeeper
+from pykafka08.producer.lines import Lines
 from pykafka08.producer.outcomes import Outcomes
 from pykafka08.producer.partitioners import Chooser
 from pykafka08.producer.queues import Deadlines, PartitionQueue, QueueState, Timers, TopicQueues
@@ -50,17 +50,12 @@ class ProducerMachine:
         self.wants_poll = False
         """Something is to be done before the wake-up that the driver knows of."""
         self._linger = config.linger_ms / 1000
-        self._max_request_size = config.max_request_size
-        self._max_in_flight = config.max_in_flight_requests_per_connection
         self._backoff_base = client.retry_backoff_ms / 1000
         self._backoff_max = client.retry_backoff_max_ms / 1000
         self._chance = chance
         self._active: dict[PartitionQueue, None] = {}
         """Queues that hold batches."""
-        self._lines: dict[int, deque[PartitionQueue]] = {}
-        """READY queues by broker.  One that has left for another line, or has nothing to send, is passed over."""
-        self._in_flight: dict[int, int] = {}
-        """Requests by broker."""
+        self._lines = Lines(config.max_in_flight_requests_per_connection, config.max_request_size)
         self._following = Following()
         self._deadlines = Deadlines()
         self._timers = Timers()
@@ -71,11 +66,10 @@ class ProducerMachine:
             backoff=self._backoff,
         )
         self._outcomes = Outcomes(self.accumulator, self._deadlines, self._keeper, self._backoff)
-        self._requests = 0
 
     @property
     def counters(self) -> Counters:
-        return self._outcomes.counters(self._requests)
+        return self._outcomes.counters(self._lines.requests)
 
     # --- told by the accumulator --------------------------------------------------------------------------------------
 
@@ -87,11 +81,11 @@ class ProducerMachine:
         self._settle(queue, now)
         self.wants_poll = True
 
-    def metadata_missing(self, topic: TopicQueues, now: float) -> None:
+    def metadata_missing(self, topic: TopicQueues, now: float, *, is_new: bool) -> None:
         if topic.due is None:
             self._timers.set(topic, now + self._backoff(1))
         # A topic just added is asked for anyway; with a known one, the metadata is too old for the partition.
-        self._outcomes.is_refresh_wanted |= bool(topic.partitions)
+        self._outcomes.is_refresh_wanted |= is_new and bool(topic.partitions)
 
     def batch_failed(self, batch: Batch, error: KafkaError) -> None:
         self._outcomes.fail(batch, error)
@@ -152,13 +146,15 @@ class ProducerMachine:
                 self._outcomes.react(queue, batch, reaction_to_error(error), error, send, now)
             self._settle(queue, now)
 
-    def request_failed(self, send: Send, error: KafkaError, now: float) -> None:
-        """The request ended without an answer, or could not be made."""
+    def request_failed(self, send: Send, error: KafkaError, now: float, *, was_written: bool = True) -> None:
+        """The request ended without an answer; ``was_written`` False: before a byte of it was written."""
         self._request_ended(send)
         for batch in send.batches:
             queue = self._free(batch)
             if not batch.is_done:
-                self._outcomes.react(queue, batch, reaction_to_error(error), placed(error, batch), send, now)
+                self._outcomes.react(
+                    queue, batch, reaction_to_error(error), placed(error, batch), send, now, was_written=was_written
+                )
             self._settle(queue, now)
 
     def records_refused(
@@ -229,11 +225,10 @@ class ProducerMachine:
         if self.accumulator.new_topics:
             actions.append(UseTopics(tuple(self.accumulator.new_topics)))
             self.accumulator.new_topics.clear()
-        for node_id, line in self._lines.items():
-            while line and self._in_flight.get(node_id, 0) < self._max_in_flight:
-                send = self._take(node_id, line, now)
-                if send is not None:
-                    actions.append(send)
+        for node_id, queues, batches in self._lines.requests_due():
+            for queue in queues:
+                self._settle(queue, now)  # where another may follow, in a request of its own
+            actions.append(Send(node_id, self.accumulator.snapshot.generation, batches))
         actions += self._keeper.poll(self.accumulator.snapshot, now)
         if self._outcomes.is_refresh_wanted:
             self._outcomes.is_refresh_wanted = False
@@ -250,37 +245,6 @@ class ProducerMachine:
             if time is not None
         ]
         return min(times, default=None)
-
-    def _take(self, node_id: int, line: deque[PartitionQueue], now: float) -> Send | None:
-        """One request of the next batches of the queues in line, as many as fit."""
-        batches: list[Batch] = []
-        queues: list[PartitionQueue] = []
-        size = 0
-        while line:
-            queue = line[0]
-            batch = queue.next_to_send()
-            if queue.state is not QueueState.READY or queue.ready_at != node_id or batch is None:
-                line.popleft()
-                continue
-            if batches and size + batch.size > self._max_request_size:
-                break
-            line.popleft()
-            if batch is queue.open:
-                queue.close_open()
-            queue.in_flight.append(batch)
-            queue.sent_to = node_id
-            queue.state = QueueState.IN_FLIGHT
-            queue.ready_at = None
-            size += batch.size
-            batches.append(batch)
-            queues.append(queue)
-        if not batches:
-            return None
-        self._in_flight[node_id] = self._in_flight.get(node_id, 0) + 1
-        self._requests += 1
-        for queue in queues:
-            self._settle(queue, now)  # where another may follow, in a request of its own
-        return Send(node_id, self.accumulator.snapshot.generation, batches)
 
     # --- the state of a queue -----------------------------------------------------------------------------------------
 
@@ -327,15 +291,14 @@ class ProducerMachine:
             queue.misses = 0
             node_id = queue.ready_at = queue.leader[0]
             if line != node_id:
-                self._lines.setdefault(node_id, deque()).append(queue)
+                self._lines.join(node_id, queue)
 
     def _prepare_numbers(self, queue: PartitionQueue) -> None:
         """With nothing in flight: put the numbers of the waiting batches in order."""
         identity = self._keeper.identity
         if not self._keeper.is_on or queue.is_plain:
             if queue.batches[0].base_sequence >= 0:
-                for batch in queue.batches:
-                    batch.drop_numbers()
+                self._outcomes.drop_numbers(queue)
         elif identity is not None and queue.sequences.must_start(queue.batches[0], identity):
             self._outcomes.start_numbers(queue, identity)
 
@@ -357,7 +320,7 @@ class ProducerMachine:
         return queue
 
     def _request_ended(self, send: Send) -> None:
-        self._in_flight[send.node_id] -= 1
+        self._lines.request_ended(send.node_id)
         self.wants_poll = True
 
     def _backoff(self, attempt: int) -> float:

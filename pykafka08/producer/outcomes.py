@@ -85,7 +85,7 @@ class Outcomes:
             }
             self._give_up(queue, batch, error, errors)
             return
-        is_forgotten = queue.sequences.acknowledged_to <= outcome.log_start_offset
+        is_forgotten = queue.sequences.acknowledged_to <= outcome.log_start_offset and not batch.is_in_doubt
         if error.code == ErrorCode.UNKNOWN_PRODUCER_ID and is_forgotten and not self._keeper.is_given:
             # All that was acknowledged is deleted by now, and the broker's memory of the producer with it (KIP-360).
             queue.sequences.missing(batch)
@@ -102,11 +102,19 @@ class Outcomes:
             batch.acknowledge(outcome.base_offset, outcome.log_append_time_ms)
 
     def react(
-        self, queue: PartitionQueue, batch: Batch, reaction: Reaction, error: KafkaError, send: Send, now: float
+        self,
+        queue: PartitionQueue,
+        batch: Batch,
+        reaction: Reaction,
+        error: KafkaError,
+        send: Send,
+        now: float,
+        *,
+        was_written: bool = True,
     ) -> None:
-        """To anything but an acknowledgement of a batch that has not ended."""
+        """To anything but an acknowledgement of a batch that has not ended; ``was_written``: its request was made."""
+        batch.is_in_doubt = batch.is_in_doubt or (was_written and leaves_doubt(error))
         if self.abandoned is not None:
-            batch.is_in_doubt = batch.is_in_doubt or leaves_doubt(error)
             self._give_up(queue, batch, placed(self.abandoned, batch))
             return
         if reaction in NUMBERS_ONLY:
@@ -143,13 +151,14 @@ class Outcomes:
             return Reaction.FAIL if batch.is_in_doubt else reaction
         elif queue.is_first(batch) and is_repeated(error, batch.last_error):
             # Said twice, a backoff apart: what was still on its way to the broker has come by now.
+            if batch.is_in_doubt:
+                return Reaction.FAIL  # a broker that has forgotten it, or lost it after others read it, says so too
             queue.sequences.missing(batch)
         return reaction
 
     def _retry(self, queue: PartitionQueue, batch: Batch, error: KafkaError, now: float) -> None:
         batch.attempts += 1
         batch.last_error = error
-        batch.is_in_doubt = batch.is_in_doubt or leaves_doubt(error)
         queue.sequences.retried()
         queue.backoff_until = now + self._backoff(batch.attempts)
         queue.failed_leader = None
@@ -169,8 +178,7 @@ class Outcomes:
         self, queue: PartitionQueue, batch: Batch, error: KafkaError, record_errors: dict[int, KafkaError] | None = None
     ) -> None:
         """It failed, and will not be sent again."""
-        is_in_doubt = batch.is_in_doubt or leaves_doubt(error)
-        self.end(queue, batch, in_doubt(error) if is_in_doubt else error, record_errors)
+        self.end(queue, batch, in_doubt(error) if batch.is_in_doubt else error, record_errors)
 
     def end(
         self, queue: PartitionQueue, batch: Batch, error: KafkaError, record_errors: dict[int, KafkaError] | None = None
@@ -193,6 +201,9 @@ class Outcomes:
         if len(batch) == 1:
             self._give_up(queue, batch, refused_as_too_large(batch, error))
             return
+        if batch.is_in_doubt and batch.base_sequence >= 0:
+            self._give_up(queue, batch, error)  # it is known by its numbers, of which the halves' are others
+            return
         halves = [Batch(batch.topic, batch.partition, batch.created, batch.deadline) for _ in range(2)]
         middle = len(batch) // 2
         routes = []
@@ -201,7 +212,7 @@ class Outcomes:
             routes.append((half, half.take(batch, index, batch.record_bytes(index))))
         for half in halves:
             half.is_closed = True
-            half.attempts, half.last_error = batch.attempts, error
+            half.attempts, half.last_error, half.is_in_doubt = batch.attempts, error, batch.is_in_doubt
             self._deadlines.add(half)
         if batch.base_sequence >= 0:
             # The numbers that the batch had: those behind it have theirs already.
@@ -226,27 +237,29 @@ class Outcomes:
             target = refused if index in indices else kept
             routes.append((target, target.take(batch, index, batch.record_bytes(index))))
         kept.is_closed = True
-        kept.attempts, kept.last_error = batch.attempts, batch.last_error
+        kept.attempts, kept.last_error, kept.is_in_doubt = batch.attempts, batch.last_error, batch.is_in_doubt
         if len(kept):
             self._deadlines.add(kept)
             queue.batches[queue.batches.index(batch)] = kept
         else:
             queue.ended(batch)
         batch.forward(routes)
-        self.fail(refused, error)
+        self.fail(refused, in_doubt(error) if batch.is_in_doubt else error)
         return kept if len(kept) else None
 
     # --- numbers ------------------------------------------------------------------------------------------------------
 
     def start_numbers(self, queue: PartitionQueue, identity: Identity) -> None:
         """Start the numbers of a partition anew, with nothing in flight, or see that another identity comes."""
-        restart = queue.sequences.restart
-        if not queue.sequences.start(identity, may_bump=not self._keeper.is_given):
-            if not self._keeper.is_given:
-                self._keeper.renew(identity.producer_id)
-            return
+        if queue.sequences.start(identity, may_bump=not self._keeper.is_given):
+            self.drop_numbers(queue)
+        elif not self._keeper.is_given:
+            self._keeper.renew(identity.producer_id)
+
+    def drop_numbers(self, queue: PartitionQueue) -> None:
+        """Of all its batches, with nothing in flight.  One that may be in the log ends: by its numbers it was known."""
         for batch in [batch for batch in queue.batches if batch.base_sequence >= 0]:
-            if restart is Restart.IDENTITY and batch.is_in_doubt:
+            if batch.is_in_doubt:
                 queue.ended(batch)
                 self.fail(batch, possibly_written(batch))
             else:

@@ -16,7 +16,7 @@ import anyio
 import anyio.lowlevel
 
 from pykafka08.cluster.client import Client
-from pykafka08.config import ClientConfig, ProducerConfig, build
+from pykafka08.config import ClientConfig, ProducerConfig, build, check_timeout
 from pykafka08.connection.connection import clock
 from pykafka08.driver import TaskTree, library_logger
 from pykafka08.errors import BufferFullError, ClosedError, KafkaError, RequestTimeoutError
@@ -131,6 +131,7 @@ class Producer(ColumnProducing):
         Without a ``timeout`` the records' own deadlines end it.  A transaction that is open is aborted, and the end of
         its block raises ClosedError; one whose block ends is waited for, without a ``timeout`` for five seconds.
         """
+        check_timeout(timeout)
         if not self._is_open:
             return
         try:
@@ -210,7 +211,7 @@ class Producer(ColumnProducing):
             self._saw_largest(size, topic, partition)
         room = self._room
         if accumulator.buffered_bytes + room.promised + size > room.capacity:
-            raise self._buffer_full(topic, partition)
+            raise room.full(topic, partition)
         batch = accumulator.record_added(topic, value, key, checked, partition, timestamp_ms, size, self._now())
         if self._machine.wants_poll:
             self._sender.wake()
@@ -324,7 +325,7 @@ class Producer(ColumnProducing):
         self._machine.release_all(now)  # what lingers takes room that is wanted
         self._sender.wake()
         if not await self._room.wait(size, now + self._max_block):
-            raise self._buffer_full(topic, None, f", for {self._max_block:g} s (max_block_ms)")
+            raise self._room.full(topic, None, f", for {self._max_block:g} s (max_block_ms)")
 
     async def flush(self, timeout: float | None = None) -> None:
         """Send what lingers, and return when every record enqueued before has ended.
@@ -332,6 +333,7 @@ class Producer(ColumnProducing):
         How each ended is told by its delivery, and by :attr:`counters`.  RequestTimeoutError after ``timeout`` seconds:
         the records stay under way, and end by their own deadlines.
         """
+        check_timeout(timeout)
         self._check_open()
         now = self._now()
         pending = self._machine.release_all(now)
@@ -391,11 +393,3 @@ class Producer(ColumnProducing):
         if size > self._largest_record:
             raise too_large(size, self._config, topic, partition)
         self._largest_seen = size
-
-    def _buffer_full(self, topic: str | None, partition: int | None, how_long: str = "") -> KafkaError:
-        used = self._accumulator.buffered_bytes
-        return BufferFullError(
-            f"{used} of buffer_memory={self._room.capacity} bytes wait to be acknowledged{how_long}; await ready()",
-            topic=topic,
-            partition=partition,
-        )

@@ -102,6 +102,13 @@ REFUSED_BEFORE_APPEND: frozenset[ErrorCode] = frozenset(
         ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
         ErrorCode.INVALID_RECORD,
         ErrorCode.PRODUCER_FENCED,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        # The transaction's coordinator is asked before the batch is written.
+        ErrorCode.CONCURRENT_TRANSACTIONS,
+        ErrorCode.TRANSACTION_ABORTABLE,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
     }
 )
 """Codes that a leader says before it writes.  Others, such as NOT_LEADER, may come of a batch that it has written."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import anyio
 
 from pykafka08.driver import Waiter
-from pykafka08.errors import KafkaError
+from pykafka08.errors import BufferFullError, KafkaError
 
 __all__ = ["Room"]
 
@@ -76,3 +76,11 @@ class Room:
         line, self._line = self._line, deque()
         for _, waiter in line:
             waiter.set_exception(error)
+
+    def full(self, topic: str | None, partition: int | None, how_long: str = "") -> BufferFullError:
+        """The error of a record that there is no room for."""
+        return BufferFullError(
+            f"{self._used()} of buffer_memory={self.capacity} bytes wait to be acknowledged{how_long}; await ready()",
+            topic=topic,
+            partition=partition,
+        )

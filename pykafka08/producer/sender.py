@@ -150,7 +150,7 @@ class Sender:
         if ended.error is not None:
             assert isinstance(ended.error, KafkaError)
             log.info("producer.request_failed", node_id=send.node_id, cause=str(ended.error))
-            self._machine.request_failed(send, ended.error, self._now())
+            self._machine.request_failed(send, ended.error, self._now(), was_written=bool(made))
         else:
             response = ended.result()
             if response is None:  # acks=0: written is all that is known

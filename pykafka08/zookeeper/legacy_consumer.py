@@ -14,8 +14,8 @@ from typing import Any
 
 import anyio
 
-from pykafka08.config import build
-from pykafka08.consumer.checks import check_listener, check_offset, check_timeout, check_topic, checked
+from pykafka08.config import build, check_timeout
+from pykafka08.consumer.checks import check_listener, check_offset, check_topic, checked
 from pykafka08.driver import TaskTree, library_logger
 from pykafka08.errors import ClosedError, ConfigError, KafkaError
 from pykafka08.group.coordinator import RebalanceListener

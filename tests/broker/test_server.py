@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from functools import partial
 from typing import Any
 
 import anyio
@@ -46,6 +47,20 @@ async def test_a_port_in_use_is_an_error_and_leaves_nothing_open() -> None:
         with pytest.raises(TransportError, match="in use"):
             async with EmbeddedCluster(port=cluster.brokers[0].port):
                 pytest.fail("two brokers on one port")
+
+
+async def test_the_port_of_a_stopped_broker_refuses_and_stays_its_own() -> None:
+    async with EmbeddedCluster(brokers=2) as cluster:
+        port = cluster.brokers[1].port
+        await cluster.stop_broker(1)
+        with socket.socket() as other, pytest.raises(OSError, match="in use"):
+            other.bind(("127.0.0.1", port))
+        with pytest.raises(OSError):
+            await anyio.connect_tcp("127.0.0.1", port)
+        await cluster.start_broker(1)
+        assert cluster.brokers[1].port == port
+        async with connect(cluster, 1) as raw:
+            assert (await raw.ask(MetadataRequest(topics=[]), 1)).brokers
 
 
 async def test_ipv6_loopback() -> None:
@@ -232,8 +247,11 @@ async def test_calls_that_make_no_sense_are_refused() -> None:
             cluster.create_topic("t")
         with pytest.raises(ConfigError, match="not a valid topic name"):
             cluster.create_topic("a b")
-        with pytest.raises(ConfigError, match="no topic"):
-            cluster.delete_topic("other")
+        for delete_or_grow in (cluster.delete_topic, partial(cluster.add_partitions, partitions=3)):
+            with pytest.raises(ConfigError, match="no topic"):
+                delete_or_grow("other")
+        with pytest.raises(ConfigError, match="partitions=1"):
+            cluster.add_partitions("t", 1)
 
 
 async def test_topics_and_records_can_be_looked_at() -> None:
@@ -244,7 +262,8 @@ async def test_topics_and_records_can_be_looked_at() -> None:
         assert cluster.log_start_offset("t", 1) == 2
         assert [(record.offset, record.key, record.value) for record in cluster.records("t", 1)] == [(2, b"k", b"c")]
         cluster.create_topic("new")
-        assert cluster.topics == {"t": 2, "new": 4}
+        cluster.add_partitions("t", 3)
+        assert cluster.topics == {"t": 3, "new": 4}
         cluster.delete_topic("t")
         assert cluster.topics == {"new": 4}
 

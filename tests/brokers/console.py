@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from tests.brokers.releases import Version, version_tuple
 from tests.brokers.tools import release_tool_command
 
-TIMEOUT_S = 60
-IDLE_MS = 20_000
+TIMEOUT_S = 120
+IDLE_MS = 60_000
 """How long the consumer waits for one more record before it gives up."""
 
 

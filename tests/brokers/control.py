@@ -13,6 +13,9 @@ from tests.brokers.model import Cluster, ClusterError, Process, load, locked
 from tests.brokers.processes import end_all, is_alive, is_paused, launch, rss_mib, send_signal, wait_gone
 from tests.brokers.start import clean_folder
 
+PAUSE_S = 30
+"""Within which a signal is obeyed; at once, but on a busy machine."""
+
 
 def take_down(folder: Path, *, at_once: bool = False, remove: bool = False, timeout: float = 20) -> None:
     """End every recorded process: brokers first, then what they depend on. `remove` takes the files away too."""
@@ -46,7 +49,7 @@ def set_paused(cluster: Cluster, name: str, paused: bool) -> None:
     """SIGSTOP or SIGCONT, and wait until it shows."""
     process = cluster.process(name)
     send_signal(process, signal.SIGSTOP if paused else signal.SIGCONT)
-    end = time.monotonic() + 5
+    end = time.monotonic() + PAUSE_S
     while is_paused(process) != paused:
         if time.monotonic() > end:
             raise ClusterError(f"{name} (pid {process.pid}) did not {'pause' if paused else 'go on'}")

@@ -1,7 +1,8 @@
 """The configuration of brokers and ZooKeeper, as files in the cluster's folder.
 
 Ours differs from Kafka's defaults where that makes clusters start and stop quicker and stay small: few threads,
-8 partitions for the internal topics, no delay before a group's first rebalance, sessions of 6 seconds.
+8 partitions for the internal topics, no delay before a group's first rebalance, sessions of 6 seconds. Records stay
+for a hundred years: those with timestamps of long ago would be deleted half a minute after the broker's start.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from tests.brokers.releases import Version
 
 STORE_PASSWORD = "kafka-test"
 INTERNAL_PARTITIONS = "8"
+RETENTION_HOURS = str(100 * 365 * 24)  # every release has the property in hours
 NEW_SESSION_MS, NEW_HEARTBEAT_MS = "6000", "500"  # of the new group protocol, where the broker rules
 
 LOG_PATTERN = "[%d] %p %m (%c)%n"
@@ -48,7 +50,7 @@ def common_properties(release: Version, brokers: int) -> dict[str, str]:
         "num.partitions": "1",
         "num.network.threads": "2",
         "num.io.threads": "4",
-        "log.retention.hours": "168",
+        "log.retention.hours": RETENTION_HOURS,
         "controlled.shutdown.retry.backoff.ms": "1000",
         "log.cleaner.threads": "1",
         "log.cleaner.dedupe.buffer.size": "4194304",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import random
 import re
@@ -91,9 +90,15 @@ def registered(cluster: Cluster) -> set[int]:
 def wait_unregistered(cluster: Cluster, process: Process, timeout: float = 30) -> None:
     """Until ZooKeeper has forgotten a killed broker: 0.9 and later refuse to start before."""
     end = time.monotonic() + timeout
-    with contextlib.suppress(OSError):  # no ZooKeeper, no registration to wait for
-        while process.id in registered(cluster) and time.monotonic() < end:
-            time.sleep(0.1)
+    while time.monotonic() < end:
+        try:
+            if process.id not in registered(cluster):
+                return
+        except TimeoutError:
+            pass  # it is slow
+        except OSError:
+            return  # no ZooKeeper, no registration to wait for
+        time.sleep(0.1)
 
 
 def wait_zookeeper(cluster: Cluster, process: Process, timeout: float) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import signal
 import socket
 import subprocess
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -140,22 +140,22 @@ async def test_a_terminal_that_is_held_up_does_not_hold_up_the_signal() -> None:
 
 
 @pytest.mark.parametrize("options", [[], ["-vv"]])
-async def test_no_broker_at_the_address(options: list[str], free_port: int) -> None:
-    ran = await console("consume", "-b", f"127.0.0.1:{free_port}", "-t", "flights", *options)
+async def test_no_broker_at_the_address(options: list[str], refusing_port: int) -> None:
+    ran = await console("consume", "-b", f"127.0.0.1:{refusing_port}", "-t", "flights", *options)
     assert (ran.status, ran.out) == (4, b"")
     last = ran.err.splitlines()[-1]
     assert last.startswith("pykafka08 consume: ")
-    assert f"127.0.0.1:{free_port}" in last
+    assert f"127.0.0.1:{refusing_port}" in last
     assert "check the address of the brokers" in last
     assert ("Traceback" in ran.err) == bool(options)
 
 
 @pytest.fixture
-def free_port() -> int:
+def refusing_port() -> Iterator[int]:
+    """Bound, so that nobody else is given it meanwhile, and not listening."""
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
-        port: int = held.getsockname()[1]
-    return port
+        yield held.getsockname()[1]
 
 
 async def test_an_unknown_topic() -> None:

@@ -8,6 +8,7 @@ import subprocess
 
 import pytest
 
+from tests.brokers.readiness import free_base_port
 from tests.cli.console import DEADLINE_S, command, start
 
 
@@ -65,8 +66,9 @@ def test_a_port_can_be_chosen_but_not_taken_twice() -> None:
     assert taken.stderr.count(b"\n") == 1
     assert str(port).encode() in taken.stderr
     assert b"give another --port" in taken.stderr
-    with start("broker", "--port", str(port)) as broker:
-        assert first_line(broker) == f"127.0.0.1:{port}"
+    free, lock = free_base_port()
+    with lock, start("broker", "--port", str(free)) as broker:
+        assert first_line(broker) == f"127.0.0.1:{free}"
         broker.communicate()
 
 

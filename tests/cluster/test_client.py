@@ -14,7 +14,7 @@ from pykafka08.cluster import machine as machine_module
 from pykafka08.cluster.client import Client, Purpose
 from pykafka08.cluster.metadata import Snapshot
 from pykafka08.config import ClientConfig, parse_bootstrap_servers
-from pykafka08.connection import machine as connection_machine
+from pykafka08.connection import silence
 from pykafka08.driver import TaskTree
 from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import (
@@ -35,7 +35,7 @@ from pykafka08.protocol.messages.metadata import MetadataRequest
 from pykafka08.protocol.messages.produce import ProduceRequest
 from pykafka08.protocol.versions import BrokerVersions
 from tests.connection.answers import Asked, answer_to, metadata, topic, usual_answer
-from tests.connection.peers import LOOPBACK, Caller, config, peer, unused_address
+from tests.connection.peers import LOOPBACK, Caller, config, peer, refusing_address
 
 pytestmark = pytest.mark.anyio
 
@@ -77,18 +77,18 @@ async def test_every_release_is_recognised_and_its_topics_found(release: str) ->
 
 
 async def test_any_seed_may_be_dead() -> None:
-    async with EmbeddedCluster(topics={"t": 1}) as cluster:
+    async with EmbeddedCluster(topics={"t": 1}) as cluster, refusing_address() as dead:
         (seed,) = parse_bootstrap_servers(cluster.bootstrap_servers)
-        for seeds in ([await unused_address(), seed], [seed, await unused_address()]):
+        for seeds in ([dead, seed], [seed, dead]):
             async with Client(config(*seeds)) as client:
                 assert await client.wait_for_topics(["t"], timeout=20)
 
 
 async def test_no_seed_answers() -> None:
-    dead = await unused_address()
-    with pytest.raises(NoBrokersError) as caught:
-        async with Client(config(dead, ("no-such-host.invalid", 9092))):
-            raise AssertionError("it must not open")
+    async with refusing_address() as dead:
+        with pytest.raises(NoBrokersError) as caught:
+            async with Client(config(dead, ("no-such-host.invalid", 9092))):
+                raise AssertionError("it must not open")
     text = str(caught.value)
     assert "Connection refused" in text
     assert "cannot be resolved" in text
@@ -401,7 +401,7 @@ async def test_reconnects_are_spaced_out() -> None:
             flaky = client.metadata.brokers[0]._replace(node_id=5, host=address[0], port=address[1])
             for _ in range(3):
                 with pytest.raises(TransportError):
-                    await client._connection(flaky, Purpose.CONTROL).submit(ASK, timeout=20)
+                    await client._connections.opened(flaky, Purpose.CONTROL).submit(ASK, timeout=20)
     starts = dials[::2]  # each connection is dialled twice: a close may be an answer
     assert len(dials) == 6
     assert starts[1] - starts[0] >= 0.8 * 0.04
@@ -420,7 +420,7 @@ async def test_request_any_passes_over_dead_brokers() -> None:
 
 async def test_when_all_known_brokers_moved_the_seeds_lead_to_the_new_ones() -> None:
     """The brokers of the first snapshot vanish; the bootstrap address, which lives on, knows the new ones."""
-    brokers: list[tuple[int, str, int]] = [(1, *await unused_address()), (2, *await unused_address())]
+    brokers: list[tuple[int, str, int]] = []
 
     async def play(caller: Caller) -> None:
         def answer(asked: Asked) -> bytes | None:
@@ -431,17 +431,19 @@ async def test_when_all_known_brokers_moved_the_seeds_lead_to_the_new_ones() -> 
         while (asked := await caller.request()) is not None:
             await caller.send(answer(asked) or b"")
 
-    async with peer(play) as address, Client(config(address)) as client:
-        assert list(client.metadata.brokers) == [1, 2]
-        brokers[:] = [(7, *address)]
-        assert list((await client.refresh(timeout=30)).brokers) == [7]
+    async with refusing_address() as one, refusing_address() as other, peer(play) as address:
+        brokers[:] = [(1, *one), (2, *other)]
+        async with Client(config(address)) as client:
+            assert list(client.metadata.brokers) == [1, 2]
+            brokers[:] = [(7, *address)]
+            assert list((await client.refresh(timeout=30)).brokers) == [7]
 
 
 async def test_calls_of_a_broker_that_went_silent_and_left_the_cluster_are_given_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """As when a broker is paused or cut off: its connection is open, but the others have replaced it."""
-    monkeypatch.setattr(connection_machine, "SILENCE", 0.05)
+    monkeypatch.setattr(silence, "SILENCE", 0.05)
     monkeypatch.setattr(machine_module, "SLOW_ANSWER", 0.05)
 
     async def freeze(caller: Caller) -> None:

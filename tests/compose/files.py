@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 
 from tests.brokers.containers import CONTEXT, docker, fill_context
-from tests.brokers.model import HOST, ClusterError
+from tests.brokers.model import ClusterError
 from tests.brokers.processes import start_time
+from tests.brokers.readiness import free_base_port
 
 UP_S = 300
 """Building the images the first time counts too."""
@@ -32,13 +32,12 @@ def compose_command() -> list[str]:
     return ["docker-compose"]
 
 
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on."""
-    with ExitStack() as until_known:
-        sockets = [until_known.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind((HOST, 0))
-        return [one.getsockname()[1] for one in sockets]
+@contextmanager
+def free_ports(count: int) -> Iterator[list[int]]:
+    """Ports that nobody listens on and that the system gives to nobody; other clusters of ours keep off them."""
+    base, lock = free_base_port()
+    with lock:
+        yield [base + number for number in range(count)]
 
 
 class Composition:

@@ -10,7 +10,7 @@ from tests.brokers.containers import create, docker, image, state
 from tests.brokers.processes import start_time
 from tests.compose.files import PROJECT, SESSION, end_leftovers
 
-pytestmark = [pytest.mark.compose, pytest.mark.xdist_group("clusters"), pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.compose, pytest.mark.timeout(300)]
 
 
 def test_only_leftovers_are_removed() -> None:

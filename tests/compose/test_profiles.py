@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 import pytest
 
 from pykafka08 import Consumer, Producer
@@ -18,7 +20,7 @@ RECORDS = 500
 GROUP_S = 90
 """__consumer_offsets is being made."""
 
-pytestmark = [pytest.mark.anyio, pytest.mark.compose, pytest.mark.xdist_group("clusters"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.anyio, pytest.mark.compose, pytest.mark.timeout(600)]
 
 
 @pytest.fixture
@@ -57,9 +59,10 @@ async def read_in_a_group(bootstrap_servers: str, topic: str, *, has_groups: boo
 
 @pytest.mark.parametrize("version", PROFILES)
 async def test_a_profile_serves_records_and_a_group(version: str) -> None:
-    kafka, zookeeper = free_ports(2)
-    ports = {"KAFKA_PORT": str(kafka), "ZOOKEEPER_PORT": str(zookeeper)}
-    with composed("compose.yaml", PROFILES[version], version, **ports):
+    with (
+        free_ports(2) as (kafka, zookeeper),
+        composed("compose.yaml", PROFILES[version], version, KAFKA_PORT=str(kafka), ZOOKEEPER_PORT=str(zookeeper)),
+    ):
         await write_and_read(f"{HOST}:{kafka}", "orders")
         await read_in_a_group(f"{HOST}:{kafka}", "shared", has_groups=version_tuple(version) >= (0, 9))
 
@@ -68,9 +71,12 @@ async def test_a_profile_serves_records_and_a_group(version: str) -> None:
     ("version", "profile"), [("0.9.0.1", "zookeeper"), ("3.9.2", "kraft")], ids=["zookeeper", "kraft"]
 )
 async def test_three_brokers_replicate(version: str, profile: str) -> None:
-    *kafka, zookeeper = free_ports(4)
-    ports = {f"KAFKA_PORT_{number}": str(port) for number, port in enumerate(kafka, 1)}
-    with composed("three.yaml", profile, version, KAFKA_VERSION=version, ZOOKEEPER_PORT=str(zookeeper), **ports):
+    with ExitStack() as until_down:
+        *kafka, zookeeper = until_down.enter_context(free_ports(4))
+        ports = {f"KAFKA_PORT_{number}": str(port) for number, port in enumerate(kafka, 1)}
+        until_down.enter_context(
+            composed("three.yaml", profile, version, KAFKA_VERSION=version, ZOOKEEPER_PORT=str(zookeeper), **ports)
+        )
         for port in kafka:
             await write_and_read(f"{HOST}:{port}", f"orders-{port}")
         servers = parse_bootstrap_servers(f"{HOST}:{kafka[0]}")

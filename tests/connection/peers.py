@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -94,10 +95,12 @@ async def peer(play: Play) -> AsyncIterator[Address]:
             group.cancel_scope.cancel()
 
 
-async def unused_address() -> Address:
-    """An address that refuses connections."""
-    async with await anyio.create_tcp_listener(local_host=LOOPBACK) as listener:
-        return LOOPBACK, listener.extra(anyio.abc.SocketAttribute.local_port)
+@asynccontextmanager
+async def refusing_address() -> AsyncIterator[Address]:
+    """An address that refuses connections: bound, so that nobody else is given it meanwhile, and not listening."""
+    with socket.socket() as bound:
+        bound.bind((LOOPBACK, 0))
+        yield bound.getsockname()
 
 
 def config(*addresses: Address, **settings: object) -> ClientConfig:

@@ -10,16 +10,16 @@ from typing import Any
 import anyio
 import pytest
 
-from pykafka08.connection import transport as transport_module
+from pykafka08.connection import tcp
 from pykafka08.connection.connection import Connection
-from pykafka08.connection.transport import MemoryTransport
+from pykafka08.connection.memory import MemoryTransport
 from pykafka08.driver import TaskTree
 from pykafka08.errors import ClosedError, RequestTimeoutError, TransportError
 from pykafka08.protocol.messages.metadata import MetadataRequest
 from pykafka08.protocol.versions import BrokerVersions
 from pykafka08.wire import Buffer
 from tests.connection.answers import answer_to, metadata, read_requests, topic, usual_answer
-from tests.connection.peers import LOOPBACK, Caller, config, peer, unused_address
+from tests.connection.peers import LOOPBACK, Caller, config, peer, refusing_address
 
 pytestmark = pytest.mark.anyio
 
@@ -136,8 +136,7 @@ async def test_under_uvloop(anyio_backend: Any) -> None:
 
 
 async def test_a_refused_connection_names_address_and_reason() -> None:
-    address = await unused_address()
-    async with tree() as tasks:
+    async with refusing_address() as address, tree() as tasks:
         connection = Connection(config(), address, tasks)
         with pytest.raises(TransportError, match=r"127\.0\.0\.1: Connection refused") as caught:
             await connection.submit(ASK, timeout=20)
@@ -157,7 +156,7 @@ def resolve_to(monkeypatch: pytest.MonkeyPatch, *hosts: str) -> None:
     async def getaddrinfo(host: str, port: int, **options: Any) -> list[Any]:
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (each, port)) for each in hosts]
 
-    monkeypatch.setattr(transport_module.anyio, "getaddrinfo", getaddrinfo)
+    monkeypatch.setattr(tcp.anyio, "getaddrinfo", getaddrinfo)
 
 
 async def test_all_addresses_of_a_name_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,8 +169,7 @@ async def test_all_addresses_of_a_name_are_tried(monkeypatch: pytest.MonkeyPatch
 
 async def test_every_address_that_failed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     resolve_to(monkeypatch, "127.0.0.2", "127.0.0.3", "127.0.0.2")
-    _, port = await unused_address()
-    async with tree() as tasks:
+    async with refusing_address() as (_, port), tree() as tasks:
         connection = Connection(config(), ("kafka.invalid", port), tasks)
         with pytest.raises(TransportError) as caught:
             await connection.wait_ready()
@@ -179,22 +177,26 @@ async def test_every_address_that_failed_is_named(monkeypatch: pytest.MonkeyPatc
 
 
 async def test_an_address_that_never_answers_leaves_time_for_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    shares: list[float] = []
+
+    def silent_for(host: str, connect: Any) -> Any:
+        async def maybe(*args: Any) -> Any:
+            if any(isinstance(each, tuple) and each[0] == host for each in args):
+                shares.append(anyio.current_effective_deadline() - anyio.current_time())
+                raise TimeoutError  # as when that time has passed
+            return await connect(*args)
+
+        return maybe
+
     resolve_to(monkeypatch, "192.0.2.1", LOOPBACK)
-    for kind in (transport_module._AsyncioTransport, transport_module._StreamTransport):
-        monkeypatch.setattr(kind, "connect", _hang_for("192.0.2.1", kind.connect))
+    for kind in (tcp.AsyncioTransport, tcp.StreamTransport):
+        monkeypatch.setattr(kind, "connect", silent_for("192.0.2.1", kind.connect))
     async with peer(lambda caller: caller.serve()) as address, tree() as tasks:
-        connection = Connection(config(socket_connection_setup_timeout_ms=400), ("h.invalid", address[1]), tasks)
-        assert await connection.submit(ASK, timeout=20)
+        connection = Connection(config(socket_connection_setup_timeout_ms=60_000), ("h.invalid", address[1]), tasks)
+        assert await connection.submit(ASK, timeout=60)
         await connection.aclose()
-
-
-def _hang_for(host: str, connect: Any) -> Any:
-    async def maybe(*args: Any) -> Any:
-        if any(isinstance(each, tuple) and each[0] == host for each in args):
-            await anyio.sleep_forever()
-        return await connect(*args)
-
-    return maybe
+    assert len(shares) == 1
+    assert shares[0] <= 30, "more than half of the time was given to the first of two"
 
 
 async def test_a_connection_that_cannot_be_made_in_time_fails() -> None:

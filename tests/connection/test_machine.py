@@ -9,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pykafka08.connection import machine as machine_module
+from pykafka08.connection.actions import Close, Redial, Suspect, Throttled
 from pykafka08.connection.call import SYNC_HELD
 from pykafka08.connection.handshake import Handshake
-from pykafka08.connection.machine import SILENCE, Close, ConnectionMachine, Redial, State, Suspect, Throttled
+from pykafka08.connection.machine import ConnectionMachine, State
+from pykafka08.connection.silence import SILENCE
 from pykafka08.connection.throttle import FIRST_TO_HOLD_BACK
 from pykafka08.errors import (
     ClosedError,

@@ -102,24 +102,6 @@ async def test_getone_waits_no_longer_than_its_timeout() -> None:
             assert (await consumer.getone(timeout=30)).value == b"2"
 
 
-async def test_two_tasks_that_read_share_the_records() -> None:
-    async with EmbeddedCluster(topics={"t": 1}) as cluster, consumer_of(cluster, "t") as consumer:
-        seen: list[int] = []
-
-        async def take() -> None:
-            for _ in range(50):
-                seen.append((await consumer.getone()).offset)
-
-        with anyio.fail_after(30):
-            async with anyio.create_task_group() as group:
-                group.start_soon(take)
-                group.start_soon(take)
-                await anyio.wait_all_tasks_blocked()
-                for first in range(0, 100, 20):
-                    await fill(cluster, "t", values(first, first + 20))
-        assert sorted(seen) == list(range(100))
-
-
 async def test_a_seek_by_another_task_while_records_are_loaded() -> None:
     async with EmbeddedCluster(topics={"t": 1}) as cluster:
         await fill(cluster, "t", values(0, 2000))

@@ -14,6 +14,7 @@ from pykafka08 import (
     Consumer,
     EmbeddedCluster,
     PollIntervalExceededError,
+    RebalanceListener,
     SubscriptionPattern,
     TopicPartition,
     UnsupportedVersionError,
@@ -90,13 +91,19 @@ async def test_what_a_killed_consumer_had_in_hand_comes_again() -> None:
 async def test_a_consumer_that_was_thrown_out_loses_all_and_goes_on_from_what_was_committed() -> None:
     async with cluster_of() as cluster:
         await spread(cluster, "t", PARTITIONS, EACH)
-        async with modern(cluster, "t", enable_auto_commit=False) as only:
+        lost: list[object] = []
+
+        class Hears(RebalanceListener):
+            async def partitions_lost(self, partitions: object) -> None:
+                lost.append(partitions)
+
+        async with modern(cluster, "t", enable_auto_commit=False, listener=Hears()) as only:
             await read(only, 20)
             assert await only.commit() == {}
             before = {tp: await only.position(tp) for tp in only.assignment()}
             await read(only, 20)
             cluster._state.groups.expire("g", None)
-            await until(lambda: shares(only) == [0])
+            await until(lambda: lost)
             await until(lambda: shares(only) == [PARTITIONS])
             assert {tp: await only.position(tp) for tp in only.assignment()} == before
 

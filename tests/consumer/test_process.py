@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import random
 from collections import defaultdict
@@ -16,7 +17,9 @@ from pykafka08 import (
     ConfigError,
     Consumer,
     EmbeddedCluster,
+    NewRecord,
     PollIntervalExceededError,
+    Producer,
     Record,
     TopicPartition,
 )
@@ -352,3 +355,143 @@ async def test_what_can_be_awaited_is_a_handler() -> None:
             async with consumer(cluster, "t", enable_auto_commit=False) as reader:
                 with pytest.raises(Done):
                     await reader.process(handler)
+
+
+class Once:
+    """Notes what is handled; records of the key "slow", and those far behind them, wait for the gate."""
+
+    def __init__(self) -> None:
+        self.gate = anyio.Event()
+        self.handled: list[tuple[int, int]] = []
+
+    async def __call__(self, record: Record) -> None:
+        if record.key == b"slow" or record.offset > 20:
+            await self.gate.wait()
+        self.handled.append((record.partition, record.offset))
+
+
+RECORDS = 30
+"""In a partition."""
+
+
+async def slow_and_fast(cluster: EmbeddedCluster, partitions: int = 1) -> None:
+    """In each partition a slow record, a fast one behind it, three times, then only fast ones."""
+    async with Producer(bootstrap_servers=cluster.bootstrap_servers, linger_ms=0) as producer:
+        records = [
+            NewRecord(b"", key=key, partition=partition)
+            for key in (b"slow", b"fast", b"slow", b"fast", b"slow", b"fast", *[b"fast"] * (RECORDS - 6))
+            for partition in range(partitions)
+        ]
+        await producer.send_many("t", records)
+
+
+@pytest.mark.parametrize("concurrency", [2, 8])
+async def test_what_was_finished_out_of_turn_is_handled_once_though_the_consumer_closes(concurrency: int) -> None:
+    async with EmbeddedCluster(topics={"t": 1}) as cluster:
+        await slow_and_fast(cluster)
+        once = Once()
+        async with consumer(cluster, "t") as first, anyio.create_task_group() as tasks:
+            tasks.start_soon(lambda: first.process(once, concurrency=concurrency, order="key"))
+            await until(lambda: (0, 5) in once.handled)
+            tasks.start_soon(first.aclose)
+            await until(lambda: first._reader.is_closed)
+            once.gate.set()
+        async with consumer(cluster, "t") as second, anyio.create_task_group() as tasks:
+            tasks.start_soon(lambda: second.process(once, concurrency=concurrency, order="key"))
+            await until(lambda: len(once.handled) >= RECORDS)
+            tasks.cancel_scope.cancel()
+        assert sorted(once.handled) == [(0, offset) for offset in range(RECORDS)]
+
+
+@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+async def test_what_was_finished_out_of_turn_is_handled_once_though_partitions_go(strategy: str) -> None:
+    async with EmbeddedCluster(topics={"t": 2}) as cluster:
+        await slow_and_fast(cluster, 2)
+        once = Once()
+        async with (
+            consumer(cluster, "t", partition_assignment_strategy=strategy) as first,
+            anyio.create_task_group() as tasks,
+        ):
+            tasks.start_soon(lambda: first.process(once, concurrency=4, order="key"))
+            await until(lambda: {(0, 5), (1, 5)} <= set(once.handled))
+            second = consumer(cluster, "t", partition_assignment_strategy=strategy)
+            tasks.start_soon(open_and_set, first, once.gate)
+            async with second:
+                tasks.start_soon(lambda: second.process(once, concurrency=4, order="key"))
+                await until(lambda: len(once.handled) >= 2 * RECORDS)
+                tasks.cancel_scope.cancel()
+        assert sorted(once.handled) == [(partition, offset) for partition in range(2) for offset in range(RECORDS)]
+
+
+@pytest.mark.parametrize("ends", ["raises", "is cancelled"])
+async def test_what_was_finished_out_of_turn_is_handled_once_though_the_call_ends(ends: str) -> None:
+    """The next call leaves it out; the record whose handler had not come to its end is handled again."""
+    async with EmbeddedCluster(topics={"t": 1}) as cluster:
+        await slow_and_fast(cluster)
+        once = Once()
+
+        async def handle(record: Record) -> None:
+            if ends == "raises" and record.offset == 7 and not once.gate.is_set():
+                raise Done
+            await once(record)
+
+        async with consumer(cluster, "t") as reader:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(raising_done, reader.process(handle, concurrency=3, order="key"))
+                await until(lambda: (0, 5) in once.handled)
+                if ends == "is cancelled":
+                    tasks.cancel_scope.cancel()
+            once.gate.set()
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(lambda: reader.process(handle, concurrency=3, order="key"))
+                await until(lambda: len(once.handled) >= RECORDS)
+                tasks.cancel_scope.cancel()
+        assert sorted(once.handled) == [(0, offset) for offset in range(RECORDS)]
+        assert await committed_in(cluster, [T0]) == {0: RECORDS}
+
+
+async def raising_done(call: Awaitable[object]) -> None:
+    with contextlib.suppress(Done):
+        await call
+
+
+async def test_a_seek_makes_what_was_handled_be_handled_again() -> None:
+    async with EmbeddedCluster(topics={"t": 1}) as cluster:
+        await slow_and_fast(cluster)
+        once = Once()
+        async with consumer(cluster, "t") as reader:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(lambda: reader.process(once, concurrency=3, order="key"))
+                await until(lambda: (0, 5) in once.handled)
+                tasks.cancel_scope.cancel()
+            await reader.seek(T0, 0)
+            once.handled.clear()
+            once.gate.set()
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(lambda: reader.process(once, concurrency=3, order="key"))
+                await until(lambda: len(once.handled) >= RECORDS)
+                tasks.cancel_scope.cancel()
+        assert sorted(once.handled) == [(0, offset) for offset in range(RECORDS)]
+
+
+async def test_after_an_error_nothing_behind_it_is_begun() -> None:
+    """Handlers that never wait would go on until somebody else had a turn."""
+    async with EmbeddedCluster(topics={"t": 1}) as cluster:
+        await fill(cluster, "t", values(0, 30))
+        begun: list[int] = []
+        gate, goes_on = anyio.Event(), anyio.Event()
+
+        async def handle(record: Record) -> None:
+            begun.append(record.offset)
+            if record.offset == 0:
+                await gate.wait()
+                goes_on.set()
+                raise Done
+            if record.offset == 1:
+                await goes_on.wait()
+
+        async with consumer(cluster, "t") as reader, anyio.create_task_group() as tasks:
+            tasks.start_soon(raising_done, reader.process(handle, concurrency=2, order="key"))
+            await until(lambda: begun == [0, 1])
+            gate.set()
+        assert begun == [0, 1]

@@ -81,10 +81,10 @@ def test_a_partition_that_goes_begins_nothing_and_stays_unfinished() -> None:
     schedule.drop(tp)
     assert len(schedule) == 3
     schedule.ended(second)
-    assert schedule.running(tp) == 1
+    assert schedule.under_way(tp) == 1
     assert schedule.first(tp) == 0
     schedule.ended(first)
-    assert schedule.running(tp) == 0
+    assert schedule.under_way(tp) == 0
     assert schedule.first(tp) == 2
     last = schedule.next()
     assert last is not None
@@ -96,6 +96,105 @@ def test_a_partition_that_goes_begins_nothing_and_stays_unfinished() -> None:
     assert schedule.first(tp) is None
     assert schedule.first(other) is None
     assert len(schedule) == 0
+
+
+@pytest.mark.parametrize("drains", [True, False])
+def test_a_partition_that_goes_is_handled_up_to_the_last_record_that_was_begun(drains: bool) -> None:
+    """Else what was finished out of turn would be handled again by the next owner."""
+    schedule = Schedule(Order.KEY)
+    tp = TopicPartition("t", 0)
+    for offset, key in enumerate((b"slow", b"slow", b"a", b"a", b"slow", b"a")):
+        schedule.add(Record("t", 0, offset, key=key))
+    slow, *fast = schedule.next(), schedule.next()
+    assert slow is not None
+    for _ in range(2):  # of the key "a", offsets 2 and 3
+        record = fast.pop()
+        assert record is not None
+        schedule.ended(record)
+        fast.append(schedule.next())
+    assert [each and each.offset for each in fast] == [5]
+    schedule.drop(tp, drains=drains)
+    assert schedule.under_way(tp) == (4 if drains else 2)
+    schedule.ended(slow)
+    handled = []
+    while (record := schedule.next()) is not None:
+        handled.append(record.offset)
+        schedule.ended(record)
+    assert handled == ([1, 4] if drains else [])
+    assert fast[0] is not None
+    schedule.ended(fast[0])
+    assert schedule.first(tp) == (None if drains else 1)
+    assert schedule.under_way(tp) == 0
+    assert len(schedule) == 0
+
+
+@given(seed=st.integers(0, 2**32), cut=st.integers(0, 30))
+def test_what_was_handled_is_not_handled_again_by_the_next_schedule(seed: int, cut: int) -> None:
+    """The first one ends amid its work; the second is given all from the first record that is not finished."""
+    chance = random.Random(seed)
+    tp = TopicPartition("t", 0)
+    records = [Record("t", 0, 2 * number, key=b"%d" % chance.randrange(4)) for number in range(20)]
+    finished: list[int] = []
+    first = Schedule(Order.KEY)
+    for record in records:
+        first.add(record)
+    work(first, chance, finished, enough=chance.randrange(20))
+    first.cut(tp, cut)
+    finished = [offset for offset in finished if offset < cut]
+    second = Schedule(Order.KEY)
+    second.leave_out(tp, first.finished_out_of_turn(tp))
+    start = first.first(tp)
+    if start is None:
+        start = max(finished, default=-1) + 1
+    for record in records:
+        if record.offset >= start:
+            second.add(record)
+    work(second, chance, finished, enough=100)
+    assert sorted(finished) == [record.offset for record in records]
+    assert second.first(tp) is None
+
+
+def work(schedule: Schedule, chance: random.Random, finished: list[int], enough: int) -> None:
+    """Handle records, three at a time, until so many are finished; the others give up."""
+    running: list[Record] = []
+    while len(finished) < enough:
+        record = schedule.next() if len(running) < 3 else None
+        if record is not None:
+            running.append(record)
+        elif not running:
+            return
+        else:
+            ended = running.pop(chance.randrange(len(running)))
+            schedule.ended(ended)
+            finished.append(ended.offset)
+    for record in running:
+        schedule.gave_up(record)
+
+
+def test_records_of_a_log_that_was_cut_count_for_nothing() -> None:
+    schedule = Schedule(Order.KEY)
+    tp = TopicPartition("t", 0)
+    for offset in range(8):
+        schedule.add(Record("t", 0, offset, key=b"%d" % offset))
+    running = [schedule.next() for _ in range(6)]
+    for record in (running[1], running[4]):
+        assert record is not None
+        schedule.ended(record)
+    schedule.cut(tp, 3)
+    assert schedule.first(tp) == 0
+    assert schedule.under_way(tp) == 2, "offsets 0 and 2; 3 and 5 are handled, but of another log"
+    for offset in range(3, 6):  # what the log holds there now
+        schedule.add(Record("t", 0, offset, key=b"%d" % offset))
+    for record in (running[0], running[2], running[3], running[5]):
+        assert record is not None
+        schedule.ended(record)
+    assert schedule.first(tp) == 3
+    again = [schedule.next() for _ in range(3)]
+    assert [each and each.offset for each in again] == [4, 3, 5]
+    for record in again:
+        assert record is not None
+        schedule.ended(record)
+    assert schedule.first(tp) is None
 
 
 def test_a_handler_that_ends_after_its_partition_has_come_back_counts_for_nothing() -> None:

@@ -10,6 +10,7 @@ from pykafka08.cluster.metadata import Broker, Partition, Snapshot, Topic
 from pykafka08.config import ClientConfig, ConsumerConfig
 from pykafka08.consumer.actions import (
     Action,
+    CutOff,
     EpochEnd,
     FetchedPartition,
     FoundEpoch,
@@ -163,6 +164,7 @@ class World:
         self.flights: list[Send] = []
         self.notes: list[Note] = []
         self.started_anew: list[TopicPartition] = []
+        self.cut_off: list[CutOff] = []
         self.refreshes: list[int] = []
 
     # Metadata
@@ -213,6 +215,8 @@ class World:
                 self.refreshes.append(action.generation)
             elif isinstance(action, StartAnew):
                 self.started_anew.append(action.tp)
+            elif isinstance(action, CutOff):
+                self.cut_off.append(action)
             else:
                 self.notes.append(action)
         return actions

@@ -27,6 +27,36 @@ COORDINATOR_CODES = (
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
 )
 
+SAID_AFTER_APPEND = (
+    ErrorCode.DUPLICATE_SEQUENCE_NUMBER,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+    ErrorCode.UNKNOWN_SERVER_ERROR,
+)
+_OF_TRANSACTIONS = (
+    *COORDINATOR_CODES,
+    ErrorCode.CONCURRENT_TRANSACTIONS,
+    ErrorCode.TRANSACTION_ABORTABLE,
+    ErrorCode.INVALID_TXN_STATE,
+    ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+    ErrorCode.INVALID_PRODUCER_EPOCH,
+    ErrorCode.PRODUCER_FENCED,
+    ErrorCode.UNKNOWN_PRODUCER_ID,
+)
+REFUSALS: dict[str, tuple[ErrorCode, ...]] = {
+    "Produce": (
+        *SAID_AFTER_APPEND,
+        *_OF_TRANSACTIONS,
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        ErrorCode.NOT_ENOUGH_REPLICAS,
+    ),
+    "InitProducerId": _OF_TRANSACTIONS,
+    "AddPartitionsToTxn": _OF_TRANSACTIONS,
+    "AddOffsetsToTxn": _OF_TRANSACTIONS,
+    "TxnOffsetCommit": (*_OF_TRANSACTIONS, ErrorCode.ILLEGAL_GENERATION, ErrorCode.REBALANCE_IN_PROGRESS),
+    "EndTxn": _OF_TRANSACTIONS,
+}
+"""By API: what F10 has brokers say."""
+
 
 @asynccontextmanager
 async def broken(stage: Stage, what: str) -> AsyncIterator[None]:
@@ -158,6 +188,31 @@ async def shorten_lives(stage: Stage, cluster: EmbeddedCluster) -> None:
         cluster.faults.clear()
 
 
+async def add_partitions(stage: Stage, cluster: EmbeddedCluster) -> None:
+    """F5: topics get more partitions, and leaders move as in a reassignment."""
+    for share in shares(0.1, 0.8, 6):
+        await stage.at(share)
+        for topic, partitions in sorted(cluster.topics.items()):
+            cluster.add_partitions(topic, partitions + 1)
+            stage.partitions[topic] = partitions + 1
+            partition = stage.chance.randrange(partitions + 1)
+            node = stage.chance.choice([node.node_id for node in cluster.brokers])
+            stage.history.note(Healed(f"{topic} has a partition more, and {partition} moves to broker {node}"))
+            cluster.move_leader(topic, partition, node)
+
+
+async def refuse_numbers(stage: Stage, cluster: EmbeddedCluster) -> None:
+    """F10: what leaders and coordinators say of producer ids, their numbers and transactions."""
+    async with broken(stage, "producer ids, numbers and transactions are refused"):
+        for share in shares(0.05, 0.85, 20):
+            await stage.at(share)
+            api = stage.chance.choice([api for api in REFUSALS if api in stage.apis])
+            code = stage.chance.choice(REFUSALS[api])
+            # A leader that says these has the batch.
+            cluster.faults.answer(api, code, times=stage.chance.choice((1, 2)), performed=code in SAID_AFTER_APPEND)
+        cluster.faults.clear()
+
+
 FAULTS: dict[str, BreakIt] = {
     "F01 kill": kill,
     "F02 pause": pause,
@@ -169,4 +224,6 @@ FAULTS: dict[str, BreakIt] = {
     "F15 too large": call_too_large,
     "F18 blackout": black_out,
     "F19 lives": shorten_lives,
+    "F05 partitions": add_partitions,
+    "F10 numbers": refuse_numbers,
 }

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 import anyio
 
 from pykafka08 import Consumer, Delivery, KafkaError, NoBrokersError, Producer, Record
-from pykafka08.errors import BufferFullError, RecordTooLargeError
+from pykafka08.errors import BufferFullError
 from pykafka08.records.record import TopicPartition
 from tests.faults.history import Acked, Drained, Failed, History, Polled, Sent
 from tests.faults.stage import Stage
@@ -57,9 +57,9 @@ class Produce:
     async def run(self) -> None:
         stage = self.stage
         share, rest = divmod(stage.goal, len(self.codecs))
-        places = [TopicPartition(self.topic, number) for number in range(self.partitions)]
+        self._places = [TopicPartition(self.topic, number) for number in range(self.partitions)]
         async with anyio.create_task_group() as readers:
-            readers.start_soon(follow, stage, places)
+            readers.start_soon(follow, stage, self._places)
             async with anyio.create_task_group() as writers:
                 for index, codec in enumerate(self.codecs):
                     writers.start_soon(self._write, codec, share + (index < rest))
@@ -79,7 +79,9 @@ class Produce:
                 await anyio.sleep(stage.pause_s)
 
     async def _send(self, producer: Producer, codec: str, name: str, chance: random.Random) -> Delivery:
-        partition = chance.randrange(self.partitions)
+        for number in range(len(self._places), self.stage.partitions.get(self.topic, 0)):
+            self._places.append(TopicPartition(self.topic, number))
+        partition = chance.randrange(len(self._places))
         self.stage.history.note(Sent(codec, TopicPartition(self.topic, partition), name))
         value = padded(name, chance)
         while True:
@@ -92,10 +94,8 @@ class Produce:
         history = self.stage.history
         try:
             metadata = await delivery
-        except RecordTooLargeError:
-            history.note(Failed(name, is_definite=True))
-        except KafkaError:
-            history.note(Failed(name))
+        except KafkaError as error:
+            history.note(Failed(name, is_definite=not error.may_be_written))
         else:
             history.note(Acked(name, metadata.offset))
         self.stage.advance(1)
@@ -109,10 +109,15 @@ async def follow(
     also: Callable[[list[Record]], None] = lambda _: None,
     **settings: Any,
 ) -> None:
-    """Read these partitions alone from their beginnings, until the work is over and to what are their ends then."""
+    """Read these partitions alone from their beginnings, until the work is over and to what are their ends then.
+
+    There may come to be more of them.
+    """
     history = stage.history
 
     async def read() -> None:
+        if len(places) > len(consumer.assignment()):
+            consumer.assign(places)
         records = await consumer.getmany(timeout=0.1)
         note_polled(history, name, name, records)
         also(records)
@@ -126,6 +131,7 @@ async def follow(
         while not stage.is_over:
             await read()
         ends = await consumer.end_offsets(places)
+        consumer.assign(places)
         while await is_behind(consumer, ends):
             await read()
     history.note(Drained(name, ends))

@@ -17,7 +17,7 @@ import anyio.abc
 import pytest
 from anyio.streams.buffered import BufferedByteReceiveStream
 
-from pykafka08.connection import transport
+from pykafka08.connection import tcp
 
 __all__ = ["Faults", "Proxy", "proxied"]
 
@@ -139,11 +139,11 @@ async def proxied(addresses: Iterable[tuple[str, int]]) -> AsyncIterator[Faults]
 @contextmanager
 def redirected(ports: dict[int, int]) -> Iterator[None]:
     """Connections to one port of this machine go to another one."""
-    resolve = transport._resolve
+    resolve = tcp.resolve
 
     async def resolve_elsewhere(host: str, port: int, deadline: float) -> Any:
         return await resolve("127.0.0.1" if port in ports else host, ports.get(port, port), deadline)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(transport, "_resolve", resolve_elsewhere)
+        patch.setattr(tcp, "resolve", resolve_elsewhere)
         yield

@@ -50,6 +50,8 @@ class Stage:
         self.others: list[History] = []
         self.done = 0
         self.is_over = False
+        self.partitions: dict[str, int] = {}
+        """How many a topic has by now, if it got more."""
         self.pause_s = 0.0
         """What a workload waits between two steps of it, for faults that need time."""
         self._waiting: list[tuple[int, Wakeup]] = []

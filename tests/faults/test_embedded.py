@@ -89,7 +89,18 @@ def cells() -> Iterator[tuple[str, str, str]]:
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize(("fault", "workload", "anyio_backend"), list(cells()), indirect=["anyio_backend"])
 async def test_cell(fault: str, workload: str, seed: int, request: pytest.FixtureRequest) -> None:
-    async with EmbeddedCluster(brokers=3, **GROUP_TIMES) as cluster:
+    await run_cell(fault, workload, seed, request)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("anyio_backend", ["asyncio"], indirect=True)
+async def test_transactions_before_kip_890(seed: int, request: pytest.FixtureRequest) -> None:
+    """Partitions and groups join a transaction by requests of their own."""
+    await run_cell("F10 numbers", "W3", seed, request, version="3.9")
+
+
+async def run_cell(fault: str, workload: str, seed: int, request: pytest.FixtureRequest, **settings: Any) -> None:
+    async with EmbeddedCluster(brokers=3, **GROUP_TIMES, **settings) as cluster:
         stage = Stage(cluster.bootstrap_servers, seed, RECORDS[workload[:2]])
         with anyio.move_on_after(DEADLINE_S) as scope:
             await WORKLOADS[workload](stage, cluster, FAULTS[fault])

@@ -5,6 +5,7 @@ Here a small size; `make soak` runs the full one, over more releases.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -34,6 +35,7 @@ TOPIC = {"min.insync.replicas": "2", "unclean.leader.election.enable": "false"}
 SETTINGS: dict[str, Any] = {"request_timeout_ms": 10_000}
 GROUP_SETTINGS: dict[str, Any] = {"session_timeout_ms": 6_000, "heartbeat_interval_ms": 500}
 DOWN_S = 1.0
+IN_SYNC_S = 120
 VERSIONS = ("2.8.2", "3.9.2", "4.3.1") if IS_SOAK else ("4.3.1",)
 GOALS = {"W1": 200_000, "W2": 200_000, "W3": 100_000} if IS_SOAK else {"W1": 10_000, "W2": 2_000, "W3": 1_000}
 KILLS = 20 if IS_SOAK else 2
@@ -65,8 +67,10 @@ async def kill_brokers(stage: Stage, kafka: RealCluster, topics: list[str]) -> N
 
 def wait_in_sync(kafka: RealCluster, topics: list[str]) -> None:
     for topic in topics:
+        end = time.monotonic() + IN_SYNC_S
         while not (sizes := kafka.in_sync(topic)) or min(sizes) < len(BROKERS):
-            pass  # each look asks three brokers
+            assert time.monotonic() < end, f"the replicas of {topic} were not in sync again in {IN_SYNC_S} s"
+            time.sleep(0.05)
 
 
 def stage_of(kafka: RealCluster, goal: int) -> Stage:

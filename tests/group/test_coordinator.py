@@ -288,8 +288,13 @@ async def test_the_commit_that_began_last_counts() -> None:
             assert sum(request.api == "OffsetCommit" for request in cluster.requests) == 3
 
 
-@pytest.mark.parametrize("end", ["cancelled", "refused"])
-async def test_a_commit_goes_on_if_the_one_after_it_ends_without_success(end: str) -> None:
+async def asked_to_commit(cluster: EmbeddedCluster, times: int) -> None:
+    with anyio.fail_after(30):
+        while sum(request.api == "OffsetCommit" for request in cluster.requests) < times:
+            await anyio.lowlevel.checkpoint()
+
+
+async def test_a_commit_goes_on_if_the_one_after_it_is_refused() -> None:
     part = all_of("t", 1)[0]
     async with EmbeddedCluster(topics={"t": 1}) as cluster:
         async with member(cluster.bootstrap_servers, "t", retry_backoff_ms=50) as only:
@@ -300,31 +305,43 @@ async def test_a_commit_goes_on_if_the_one_after_it_ends_without_success(end: st
             async def commit() -> None:
                 outcomes.append(await only.group.commit({part: OffsetAndMetadata(1)}))
 
-            async def commit_in_vain(scope: anyio.CancelScope) -> None:
-                with scope:
-                    assert await only.group.commit({part: OffsetAndMetadata(2)}) != {}
-                assert scope.cancelled_caught == (end == "cancelled")
-
-            async def until_asked(times: int) -> None:
-                while sum(request.api == "OffsetCommit" for request in cluster.requests) < times:
-                    await anyio.lowlevel.checkpoint()
-
-            times = None if end == "cancelled" else 1
-            cluster.faults.answer("OffsetCommit", ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, times=times)
+            cluster.faults.answer("OffsetCommit", ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
             cluster.faults.answer("OffsetCommit", ErrorCode.OFFSET_METADATA_TOO_LARGE)
-            with anyio.fail_after(30):
-                async with anyio.create_task_group() as tasks:
-                    tasks.start_soon(commit)
-                    await until_asked(1)
-                    scope = anyio.CancelScope()
-                    tasks.start_soon(commit_in_vain, scope)
-                    await until_asked(2)
-                    if end == "cancelled":
-                        assert not outcomes
-                        scope.cancel()
-                        cluster.faults.clear()
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(commit)
+                await asked_to_commit(cluster, 1)
+                assert list(await only.group.commit({part: OffsetAndMetadata(2)})) == [part]
             assert outcomes == [{}]
             assert await only.group.committed([part]) == {part: OffsetAndMetadata(1)}
+
+
+@pytest.mark.parametrize("is_written", [True, False])
+async def test_a_commit_that_goes_on_is_never_written_after_one_that_may_be_written(is_written: bool) -> None:
+    """The newer one is cancelled before its answer: the older one commits for it, or the offset would go back."""
+    part = all_of("t", 1)[0]
+    async with EmbeddedCluster(topics={"t": 1}) as cluster:
+        async with member(cluster.bootstrap_servers, "t", retry_backoff_ms=50) as only:
+            await wait_shared([only], [part])
+            cluster.requests.clear()
+            outcomes = []
+
+            async def commit() -> None:
+                outcomes.append(await only.group.commit({part: OffsetAndMetadata(1)}))
+
+            cluster.faults.answer("OffsetCommit", ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+            if not is_written:
+                cluster.faults.answer("OffsetCommit", ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+            cluster.faults.drop_answer("OffsetCommit", skip=1)
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(commit)
+                await asked_to_commit(cluster, 1)
+                async with anyio.create_task_group() as others:
+                    others.start_soon(only.group.commit, {part: OffsetAndMetadata(2)})
+                    await asked_to_commit(cluster, 2)
+                    assert not outcomes
+                    others.cancel_scope.cancel()
+            assert outcomes == [{}]
+            assert await only.group.committed([part]) == {part: OffsetAndMetadata(2)}
 
 
 async def test_refusals_of_single_partitions() -> None:

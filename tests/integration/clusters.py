@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import itertools
 import json
-import re
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -48,6 +49,7 @@ RELEASES = (
 COMMANDS = Path(brokers.__file__).parent
 START_TIMEOUT_S = 240
 """Room for fetching a release's jars the first time."""
+ZOOKEEPER_S = 60
 
 
 def codecs_of(version: str) -> tuple[str, ...]:
@@ -139,7 +141,7 @@ class RealCluster:
         return control.log(self.recorded(), str(broker))
 
     def leader(self, topic: str, partition: int, asked: int) -> int:
-        """The leader as the broker `asked` tells it now; -1 is none."""
+        """The leader as the broker `asked` tells it now; -1 is none, or a broker that does not answer."""
         view = self._partition(topic, partition, asked)
         return view.leader if view else -1
 
@@ -147,10 +149,15 @@ class RealCluster:
         """The broker that is the controller; None in KRaft, where it is a process of its own."""
         if self.zookeeper is None:
             return None
-        client = KazooClient(self.zookeeper)
-        client.start()
-        try:
+        with self._zookeeper_client() as client:
             return int(json.loads(client.get("/controller")[0])["brokerid"])
+
+    @contextmanager
+    def _zookeeper_client(self) -> Iterator[KazooClient]:
+        client = KazooClient(self.zookeeper)
+        client.start(timeout=ZOOKEEPER_S)
+        try:
+            yield client
         finally:
             client.stop()
             client.close()
@@ -161,19 +168,32 @@ class RealCluster:
         return view.replicas[0] if view else -1
 
     def in_sync(self, topic: str) -> list[int]:
-        """How many replicas of each partition are in sync, as every broker knows: the least any of them tells."""
+        """How many replicas of each partition are in sync, as every broker knows: the least any of them tells.
+
+        Empty while they do not agree how many partitions there are, or one does not answer.
+        """
         if self.release < (0, 9):  # its brokers are not told when a replica comes back, ZooKeeper is
-            told = self.tool("topics", "--describe", "--zookeeper", "{zookeeper}", "--topic", topic)
-            return [len(isr.split(",")) for isr in re.findall(r"Isr: ([\d,]+)", told)]
-        views = [
-            probe.metadata(self._cluster.port(int(broker)), self.release, [topic]).topics.get(topic, [])
-            for broker in self._cluster.brokers
-        ]
+            with self._zookeeper_client() as client:
+                partitions = f"/brokers/topics/{topic}/partitions"
+                states = [
+                    f"{partitions}/{number}/state" for number in sorted(map(int, client.get_children(partitions)))
+                ]
+                return [len(json.loads(client.get(state)[0])["isr"]) for state in states]
+        try:
+            views = [
+                probe.metadata(self._cluster.port(int(broker)), self.release, [topic]).topics.get(topic, [])
+                for broker in self._cluster.brokers
+            ]
+        except (OSError, struct.error):
+            return []
         sizes = [[len(one.isr) for one in sorted(view)] for view in views]
         return [min(column) for column in zip(*sizes, strict=True)] if len(set(map(len, sizes))) == 1 else []
 
     def _partition(self, topic: str, partition: int, asked: int) -> probe.PartitionView | None:
-        view = probe.metadata(self._cluster.port(asked), self.release, [topic])
+        try:
+            view = probe.metadata(self._cluster.port(asked), self.release, [topic])
+        except (OSError, struct.error):
+            return None
         return next((one for one in view.topics.get(topic, []) if one.partition == partition), None)
 
     def elect_preferred_leaders(self) -> None:

@@ -21,19 +21,21 @@ TIMEOUT_S = 300
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark the tests with real clusters; where tests run side by side, one process has them all."""
+    """Mark the tests with real clusters. Where tests run side by side, each process has a cluster of its own."""
     if "clusters" in getattr(item, "fixturenames", ()):
         item.add_marker(pytest.mark.brokers)
-        item.add_marker(pytest.mark.xdist_group("clusters"))
         if item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(TIMEOUT_S))
 
 
 @pytest.hookimpl(trylast=True)  # after pytest's own ordering by parameters
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the tests with real clusters last, release by release, so that few clusters are started."""
-    with_clusters = [item for item in items if item.get_closest_marker("xdist_group") is not None]
-    others = [item for item in items if item.get_closest_marker("xdist_group") is None]
+    """Put the tests with real clusters last, release by release, so that few clusters are started.
+
+    Side by side too: pytest-xdist hands out tests in this order, many neighbours at a time.
+    """
+    with_clusters = [item for item in items if _has_cluster(item)]
+    others = [item for item in items if not _has_cluster(item)]
     items[:] = [*others, *sorted(with_clusters, key=_release_of)]
 
 
@@ -49,6 +51,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section("figures")
         for text in figures:
             terminalreporter.line(str(text))
+
+
+def _has_cluster(item: pytest.Item) -> bool:
+    return "clusters" in getattr(item, "fixturenames", ()) or item.get_closest_marker("compose") is not None
 
 
 def _release_of(item: pytest.Item) -> tuple[tuple[int, ...], str]:

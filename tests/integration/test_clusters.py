@@ -6,13 +6,16 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from tests.brokers.model import load
 from tests.brokers.processes import is_alive
-from tests.integration.clusters import Clusters, end_leftovers, session_folder
+from tests.brokers.properties import common_properties
+from tests.brokers.releases import version_tuple
+from tests.integration.clusters import RELEASES, Clusters, end_leftovers, session_folder
 
 STARTED_AND_ABANDONED = """
 import os, sys
@@ -66,3 +69,10 @@ def test_java_tools_pass_records_and_the_log_is_readable(clusters: Clusters, cod
     assert kafka.leader(topic, 0, asked=1) == 1
     assert kafka.in_sync(topic) == [1]
     assert f"[{topic},0]" in kafka.log(1)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_records_dated_long_ago_are_kept(release: str) -> None:
+    """By default a broker deletes them half a minute after its start: tests on a slow machine would find nothing."""
+    kept_ms = int(common_properties(version_tuple(release), 1)["log.retention.hours"]) * 3_600_000
+    assert kept_ms > time.time() * 1000, "as long as there has been Unix time"

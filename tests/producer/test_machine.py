@@ -453,15 +453,29 @@ def test_a_topic_that_will_never_be_served_fails_its_records_at_once(code: Error
     assert handle.error.code is code
 
 
-def test_a_partition_out_of_range_is_looked_for_once_more() -> None:
+def test_a_partition_out_of_range_is_looked_for_a_second_long() -> None:
     world = World({"t": [0, 0]}, linger_ms=0)
     later, never = world.add(partition=2), world.add(partition=7)
     assert refreshes(world.poll()) == [RefreshMetadata(1)]
+    world.metadata({"t": [0, 0]})  # of a broker that is behind
+    assert refreshes(world.poll()) == []
+    last = world.add(partition=2)
+    while not refreshes(world.sleep()):
+        pass
     world.metadata({"t": [0, 0, 1]})
     send = world.one()
-    assert send.node_id == 1
+    assert (send.node_id, len(send.batches[0])) == (1, 2)
     world.answer(send, OK)
     assert later.is_acknowledged
+    assert last.is_acknowledged
+    asked = 0
+    while not never.is_done:
+        if refreshes(world.sleep()):
+            asked += 1
+            world.metadata({"t": [0, 0, 1]})
+    assert 1 <= asked <= 4
+    assert world.now < 1003
+    assert world.machine.counters[:5] == (3, 2, 1, 0, 0)
     assert isinstance(never.error, UnknownTopicError)
     assert "3 partitions" in str(never.error)
     assert (never.error.topic, never.error.partition) == ("t", 7)

@@ -199,8 +199,8 @@ class Machine(RuleBasedStateMachine):
         """When brokers are well again everything is delivered; no record outlives its deadline; nothing is left."""
         if not hasattr(self, "handles"):
             return
-        self.world.metadata({"known": [0, 1, 2], "late": [2, 1, 0]})
         for _ in range(3):
+            self.world.metadata({"known": [0, 1, 2], "late": [2, 1, 0]})
             self.pass_time(1.5)
             while self.pending:
                 send = self.pending.pop(0)

@@ -435,3 +435,15 @@ async def test_what_a_partitioner_raises_is_a_config_error_whether_or_not_the_to
             assert isinstance(caught.value.__cause__, ZeroDivisionError)
             assert caught.value.topic == "t"
         assert (await producer.send("t", b"y")).offset == 0
+
+
+@pytest.mark.parametrize("timeout", [float("nan"), "5", True, [1]], ids=repr)
+async def test_a_timeout_is_a_number_of_seconds(timeout: Any) -> None:
+    async with producing(topics={"t": 1}, linger_ms=10_000) as (_, producer):
+        delivery = producer.enqueue("t", b"value")
+        for call in (producer.flush, producer.aclose):
+            with pytest.raises(ConfigError, match="is not a number of seconds"):
+                await call(timeout=timeout)
+        assert not delivery.is_done
+        await producer.flush(timeout=60)
+        assert delivery.is_done

@@ -87,8 +87,8 @@ class World:
         ]
         self.machine.request_answered(send, outcomes, self.now)
 
-    def fail(self, send: Send, error: KafkaError) -> None:
-        self.machine.request_failed(send, error, self.now)
+    def fail(self, send: Send, error: KafkaError, *, was_written: bool = True) -> None:
+        self.machine.request_failed(send, error, self.now, was_written=was_written)
 
     # --- outputs ------------------------------------------------------------------------------------------------------
 

@@ -49,12 +49,15 @@ def offset_fetch(call: Call, request: OffsetFetchRequest) -> Reply:
     def unstable(topic: str, partition: int) -> int:
         return _unstable(call, request.group_id, topic, partition) if request.require_stable else ErrorCode.NONE
 
+    def wrong(topic: str, partition: int) -> int:
+        return code or call.scripted_error(topic, partition) or unstable(topic, partition)
+
     return OffsetFetchResponse(
         error_code=code,
         topics=[
             OffsetFetchResponseTopic(
                 name=name,
-                partitions=[_partition(call, stored, name, p, code or unstable(name, p)) for p in partitions],
+                partitions=[_partition(call, stored, name, p, wrong(name, p)) for p in partitions],
             )
             for name, partitions in (_all(stored) if asked is None else asked)
         ],
@@ -117,7 +120,8 @@ def _group(call: Call, asked: OffsetFetchRequestGroup, *, require_stable: bool) 
         answers = []
         for partition in partitions:
             unstable = _unstable(call, asked.group_id, name, partition) if require_stable else ErrorCode.NONE
-            answers.append(_modern_partition(stored, name, partition, unknown or unstable))
+            scripted = call.scripted_error(name, partition) if name else ErrorCode.NONE
+            answers.append(_modern_partition(stored, name, partition, unknown or scripted or unstable))
         topics.append(OffsetFetchResponseTopics(name=name, topic_id=topic_id, partitions=answers))
     return OffsetFetchResponseGroup(group_id=asked.group_id, topics=topics)
 

@@ -16,14 +16,13 @@ from collections.abc import Callable, Iterable, Mapping
 from uuid import UUID
 
 from pykafka08.backoff import Backoff
-from pykafka08.errors import BrokerError, KafkaError, broker_error
-from pykafka08.group.actions import Action, Beat, FallBack, FindCoordinator, LookUpTopics, Membership, Note
-from pykafka08.group.heartbeats import HeartbeatClock
+from pykafka08.errors import KafkaError, broker_error
+from pykafka08.group.actions import Action, Beat, FallBack, LookUpTopics, Membership
+from pykafka08.group.life import MemberLife
 from pykafka08.group.modern.reactions import explained, reaction_to_beat
 from pykafka08.group.modern.report import Report, Truth
 from pykafka08.group.modern.target import TargetAssignment
-from pykafka08.group.ownership import Ownership, Partitions
-from pykafka08.group.reactions import Api, Reaction, reaction_to, reaction_to_failure
+from pykafka08.group.reactions import Api, Reaction, reaction_to_failure
 from pykafka08.group.settings import GroupConfig
 from pykafka08.group.states import State
 from pykafka08.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
@@ -32,34 +31,22 @@ __all__ = ["ModernMachine"]
 
 API = Api.CONSUMER_GROUP_HEARTBEAT
 JOINING, LEFT, LEFT_FOR_A_WHILE = 0, -1, -2
-SESSION_TIMEOUT = 45.0
-"""The broker's default and least.  It does not tell its own."""
 RELEASE_PATIENCE = 60.0
 """How long a static member waits for its former self to expire: no broker's session is longer by default."""
 
 
-class ModernMachine:
+class ModernMachine(MemberLife):
     """One member of one group; ``member_id`` is its own choice, for as long as it lives."""
 
     is_leader = False
+    is_rejoining = False
 
     def __init__(self, config: GroupConfig, backoff: Backoff, member_id: str) -> None:
-        self.state = State.UNJOINED
-        self.membership = Membership()
-        self.coordinator: int | None = None
-        self.error: KafkaError | None = None
-        self.heartbeats = HeartbeatClock(config.heartbeat_interval_ms / 1000)
-        session_ms = config.session_timeout_ms
-        self.heartbeats.session_timeout = SESSION_TIMEOUT if session_ms is None else session_ms / 1000
-        self._config = config
-        self._backoff = backoff
+        super().__init__(config, backoff)
+        # The broker has its own, which it does not tell; 45 s is its default and least.
+        self.heartbeats.session_timeout = config.session_timeout
         self._member_id = member_id
-        self._topics: frozenset[str] = frozenset()
         self._pattern = ""
-        self._attempts = 0
-        self._finding: int | None = None
-        self._not_before = 0.0
-        self._owned = Ownership()
         self._target = TargetAssignment()
         self._report = Report()
         self._is_new = False
@@ -67,10 +54,7 @@ class ModernMachine:
         self._was_member = False
         self._must_release = False
         self._unreleased_since: float | None = None
-        self._leaving: int | None = None
-        self._is_leaving = False
         self._fall_back_to: KafkaError | None = None
-        self._notes: list[Action] = []
 
     # --- inputs: the application ------------------------------------------------------------------------------------
 
@@ -82,16 +66,12 @@ class ModernMachine:
         """Topics by a regular expression of the broker's (RE2, Kafka 4.0); empty for none."""
         self._pattern = pattern
 
-    def listener_ended(self) -> None:
-        """The application has heard what it was told last."""
-        self._owned.end()
-
     def leave(self) -> None:
         """Give everything up, say so to the coordinator, and end."""
         if self.state is State.ENDED or self._is_leaving:
             return
         self._is_leaving = True
-        self._finding = None
+        self._search.stop()
         self._owned.revoke_all()
         self.state = State.PREPARING
 
@@ -107,16 +87,6 @@ class ModernMachine:
             self._target.looking_up = None
             self._target.look_up_at = now + self._backoff.failed()
 
-    def coordinator_found(self, attempt: int, node_id: int) -> None:
-        if attempt == self._finding:
-            self._finding = None
-            self.coordinator = node_id
-
-    def coordinator_lost(self, node_id: int) -> None:
-        """Somebody heard that this broker does not coordinate the group any more."""
-        if self.coordinator == node_id:
-            self.coordinator = None
-
     def beaten(self, attempt: int, response: ConsumerGroupHeartbeatResponse, now: float) -> None:
         if response.error_code:
             error = broker_error(response.error_code, response.error_message, api=API.value)
@@ -128,11 +98,10 @@ class ModernMachine:
 
     def request_failed(self, attempt: int, api: Api, error: KafkaError, now: float) -> None:
         """An error code, or no answer."""
-        if attempt == self._finding:
-            self._finding = None
+        if self._search.failed(attempt):
             self._react(reaction_to_failure(api, error), api, error, now)
         elif attempt == self._leaving:
-            self._left()
+            self._refused_to_leave(reaction_to_failure(api, error), error, now)
         elif self.heartbeats.awaits(attempt):
             self.heartbeats.drop()
             self._report.forget()
@@ -141,18 +110,11 @@ class ModernMachine:
                 self.state = State.PREPARING
             self._react(reaction_to_beat(error, is_joining=is_joining), api, error, now)
 
-    def commit_refused(self, membership: Membership, error: BrokerError, now: float) -> None:
-        """A commit heard that the member is not what it takes itself for; news only if that is still so."""
-        if membership == self.membership and self._is_beating():
-            self._react(reaction_to(Api.OFFSET_COMMIT, int(error.code)), Api.OFFSET_COMMIT, error, now)
-
     # --- outputs ----------------------------------------------------------------------------------------------------
 
     def poll(self, now: float) -> list[Action]:
         if self._is_beating() and now >= self.heartbeats.expires_at:
-            # Others own the partitions by now.
-            late = now - self.heartbeats.heard_at
-            self._lose(f"no heartbeat was answered for {late:.1f} s: the session is over")
+            self._expire(now)
         self._advance()
         actions, self._notes = self._notes, []
         if self._owned.is_due:
@@ -165,7 +127,8 @@ class ModernMachine:
         times = []
         if self._owned.is_due or self._may_fall_back():
             times.append(0.0)
-        if self._wants_coordinator() or self._may_join() or self._may_release():
+        says_goodbye = self._may_leave() and self.coordinator is not None
+        if self._wants_coordinator() or self._may_join() or self._may_release() or says_goodbye:
             times.append(self._not_before)
         if self._may_look_up():
             times.append(self._target.look_up_at)
@@ -176,19 +139,9 @@ class ModernMachine:
         return min(times, default=None)
 
     @property
-    def assigned(self) -> Partitions:
-        """What this member owns now."""
-        return self._owned.assigned
-
-    @property
     def is_settled(self) -> bool:
         """True if the member has its assignment, the application knows it, and the broker knows that."""
         return self.state is State.STABLE and not self._has_news()
-
-    @property
-    def is_idle(self) -> bool:
-        """True if the machine has ended and the application has heard everything."""
-        return self.state is State.ENDED and self._owned.is_told
 
     # --- inside: life -----------------------------------------------------------------------------------------------
 
@@ -212,15 +165,9 @@ class ModernMachine:
             self.state = State.STABLE
 
     def _wants_coordinator(self) -> bool:
-        if self.coordinator is not None or self._finding is not None or self.state is State.ENDED:
+        if not self._search.is_idle or self.state is State.ENDED:
             return False
         return self._is_known if self._is_leaving else bool(self._topics or self._pattern)
-
-    def _find(self, now: float) -> list[Action]:
-        if not self._wants_coordinator() or now < self._not_before:
-            return []
-        self._finding = self._next_attempt()
-        return [FindCoordinator(self._finding)]
 
     def _may_look_up(self) -> bool:
         return self._target.looking_up is None and not self._is_leaving and bool(self._target.nameless)
@@ -237,7 +184,8 @@ class ModernMachine:
         return Truth(self._topics, self._pattern, self._target.by_id(self.assigned))
 
     def _has_news(self) -> bool:
-        return not self._is_leaving and self._report.is_due(self._truth())
+        """Who leaves must keep up with the broker's epoch until its last commits are made."""
+        return not self._is_gone and self._report.is_due(self._truth())
 
     def _may_join(self) -> bool:
         is_ready = self.state is State.UNJOINED and self.coordinator is not None
@@ -288,13 +236,16 @@ class ModernMachine:
         return [self._say_goodbye()] if self._may_release() and now >= self._not_before else []
 
     def _leave(self, now: float) -> list[Action]:
-        if not self._is_leaving or self.state is State.ENDED or self._leaving or not self._owned.is_told:
+        if not self._may_leave():
             return []
         if not self._is_known:
             self._end(None)
-        elif self.coordinator is not None:
+        elif self.coordinator is not None and now >= self._not_before:
             return [self._say_goodbye()]
         return []
+
+    def _may_leave(self) -> bool:
+        return self._is_gone and self.state is not State.ENDED and self._leaving is None
 
     def _say_goodbye(self) -> Beat:
         assert self.coordinator is not None
@@ -309,6 +260,14 @@ class ModernMachine:
         if self._is_leaving:
             self._end(None)
 
+    def _refused_to_leave(self, reaction: Reaction, error: KafkaError, now: float) -> None:
+        """Tried again only where a broker says that it makes sense."""
+        if self._is_worth_another(reaction, error):
+            self._leaving = None
+            self._react(reaction, API, error, now)
+        else:
+            self._left()
+
     def _may_fall_back(self) -> bool:
         return self._fall_back_to is not None and self.state is not State.ENDED and self._owned.is_told
 
@@ -319,10 +278,6 @@ class ModernMachine:
         cause = self._fall_back_to
         self._end(None)
         return [FallBack(cause)]
-
-    def _next_attempt(self) -> int:
-        self._attempts += 1
-        return self._attempts
 
     def _react(self, reaction: Reaction, api: Api, error: KafkaError, now: float) -> None:
         if self._is_leaving and reaction is Reaction.FALL_BACK:
@@ -347,7 +302,7 @@ class ModernMachine:
         self.heartbeats.due_at = max(self.heartbeats.due_at, self._not_before)
 
     def _forget_coordinator(self) -> None:
-        self.coordinator = None
+        self._search.node_id = None
         self.heartbeats.drop()
         self._report.forget()
 
@@ -388,13 +343,3 @@ class ModernMachine:
     def _fail(self, error: KafkaError) -> None:
         self._forget_membership(str(error))
         self._end(error)
-
-    def _end(self, error: KafkaError | None) -> None:
-        self.error = error
-        self.state = State.ENDED
-        self.membership = Membership()
-        self._finding = self._leaving = None
-        self.heartbeats.drop()
-
-    def _note(self, event: str, **facts: object) -> None:
-        self._notes.append(Note(event, facts))

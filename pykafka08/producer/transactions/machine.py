@@ -15,13 +15,8 @@ from collections.abc import Callable
 from typing import Protocol
 
 from pykafka08.error_codes import ErrorCode
-from pykafka08.errors import (
-    KafkaError,
-    ProducerFencedError,
-    TransactionAbortedError,
-    TransactionStateError,
-    broker_error,
-)
+from pykafka08.errors import KafkaError, TransactionStateError
+from pykafka08.producer.failures import in_doubt
 from pykafka08.producer.sequences import Identity
 from pykafka08.producer.transactions.actions import (
     AddOffsets,
@@ -39,12 +34,8 @@ from pykafka08.producer.transactions.actions import (
     StateChanged,
     TransactionAction,
 )
-from pykafka08.producer.transactions.reactions import (
-    Reaction,
-    is_fatal_to_transactions,
-    is_indefinite,
-    reaction_to,
-)
+from pykafka08.producer.transactions.judgement import aborted, judge, says
+from pykafka08.producer.transactions.reactions import Reaction, is_fatal_to_transactions, is_indefinite
 from pykafka08.producer.transactions.states import TRANSITIONS, TransactionState
 from pykafka08.records.record import TopicPartition
 
@@ -101,6 +92,8 @@ class TransactionMachine:
         """The coordinator may know of the transaction."""
         self._is_doubtful = False
         """It may also know nothing of it: what was to start it has no answer."""
+        self._may_be_committed = False
+        """A commit has no answer."""
 
     def _move(self, state: TransactionState, error: KafkaError | None = None) -> None:
         assert state in TRANSITIONS[self.state], f"{self.state} -> {state}"
@@ -258,7 +251,7 @@ class TransactionMachine:
     def answered(self, call: Call, answer: Answer, now: float) -> None:
         """A broker answered the call."""
         self._call = None
-        reaction, error = self._judge(call, answer)
+        reaction, error = judge(call, answer, self.transactional_id)
         if self.state is TransactionState.FATAL_ERROR:
             return
         self._note_parts(call, answer)
@@ -269,8 +262,8 @@ class TransactionMachine:
         assert error is not None
         self._react(call, reaction, error, now)
 
-    def failed(self, call: Call, error: KafkaError, now: float) -> None:
-        """The call ended without an answer."""
+    def failed(self, call: Call, error: KafkaError, now: float, *, was_written: bool = True) -> None:
+        """The call ended without an answer; ``was_written`` False: before a byte of it was written."""
         self._call = None
         if self.state is TransactionState.FATAL_ERROR:
             return
@@ -278,34 +271,18 @@ class TransactionMachine:
             # Offsets that the broker cannot take do not concern the producer.
             (self._spoil if isinstance(call, CommitOffsets) else self._end)(error)
             return
-        if not isinstance(call, FindCoordinator):
-            self._must_renew = True
-        if isinstance(call, (AddPartitions, AddOffsets)) and not self._has_started:
-            self._has_started = self._is_doubtful = True
+        if was_written:
+            self._answer_lost(call)
         self._react(call, Reaction.FIND, error, now)
 
-    def _judge(self, call: Call, answer: Answer) -> tuple[Reaction, KafkaError | None]:
-        """The gravest reaction to the codes of an answer, and its error."""
-        codes: list[tuple[int, TopicPartition | None]] = [(answer.code, None)]
-        codes += [(code, partition) for partition, code in answer.codes.items()]
-        code, partition = max(codes, key=lambda each: reaction_to(call, each[0]))
-        reaction = reaction_to(call, code)
-        if reaction is Reaction.DONE:
-            return reaction, None
-        return reaction, self._error(call, reaction, code, partition, answer.message)
-
-    def _error(
-        self, call: Call, reaction: Reaction, code: int, partition: TopicPartition | None, message: str | None
-    ) -> KafkaError:
-        if reaction is Reaction.FENCED:
-            return ProducerFencedError(
-                ErrorCode.PRODUCER_FENCED,
-                f"another producer has taken the transactional id {self.transactional_id!r}, "
-                "or the transaction took longer than transaction_timeout_ms",
-                api=call.api,
-            )
-        topic, index = partition if partition is not None else (None, None)
-        return broker_error(code, message, api=call.api, topic=topic, partition=index)
+    def _answer_lost(self, call: Call) -> None:
+        """The request may have been performed, or be so later."""
+        if not isinstance(call, FindCoordinator):
+            self._must_renew = True
+        if isinstance(call, EndTransaction) and call.is_commit:
+            self._may_be_committed = True
+        if isinstance(call, (AddPartitions, AddOffsets)) and not self._has_started:
+            self._has_started = self._is_doubtful = True
 
     def _note_parts(self, call: Call, answer: Answer) -> None:
         """What has been done of a call for several partitions."""
@@ -357,8 +334,10 @@ class TransactionMachine:
         """To anything but DONE."""
         self.last_error = error
         is_abort = isinstance(call, EndTransaction) and not call.is_commit
-        if reaction is Reaction.FATAL and is_abort and self._is_doubtful and _says(error, ErrorCode.INVALID_TXN_STATE):
+        if reaction is Reaction.FATAL and is_abort and self._is_doubtful and says(error, ErrorCode.INVALID_TXN_STATE):
             self._ended(None)  # there was nothing to abort
+        elif self._may_be_committed and reaction > Reaction.FIND:
+            self._end(in_doubt(error))  # not aborted for sure: that is not to be said of it
         elif reaction in (Reaction.FENCED, Reaction.FATAL):
             self._end(error)
         elif reaction is Reaction.FORGOTTEN:
@@ -375,7 +354,7 @@ class TransactionMachine:
                 self._forget_coordinator(call)
             self._attempts += 1
             pause = self._backoff(self._attempts)
-            if _says(error, ErrorCode.CONCURRENT_TRANSACTIONS):
+            if says(error, ErrorCode.CONCURRENT_TRANSACTIONS):
                 pause = min(pause, CONCURRENT_S * self._attempts)
             self._not_before = now + pause
 
@@ -384,14 +363,3 @@ class TransactionMachine:
             self._group_coordinators.pop(call.order.member.group_id, None)
         elif not isinstance(call, FindCoordinator):
             self.coordinator = None
-
-
-def _says(error: KafkaError, code: ErrorCode) -> bool:
-    return getattr(error, "code", None) == code
-
-
-def aborted(cause: KafkaError) -> TransactionAbortedError:
-    """What calls in a transaction that can only be aborted raise."""
-    error = TransactionAbortedError(f"the transaction is aborted; the next one can begin: {cause}")
-    error.__cause__ = cause
-    return error

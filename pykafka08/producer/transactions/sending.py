@@ -60,7 +60,7 @@ class TransactionalSending(ProducerMachine):
     @property
     def is_idle(self) -> bool:
         """No batch is in flight."""
-        return not any(self._in_flight.values())
+        return self._lines.is_idle
 
     @property
     def has_gaps(self) -> bool:

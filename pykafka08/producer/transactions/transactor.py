@@ -26,6 +26,8 @@ from pykafka08.producer.transactions.actions import (
 from pykafka08.producer.transactions.requests import TransactionRequests
 from pykafka08.producer.transactions.sending import TransactionalSending
 from pykafka08.producer.transactions.states import TransactionState
+from pykafka08.protocol.schema import Request
+from pykafka08.protocol.versions import BrokerVersions
 from pykafka08.records.record import TopicPartition
 
 __all__ = ["Transactor"]
@@ -94,24 +96,30 @@ class Transactor:
     def _ask(self, call: Any) -> None:
         log.debug("transaction.ask", api=call.api, node_id=call.node_id)
         timeout = self._client.config.request_timeout_ms / 1000
+        make = self._requests.make(call)
+        made = []
+
+        def noted(versions: BrokerVersions) -> Request[Any]:
+            made.append(make(versions))
+            return made[-1]
 
         def ended(waiter: Waiter[Any]) -> None:
             if waiter.error is None:
                 self._answered(call, waiter.result())
             else:
                 assert isinstance(waiter.error, KafkaError)
-                self._failed(call, waiter.error)
+                self._failed(call, waiter.error, was_written=bool(made))
 
-        self._client.submit(call.node_id, self._requests.make(call), timeout=timeout).add_done_callback(ended)
+        self._client.submit(call.node_id, noted, timeout=timeout).add_done_callback(ended)
 
     def _answered(self, call: Call, response: Any) -> None:
         answer: Answer = self._requests.read(call, response)
         self.machine.answered(call, answer, self._now())
         self._wake()
 
-    def _failed(self, call: Call, error: KafkaError) -> None:
+    def _failed(self, call: Call, error: KafkaError, *, was_written: bool = True) -> None:
         log.info("transaction.request_failed", api=call.api, cause=str(error))
-        self.machine.failed(call, error, self._now())
+        self.machine.failed(call, error, self._now(), was_written=was_written)
         self._wake()
 
     # --- what applications want ---------------------------------------------------------------------------------------
@@ -164,7 +172,13 @@ class Transactor:
         """All records are acknowledged: commit, or raise why that was not possible."""
         self.machine.commit()
         self._wake()
-        await self._wait(lambda: self.machine.state is not TransactionState.COMMITTING, until, "no end was confirmed")
+        try:
+            await self._wait(
+                lambda: self.machine.state is not TransactionState.COMMITTING, until, "no end was confirmed"
+            )
+        except RequestTimeoutError as late:
+            late.may_be_written = True
+            raise
         if self.machine.error is not None:
             raise self.machine.refusal()
 

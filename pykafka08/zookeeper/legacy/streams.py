@@ -14,7 +14,8 @@ import anyio
 
 from pykafka08.consumer.machine import ConsumerMachine, HandedOut
 from pykafka08.consumer.partition import PartitionState
-from pykafka08.consumer.reader import Reader, wait_for_news
+from pykafka08.consumer.in_hand import wait_for_news
+from pykafka08.consumer.reader import Reader
 from pykafka08.driver import Waiter
 from pykafka08.errors import ClosedError, ConsumerTimeoutError
 from pykafka08.records.reader import FetchedBatch

@@ -23,7 +23,7 @@ from pykafka08.group.actions import (
     Note,
     Revoke,
 )
-from pykafka08.group.modern.machine import RELEASE_PATIENCE, SESSION_TIMEOUT, ModernMachine
+from pykafka08.group.modern.machine import RELEASE_PATIENCE, ModernMachine
 from pykafka08.group.modern.reactions import REACTIONS, reaction_to_beat
 from pykafka08.group.reactions import Api, Reaction
 from pykafka08.group.settings import GroupConfig
@@ -40,6 +40,7 @@ A = TypeVar("A", bound=Action)
 T, U = UUID(int=1), UUID(int=2)
 ME = "me"
 INTERVAL = 5.0
+SESSION = 45.0
 
 
 def parts(*numbers: int, topic: str = "t") -> frozenset[TopicPartition]:
@@ -352,7 +353,7 @@ def test_who_is_not_answered_for_a_session_takes_itself_for_lost() -> None:
                 world.machine.coordinator_found(action.attempt, 1)
             elif isinstance(action, Beat):
                 world.broken(action)
-    assert world.now == pytest.approx(heard_at + SESSION_TIMEOUT)
+    assert world.now == pytest.approx(heard_at + SESSION)
     assert "session is over" in next(call.reason for call in [world.machine._owned._running] if isinstance(call, Lost))
 
 

@@ -409,6 +409,44 @@ def test_after_a_lost_answer_the_next_transaction_has_a_new_epoch(kind: type[Cal
     assert world.next(InitProducer) == InitProducer(1, FIRST)
 
 
+@pytest.mark.parametrize(
+    "code",
+    [E.TRANSACTION_ABORTABLE, E.INVALID_PRODUCER_ID_MAPPING, E.PRODUCER_FENCED, E.INVALID_TXN_STATE],
+    ids=lambda code: code.name,
+)
+def test_a_commit_whose_answer_was_lost_is_not_said_to_be_aborted(world: World, code: ErrorCode) -> None:
+    world.begin()
+    world.join(T0)
+    world.machine.commit()
+    world.answer(world.next(EndTransaction), TransportError("cut"))
+    world.answer(world.next(EndTransaction), code)
+    assert world.state is S.FATAL_ERROR
+    error = world.machine.refusal()
+    assert error.may_be_written
+    assert not isinstance(error, TransactionAbortedError)
+
+
+def test_a_request_that_was_not_written_leaves_nothing_in_doubt(world: World) -> None:
+    world.begin()
+    world.machine.admits(T0)
+    refused = TransportError("refused")
+    world.machine.failed(world.next(AddPartitions), refused, world.now, was_written=False)
+    world.answer(world.next(AddPartitions))
+    world.machine.commit()
+    world.machine.failed(world.next(EndTransaction), refused, world.now, was_written=False)
+    world.answer(world.next(EndTransaction), E.TRANSACTION_ABORTABLE)
+    assert world.state is S.ABORTABLE_ERROR
+    world.machine.abort()
+    world.answer(world.next(EndTransaction))
+    world.answer(world.next(InitProducer))
+    world.machine.begin(is_v2=False)
+    world.join(T0)
+    world.machine.commit()
+    world.machine.failed(world.next(EndTransaction), refused, world.now, was_written=False)
+    world.answer(world.next(EndTransaction))
+    assert world.state is S.READY  # with the epoch that it had
+
+
 def test_an_abort_after_a_lost_start_may_find_nothing(world: World) -> None:
     world.begin()
     world.machine.admits(T0)

@@ -1,0 +1,145 @@
+"""The connections of one client: one for each broker and purpose, made on demand, and the backoff before the next dial.
+
+A connection's own life is in ``connection``; who the brokers are, and what an end means for metadata, in ``client``.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator
+from enum import Enum
+
+import anyio
+
+from pykafka08.backoff import Backoff
+from pykafka08.cluster.metadata import Broker
+from pykafka08.config import Address, ClientConfig
+from pykafka08.connection.connection import Connection, clock
+from pykafka08.connection.transport import Dial
+from pykafka08.driver import TaskTree
+from pykafka08.errors import ClosedError, TransportError
+from pykafka08.protocol.versions import BrokerVersions
+
+__all__ = ["Connections", "Purpose"]
+
+CLOSE_SECONDS = 2.0
+"""Sockets are closed without a word to the peer, so that this is never reached; but nothing waits for ever."""
+
+
+class Purpose(Enum):
+    """What a connection is for: a broker answers each connection in order, so a long poll needs one of its own."""
+
+    CONTROL = "control"
+    FETCH = "fetch"
+    PRODUCE = "produce"
+    MEMBERSHIP = "membership"
+
+
+class Connections:
+    """The connections that a client has, by address and purpose; iterates over them.
+
+    Plain calls: ``on_ready(address)`` once a connection carries requests, ``on_silence()`` now and again while a broker
+    owes an answer and nothing comes, ``on_end(connection)`` when one has ended that was not closed from this side.
+    """
+
+    def __init__(
+        self,
+        config: ClientConfig,
+        tasks: TaskTree,
+        dial: Dial,
+        *,
+        on_ready: Callable[[Address], None],
+        on_silence: Callable[[], None],
+        on_end: Callable[[Connection], None],
+    ) -> None:
+        self.is_open = False
+        """Whether the client is; ends are told only while it is."""
+        self._config = config
+        self._tasks = tasks
+        self._dial = dial
+        self._on_ready = on_ready
+        self._on_silence = on_silence
+        self._on_end = on_end
+        self._connections: dict[tuple[Address, Purpose], Connection] = {}
+        self._versions: dict[Address, BrokerVersions] = {}
+        self._backoffs: dict[Address, tuple[Backoff, float]] = {}
+
+    def __iter__(self) -> Iterator[Connection]:
+        return iter(self._connections.values())
+
+    def existing(self, broker: Broker, purpose: Purpose) -> Connection | None:
+        """The connection for that purpose, if there is one."""
+        return self._connections.get(((broker.host, broker.port), purpose))
+
+    def opened(self, broker: Broker, purpose: Purpose) -> Connection:
+        """The open connection for that purpose, or a new one."""
+        address = (broker.host, broker.port)
+        connection = self._connections.get((address, purpose))
+        if connection is not None:
+            if connection.is_open:
+                return connection
+            self._ended(connection, purpose)  # its callers were told first: mind the backoff all the same
+        previous = self._versions.get(address)
+        has_sibling = any(other.is_ready for (at, _), other in self._connections.items() if at == address)
+        connection = Connection(
+            self._config,
+            address,
+            self._tasks,
+            broker=broker.name,
+            known=previous if has_sibling else None,
+            previous=previous,
+            dial_at=self._backoffs[address][1] if address in self._backoffs else None,
+            on_ready=self._ready,
+            # It may be paused or cut off, and its partitions led by others by now.
+            on_silence=lambda _: self._on_silence(),
+            on_end=lambda ended: self._ended(ended, purpose),
+            dial=self._dial,
+        )
+        self._connections[address, purpose] = connection
+        return connection
+
+    def versions(self, broker: Broker) -> BrokerVersions | None:
+        """What that broker serves; None if it was never connected to."""
+        return self._versions.get((broker.host, broker.port))
+
+    def review(self, brokers: Iterable[Broker]) -> None:
+        """Give connections their broker's id; close those, unused or silent, to addresses that are no broker's now."""
+        known = {(each.host, each.port): each.name for each in brokers}
+        for (address, _), connection in list(self._connections.items()):  # what is closed may be replaced meanwhile
+            if address in known:
+                connection.broker = known[address]
+            elif not connection.open_calls:
+                connection.close()
+            elif connection.is_silent:
+                connection.close(TransportError("the broker owes an answer and has left the cluster"))
+
+    async def aclose(self) -> None:
+        """Close all of them; open requests fail with ClosedError."""
+        connections = list(self._connections.values())
+        for connection in connections:
+            connection.close()
+        with anyio.move_on_after(CLOSE_SECONDS, shield=True):
+            for connection in connections:
+                await connection.aclose()
+
+    def _ready(self, connection: Connection) -> None:
+        assert connection.versions is not None
+        self._versions[connection.address] = connection.versions
+        self._backoffs.pop(connection.address, None)
+        self._on_ready(connection.address)
+
+    def _ended(self, connection: Connection, purpose: Purpose) -> None:
+        address = connection.address
+        if self._connections.get((address, purpose)) is not connection:
+            return
+        del self._connections[address, purpose]
+        if not self.is_open or isinstance(connection.error, ClosedError):
+            return
+        if not connection.was_ready:
+            backoff, _ = self._backoffs.get(address) or (self._new_backoff(), 0.0)
+            self._backoffs[address] = (backoff, clock()() + backoff.failed())
+        self._on_end(connection)
+
+    def _new_backoff(self) -> Backoff:
+        config = self._config
+        return Backoff(config.reconnect_backoff_ms / 1000, config.reconnect_backoff_max_ms / 1000, random.random)

@@ -1,0 +1,60 @@
+"""Dialling: from a host and a port to an open TCP connection, on whichever event loop runs."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+from typing import Any
+
+import anyio
+
+from pykafka08.connection.tcp_asyncio import AsyncioTransport
+from pykafka08.connection.tcp_streams import StreamTransport
+from pykafka08.connection.transport import Link, Transport, reason_of
+from pykafka08.driver import TaskTree
+from pykafka08.errors import TransportError
+
+__all__ = ["open_tcp"]
+
+SocketAddress = tuple[int, Any]
+"""Address family, and what ``socket.connect`` takes."""
+
+
+async def open_tcp(
+    link: Link, host: str, port: int, *, deadline: float, max_frame_bytes: int, tasks: TaskTree
+) -> Transport:
+    """Connect to the first address of ``host`` that answers; the time left is shared among those not tried yet."""
+    addresses = await resolve(host, port, deadline)
+    failures = []
+    for index, (family, address) in enumerate(addresses):
+        now = anyio.current_time()
+        share = max(0.0, deadline - now) / (len(addresses) - index)
+        try:
+            with anyio.fail_after(share):
+                if asyncio._get_running_loop() is not None:
+                    return await AsyncioTransport.connect(link, family, address, max_frame_bytes)
+                return await StreamTransport.connect(link, address, max_frame_bytes, tasks)
+        except TimeoutError:
+            failures.append(f"{address[0]}: no answer within {share:.3g} s")
+        except OSError as error:
+            failures.append(f"{address[0]}: {reason_of(error)}")
+    raise TransportError(f"cannot connect to {host}:{port} ({'; '.join(failures)})")
+
+
+async def resolve(host: str, port: int, deadline: float) -> list[SocketAddress]:
+    """All addresses of ``host``, in the system's order, each once."""
+    try:
+        version = ipaddress.ip_address(host).version
+    except ValueError:
+        pass
+    else:
+        return [(socket.AF_INET6, (host, port, 0, 0)) if version == 6 else (socket.AF_INET, (host, port))]
+    try:
+        with anyio.fail_after(max(0.0, deadline - anyio.current_time())):
+            found = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except TimeoutError:
+        raise TransportError(f"the name {host!r} was not resolved in time") from None
+    except (OSError, UnicodeError) as error:
+        raise TransportError(f"the name {host!r} cannot be resolved: {reason_of(error)}") from error
+    return list(dict.fromkeys((int(family), address) for family, _, _, _, address in found))

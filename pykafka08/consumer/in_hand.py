@@ -1,0 +1,220 @@
+"""What the application has in hand: what its last call gave it, until it calls for more, and what is finished.
+
+That is asked of the cursor when somebody wants to know; a record costs nothing for it.  Here too is where reading goes
+on, and what happens to what was taken when a partition goes, is sought in, or its log is lost.  ``reader`` waits for
+records and takes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable
+from operator import length_hint
+from typing import Protocol
+
+import anyio
+
+from pykafka08.consumer.cursor import Cursor
+from pykafka08.consumer.machine import ConsumerMachine, HandedOut
+from pykafka08.driver import Waiter
+from pykafka08.errors import KafkaError
+from pykafka08.records.record import TopicPartition
+
+__all__ = ["InHand", "Workload", "wait_for_news"]
+
+
+class Workload(Protocol):
+    """Records that were taken and are being worked on."""
+
+    @property
+    def is_running(self) -> bool: ...
+    def first(self, tp: TopicPartition) -> int | None: ...
+    def runs(self, tp: TopicPartition) -> bool: ...
+    def drop(self, tp: TopicPartition) -> None: ...
+    def forget(self, tp: TopicPartition) -> None: ...
+    def cut(self, tp: TopicPartition, end_offset: int) -> None: ...
+    def close(self) -> None: ...
+    def abandon(self) -> None: ...
+
+
+class InHand:
+    """The part of the reader that waits for nothing but the application."""
+
+    def __init__(self, machine: ConsumerMachine) -> None:
+        self.cursor = Cursor()
+        self.is_closed = False
+        self._machine = machine
+        self._in_hand: HandedOut | None = None
+        """A batch that a cancelled call did not take with it."""
+        self._kept_error: KafkaError | None = None
+        self.held: dict[TopicPartition, int] = {}
+        """The first offset in hand of each partition; of the cursor's the cursor knows better."""
+        self.began_at: dict[TopicPartition, int] = {}
+        """Where handing out began in each partition, since the application went somewhere in it or committed."""
+        self.calls = 0
+        """Grows when records are called for, but for those that lie ready in the cursor."""
+        self.waiting = 0
+        """Calls that wait for records."""
+        self._handled = 0
+        self.workload: Workload | None = None
+        """Records that several handlers share; these count as in hand until they are finished."""
+        self._handled_ahead: dict[TopicPartition, Collection[int]] = {}
+        """What such a workload that has ended left finished behind what is not."""
+        self._acknowledged: dict[TopicPartition, int] = {}
+        self._finishing: Waiter[None] = Waiter()
+
+    # Positions
+
+    def position(self, tp: TopicPartition) -> int | None:
+        """The offset of the next record; None while it is looked up."""
+        if self._in_hand is not None and self._in_hand.tp == tp:
+            return self._in_hand.start
+        return self.cursor.position if self.cursor.tp == tp else self._machine.position(tp)
+
+    def forget(self, tp: TopicPartition) -> None:
+        """What was fetched of the partition must not be read, and what is in hand of it counts for nothing."""
+        self.held.pop(tp, None)
+        self._acknowledged.pop(tp, None)
+        self.began_at.pop(tp, None)
+        self._handled_ahead.pop(tp, None)
+        if self.workload is not None:
+            self.workload.forget(tp)
+        self._forget_fetched(tp)
+        self._tell_finished()
+
+    def cut(self, tp: TopicPartition, end_offset: int) -> None:
+        """The log ended at ``end_offset``, and others come from there: what was taken before that stays as it is."""
+        position = self.position(tp)
+        if self.cursor.owner == tp and (last := self.cursor.in_hand) is not None:
+            self.held.setdefault(tp, last)
+        self._forget_fetched(tp)
+        if position is not None and position < end_offset:
+            # What was fetched of the old log and is still in it had not been handed out.
+            self._machine.assignment.go_back(self._machine.assignment.state(tp), position)
+        if self.held.get(tp, -1) >= end_offset:
+            del self.held[tp]
+        for offsets in (self._acknowledged, self.began_at):
+            if tp in offsets:
+                offsets[tp] = min(offsets[tp], end_offset)
+        if tp in self._handled_ahead:
+            self._handled_ahead[tp] = {each for each in self._handled_ahead[tp] if each < end_offset}
+        if self.workload is not None:
+            self.workload.cut(tp, end_offset)
+        self._tell_finished()
+
+    def _forget_fetched(self, tp: TopicPartition) -> None:
+        if self.cursor.owner == tp:
+            self.cursor.drop()
+        if self._in_hand is not None and self._in_hand.tp == tp:
+            self._in_hand = None
+        error = self._kept_error
+        if error is not None and (error.topic, error.partition) == tuple(tp):
+            self._kept_error = None
+
+    def withhold(self, tp: TopicPartition) -> None:
+        """What was fetched of the partition must not be read for now; where it is read, and what is in hand, stay."""
+        position = self.position(tp)
+        if self.cursor.owner == tp and (last := self.cursor.in_hand) is not None:
+            self.held.setdefault(tp, last)
+        self._forget_fetched(tp)
+        if position is not None:
+            self._machine.assignment.go_back(self._machine.assignment.state(tp), position)
+
+    def read_again(self, tp: TopicPartition, offset: int, handled: Collection[int]) -> None:
+        """Go back to a record that was handed out; those that were ``handled`` are known to the next workload."""
+        if tp in self._machine.assignment.states:
+            began_at = self.began_at.get(tp)
+            self.forget(tp)
+            if began_at is not None:
+                self.began_at[tp] = began_at  # what comes before the record was handed out all the same
+            self._machine.assignment.seek(tp, offset)
+            self._handled_ahead[tp] = handled
+
+    def take_handled(self) -> dict[TopicPartition, Collection[int]]:
+        """What the last workload finished behind records that it did not."""
+        handled, self._handled_ahead = self._handled_ahead, {}
+        return handled
+
+    # What is finished
+
+    def finish(self) -> None:
+        """The application asks for more: what it has in hand is finished."""
+        self.calls += 1
+        self.cursor.finish()
+        if self.held or self._acknowledged:
+            self.held.clear()
+            if self.workload is None:  # else it is only reading ahead that asks for more
+                self._acknowledged.clear()
+            self._tell_finished()
+
+    def acknowledge(self, tp: TopicPartition, offset: int) -> None:
+        """All before ``offset`` is finished, though it is in hand; what was not handed out never is."""
+        position = self.position(tp)
+        offset = 0 if position is None else min(offset, position)
+        if offset > self._acknowledged.get(tp, 0):
+            self._acknowledged[tp] = offset
+            self._tell_finished()
+
+    def finished(self, tp: TopicPartition) -> int | None:
+        """The offset before which every record of the partition is finished; None while it has no position."""
+        position, first = self.position(tp), self._first_in_hand(tp)
+        if position is None or first is None:
+            return position
+        return min(position, max(first, self._acknowledged.get(tp, 0)))
+
+    async def wait_finished(self, partitions: Iterable[TopicPartition], deadline: float) -> None:
+        """Until nothing of these partitions is in hand, or the deadline.
+
+        Of a consumer that is closed only handlers are waited for: nothing else calls for more.
+        """
+        wanted = set(partitions)
+        while any(self._is_in_hand(tp) for tp in wanted & self._machine.assignment.states.keys()):
+            self._finishing = Waiter() if self._finishing.is_done else self._finishing
+            if not await wait_for_news(self._finishing, deadline):
+                return
+
+    def progress(self) -> tuple[Hashable, bool]:
+        """What differs whenever the application has asked for more, and whether it waits for it now.
+
+        While handlers run what is read ahead of them says nothing: their ends do.
+        """
+        if self.workload is not None and self.workload.is_running:
+            return ("handled", self._handled), False
+        return (self.calls, length_hint(self.cursor.records)), self.waiting > 0
+
+    def work_done(self) -> None:
+        """A handler has finished a record."""
+        self.calls += 1
+        self._handled += 1
+        self._tell_finished()
+
+    def _is_in_hand(self, tp: TopicPartition) -> bool:
+        if self.workload is not None:
+            return self.workload.runs(tp)
+        return not self.is_closed and self.finished(tp) != self.position(tp)
+
+    def _first_in_hand(self, tp: TopicPartition) -> int | None:
+        first = self.workload.first(tp) if self.workload is not None else None
+        if (held := self.held.get(tp)) is not None:
+            first = held if first is None else min(first, held)
+        if self.cursor.owner == tp and (last := self.cursor.in_hand) is not None:
+            first = last if first is None else min(first, last)
+        return first
+
+    def _tell_finished(self) -> None:
+        self._finishing.set_result(None)
+
+    def _raise_kept(self) -> None:
+        error, self._kept_error = self._kept_error, None
+        if error is not None:
+            raise error
+
+
+async def wait_for_news(news: Waiter[None], deadline: float | None) -> bool:
+    """True when there are news, False at the deadline."""
+    if deadline is None:
+        await news
+        return True
+    with anyio.CancelScope(deadline=deadline):
+        await news
+        return True
+    return False

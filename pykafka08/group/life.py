@@ -1,0 +1,137 @@
+"""What a group member's machine does in either group protocol: find its coordinator, tell the application, end.
+
+The protocols themselves are in ``machine`` (classic) and ``modern.machine`` (KIP-848).  Pure; times are monotonic
+seconds.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from pykafka08.backoff import Backoff
+from pykafka08.errors import BrokerError, KafkaError
+from pykafka08.group.actions import Action, Membership, Note
+from pykafka08.group.heartbeats import HeartbeatClock
+from pykafka08.group.ownership import Ownership, Partitions
+from pykafka08.group.reactions import Api, Reaction, reaction_to
+from pykafka08.group.search import CoordinatorSearch
+from pykafka08.group.settings import GroupConfig
+from pykafka08.group.states import State
+from pykafka08.records.record import TopicPartition
+
+__all__ = ["MemberLife"]
+
+TRY_AGAIN = frozenset({Reaction.FIND_COORDINATOR, Reaction.BACK_OFF})
+
+
+class MemberLife(ABC):
+    """One member of one group."""
+
+    def __init__(self, config: GroupConfig, backoff: Backoff) -> None:
+        self.state = State.UNJOINED
+        self.membership = Membership()
+        self.error: KafkaError | None = None
+        self.heartbeats = HeartbeatClock(config.heartbeat_interval_ms / 1000)
+        self._config = config
+        self._backoff = backoff
+        self._topics: frozenset[str] = frozenset()
+        self._attempts = 0
+        self._not_before = 0.0
+        self._search = CoordinatorSearch()
+        self._owned = Ownership()
+        self._leaving: int | None = None
+        """The attempt to say that we leave."""
+        self._is_leaving = False
+        self._notes: list[Action] = []
+
+    # --- what it is -------------------------------------------------------------------------------------------------
+
+    @property
+    def coordinator(self) -> int | None:
+        """The broker that coordinates the group, None if unknown."""
+        return self._search.node_id
+
+    @property
+    def assigned(self) -> Partitions:
+        """What this member owns now."""
+        return self._owned.assigned
+
+    def tenure(self, tp: TopicPartition) -> int | None:
+        """How often the partition has come to be this member's; None while it is not."""
+        return self._owned.tenure(tp)
+
+    @property
+    def is_idle(self) -> bool:
+        """True if the machine has ended and the application has heard everything."""
+        return self.state is State.ENDED and self._owned.is_told
+
+    @property
+    def _is_gone(self) -> bool:
+        """It leaves, and the application has given all up: its last commits are made."""
+        return self._is_leaving and self._owned.is_told
+
+    # --- inputs -----------------------------------------------------------------------------------------------------
+
+    def listener_ended(self) -> None:
+        """The application has heard what it was told last."""
+        self._owned.end()
+
+    def coordinator_found(self, attempt: int, node_id: int) -> None:
+        self._search.found(attempt, node_id)
+
+    def coordinator_lost(self, node_id: int) -> None:
+        """Somebody heard that this broker does not coordinate the group any more."""
+        self._search.lost(node_id)
+
+    def commit_refused(self, membership: Membership, error: BrokerError, now: float) -> None:
+        """A commit heard that the member is not what it takes itself for; news only if that is still so."""
+        if membership == self.membership and self._is_beating():
+            self._react(reaction_to(Api.OFFSET_COMMIT, int(error.code)), Api.OFFSET_COMMIT, error, now)
+
+    # --- what the protocols have of their own -----------------------------------------------------------------------
+
+    @abstractmethod
+    def _is_beating(self) -> bool:
+        """True if heartbeats are due, and say whether the member is one."""
+
+    @abstractmethod
+    def _wants_coordinator(self) -> bool:
+        """True if it is to be looked for."""
+
+    @abstractmethod
+    def _react(self, reaction: Reaction, api: Api, error: KafkaError, now: float) -> None: ...
+
+    @abstractmethod
+    def _lose(self, why: str) -> None:
+        """The member is out, and whatever it owned with it."""
+
+    # --- for them ---------------------------------------------------------------------------------------------------
+
+    def _expire(self, now: float) -> None:
+        """Others own the partitions by now."""
+        late = now - self.heartbeats.heard_at
+        self._lose(f"no heartbeat was answered for {late:.1f} s: the session is over")
+
+    def _find(self, now: float) -> list[Action]:
+        return (
+            [self._search.begin(self._next_attempt())] if self._wants_coordinator() and now >= self._not_before else []
+        )
+
+    def _next_attempt(self) -> int:
+        self._attempts += 1
+        return self._attempts
+
+    def _is_worth_another(self, reaction: Reaction, error: KafkaError) -> bool:
+        """To say that we leave: others wait for the session otherwise.  Who does not answer is not asked again."""
+        return self._is_leaving and isinstance(error, BrokerError) and reaction in TRY_AGAIN
+
+    def _end(self, error: KafkaError | None) -> None:
+        self.error = error
+        self.state = State.ENDED
+        self.membership = Membership()
+        self._search.stop()
+        self._leaving = None
+        self.heartbeats.drop()
+
+    def _note(self, event: str, **facts: object) -> None:
+        self._notes.append(Note(event, facts))
