@@ -159,13 +159,13 @@ class Conversation:
             self._answer(xid, ErrorCode.OK)
             service.end_session(self.session_id)
             self.close()
-        elif kind in KNOWN and not service.knows(Operation(kind)) and service.numbers < (3, 4):
-            return  # 3.3 drops what it does not know
+        elif kind not in KNOWN or not service.knows(Operation(kind)):
+            if service.numbers >= (3, 4):  # 3.3 drops the request, and the client waits for ever
+                self._answer(xid, ErrorCode.UNIMPLEMENTED)
+                self.close()
         else:
             code = ErrorCode.OK
             try:
-                if kind in KNOWN and not service.knows(Operation(kind)):
-                    raise Fault(ErrorCode.UNIMPLEMENTED)
                 serve(service, self, kind, reader, writer)
             except Fault as fault:
                 code = fault.code
