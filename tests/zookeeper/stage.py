@@ -88,5 +88,5 @@ async def staged(
             for path in PARENTS:
                 await stage.put(path)
             await stage.register(brokers, version)
-            with anyio.fail_after(60):
+            with anyio.fail_after(120):
                 yield stage
