@@ -10,6 +10,7 @@ import socket
 import time
 import uuid
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import anyio
@@ -17,7 +18,7 @@ import anyio
 from pykafka08.config import build
 from pykafka08.consumer.checks import check_listener, check_offset, check_timeout, check_topic, checked
 from pykafka08.driver import TaskTree, library_logger
-from pykafka08.errors import ClosedError, ConfigError, KafkaError
+from pykafka08.errors import ClosedError, ConfigError, KafkaError, UnknownTopicError
 from pykafka08.group.coordinator import RebalanceListener
 from pykafka08.properties import read_properties
 from pykafka08.records.record import Record, TopicPartition
@@ -151,6 +152,10 @@ class LegacyConsumer:
                 if self._reading.trouble is not None:
                     raise self._reading.trouble
                 await news
+            if self._reading.client is not None:
+                topics = {tp.topic for tp in self._reading.partitions}
+                with suppress(UnknownTopicError):  # deleted by now: a rebalance follows
+                    await self._reading.client.wait_for_topics(sorted(topics), timeout=API_SECONDS)
             while self._reading.fetcher is not None and not self._reading.is_settled():
                 self._tasks.check()
                 with anyio.move_on_after(1):

@@ -130,10 +130,11 @@ class Reading:
     def partitions(self) -> tuple[TopicPartition, ...]:
         return tuple(sorted(self._stream_of))
 
-    def take_over(self, threads: Mapping[TopicPartition, str]) -> None:
+    def take_over(self, threads: Mapping[TopicPartition, str], counts: Mapping[str, int]) -> None:
         """These are ours, each its thread's; the listener is told by :meth:`told_of`."""
         for tp, thread in threads.items():
             self._stream_of[tp] = int(thread.rpartition("-")[2])
+        self._assignment.topics_counted(counts)
         self._assignment.take_over(threads, is_held=self._listener is not None)
         if self.client is not None:
             self.client.use_topics({tp.topic for tp in threads})
@@ -373,7 +374,8 @@ class Reading:
 
     def is_settled(self) -> bool:
         """Everything that is ours has a position, or something in the way that may last."""
-        return self._assignment.is_settled()
+        states = self._assignment.states.values()
+        return all(state.lookup is None or state.failures > 0 or state.is_halted for state in states)
 
     def close(self) -> None:
         """End all waiting; what is in hand stays known until :meth:`aclose`."""
