@@ -4,6 +4,7 @@ A map of the package, from the top down; each line imports only from lines below
 
     cli                         the console tools
     mirror                      topics of one cluster copied to another
+    zookeeper                   what old clusters keep in ZooKeeper: groups, layout, administration
     producer  consumer  admin   what applications use
     group                       the member of a consumer group, and its offsets
     cluster                     metadata, routing, one client per cluster
@@ -45,10 +46,13 @@ _HOME = {
     "GroupHealth": "consumer.health",
     "GroupListing": "admin.values",
     "GroupMember": "admin.values",
+    "GroupMigration": "zookeeper.migration",
     "GroupMove": "mirror.copy_state",
     "KafkaError": "errors",
     "LocalProtocolError": "errors",
     "LogTruncationError": "errors",
+    "MigratedPartition": "zookeeper.migration",
+    "MigrationReport": "zookeeper.migration",
     "Mirror": "mirror.mirror",
     "MirrorError": "errors",
     "MirrorReport": "mirror.copy_state",
@@ -106,10 +110,13 @@ __all__ = [
     "GroupHealth",
     "GroupListing",
     "GroupMember",
+    "GroupMigration",
     "GroupMove",
     "KafkaError",
     "LocalProtocolError",
     "LogTruncationError",
+    "MigratedPartition",
+    "MigrationReport",
     "Mirror",
     "MirrorError",
     "MirrorReport",
@@ -216,3 +223,4 @@ if TYPE_CHECKING:
     from pykafka08.producer.producer import Producer
     from pykafka08.records.compression import Codec
     from pykafka08.records.record import NewRecord, Record, TopicPartition
+    from pykafka08.zookeeper.migration import GroupMigration, MigratedPartition, MigrationReport
