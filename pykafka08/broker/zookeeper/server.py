@@ -66,6 +66,7 @@ class EmbeddedZooKeeper:
         self._tasks = TaskTree()
         self._listener: Listener | None = None
         self._wakeup = Wakeup()
+        self._resumed: list[Callable[[], None]] = []
         self._is_entered = False
 
     # -- life
@@ -107,6 +108,8 @@ class EmbeddedZooKeeper:
         self._service.sessions.restarted(self._service.now())
         self._listener = await listen(bound, lambda peer, output: self._connected(peer, output), self._tasks)
         self._wake()
+        for observer in tuple(self._resumed):
+            observer()
 
     async def stop(self) -> None:
         """Close everything at once.  Nodes and sessions stay, and no time passes for them."""
@@ -140,6 +143,16 @@ class EmbeddedZooKeeper:
     @property
     def is_running(self) -> bool:
         return self._listener is not None
+
+    @property
+    def is_serving(self) -> bool:
+        """Neither stopped nor paused."""
+        return self._listener is not None and not self._service.is_paused
+
+    def when_serving(self, observer: Callable[[], None]) -> Callable[[], None]:
+        """Call ``observer`` when it serves again; what is returned ends that."""
+        self._resumed.append(observer)
+        return lambda: self._resumed.remove(observer)
 
     @property
     def sessions(self) -> dict[int, float]:
@@ -243,6 +256,8 @@ class EmbeddedZooKeeper:
         for connection in tuple(self._service.connections):
             connection.work()
         self._wake()
+        for observer in tuple(self._resumed):
+            observer()
 
     def cut(self, session_id: int | None = None, seconds: float | None = 0.0) -> None:
         """Close the connections of a session (of all), and refuse it for so long; None: until ``let_in``."""
