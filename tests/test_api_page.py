@@ -25,6 +25,7 @@ WITH_CALLS = (
     "RebalanceListener",
     "Admin",
     "Mirror",
+    "GroupMigration",
     "EmbeddedCluster",
 )
 NOT_MADE_BY_USERS = (
@@ -36,6 +37,8 @@ NOT_MADE_BY_USERS = (
     "GroupListing",
     "GroupMember",
     "GroupMove",
+    "MigratedPartition",
+    "MigrationReport",
     "MirrorReport",
     "PartitionReport",
     "ProducerHealth",

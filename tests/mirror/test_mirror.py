@@ -14,14 +14,7 @@ from tests.mirror.embedded import fill, held, new_records
 pytestmark = pytest.mark.anyio
 
 DEADLINE_S = 90
-PAIRS = [
-    ("0.8.2", "4.3"),
-    ("0.9.0", "2.8"),
-    ("0.10.2", "0.11.0"),
-    ("4.3", "4.3"),
-    ("2.8", "0.10.2"),
-    ("0.8.2", "0.10.0"),
-]
+PAIRS = [("0.8.2", "4.3"), ("0.10.2", "0.11.0"), ("2.8", "0.10.2"), ("0.8.2", "0.10.0")]
 
 
 def tp(topic: str, partition: int = 0) -> TopicPartition:
@@ -220,8 +213,16 @@ async def test_deleted_records_stop_it_unless_they_may_be_lost() -> None:
         assert (report.records, report.lost) == (60, 30)
 
 
-@pytest.mark.parametrize("api", ["Fetch", "Produce", "EndTxn", "AddPartitionsToTxn", "TxnOffsetCommit"])
-@pytest.mark.parametrize("fault", ["close_before", "close_after"])
+@pytest.mark.parametrize(
+    ("api", "fault"),
+    [
+        ("Fetch", "close_before"),
+        ("Produce", "close_after"),
+        ("EndTxn", "close_before"),
+        ("EndTxn", "close_after"),
+        ("TxnOffsetCommit", "close_after"),
+    ],
+)
 async def test_broken_connections_cost_nothing(api: str, fault: str) -> None:
     async with EmbeddedCluster(topics={"t": 2}) as source, EmbeddedCluster(brokers=2) as target:
         for partition in range(2):
