@@ -55,6 +55,12 @@ def settings_of_zookeeper(options: argparse.Namespace) -> tuple[dict[str, Any], 
         raise ConfigError(f"settings that mean nothing here: {', '.join(unknown)}")
     names = {field.name for field in fields(ZooKeeperConfig)}
     zookeeper = {name: value for name, value in found.items() if name in names}
+    if "acl" in zookeeper:
+        raise ConfigError("access lists cannot be given as a property; --secure makes nodes as brokers do")
+    if getattr(options, "secure", False):
+        from pykafka08.zookeeper.operations import CREATOR_WRITES
+
+        zookeeper["acl"] = CREATOR_WRITES
     if options.auth:
         zookeeper["auth"] = tuple(_credential(text) for text in options.auth)
     return {"servers": options.zookeeper, **zookeeper}, {
@@ -116,6 +122,8 @@ def _add_showing(commands: Any, shared: argparse.ArgumentParser) -> None:
 
 def _changing(commands: Any, name: str, shared: argparse.ArgumentParser, text: str) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(name, parents=[shared], help=text)
+    parser.add_argument("--secure", action="store_true",
+        help="what is made can be changed by --auth alone, as with zookeeper.set.acl=true of brokers")  # fmt: skip
     parser.add_argument("--force", action="store_true", help="also where a broker does that itself, or knows better")
     return parser
 

@@ -17,6 +17,7 @@ from pykafka08.cli.tables import table
 from pykafka08.cli.zk import SHOWING, settings_of_zookeeper, zk_parser
 from pykafka08.cli.zk_changing import change
 from pykafka08.cli.zk_showing import show
+from pykafka08.zookeeper.operations import Access, Permission, digest_identity
 from tests.cli.console import Finished, console
 from tests.zookeeper.stage import Stage, staged
 
@@ -204,6 +205,19 @@ async def test_settings_and_rules_are_changed(zk: Tool) -> None:
             *("Topic", "t", "literal", "Allow", "User:alice", "Read", "*")
         ]
         assert (await zk(stage, "acl", "remove", "--topic", "t")).status == 0
+
+
+async def test_what_is_made_can_belong_to_its_maker(zk: Tool) -> None:
+    async with staged(1) as stage:
+        words = ("topic", "create", "t", "--no-wait", "--secure", "--auth", "digest:me:secret")
+        assert (await zk(stage, *words)).status == 0
+        assert list(await stage.zk.acl("/brokers/topics/t")) == [
+            Access("digest", digest_identity("me", "secret")),
+            Access("world", "anyone", Permission.READ),
+        ]
+        foreign = await zk(stage, "topic", "add-partitions", "t", "2", "--no-wait")
+        assert foreign.status == 1
+        assert "belongs to somebody else" in foreign.err
 
 
 async def test_groups_are_changed(zk: Tool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
