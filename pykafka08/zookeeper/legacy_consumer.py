@@ -21,6 +21,7 @@ from pykafka08.driver import TaskTree, library_logger
 from pykafka08.errors import ClosedError, ConfigError, KafkaError, UnknownTopicError
 from pykafka08.group.coordinator import RebalanceListener
 from pykafka08.properties import read_properties
+from pykafka08.records.reader import FetchedBatch
 from pykafka08.records.record import Record, TopicPartition
 from pykafka08.zookeeper.bridge import ZooKeeper
 from pykafka08.zookeeper.legacy.health import LegacyHealth
@@ -220,6 +221,16 @@ class LegacyConsumer:
         return self.streams[0]
 
     # Offsets
+
+    def acknowledge(self, what: Record | FetchedBatch) -> None:
+        """This record or batch, and all before it in its partition, is finished, though nothing more is asked for.
+
+        Without effect once the partition has gone to another member.
+        """
+        if not isinstance(what, (Record, FetchedBatch)):
+            raise ConfigError(f"{what!r:.100} is neither a record nor a batch")
+        offset = what.next_offset if isinstance(what, FetchedBatch) else what.offset + 1
+        self._reading.acknowledge(TopicPartition(what.topic, what.partition), offset)
 
     async def commit(
         self, offsets: Mapping[TopicPartition, int] | None = None, *, timeout: float | None = None

@@ -22,19 +22,16 @@ from pykafka08.errors import (
     ClosedError,
     KafkaError,
     MalformedNodeError,
-    NoBrokersError,
-    NoNodeError,
     PartitionRevokedError,
     RequestTimeoutError,
 )
 from pykafka08.group.coordinator import RebalanceListener
 from pykafka08.records.record import TopicPartition
-from pykafka08.zookeeper import paths
 from pykafka08.zookeeper.bridge import ZooKeeper
+from pykafka08.zookeeper.legacy.brokers import broker_addresses
 from pykafka08.zookeeper.legacy.offsets import LegacyOffsets
 from pykafka08.zookeeper.legacy.settings import LegacyConfig
 from pykafka08.zookeeper.legacy.streams import LegacyStream
-from pykafka08.zookeeper.nodes.brokers import Broker
 
 __all__ = ["Reading"]
 
@@ -260,6 +257,11 @@ class Reading:
                 self._reader(tp).acknowledge(tp, offset)
         return await self._send(offsets, timeout)
 
+    def acknowledge(self, tp: TopicPartition, offset: int) -> None:
+        """All before ``offset`` is finished."""
+        if tp in self._stream_of:
+            self._reader(tp).acknowledge(tp, offset)
+
     async def commit_finished(self, partitions: Iterable[TopicPartition] | None = None) -> None:
         """Commit what is finished and not committed yet; failures go to the log."""
         wanted = tuple(self._stream_of) if partitions is None else tuple(partitions)
@@ -314,7 +316,7 @@ class Reading:
         await self._brokers_wanted
         while True:
             try:
-                addresses = await self._addresses()
+                addresses = await broker_addresses(self._zk)
                 client = Client(self._config.client(addresses), self._tasks, allow_auto_topic_creation=False)
                 await client.__aenter__()
                 break
@@ -343,27 +345,6 @@ class Reading:
     def _tell(self) -> None:
         news, self.news = self.news, Waiter()
         news.set_result(None)
-
-    async def _addresses(self) -> tuple[Address, ...]:
-        """Where the brokers listen that ZooKeeper lists; NoBrokersError if none of them can be used."""
-        found: list[Address] = []
-        names = await self._zk.children(paths.BROKER_IDS)
-        faults: dict[str, KafkaError] = {}
-        for name in names:
-            path = f"{paths.BROKER_IDS}/{name}"
-            try:
-                broker = Broker.decode((await self._zk.read(path)).data, path)
-            except NoNodeError:
-                continue
-            except MalformedNodeError as error:
-                faults[path] = error
-                continue
-            if broker.address is not None:
-                found.append(broker.address)
-        if not found:
-            said = f": {next(iter(faults.values()))}" if faults else ""
-            raise NoBrokersError(f"of {len(names)} broker(s) in ZooKeeper none has a plaintext listener{said}")
-        return tuple(dict.fromkeys(found))
 
     def brokers_changed(self) -> None:
         """Leaders may have moved."""
