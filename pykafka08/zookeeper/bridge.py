@@ -100,7 +100,7 @@ class ZooKeeper:
             await self._wait_suspiciously(call, deadline)
         self._driver.forget(call)
         if not call.answer.is_done:
-            raise self._driver.unreachable(f"within {timeout:g} s")
+            raise self._driver.unreachable(f" within {timeout:g} s")
         try:
             is_there = call.answer.result() is not None
         except NoAuthError:

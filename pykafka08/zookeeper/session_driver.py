@@ -101,10 +101,10 @@ class SessionDriver:
         self._inbox.close()
         self.clock.expired(time.monotonic())
 
-    def unreachable(self, when: str) -> ZooKeeperConnectionError:
+    def unreachable(self, when: str = "") -> ZooKeeperConnectionError:
         causes = "; ".join(f"{address}: {text}" for address, text in self._causes.items()) or "no answer"
         return ZooKeeperConnectionError(
-            f"no ZooKeeper of {self._config.shown_servers} could be reached {when} ({causes})", causes=self._causes
+            f"no ZooKeeper of {self._config.shown_servers} could be reached{when} ({causes})", causes=self._causes
         )
 
     def _start_kazoo(self) -> None:
@@ -288,7 +288,7 @@ class SessionDriver:
         if failure.is_final:
             self._final.add(address)
         if self.is_opening and len(self._final) >= len(self._config.addresses):
-            self._fail(self.unreachable("at once"))
+            self._fail(self.unreachable())
 
     def _crashed(self, session: KazooSession, error: BaseException) -> None:
         if self._config.sasl_mechanism is not None and requests.is_sasl_failure(error):

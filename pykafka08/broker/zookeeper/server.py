@@ -7,7 +7,7 @@ async with EmbeddedZooKeeper() as zookeeper:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeVar
 
 from pykafka08.broker.checks import check_host, check_number
@@ -37,6 +37,8 @@ class EmbeddedZooKeeper:
     ends at the next multiple of ``tick_ms`` after its time-out.  (Real servers have ticks of 2000 ms, and give a
     session two of them at least.)  ``four_letter_words`` are those that are answered; None for those of the release.
 
+    ``users`` are names and passwords for SASL's DIGEST-MD5; for the scheme "digest" any will do, as in real servers.
+
     The plain calls act at once, as a client without a session that no access list binds; faults are those methods
     whose names say so: ``stop``, ``pause``, ``cut``, ``expire_session``, ``hold_answers``, ``lose_answer``.
     """
@@ -51,6 +53,7 @@ class EmbeddedZooKeeper:
         min_session_timeout_ms: int | None = None,
         max_session_timeout_ms: int = 60_000,
         four_letter_words: Collection[str] | None = None,
+        users: Mapping[str, str] | None = None,
     ) -> None:
         check_host(host)
         check_number("port", port, 0, 65535)
@@ -63,6 +66,7 @@ class EmbeddedZooKeeper:
             release, Sessions(tick_ms / 1000, least / 1000, max_session_timeout_ms / 1000), allowed_words=words
         )
         self._service.touched = self._wake
+        self._service.passwords = dict(users or {})
         self._tasks = TaskTree()
         self._listener: Listener | None = None
         self._wakeup = Wakeup()
