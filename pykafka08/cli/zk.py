@@ -96,6 +96,7 @@ def _shared_options() -> argparse.ArgumentParser:
         help="a setting of the session or of the brokers' client, such as session.timeout.ms")  # fmt: skip
     add("--zookeeper-config", dest="config", metavar="FILE", help="a properties file with settings")
     add("--json", action="store_true", help="JSON instead of a table")
+    add("-v", "--verbose", action="count", default=argparse.SUPPRESS, help="tell what happens; twice: every step")
     return shared
 
 
