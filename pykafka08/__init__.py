@@ -27,7 +27,9 @@ __version__ = "0.1.0"
 
 _HOME = {
     "Admin": "admin.admin",
+    "AdminRefusedError": "errors",
     "AuthorizationError": "errors",
+    "BadVersionError": "errors",
     "BrokerError": "errors",
     "BufferFullError": "errors",
     "ClientFailedError": "errors",
@@ -37,6 +39,8 @@ _HOME = {
     "ConfigError": "errors",
     "Consumer": "consumer.consumer",
     "ConsumerHealth": "consumer.health",
+    "ConsumerRebalanceFailedError": "errors",
+    "ConsumerTimeoutError": "errors",
     "CorruptRecordError": "errors",
     "Delivery": "producer.delivery",
     "DeliveryTimeoutError": "errors",
@@ -49,8 +53,11 @@ _HOME = {
     "GroupMigration": "zookeeper.migration",
     "GroupMove": "mirror.copy_state",
     "KafkaError": "errors",
+    "LegacyConsumer": "zookeeper.legacy_consumer",
+    "LegacyHealth": "zookeeper.legacy.health",
     "LocalProtocolError": "errors",
     "LogTruncationError": "errors",
+    "MalformedNodeError": "errors",
     "MigratedPartition": "zookeeper.migration",
     "MigrationReport": "zookeeper.migration",
     "Mirror": "mirror.mirror",
@@ -58,8 +65,12 @@ _HOME = {
     "MirrorReport": "mirror.copy_state",
     "NewRecord": "records.record",
     "NewTopic": "admin.values",
+    "NoAuthError": "errors",
     "NoBrokersError": "errors",
+    "NoNodeError": "errors",
     "NoOffsetError": "errors",
+    "NodeExistsError": "errors",
+    "NotEmptyError": "errors",
     "OffsetAndMetadata": "group.requests",
     "OffsetAndTimestamp": "consumer.offsets",
     "OffsetOutOfRangeError": "errors",
@@ -78,6 +89,7 @@ _HOME = {
     "RemoteProtocolError": "errors",
     "RequestTimeoutError": "errors",
     "SentRecords": "producer.delivery",
+    "SessionExpiredError": "errors",
     "SubscriptionPattern": "group.pattern",
     "TopicDescription": "admin.values",
     "TopicPartition": "records.record",
@@ -87,11 +99,16 @@ _HOME = {
     "TransportError": "errors",
     "UnknownTopicError": "errors",
     "UnsupportedVersionError": "errors",
+    "ZooKeeperAuthError": "errors",
+    "ZooKeeperConnectionError": "errors",
+    "ZooKeeperError": "errors",
 }
 
 __all__ = [
     "Admin",
+    "AdminRefusedError",
     "AuthorizationError",
+    "BadVersionError",
     "BrokerError",
     "BufferFullError",
     "ClientFailedError",
@@ -101,6 +118,8 @@ __all__ = [
     "ConfigError",
     "Consumer",
     "ConsumerHealth",
+    "ConsumerRebalanceFailedError",
+    "ConsumerTimeoutError",
     "CorruptRecordError",
     "Delivery",
     "DeliveryTimeoutError",
@@ -113,8 +132,11 @@ __all__ = [
     "GroupMigration",
     "GroupMove",
     "KafkaError",
+    "LegacyConsumer",
+    "LegacyHealth",
     "LocalProtocolError",
     "LogTruncationError",
+    "MalformedNodeError",
     "MigratedPartition",
     "MigrationReport",
     "Mirror",
@@ -122,8 +144,12 @@ __all__ = [
     "MirrorReport",
     "NewRecord",
     "NewTopic",
+    "NoAuthError",
     "NoBrokersError",
+    "NoNodeError",
     "NoOffsetError",
+    "NodeExistsError",
+    "NotEmptyError",
     "OffsetAndMetadata",
     "OffsetAndTimestamp",
     "OffsetOutOfRangeError",
@@ -142,6 +168,7 @@ __all__ = [
     "RemoteProtocolError",
     "RequestTimeoutError",
     "SentRecords",
+    "SessionExpiredError",
     "SubscriptionPattern",
     "TopicDescription",
     "TopicPartition",
@@ -151,6 +178,9 @@ __all__ = [
     "TransportError",
     "UnknownTopicError",
     "UnsupportedVersionError",
+    "ZooKeeperAuthError",
+    "ZooKeeperConnectionError",
+    "ZooKeeperError",
 ]
 
 
@@ -183,20 +213,29 @@ if TYPE_CHECKING:
     from pykafka08.consumer.offsets import OffsetAndTimestamp
     from pykafka08.error_codes import ErrorCode
     from pykafka08.errors import (
+        AdminRefusedError,
         AuthorizationError,
+        BadVersionError,
         BrokerError,
         BufferFullError,
         ClientFailedError,
         ClosedError,
         ConfigError,
+        ConsumerRebalanceFailedError,
+        ConsumerTimeoutError,
         CorruptRecordError,
         DeliveryTimeoutError,
         KafkaError,
         LocalProtocolError,
         LogTruncationError,
+        MalformedNodeError,
         MirrorError,
+        NoAuthError,
         NoBrokersError,
+        NodeExistsError,
+        NoNodeError,
         NoOffsetError,
+        NotEmptyError,
         OffsetOutOfRangeError,
         PartitionRevokedError,
         PollIntervalExceededError,
@@ -206,11 +245,15 @@ if TYPE_CHECKING:
         RecordTypeError,
         RemoteProtocolError,
         RequestTimeoutError,
+        SessionExpiredError,
         TransactionAbortedError,
         TransactionStateError,
         TransportError,
         UnknownTopicError,
         UnsupportedVersionError,
+        ZooKeeperAuthError,
+        ZooKeeperConnectionError,
+        ZooKeeperError,
     )
     from pykafka08.group.coordinator import RebalanceListener
     from pykafka08.group.pattern import SubscriptionPattern
@@ -223,4 +266,6 @@ if TYPE_CHECKING:
     from pykafka08.producer.producer import Producer
     from pykafka08.records.compression import Codec
     from pykafka08.records.record import NewRecord, Record, TopicPartition
+    from pykafka08.zookeeper.legacy.health import LegacyHealth
+    from pykafka08.zookeeper.legacy_consumer import LegacyConsumer
     from pykafka08.zookeeper.migration import GroupMigration, MigratedPartition, MigrationReport
