@@ -45,7 +45,8 @@ if SOAK:
         ("2.8.2", "1.1.1"),
         ("3.9.2", "1.1.1"),
     ]
-DEADLINE_S = 60
+DEADLINE_S = 150
+"""For one step; a busy machine takes ten times as long as a quiet one."""
 STEADY = {"auto_commit_interval_ms": 500, "auto_offset_reset": "smallest"}
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(420)]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
+import sys
 import time
 from pathlib import Path
 
 import anyio
 import pytest
 
-from pykafka08 import TopicPartition
+from pykafka08 import EmbeddedCluster, TopicPartition
+from pykafka08.broker.zookeeper import EmbeddedZooKeeper
 from pykafka08.errors import (
     ClosedError,
     ConfigError,
@@ -418,3 +421,17 @@ def test_properties_of_the_old_consumer(tmp_path: Path, caplog: pytest.LogCaptur
     assert "did you mean auto_commit_interval_ms?" in caplog.text
     with pytest.raises(ConfigError, match=r"auto\.commit\.enable='yes'"):
         LegacyConsumer("t", properties={"group.id": "g", "zookeeper.connect": "h", "auto.commit.enable": "yes"})
+
+
+async def test_the_program_of_the_page_runs() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "zookeeper.md").read_text(encoding="utf-8")
+    (code,) = [each for each in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "LegacyConsumer" in each]
+    async with (
+        EmbeddedZooKeeper() as zookeeper,
+        EmbeddedCluster(version="0.8.2", zookeeper=zookeeper, topics={"events": 1}) as cluster,
+    ):
+        code = code.replace("localhost:9092", cluster.bootstrap_servers).replace("localhost:2181", zookeeper.address)
+        with anyio.fail_after(4 * DEADLINE_S):
+            ran = await anyio.run_process([sys.executable, "-W", "error", "-c", code], check=False)
+    assert (ran.returncode, ran.stderr) == (0, b"")
+    assert ran.stdout == b"events 0 0 b'hello'\n"
