@@ -19,7 +19,7 @@ from pykafka08.cli.zk_changing import change
 from pykafka08.cli.zk_showing import show
 from pykafka08.zookeeper.operations import Access, Permission, digest_identity
 from tests.cli.console import Finished, console
-from tests.zookeeper.stage import Stage, staged
+from tests.zookeeper.stage import PATIENT, PATIENT_CLIENT, Stage, staged
 
 pytestmark = pytest.mark.anyio
 
@@ -39,7 +39,8 @@ def zk(capfd: pytest.CaptureFixture[str]) -> Tool:
     """Run the command in this process, without its parser's exit and its signals: a process each takes a minute."""
 
     async def run(stage: Stage, *words: str) -> Finished:
-        options = zk_parser().parse_args([*words, "--zookeeper", stage.address])
+        patient = [f"--zookeeper-property={name}={value}" for name, value in {**PATIENT, **PATIENT_CLIENT}.items()]
+        options = zk_parser().parse_args([*words, *patient, "--zookeeper", stage.address])
         work = show if options.command in SHOWING else change
         try:
             status = await work(options, *settings_of_zookeeper(options), Interrupt())

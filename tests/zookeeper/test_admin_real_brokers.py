@@ -42,7 +42,10 @@ def cluster(version: str, clusters: Clusters) -> RealCluster:
 @pytest.mark.parametrize("version", RELEASES)
 async def test_what_is_written_shows_in_what_brokers_do(cluster: RealCluster) -> None:
     assert cluster.zookeeper is not None
-    async with ZooKeeperAdmin(cluster.zookeeper, force=cluster.release >= (0, 10, 1)) as admin:
+    is_forced = cluster.release >= (0, 10, 1)
+    patient = {"session_timeout_ms": 20_000, "request_timeout_ms": 60_000}
+    client = {"default_api_timeout_ms": 60_000}
+    async with ZooKeeperAdmin(cluster.zookeeper, force=is_forced, client=client, **patient) as admin:
         name = f"administered-{cluster.version}"
         made = await admin.create_topic(name, 2, 2, configs={"flush.messages": "10"}, timeout=WAIT_S)
         await eventually(lambda: led(cluster, name, 1, made[1][0]))

@@ -29,7 +29,11 @@ def block(language: str, word: str) -> str:
 async def test_the_administrator_in_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
     async with staged(1) as stage, anyio.create_task_group() as tasks:
         tasks.start_soon(lead, stage)
-        code = block("python", "ZooKeeperAdmin").replace("localhost:2181", stage.address).replace("anyio.run(main)", "")
+        code = (
+            block("python", "ZooKeeperAdmin")
+            .replace('"localhost:2181"', f'"{stage.address}", session_timeout_ms=60_000')
+            .replace("anyio.run(main)", "")
+        )
         names: dict[str, Any] = {}
         exec(code, names)
         await names["main"]()
