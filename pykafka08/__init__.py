@@ -45,6 +45,7 @@ _HOME = {
     "Delivery": "producer.delivery",
     "DeliveryTimeoutError": "errors",
     "EmbeddedCluster": "broker.server",
+    "EmbeddedZooKeeper": "broker.zookeeper.server",
     "ErrorCode": "error_codes",
     "GroupDescription": "admin.values",
     "GroupHealth": "consumer.health",
@@ -124,6 +125,7 @@ __all__ = [
     "Delivery",
     "DeliveryTimeoutError",
     "EmbeddedCluster",
+    "EmbeddedZooKeeper",
     "ErrorCode",
     "GroupDescription",
     "GroupHealth",
@@ -208,6 +210,7 @@ if TYPE_CHECKING:
         TopicDescription,
     )
     from pykafka08.broker.server import EmbeddedCluster
+    from pykafka08.broker.zookeeper.server import EmbeddedZooKeeper
     from pykafka08.consumer.consumer import Consumer
     from pykafka08.consumer.health import ConsumerHealth, GroupHealth
     from pykafka08.consumer.offsets import OffsetAndTimestamp

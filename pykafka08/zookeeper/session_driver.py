@@ -46,6 +46,8 @@ MOST_IN_FLIGHT = 128
 HEARTBEAT = requests.exists("/")
 GOODBYE_SECONDS = 2.0
 ABORT_SECONDS = 5.0
+RENEWAL_PAUSE = 0.1
+"""A server whose answers kazoo dies of is not asked without pause."""
 
 
 class SessionDriver:
@@ -132,6 +134,7 @@ class SessionDriver:
 
     async def _renew(self, session: KazooSession) -> None:
         await self._stop_kazoo(session)
+        await anyio.sleep(RENEWAL_PAUSE)
         if not self._is_closed:
             self._start_kazoo()
 
