@@ -13,10 +13,13 @@ from pykafka08 import EmbeddedCluster, NewRecord, Producer
 from pykafka08.broker.zookeeper import EmbeddedZooKeeper
 from pykafka08.zookeeper.legacy_consumer import LegacyConsumer
 
-__all__ = ["OldCluster", "old_cluster", "until"]
+__all__ = ["DEADLINE_S", "GROUP", "SHORT_SESSION_MS", "OldCluster", "old_cluster", "until"]
 
-DEADLINE_S = 30
-SESSION_MS = 1000
+DEADLINE_S = 60
+SESSION_MS = 20_000
+"""Long: on a busy machine a short one ends by itself."""
+SHORT_SESSION_MS = 1000
+"""For tests in which it is to end."""
 GROUP = "g"
 
 
