@@ -10,7 +10,7 @@ from typing import Protocol
 
 import pytest
 
-from pykafka08 import Admin, EmbeddedCluster, KafkaError, Producer, TopicPartition
+from pykafka08 import Admin, EmbeddedCluster, KafkaError, Mirror, Producer, TopicPartition
 from pykafka08.cli.exits import Interrupt, describe, status_of
 from pykafka08.cli.notes import note
 from pykafka08.cli.tables import table
@@ -257,6 +257,19 @@ async def test_wrong_usage(words: tuple[str, ...], status: int, text: str) -> No
     assert ran.status == status
     assert text in ran.err
     assert "Traceback" not in ran.err
+
+
+@pytest.mark.parametrize(("made", "action"), [({}, "create"), ({"t": 1}, "add-partitions")])
+async def test_what_a_mirror_advises_is_a_command(made: dict[str, int], action: str) -> None:
+    async with (
+        EmbeddedCluster(topics={"t": 2}) as source,
+        EmbeddedCluster(version="0.8.2", topics=made) as target,
+        Mirror(source.bootstrap_servers, target.bootstrap_servers, topics=["t"]) as mirror,
+    ):
+        (plan,) = await mirror.plan()
+    advice = (plan.problem or "").partition("pykafka08 zk ")[2]
+    options = zk_parser().parse_args(advice.split())
+    assert (options.action, options.topic) == (action, "t")
 
 
 def test_a_table() -> None:
