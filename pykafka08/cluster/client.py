@@ -7,7 +7,7 @@ Producer and Consumer each own one.  What is asked when stands in ``machine``; a
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from typing import Any, TypeVar
 
@@ -168,6 +168,11 @@ class Client:
     def use_all_topics(self) -> None:
         """Metadata asks for every topic of the cluster from now on."""
         self._machine.use_all_topics()
+        self._driver.wake()
+
+    def seeds_changed(self, addresses: Sequence[Address]) -> None:
+        """The brokers listen there, as somebody else knows: asked when none of those in the metadata answers."""
+        self._machine.seeds_changed(addresses)
         self._driver.wake()
 
     def invalidate(self, generation: int) -> None:

@@ -31,8 +31,8 @@ class OldCluster:
         self.zookeeper = zookeeper
         self.session = zookeeper.open_session()
 
-    def register_brokers(self) -> None:
-        for each in self.brokers.brokers:
+    def register_brokers(self, brokers: EmbeddedCluster | None = None) -> None:
+        for each in (brokers or self.brokers).brokers:
             document = {"version": 1, "host": each.host, "port": each.port, "jmx_port": -1, "timestamp": "1"}
             path = f"/kafka/brokers/ids/{each.node_id}"
             self.zookeeper.create(path, json.dumps(document).encode(), session_id=self.session)

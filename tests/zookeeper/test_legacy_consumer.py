@@ -11,7 +11,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from pykafka08 import EmbeddedCluster, TopicPartition
+from pykafka08 import EmbeddedCluster, Producer, TopicPartition
 from pykafka08.broker.zookeeper import EmbeddedZooKeeper
 from pykafka08.errors import (
     ClosedError,
@@ -283,6 +283,19 @@ async def test_a_leader_that_moves_changes_no_owner() -> None:
             await old.send("t", ["b"])
             assert await values(consumer, 1) == ["b"]
             assert old.zookeeper.ephemeral_owner("/kafka/consumers/g/owners/t/0") == owner
+
+
+async def test_brokers_that_all_listen_elsewhere_are_found_through_zookeeper() -> None:
+    async with old_cluster({"t": 1}) as old, EmbeddedCluster(version="0.8.2", topics={"t": 1}) as others:
+        await old.send("t", ["a"])
+        async with old.consumer("t") as consumer:
+            assert await values(consumer, 1) == ["a"]
+            await old.brokers.stop_broker(0)
+            old.zookeeper.delete("/kafka/brokers/ids/0")
+            old.register_brokers(others)
+            async with Producer(bootstrap_servers=others.bootstrap_servers) as producer:
+                await producer.send_many("t", [b"not read", b"b"])
+            assert await values(consumer, 1) == ["b"]
 
 
 async def test_offsets_in_kafka_in_both_and_the_greater_one() -> None:

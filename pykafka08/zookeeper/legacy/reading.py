@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 
 import anyio
 
@@ -347,9 +348,14 @@ class Reading:
         news.set_result(None)
 
     def brokers_changed(self) -> None:
-        """Leaders may have moved."""
+        """Leaders may have moved, and all brokers may listen elsewhere."""
         if self.client is not None:
-            self.client.invalidate(self.client.metadata.generation)
+            self._tasks.start("brokers that came and went", self._refresh_brokers, self.client)
+
+    async def _refresh_brokers(self, client: Client) -> None:
+        with suppress(KafkaError):  # none is there now, or ZooKeeper is away: the next change comes
+            client.seeds_changed(await broker_addresses(self._zk))
+            client.invalidate(client.metadata.generation)
 
     # Ends
 
