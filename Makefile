@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo venv test soak docker-test check bench-quick clean peers
+.PHONY: demo venv test soak mirror-soak zookeeper-soak docker-test check bench-quick clean peers
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py
@@ -17,6 +17,14 @@ test: $(VENV)/.developing peers
 SEEDS ?= 1,2,3,4,5
 soak: $(VENV)/.developing
 	PYKAFKA08_SOAK=1 PYKAFKA08_FAULT_SEEDS=$(SEEDS) $(BIN)/python -m pytest tests/faults
+
+# A million records mirrored from 0.8.2.2 to 4.3.1 with the mirror killed three times; a few minutes.
+mirror-soak: $(VENV)/.developing
+	PYKAFKA08_SOAK=1 $(BIN)/python -m pytest tests/integration/test_mirror.py
+
+# The ZooKeeper side on every release that has one: layouts, administration, groups shared with the JVM's; many minutes.
+zookeeper-soak: $(VENV)/.developing
+	PYKAFKA08_SOAK=1 $(BIN)/python -m pytest tests/zookeeper tests/integration/test_legacy_groups.py
 
 # Real brokers in containers, with an engine of its own where none runs (docker/README.md): the compose files, and the
 # integration tests of some releases. DOCKER_TESTS is what -k of pytest takes.

@@ -4,6 +4,7 @@ A map of the package, from the top down; each line imports only from lines below
 
     cli                         the console tools
     mirror                      topics of one cluster copied to another
+    zookeeper                   what old clusters keep in ZooKeeper: groups, layout, administration
     producer  consumer  admin   what applications use
     group                       the member of a consumer group, and its offsets
     cluster                     metadata, routing, one client per cluster
@@ -26,7 +27,9 @@ __version__ = "0.1.0"
 
 _HOME = {
     "Admin": "admin.admin",
+    "AdminRefusedError": "errors",
     "AuthorizationError": "errors",
+    "BadVersionError": "errors",
     "BrokerError": "errors",
     "BufferFullError": "errors",
     "ClientFailedError": "errors",
@@ -37,26 +40,39 @@ _HOME = {
     "ConfigError": "errors",
     "Consumer": "consumer.consumer",
     "ConsumerHealth": "consumer.health",
+    "ConsumerRebalanceFailedError": "errors",
+    "ConsumerTimeoutError": "errors",
     "CorruptRecordError": "errors",
     "Delivery": "producer.delivery",
     "DeliveryTimeoutError": "errors",
     "EmbeddedCluster": "broker.server",
+    "EmbeddedZooKeeper": "broker.zookeeper.server",
     "ErrorCode": "error_codes",
     "GroupDescription": "admin.values",
     "GroupHealth": "consumer.health",
     "GroupListing": "admin.values",
     "GroupMember": "admin.values",
+    "GroupMigration": "zookeeper.migration",
     "GroupMove": "mirror.copy_state",
     "KafkaError": "errors",
+    "LegacyConsumer": "zookeeper.legacy_consumer",
+    "LegacyHealth": "zookeeper.legacy.health",
     "LocalProtocolError": "errors",
     "LogTruncationError": "errors",
+    "MalformedNodeError": "errors",
+    "MigratedPartition": "zookeeper.migration",
+    "MigrationReport": "zookeeper.migration",
     "Mirror": "mirror.mirror",
     "MirrorError": "errors",
     "MirrorReport": "mirror.copy_state",
     "NewRecord": "records.record",
     "NewTopic": "admin.values",
+    "NoAuthError": "errors",
     "NoBrokersError": "errors",
+    "NoNodeError": "errors",
     "NoOffsetError": "errors",
+    "NodeExistsError": "errors",
+    "NotEmptyError": "errors",
     "OffsetAndMetadata": "group.requests",
     "OffsetAndTimestamp": "consumer.offsets",
     "OffsetOutOfRangeError": "errors",
@@ -75,6 +91,7 @@ _HOME = {
     "RemoteProtocolError": "errors",
     "RequestTimeoutError": "errors",
     "SentRecords": "producer.delivery",
+    "SessionExpiredError": "errors",
     "SubscriptionPattern": "group.pattern",
     "TopicDescription": "admin.values",
     "TopicPartition": "records.record",
@@ -84,11 +101,16 @@ _HOME = {
     "TransportError": "errors",
     "UnknownTopicError": "errors",
     "UnsupportedVersionError": "errors",
+    "ZooKeeperAuthError": "errors",
+    "ZooKeeperConnectionError": "errors",
+    "ZooKeeperError": "errors",
 }
 
 __all__ = [
     "Admin",
+    "AdminRefusedError",
     "AuthorizationError",
+    "BadVersionError",
     "BrokerError",
     "BufferFullError",
     "ClientFailedError",
@@ -99,26 +121,39 @@ __all__ = [
     "ConfigError",
     "Consumer",
     "ConsumerHealth",
+    "ConsumerRebalanceFailedError",
+    "ConsumerTimeoutError",
     "CorruptRecordError",
     "Delivery",
     "DeliveryTimeoutError",
     "EmbeddedCluster",
+    "EmbeddedZooKeeper",
     "ErrorCode",
     "GroupDescription",
     "GroupHealth",
     "GroupListing",
     "GroupMember",
+    "GroupMigration",
     "GroupMove",
     "KafkaError",
+    "LegacyConsumer",
+    "LegacyHealth",
     "LocalProtocolError",
     "LogTruncationError",
+    "MalformedNodeError",
+    "MigratedPartition",
+    "MigrationReport",
     "Mirror",
     "MirrorError",
     "MirrorReport",
     "NewRecord",
     "NewTopic",
+    "NoAuthError",
     "NoBrokersError",
+    "NoNodeError",
     "NoOffsetError",
+    "NodeExistsError",
+    "NotEmptyError",
     "OffsetAndMetadata",
     "OffsetAndTimestamp",
     "OffsetOutOfRangeError",
@@ -137,6 +172,7 @@ __all__ = [
     "RemoteProtocolError",
     "RequestTimeoutError",
     "SentRecords",
+    "SessionExpiredError",
     "SubscriptionPattern",
     "TopicDescription",
     "TopicPartition",
@@ -146,6 +182,9 @@ __all__ = [
     "TransportError",
     "UnknownTopicError",
     "UnsupportedVersionError",
+    "ZooKeeperAuthError",
+    "ZooKeeperConnectionError",
+    "ZooKeeperError",
 ]
 
 
@@ -173,26 +212,36 @@ if TYPE_CHECKING:
         TopicDescription,
     )
     from pykafka08.broker.server import EmbeddedCluster
+    from pykafka08.broker.zookeeper.server import EmbeddedZooKeeper
     from pykafka08.consumer.consumer import Consumer
     from pykafka08.consumer.health import ConsumerHealth, GroupHealth
     from pykafka08.consumer.offsets import OffsetAndTimestamp
     from pykafka08.error_codes import ErrorCode
     from pykafka08.errors import (
+        AdminRefusedError,
         AuthorizationError,
+        BadVersionError,
         BrokerError,
         BufferFullError,
         ClientFailedError,
         ClosedError,
         ConcurrentReadError,
         ConfigError,
+        ConsumerRebalanceFailedError,
+        ConsumerTimeoutError,
         CorruptRecordError,
         DeliveryTimeoutError,
         KafkaError,
         LocalProtocolError,
         LogTruncationError,
+        MalformedNodeError,
         MirrorError,
+        NoAuthError,
         NoBrokersError,
+        NodeExistsError,
+        NoNodeError,
         NoOffsetError,
+        NotEmptyError,
         OffsetOutOfRangeError,
         PartitionRevokedError,
         PollIntervalExceededError,
@@ -202,11 +251,15 @@ if TYPE_CHECKING:
         RecordTypeError,
         RemoteProtocolError,
         RequestTimeoutError,
+        SessionExpiredError,
         TransactionAbortedError,
         TransactionStateError,
         TransportError,
         UnknownTopicError,
         UnsupportedVersionError,
+        ZooKeeperAuthError,
+        ZooKeeperConnectionError,
+        ZooKeeperError,
     )
     from pykafka08.group.coordinator import RebalanceListener
     from pykafka08.group.pattern import SubscriptionPattern
@@ -219,3 +272,6 @@ if TYPE_CHECKING:
     from pykafka08.producer.producer import Producer
     from pykafka08.records.compression import Codec
     from pykafka08.records.record import NewRecord, Record, TopicPartition
+    from pykafka08.zookeeper.legacy.health import LegacyHealth
+    from pykafka08.zookeeper.legacy_consumer import LegacyConsumer
+    from pykafka08.zookeeper.migration import GroupMigration, MigratedPartition, MigrationReport

@@ -24,7 +24,9 @@ WITH_CALLS = (
     "Consumer",
     "RebalanceListener",
     "Admin",
+    "LegacyConsumer",
     "Mirror",
+    "GroupMigration",
     "EmbeddedCluster",
 )
 NOT_MADE_BY_USERS = (
@@ -36,6 +38,9 @@ NOT_MADE_BY_USERS = (
     "GroupListing",
     "GroupMember",
     "GroupMove",
+    "LegacyHealth",
+    "MigratedPartition",
+    "MigrationReport",
     "MirrorReport",
     "PartitionReport",
     "ProducerHealth",

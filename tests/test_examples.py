@@ -70,6 +70,20 @@ def test_the_demos_data_is_the_file_that_its_readme_names() -> None:
     assert "CC0" in readme
 
 
+def test_move_topic(brokers: str) -> None:
+    assert run(str(EXAMPLES / "produce.py"), brokers, "moved").returncode == 0
+    words = (str(EXAMPLES / "move_topic.py"), brokers, brokers)
+    moved = run(*words, "moved", "", "copy")
+    assert moved.returncode == 0, moved.stderr
+    assert moved.stdout.splitlines()[0] == "moved goes to copy: 3 partitions"
+    assert "10 records copied, 0 to go\n" in moved.stdout
+    again = run(*words, "moved", "", "copy")
+    assert again.stdout.splitlines()[-1] == "0 records copied, 0 to go"
+    nobody = run(*words, "moved", "nobody", "copy")
+    assert nobody.returncode == 1
+    assert "no offsets in the source's Kafka" in nobody.stderr
+
+
 def test_produce_and_consume(brokers: str) -> None:
     produced = run(str(EXAMPLES / "produce.py"), brokers, "greetings")
     assert produced.returncode == 0, produced.stderr

@@ -208,6 +208,10 @@ class Admin(Asking):
             check_code(code, None, "DeleteGroups")
         return int(code)
 
+    async def keeps_offsets(self, group_id: str, *, timeout: float | None = None) -> bool:
+        """True if the brokers keep this group's offsets in Kafka; before 0.8.2 they are in ZooKeeper, or nowhere."""
+        return await self._outsider(group_id).is_in_kafka(timeout=self._seconds(timeout))
+
     async def list_group_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition] | None = None, *, timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata]:

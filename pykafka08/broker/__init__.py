@@ -11,6 +11,7 @@
     append       what is checked and changed before a batch enters a log
     groups       the coordinator of consumer groups
     faults       scripted faults, and the log of requests
+    zookeeper/   a ZooKeeper server; zookeeper_mode/: brokers that live with it
     timers       the clock and what is to happen later
 
 It shares the message and record layers with the client and nothing above them, so that one bug cannot hide on both

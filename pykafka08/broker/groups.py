@@ -18,6 +18,7 @@ from pykafka08.broker.consumer_group import ConsumerGroup
 from pykafka08.broker.consumer_groups import Beaten, Refusal, beat, check_commit, check_member, leave
 from pykafka08.broker.group import Group, GroupState
 from pykafka08.broker.group_member import JoinResult, Member, SyncResult
+from pykafka08.broker.offsets_v0 import MemoryOffsets, OffsetsV0
 from pykafka08.broker.pending_offsets import PendingOffsets
 from pykafka08.broker.state import Topics
 from pykafka08.broker.timers import Timers
@@ -60,7 +61,7 @@ class Groups:
         self.consumer_groups: dict[str, ConsumerGroup] = {}
         self._offsets: dict[str, Offsets] = {}
         self.pending_offsets: PendingOffsets[CommittedOffset] = PendingOffsets()
-        self.zookeeper_offsets: dict[str, Offsets] = {}
+        self.offsets_v0: OffsetsV0 = MemoryOffsets()
 
     def __iter__(self) -> Iterator[Group]:
         return iter(tuple(self._groups.values()))
@@ -295,9 +296,10 @@ class Groups:
 
     def forget_topic(self, topic: str) -> None:
         """A topic was deleted: its committed offsets go too."""
-        for offsets in (*self._offsets.values(), *self.zookeeper_offsets.values()):
+        for offsets in self._offsets.values():
             for key in [key for key in offsets if key[0] == topic]:
                 del offsets[key]
+        self.offsets_v0.forget_topic(topic)
         self.pending_offsets.forget_topic(topic)
 
     def close(self) -> None:

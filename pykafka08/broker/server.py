@@ -30,6 +30,8 @@ from pykafka08.broker.listener import Listener, bind, listen
 from pykafka08.broker.personality import Personality
 from pykafka08.broker.session import Output, Session
 from pykafka08.broker.state import MOST_PARTITIONS, Partition, Topic
+from pykafka08.broker.zookeeper.server import EmbeddedZooKeeper
+from pykafka08.broker.zookeeper_mode.mode import ZooKeeperMode
 from pykafka08.driver import TaskTree
 from pykafka08.errors import ClientFailedError, ClosedError, ConfigError
 from pykafka08.protocol.schema import VersionRange
@@ -56,6 +58,9 @@ class EmbeddedCluster:
     ``transaction_version`` lowers the finalized feature of that name (2 from Kafka 4.0 on); markers are written
     ``transaction_marker_delay_ms`` after the end of a transaction was decided.
 
+    With ``zookeeper``, brokers before 4.0 register there, below ``zookeeper_chroot``, write topics and leaders, and do
+    what tools ask for through it; ``delete_topic_enable`` is as Kafka has it (off before 1.0).
+
     An error inside the brokers (not one that they answer) is raised as ClientFailedError when the block ends.
     """
 
@@ -76,6 +81,9 @@ class EmbeddedCluster:
         group_consumer_heartbeat_interval_ms: int = 5_000,
         transaction_version: int | None = None,
         transaction_marker_delay_ms: int = 0,
+        zookeeper: EmbeddedZooKeeper | None = None,
+        zookeeper_chroot: str = "",
+        delete_topic_enable: bool | None = None,
         host: str = LOOPBACK,
         port: int = 0,
     ) -> None:
@@ -114,6 +122,11 @@ class EmbeddedCluster:
             for node_id in range(brokers)
         }
         self._topics = dict(topics or {})
+        self._zookeeper_mode = None
+        if zookeeper is not None:
+            self._zookeeper_mode = ZooKeeperMode(
+                self._state, zookeeper, zookeeper_chroot.rstrip("/"), deletes_topics=delete_topic_enable
+            )
         self._tasks = TaskTree()
         self._is_entered = self._is_closed = False
         self._listeners: dict[int, Listener] = {}
@@ -130,10 +143,15 @@ class EmbeddedCluster:
         try:
             self._state.timers.start()
             self._tasks.start("clock of the embedded cluster", self._state.timers.run)
+            if self._zookeeper_mode is not None:
+                self._zookeeper_mode.start()
             for node_id in self._state.nodes:
                 await self._open(node_id)
+            self._brokers_changed()
             for name, partitions in self._topics.items():
-                self.create_topic(name, partitions)
+                if name not in self._state.topics:  # an earlier cluster's, of the same ZooKeeper
+                    self.create_topic(name, partitions)
+            self._brokers_changed()
         except BaseException:
             await self._close()
             raise
@@ -151,6 +169,8 @@ class EmbeddedCluster:
 
     async def _close(self) -> None:
         self._is_closed = True
+        if self._zookeeper_mode is not None:
+            self._zookeeper_mode.close()
         for node_id in tuple(self._listeners):
             await self._shut(node_id)
         for kept in self._kept.values():
@@ -327,6 +347,7 @@ class EmbeddedCluster:
             raise ConfigError(f"broker {node_id} is stopped already")
         await self._shut(node_id)
         self._state.topics.brokers_changed()
+        self._brokers_changed()
 
     async def start_broker(self, node_id: int) -> None:
         """Start a stopped broker again, at the port it had; it takes no leadership back by itself."""
@@ -335,6 +356,11 @@ class EmbeddedCluster:
         self._check_open()
         await self._open(node_id)
         self._state.topics.brokers_changed()
+        self._brokers_changed()
+
+    def _brokers_changed(self) -> None:
+        if self._zookeeper_mode is not None:
+            self._zookeeper_mode.brokers_changed()
 
     def _check_open(self) -> None:
         if self._is_closed:

@@ -99,6 +99,7 @@ class Topics:
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[UUID, Topic] = {}
         self._next_broker = 0
+        self._observers: list[Callable[[], None]] = []
 
     def __iter__(self) -> Iterator[Topic]:
         return iter(tuple(self._by_name.values()))
@@ -108,6 +109,15 @@ class Topics:
 
     def __contains__(self, name: object) -> bool:
         return name in self._by_name
+
+    def observe(self, observer: Callable[[], None]) -> Callable[[], None]:
+        """Call ``observer`` when topics or partitions come or go; what is returned ends that."""
+        self._observers.append(observer)
+        return lambda: self._observers.remove(observer)
+
+    def _changed(self) -> None:
+        for observer in tuple(self._observers):
+            observer()
 
     def find(self, name: str) -> Topic | None:
         return self._by_name.get(name)
@@ -126,6 +136,7 @@ class Topics:
         self._by_name[name] = topic
         self._by_id[topic.topic_id] = topic
         self.grow(topic, partitions, replication_factor)
+        self._changed()
         return topic
 
     def create_assigned(self, name: str, replicas: list[list[int]], config: dict[str, str] | None = None) -> Topic:
@@ -148,12 +159,14 @@ class Topics:
         partition = Partition(topic, len(topic.partitions), list(replicas))
         topic.partitions.append(partition)
         partition.brokers_changed(self._live())
+        self._changed()
 
     def delete(self, topic: Topic) -> None:
         del self._by_name[topic.name], self._by_id[topic.topic_id]
         for partition in topic.partitions:
             partition.lead(NO_LEADER)
             partition.changed()
+        self._changed()
 
     def brokers_changed(self) -> None:
         live = self._live()

@@ -17,8 +17,10 @@ from pykafka08.errors import ConfigError
 __all__ = ["main"]
 
 PROG = "pykafka08 broker"
+ZOOKEEPER_HELP = "serve ZooKeeper too, at this port (0: any that is free); for releases before 4.0"
 EPILOG = """\
-The first line on standard output is BROKERS=host:port,... for --bootstrap-server of any Kafka client.
+The first line on standard output is BROKERS=host:port,... for --bootstrap-server of any Kafka client; with
+--zookeeper-port the second one is ZOOKEEPER=host:port, for --zookeeper.
 Records are kept in memory and are gone at the end.  Only this machine can connect.
 It ends on SIGINT or SIGTERM and, where standard input is a pipe, when that pipe closes.
 """
@@ -27,8 +29,12 @@ It ends on SIGINT or SIGTERM and, where standard input is a pipe, when that pipe
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
+    from pykafka08.broker.personality import Personality
+
     try:
         topics = _topics(options.topic)
+        if options.zookeeper_port is not None and not Personality(options.version).has_zookeeper:
+            raise ConfigError(f"--zookeeper-port: Kafka {options.version} has no ZooKeeper; say --version 3.9 or older")
     except ConfigError as error:
         parser.error(str(error))
     from pykafka08.cli.exits import run
@@ -46,6 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--topic", action="append", default=[], metavar="NAME[:PARTITIONS]", help="make this topic; may be repeated")
     add("--partitions", type=positive, default=1, metavar="N", help="of topics made on demand; default 1")
     add("--no-auto-create", action="store_true", help="a topic that is asked for and not there is an error")
+    add("--zookeeper-port", type=natural, metavar="N", help=ZOOKEEPER_HELP)
     return parser
 
 

@@ -26,16 +26,21 @@ def console_consumer(arguments: Sequence[str] | None = None) -> int:
 
 
 def _main(prog: str, arguments: Sequence[str] | None) -> int:
-    from pykafka08.cli.plan import consumer_parser, plan_of
+    from pykafka08.cli.plan import consumer_parser, plan_of, record_format_of
     from pykafka08.errors import ConfigError
 
     parser = consumer_parser(prog)
     options = parser.parse_args(arguments)
+    from pykafka08.cli.exits import run
+
     try:
+        if options.zookeeper is not None:
+            from pykafka08.cli.old_consumer import copy_old_records, old_plan
+
+            return run(prog, partial(copy_old_records, old_plan(options, record_format_of(options))), options.verbose)
         plan = plan_of(options)
     except ConfigError as error:
         parser.error(str(error))
     from pykafka08.cli.copying import copy_records
-    from pykafka08.cli.exits import run
 
     return run(prog, partial(copy_records, plan), options.verbose)

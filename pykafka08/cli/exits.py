@@ -6,7 +6,7 @@ status    meaning
 0         done: the end, the count or the idle time-out was reached, or the reader of standard output went away
 1         a failure while running
 2         wrong usage
-4         no broker could be reached
+4         no broker, or no ZooKeeper, could be reached
 130, 143  ended by SIGINT or SIGTERM, after closing
 ========  =======================================================
 """
@@ -28,13 +28,16 @@ import anyio
 from pykafka08.cli.notes import note
 from pykafka08.cli.streams import OutputClosedError
 from pykafka08.errors import (
+    AdminRefusedError,
     AuthorizationError,
     BrokerError,
     ClosedError,
     ConfigError,
     CorruptRecordError,
     KafkaError,
+    MalformedNodeError,
     MirrorError,
+    NoAuthError,
     NoBrokersError,
     NoOffsetError,
     OffsetOutOfRangeError,
@@ -44,6 +47,9 @@ from pykafka08.errors import (
     TransportError,
     UnknownTopicError,
     UnsupportedVersionError,
+    ZooKeeperAuthError,
+    ZooKeeperConnectionError,
+    ZooKeeperError,
 )
 
 __all__ = ["DONE", "FAILED", "NO_BROKER", "USAGE", "Interrupt", "describe", "run", "run_until"]
@@ -68,6 +74,12 @@ _ADVICE: tuple[tuple[type[KafkaError], str], ...] = (
     (TransportError, "check the address; the broker or the network may be gone"),
     (BrokerError, "-v shows what happens"),
     (ClosedError, "-vv shows where"),
+    (ZooKeeperConnectionError, "check --zookeeper; the ensemble or the network may be gone"),
+    (ZooKeeperAuthError, "check the credentials, --auth digest:USER:PASSWORD"),
+    (NoAuthError, "the node belongs to somebody else: give --auth, or ask the cluster's owner"),
+    (MalformedNodeError, "whoever wrote the node must mend it; zk tree shows it"),
+    (AdminRefusedError, "nothing else was done"),
+    (ZooKeeperError, "-v shows what happens"),
     (KafkaError, "-vv shows where"),
 )
 
@@ -96,7 +108,7 @@ def status_of(error: KafkaError) -> int:
         return DONE
     if isinstance(error, ConfigError):
         return USAGE
-    return NO_BROKER if isinstance(error, NoBrokersError) else FAILED
+    return NO_BROKER if isinstance(error, NoBrokersError | ZooKeeperConnectionError) else FAILED
 
 
 class Interrupt:

@@ -21,6 +21,8 @@ commands:
   consume    print the records of a topic, with the options of kafka-console-consumer
   produce    send each line of standard input as a record
   mirror     copy topics, and carry groups over, from any cluster to any other
+  zk         show and change what old clusters keep in ZooKeeper
+  migrate    move a group's offsets from ZooKeeper to Kafka
   broker     serve Kafka from memory on this machine, playing any release from 0.8.0 to 4.3
 
 options:
@@ -31,7 +33,7 @@ exit status: 0 done, 1 failure while running, 2 wrong usage, 4 no broker reached
 130 and 143 ended by SIGINT and SIGTERM after closing
 """
 
-COMMANDS = ("consume", "produce", "mirror", "broker")
+COMMANDS = ("consume", "produce", "mirror", "migrate", "zk", "broker")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

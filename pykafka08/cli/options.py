@@ -29,12 +29,13 @@ def new_parser(prog: str, description: str, epilog: str) -> argparse.ArgumentPar
     return parser
 
 
-def add_client_options(parser: argparse.ArgumentParser, role: str) -> None:
+def add_client_options(parser: argparse.ArgumentParser, role: str, *, is_bootstrap_needed: bool = True) -> None:
     """Where the brokers are, and the client's properties under each name that Kafka's tools have given them."""
     parser.add_argument("--version", action="version", version=f"pykafka08 {pykafka08.__version__}")
     parser.add_argument(
-        "--bootstrap-server", "-b", required=True, metavar="HOST:PORT,...", help="one or more brokers to ask first"
-    )
+        "--bootstrap-server", "-b", required=is_bootstrap_needed, metavar="HOST:PORT,...",
+        help="one or more brokers to ask first",
+    )  # fmt: skip
     parser.add_argument(
         "--command-property", f"--{role}-property", dest="properties", action="append", default=[],
         metavar="NAME=VALUE", help="a setting of the client, by Kafka's name for it; comes before the file's",

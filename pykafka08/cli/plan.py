@@ -20,7 +20,7 @@ from pykafka08.config import ConsumerConfig
 from pykafka08.errors import ConfigError
 from pykafka08.group.settings import GroupConfig
 
-__all__ = ["Plan", "consumer_parser", "plan_of", "topic_pattern"]
+__all__ = ["Plan", "consumer_parser", "plan_of", "record_format_of", "topic_pattern"]
 
 EPILOG = """\
 formatter properties: print.timestamp, print.partition, print.offset, print.delivery, print.epoch, print.headers,
@@ -57,11 +57,12 @@ class Plan:
 
 def consumer_parser(prog: str) -> argparse.ArgumentParser:
     parser = new_parser(prog, "Print the records of a topic.", EPILOG)
-    add_client_options(parser, "consumer")
+    add_client_options(parser, "consumer", is_bootstrap_needed=False)
     what = parser.add_argument_group("what to read")
     add = what.add_argument
     add("--topic", "-t", help="the topic")
     add("--include", "--whitelist", metavar="REGEX", help="topics whose whole name matches; commas separate several")
+    add("--blacklist", metavar="REGEX", help="with --zookeeper: topics whose whole name does not match")
     add("--partition", "-p", type=natural, metavar="N", help="this partition alone")
     add("--offset", "-o", metavar="N", help="start here in the partition: a number, earliest, or latest (default)")
     add("--from-beginning", action="store_true", help="start with the earliest record rather than with new ones")
@@ -69,6 +70,9 @@ def consumer_parser(prog: str) -> argparse.ArgumentParser:
     add("--timeout-ms", type=time_or_none, metavar="MS", help="end when there was no record for so long")
     add("--isolation-level", choices=("read_uncommitted", "read_committed"), help="default read_uncommitted")
     add("--group", metavar="ID", help="share the partitions with the others of this group, from where it has committed")
+    add("--zookeeper", metavar="HOST:PORT/CHROOT", help="in the place of --bootstrap-server: share the partitions as a"
+        " member of an old group, which ZooKeeper keeps (brokers up to 3.9)")  # fmt: skip
+    add("--delete-consumer-offsets", action="store_true", help="with --zookeeper: forget what the group has committed")
     add(
         "--new-consumer",
         action="store_true",
@@ -89,6 +93,10 @@ def consumer_parser(prog: str) -> argparse.ArgumentParser:
 
 def plan_of(options: argparse.Namespace) -> Plan:
     """The plan; a ConfigError says which options contradict each other."""
+    if options.bootstrap_server is None:
+        raise ConfigError("one of --bootstrap-server and --zookeeper is needed")
+    if options.blacklist is not None or options.delete_consumer_offsets:
+        raise ConfigError("--blacklist and --delete-consumer-offsets need --zookeeper")
     if (options.topic is None) == (options.include is None):
         raise ConfigError("exactly one of --topic and --include is needed")
     if options.group is not None and options.partition is not None:
@@ -116,7 +124,7 @@ def plan_of(options: argparse.Namespace) -> Plan:
         offset=offset,
         limit=math.inf if options.max_messages is None else options.max_messages,
         idle_s=math.inf if options.timeout_ms is None else options.timeout_ms / 1000,
-        record_format=_record_format(options),
+        record_format=record_format_of(options),
         skips_errors=options.skip_message_on_error,
     )
 
@@ -144,7 +152,7 @@ def topic_pattern(text: str) -> re.Pattern[str]:
         raise ConfigError(f"--include {text!r} is no regular expression: {error}") from None
 
 
-def _record_format(options: argparse.Namespace) -> RecordFormat:
+def record_format_of(options: argparse.Namespace) -> RecordFormat:
     formatter = options.formatter.rpartition(".")[2]
     if formatter == "NoOpMessageFormatter":
         return RecordFormat(value=False)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from itertools import islice
+from typing import Protocol
 
-from pykafka08.cli.formats import Batch
+from pykafka08.cli.formats import Batch, RecordFormat
 from pykafka08.cli.notes import note
-from pykafka08.cli.plan import Plan
 from pykafka08.cli.progress import Progress
 from pykafka08.cli.streams import Output
 from pykafka08.errors import KafkaError
@@ -14,10 +14,21 @@ from pykafka08.errors import KafkaError
 __all__ = ["Printer"]
 
 
+class PrintPlan(Protocol):
+    """What the options say of printing."""
+
+    @property
+    def limit(self) -> float: ...
+    @property
+    def record_format(self) -> RecordFormat: ...
+    @property
+    def skips_errors(self) -> bool: ...
+
+
 class Printer:
     """Writes batches to standard output, and knows how many records went there."""
 
-    def __init__(self, plan: Plan, output: Output, progress: Progress) -> None:
+    def __init__(self, plan: PrintPlan, output: Output, progress: Progress) -> None:
         self.records = 0
         self._size = 0
         self._plan = plan

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
+from contextlib import AsyncExitStack
 
 import anyio
 
+from pykafka08.broker.personality import Personality
 from pykafka08.broker.server import EmbeddedCluster
+from pykafka08.broker.zookeeper import EmbeddedZooKeeper
 from pykafka08.cli.exits import DONE, Interrupt
 from pykafka08.cli.notes import note
 from pykafka08.cli.streams import ends_with_its_peer, standard_output, wait_for_end
@@ -17,15 +20,16 @@ __all__ = ["serve"]
 
 async def serve(options: argparse.Namespace, topics: dict[str, int], interrupt: Interrupt) -> int:
     """Until a signal comes, or the program that started us is gone."""
-    async with EmbeddedCluster(
-        brokers=options.brokers,
-        version=options.version,
-        port=options.port,
-        topics=topics,
-        default_partitions=options.partitions,
-        auto_create_topics=not options.no_auto_create,
-    ) as cluster:
+    async with AsyncExitStack() as stack:
+        zookeeper = None
+        if options.zookeeper_port is not None:
+            zookeeper = await stack.enter_async_context(
+                EmbeddedZooKeeper(port=options.zookeeper_port, release=_release_beside(options.version))
+            )
+        cluster = await stack.enter_async_context(_cluster(options, topics, zookeeper))
         await standard_output().write(f"BROKERS={cluster.bootstrap_servers}\n".encode())
+        if zookeeper is not None:
+            await standard_output().write(f"ZOOKEEPER={zookeeper.address}\n".encode())
         note(f"{options.brokers} broker(s) as Kafka {cluster.version}, in memory; end with Ctrl-C")
         with interrupt.part():
             if sys.stdin is not None and ends_with_its_peer(sys.stdin.fileno()):
@@ -33,3 +37,24 @@ async def serve(options: argparse.Namespace, topics: dict[str, int], interrupt: 
             else:
                 await anyio.sleep_forever()
     return DONE
+
+
+def _release_beside(kafka: str) -> str:
+    """The ZooKeeper that a release of Kafka was published with."""
+    personality = Personality(kafka)
+    return "3.3" if personality < (0, 8, 2) else "3.4" if personality < (2, 4) else "3.8"
+
+
+def _cluster(
+    options: argparse.Namespace, topics: dict[str, int], zookeeper: EmbeddedZooKeeper | None
+) -> EmbeddedCluster:
+    return EmbeddedCluster(
+        brokers=options.brokers,
+        version=options.version,
+        port=options.port,
+        topics=topics,
+        default_partitions=options.partitions,
+        auto_create_topics=not options.no_auto_create,
+        zookeeper=zookeeper,
+        delete_topic_enable=True if zookeeper is not None else None,
+    )

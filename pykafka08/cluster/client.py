@@ -8,7 +8,7 @@ everybody about new snapshots.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import anyio
@@ -156,6 +156,11 @@ class Client:
     def use_all_topics(self) -> None:
         """Metadata asks for every topic of the cluster from now on."""
         self._machine.use_all_topics()
+        self._driver.wake()
+
+    def seeds_changed(self, addresses: Sequence[Address]) -> None:
+        """The brokers listen there, as somebody else knows: asked when none of those in the metadata answers."""
+        self._machine.seeds_changed(addresses)
         self._driver.wake()
 
     def invalidate(self, generation: int) -> None:

@@ -20,13 +20,13 @@ Here: the newest snapshot and the plan for the next.  Not here: connections (``c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from pykafka08.backoff import Backoff
 from pykafka08.cluster.metadata import Broker, LeaderNews, Snapshot
-from pykafka08.config import ClientConfig
+from pykafka08.config import Address, ClientConfig
 from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import KafkaError, NoBrokersError, RequestTimeoutError, UnknownTopicError, broker_error
 from pykafka08.protocol.messages.metadata import MetadataResponse
@@ -60,7 +60,8 @@ class ClusterMachine:
 
     def __init__(self, config: ClientConfig, jitter: Callable[[], float], now: float) -> None:
         self.snapshot = Snapshot(0, fetched_at=now)
-        self.seeds = tuple(Broker(-1 - index, *address) for index, address in enumerate(config.bootstrap_servers))
+        self.seeds: tuple[Broker, ...] = ()
+        self.seeds_changed(config.bootstrap_servers)
         self.bootstrap_error: NoBrokersError | None = None
         self._jitter = jitter
         self._max_age = config.metadata_max_age_ms / 1000
@@ -80,6 +81,10 @@ class ClusterMachine:
         self._trouble = Backoff(config.retry_backoff_ms / 1000, most, jitter)
         self._rounds = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000, jitter)
         self._not_before = now
+
+    def seeds_changed(self, addresses: Sequence[Address]) -> None:
+        """Bootstrap addresses from now on, where others know better than the configuration."""
+        self.seeds = tuple(Broker(-1 - index, *address) for index, address in enumerate(addresses))
 
     # --- questions --------------------------------------------------------------------------------------------------
 

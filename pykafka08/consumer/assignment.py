@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import count
 from typing import TypedDict
 from uuid import UUID
@@ -152,6 +152,11 @@ class Assignment:
             self.states[tp].is_held = is_held
             if count := len(self.snapshot.partitions(tp.topic)):
                 self._first_counts.setdefault(tp.topic, count)
+
+    def topics_counted(self, counts: Mapping[str, int]) -> None:
+        """How many partitions each topic had when we first saw it, where others than metadata say so."""
+        for topic, partitions in counts.items():
+            self._first_counts.setdefault(topic, partitions)
 
     def release(self, partitions: Iterable[TopicPartition]) -> None:
         """Read those that were held."""

@@ -17,7 +17,7 @@ from pykafka08.cluster.client import Client
 from pykafka08.cluster.metadata import Snapshot
 from pykafka08.connection.connection import clock
 from pykafka08.driver import Driver, Waiter, library_logger
-from pykafka08.errors import ClosedError, ConfigError, KafkaError, RequestTimeoutError
+from pykafka08.errors import ClosedError, ConfigError, KafkaError, RequestTimeoutError, UnsupportedVersionError
 from pykafka08.group.actions import (
     Action,
     Assign,
@@ -36,6 +36,7 @@ from pykafka08.group.machine import GroupMachine
 from pykafka08.group.modern.exchange import ModernExchange
 from pykafka08.group.modern.machine import ModernMachine
 from pykafka08.group.offsets import GroupOffsets, OnFound
+from pykafka08.group.old_releases import no_groups_before_0_9
 from pykafka08.group.pattern import SubscriptionPattern
 from pykafka08.group.reactions import Api
 from pykafka08.group.requests import OffsetAndMetadata
@@ -321,6 +322,8 @@ class GroupCoordinator:
         try:
             node_id = await self._offsets.find_coordinator(timeout=self._request_timeout)
         except KafkaError as error:
+            if isinstance(error, UnsupportedVersionError):
+                error = no_groups_before_0_9(error)
             machine.request_failed(action.attempt, Api.FIND_COORDINATOR, error, self._now())
         else:
             machine.coordinator_found(action.attempt, node_id)

@@ -70,6 +70,21 @@ class GroupOffsets:
             raise broker_error(code, said, api=Api.FIND_COORDINATOR.value)
         return node_id
 
+    async def is_in_kafka(self, *, timeout: float) -> bool:
+        """False where the brokers keep offsets in ZooKeeper alone, or none: before 0.8.2."""
+        deadline = anyio.current_time() + timeout
+        found: list[int | None] = []
+
+        async def once() -> bool:
+            found.append(await self._coordinator(deadline))
+            return True
+
+        try:
+            await self._repeat(Api.FIND_COORDINATOR, deadline, once)
+        except UnsupportedVersionError:
+            return False
+        return found[-1] is not None
+
     async def commit(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], *, is_member: bool, timeout: float
     ) -> dict[TopicPartition, KafkaError]:

@@ -22,11 +22,23 @@ from pykafka08.protocol.messages.offset_fetch import OffsetFetchRequest
 from pykafka08.protocol.schema import Request
 from pykafka08.protocol.versions import BrokerVersions
 
-__all__ = ["UNCERTAIN", "versions_of_0_8"]
+__all__ = ["UNCERTAIN", "no_groups_before_0_9", "versions_of_0_8"]
 
 UNCERTAIN = "0.8"
 """What the handshake calls all three."""
 TRIES = 2
+
+
+def no_groups_before_0_9(cause: UnsupportedVersionError) -> UnsupportedVersionError:
+    """What a member is told whose broker coordinates no groups."""
+    error = UnsupportedVersionError(
+        "brokers share partitions among a group's consumers from Kafka 0.9 on, and this one is older: LegacyConsumer, "
+        "or --zookeeper of the console consumer, is a member of the groups that ZooKeeper keeps",
+        broker=cause.broker,
+        api=cause.api,
+    )
+    error.__cause__ = cause
+    return error
 
 
 async def versions_of_0_8(client: Client, node_id: int, group_id: str, deadline: float) -> BrokerVersions:

@@ -88,8 +88,6 @@ class CopyState:
     next: int = 0
     to: int = 0
     end: int = 0
-    saved: int = -1
-    """``next`` as it is kept in the target."""
     points: list[Point] = field(default_factory=list)
     copied: int = 0
     size: int = 0
@@ -108,7 +106,7 @@ class CopyState:
 
     def is_at(self, kept: Checkpoint) -> None:
         """That checkpoint counts now."""
-        self.next, self.to, self.saved = kept.offset, kept.to, kept.offset
+        self.next, self.to = kept.offset, kept.to
         self.points = list(kept.points)
 
     def check(self, kept: Checkpoint, source_end: int, target_end: int) -> None:

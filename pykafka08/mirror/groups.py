@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 
 from pykafka08.admin import Admin
-from pykafka08.errors import KafkaError, MalformedNodeError, MirrorError, NoNodeError
+from pykafka08.errors import KafkaError, MalformedNodeError, MirrorError
 from pykafka08.mirror.checkpoint import around
 from pykafka08.mirror.columns import content_of
 from pykafka08.mirror.copy_state import CopyState, GroupMove
 from pykafka08.mirror.ranges import Ranges
 from pykafka08.records.record import TopicPartition
-from pykafka08.zookeeper import paths
+from pykafka08.zookeeper import reading
 from pykafka08.zookeeper.bridge import ZooKeeper
 
 __all__ = ["kafka_offsets", "move_group", "translate", "zookeeper_offsets"]
@@ -38,17 +38,12 @@ async def kafka_offsets(source: Admin, group_id: str, partitions: Sequence[Topic
 
 async def zookeeper_offsets(zookeeper: ZooKeeper, group_id: str, partitions: Sequence[TopicPartition]) -> Offsets:
     """What the group has in ZooKeeper for the mirrored partitions."""
-    found: Offsets = {}
-    for tp in partitions:
-        path = paths.offset(group_id, tp.topic, tp.partition)
-        try:
-            text = (await zookeeper.read(path)).data.decode("ascii", "replace").strip()
-        except NoNodeError:
-            continue
-        if not text.lstrip("-").isdigit():
-            raise MalformedNodeError(path, f"{text!r:.50} is no offset")
-        if int(text) >= 0:
-            found[tp] = int(text)
+
+    def raise_it(error: MalformedNodeError) -> None:
+        raise error
+
+    told = await reading.group_offsets(zookeeper, group_id, raise_it, sorted({tp.topic for tp in partitions}))
+    found = {tp: told[tp] for tp in partitions if told.get(tp, -1) >= 0}
     if not found:
         raise MirrorError(
             f"group {group_id!r} has no offsets in ZooKeeper for the mirrored topics; "

@@ -31,6 +31,7 @@ from pykafka08.errors import (
     RecordTooLargeError,
     UnsupportedVersionError,
 )
+from pykafka08.group.requests import OffsetAndMetadata
 from pykafka08.mirror.checkpoint import Checkpoint
 from pykafka08.mirror.copy_state import CopyState, GroupMove, MirrorReport
 from pykafka08.mirror.copying import Copier
@@ -292,7 +293,14 @@ class Mirror:
                 if (old := before.get(state.source)) is not None:
                     state.copied, state.size, state.lost = old.copied, old.size, old.lost
                     state.duplicates += old.duplicates
-        self._restarts = False
+        if self._restarts:  # kept at once: what goes wrong from here on begins again here
+            begun = {
+                state.target: OffsetAndMetadata(state.next, -1, state.checkpoint(state.next, state.to).metadata())
+                for state in states
+            }
+            for error in (await self._target.alter_group_offsets(self._own_group, begun)).values():
+                raise error
+            self._restarts = False
         self._states = {state.source: state for state in states}
 
     @asynccontextmanager

@@ -170,10 +170,14 @@ async def _why_not(asked: Any, plan: TopicPlan, verb: str) -> str | None:
     try:
         refused = await asked
     except UnsupportedVersionError:
-        factor = f" --replication-factor {plan.replication_factor}" if verb == "create" else ""
+        words = f"add-partitions {plan.target} {plan.partitions}"
+        if verb == "create":
+            words = (
+                f"create {plan.target} --partitions {plan.partitions} --replication-factor {plan.replication_factor}"
+            )
         return (
             "the target's brokers are too old to be asked for that; do it through their ZooKeeper: "
-            f"pykafka08 zk topic {verb} {plan.target} --partitions {plan.partitions}{factor}"
+            f"pykafka08 zk topic {words} --zookeeper HOST:PORT"
         )
     return None if not refused else refused[plan.target].message
 

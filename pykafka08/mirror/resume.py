@@ -32,21 +32,18 @@ async def find_place(
     """Set where ``state`` goes on; ``bounds`` are start and end in the source, start and end in the target."""
     source_start, source_end, target_start, target_end = bounds
     if restarts:
-        state.is_at(state_start(state, source_start, target_end))
-        state.saved = -1
+        state.is_at(begin(state, source_start, target_end))
         return
     if kept is None:
-        kept = state_start(state, source_start, target_start)
-        state.is_at(kept)
-        state.saved = -1
+        kept = begin(state, source_start, target_start)
     else:
         state.check(kept, source_end, target_end)
-        state.is_at(kept)
+    state.is_at(kept)
     if state.to < target_end:
         await _pass_over_copies(state, source, target, source_end, target_end)
 
 
-def state_start(state: CopyState, source_start: int, target_offset: int) -> Checkpoint:
+def begin(state: CopyState, source_start: int, target_offset: int) -> Checkpoint:
     """Before the first record."""
     state.points = []
     return state.checkpoint(source_start, target_offset)

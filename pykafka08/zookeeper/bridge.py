@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import anyio
 
 from pykafka08.config import build
 from pykafka08.errors import (
+    NoAuthError,
     NodeExistsError,
     NoNodeError,
     SessionExpiredError,
@@ -89,14 +91,21 @@ class ZooKeeper:
         root = self._config.chroot or "/"
         call = self._driver.send(requests.exists(root), root)
         # An answer says that a server was reached, that it took the credentials, and whether the chroot is there.
-        with anyio.CancelScope(deadline=min(deadline, anyio.current_time() + SILENCE_BEFORE_PROBE)):
+        with (
+            anyio.CancelScope(deadline=min(deadline, anyio.current_time() + SILENCE_BEFORE_PROBE)),
+            suppress(NoAuthError),
+        ):
             await call.answer
         if not call.answer.is_done:
             await self._wait_suspiciously(call, deadline)
         self._driver.forget(call)
         if not call.answer.is_done:
-            raise self._driver.unreachable(f"within {timeout:g} s")
-        if call.answer.result() is None:
+            raise self._driver.unreachable(f" within {timeout:g} s")
+        try:
+            is_there = call.answer.result() is not None
+        except NoAuthError:
+            is_there = True  # and who may not look at it may look below it
+        if not is_there:
             raise NoNodeError(
                 f"ZooKeeper {self._config.shown_servers} has no node {root}, which was given as the chroot; the right "
                 "one stands in the brokers' zookeeper.connect, after the last server",

@@ -29,7 +29,7 @@ class NodeEvent(NamedTuple):
 
 
 class Suspended(NamedTuple):
-    """The connection is gone; the session may live on.  ``at``: when, by the event loop's clock."""
+    """The connection is gone; the session may live on.  ``at``: when, as ``time.monotonic()`` has it."""
 
     at: float
 
@@ -42,7 +42,10 @@ class Connected(NamedTuple):
 
 
 class SessionLost(NamedTuple):
-    """The session is over, or may be by now: its ephemeral nodes are nothing to rely on.  A new one is tried for."""
+    """The session is over, or may be by now: its ephemeral nodes are nothing to rely on.  A new one is tried for.
+
+    ``at``: when, as ``time.monotonic()`` has it.
+    """
 
     at: float
 

@@ -29,6 +29,9 @@ ANSWER_LENGTHS = (36, 37)
 ANSWER_HEAD = struct.Struct(">iii")  # length, protocol version, time-out in milliseconds
 LEAST_DIAL_SECONDS = 1.0
 
+_Selector: type[selectors.BaseSelector] = getattr(selectors, "PollSelector", selectors.SelectSelector)
+"""One is made for each wait: these cost no system calls but the waiting itself, and epoll has five."""
+
 READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 
 
@@ -190,7 +193,7 @@ class Handler(SequentialThreadingHandler):  # type: ignore[misc]
     ) -> tuple[list[Any], list[Any], list[Any]]:
         pending = [each for each in to_read if isinstance(each, Connection) and each.pending()]
         wanted = {READ: to_read, WRITE: to_write}
-        with selectors.DefaultSelector() as selector:
+        with _Selector() as selector:
             for events, files in wanted.items():
                 for file in files:
                     selector.register(file, events)

@@ -10,6 +10,7 @@ import socket
 import time
 import uuid
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import anyio
@@ -17,9 +18,10 @@ import anyio
 from pykafka08.config import build, check_timeout
 from pykafka08.consumer.checks import check_listener, check_offset, check_topic, checked
 from pykafka08.driver import TaskTree, library_logger
-from pykafka08.errors import ClosedError, ConfigError, KafkaError
+from pykafka08.errors import ClosedError, ConfigError, KafkaError, UnknownTopicError
 from pykafka08.group.coordinator import RebalanceListener
 from pykafka08.properties import read_properties
+from pykafka08.records.reader import FetchedBatch
 from pykafka08.records.record import Record, TopicPartition
 from pykafka08.zookeeper.bridge import ZooKeeper
 from pykafka08.zookeeper.legacy.health import LegacyHealth
@@ -151,6 +153,10 @@ class LegacyConsumer:
                 if self._reading.trouble is not None:
                     raise self._reading.trouble
                 await news
+            if self._reading.client is not None:
+                topics = {tp.topic for tp in self._reading.partitions}
+                with suppress(UnknownTopicError):  # deleted by now: a rebalance follows
+                    await self._reading.client.wait_for_topics(sorted(topics), timeout=API_SECONDS)
             while self._reading.fetcher is not None and not self._reading.is_settled():
                 self._tasks.check()
                 with anyio.move_on_after(1):
@@ -215,6 +221,16 @@ class LegacyConsumer:
         return self.streams[0]
 
     # Offsets
+
+    def acknowledge(self, what: Record | FetchedBatch) -> None:
+        """This record or batch, and all before it in its partition, is finished, though nothing more is asked for.
+
+        Without effect once the partition has gone to another member.
+        """
+        if not isinstance(what, (Record, FetchedBatch)):
+            raise ConfigError(f"{what!r:.100} is neither a record nor a batch")
+        offset = what.next_offset if isinstance(what, FetchedBatch) else what.offset + 1
+        self._reading.acknowledge(TopicPartition(what.topic, what.partition), offset)
 
     async def commit(
         self, offsets: Mapping[TopicPartition, int] | None = None, *, timeout: float | None = None

@@ -67,6 +67,8 @@ class Share:
     registration: bytes
     claims: dict[TopicPartition, str] = field(default_factory=dict)
     reading: dict[TopicPartition, str] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+    """Partitions of each topic, as read last."""
     looks_everywhere: bool = False
     """Look at every owner node of its topics for claims that nobody remembers."""
 
@@ -115,7 +117,7 @@ def rebalance(share: Share) -> Generator[Step, Any, Outcome]:
     started = {tp: thread for tp, thread in share.claims.items() if tp not in share.reading}
     if started:
         share.reading.update(started)
-        yield StartReading(started)
+        yield StartReading(started, dict(share.counts))
     return Outcome(Ending.SETTLED, {}, missing, _idle(share, members, wanted))
 
 
@@ -152,6 +154,7 @@ def _assigned(
     partitions = {
         t: tuple(Topic.decode(seen[path].data, path).partitions) for t, path in path_of.items() if path in seen
     }
+    share.counts = {topic: len(ids) for topic, ids in partitions.items()}
     if profile.strategy == "range":
         owners = range_assignment(partitions, threads)
     else:

@@ -46,6 +46,8 @@ MOST_IN_FLIGHT = 128
 HEARTBEAT = requests.exists("/")
 GOODBYE_SECONDS = 2.0
 ABORT_SECONDS = 5.0
+RENEWAL_PAUSE = 0.1
+"""A server whose answers kazoo dies of is not asked without pause."""
 
 
 class SessionDriver:
@@ -101,10 +103,10 @@ class SessionDriver:
         self._inbox.close()
         self.clock.expired(time.monotonic())
 
-    def unreachable(self, when: str) -> ZooKeeperConnectionError:
+    def unreachable(self, when: str = "") -> ZooKeeperConnectionError:
         causes = "; ".join(f"{address}: {text}" for address, text in self._causes.items()) or "no answer"
         return ZooKeeperConnectionError(
-            f"no ZooKeeper of {self._config.shown_servers} could be reached {when} ({causes})", causes=self._causes
+            f"no ZooKeeper of {self._config.shown_servers} could be reached{when} ({causes})", causes=self._causes
         )
 
     def _start_kazoo(self) -> None:
@@ -132,6 +134,7 @@ class SessionDriver:
 
     async def _renew(self, session: KazooSession) -> None:
         await self._stop_kazoo(session)
+        await anyio.sleep(RENEWAL_PAUSE)
         if not self._is_closed:
             self._start_kazoo()
 
@@ -288,7 +291,7 @@ class SessionDriver:
         if failure.is_final:
             self._final.add(address)
         if self.is_opening and len(self._final) >= len(self._config.addresses):
-            self._fail(self.unreachable("at once"))
+            self._fail(self.unreachable())
 
     def _crashed(self, session: KazooSession, error: BaseException) -> None:
         if self._config.sasl_mechanism is not None and requests.is_sasl_failure(error):

@@ -7,7 +7,7 @@ says, or with the error that it ended in.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pykafka08.records.record import TopicPartition
@@ -65,9 +65,13 @@ class StopReading:
 
 @dataclass(frozen=True)
 class StartReading:
-    """The thread of each partition that is ours from now on; read where the group has committed."""
+    """The thread of each partition that is ours from now on; read where the group has committed.
+
+    ``counts`` are the numbers of partitions of the topics.
+    """
 
     partitions: Mapping[TopicPartition, str]
+    counts: Mapping[str, int] = field(default_factory=dict)
 
 
 Step = ListChildren | ReadNodes | CreateNodes | DeleteNodes | StopReading | StartReading

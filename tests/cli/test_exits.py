@@ -32,6 +32,12 @@ ALL_ERRORS: list[errors.KafkaError] = [
     errors.UnknownTopicError(3, topic="t"),
     errors.OffsetOutOfRangeError(1),
     errors.AuthorizationError(29),
+    errors.ZooKeeperConnectionError("c"),
+    errors.ZooKeeperAuthError("c"),
+    errors.NoAuthError("c", path="/brokers"),
+    errors.NoNodeError("c", path="/brokers"),
+    errors.MalformedNodeError("/brokers/ids/1", "it is empty"),
+    errors.AdminRefusedError("c"),
 ]
 
 
@@ -44,7 +50,7 @@ def test_an_error_is_one_line_with_cause_and_advice(
         raise error
 
     status = run("prog", work, verbosity)
-    expected = {errors.ConfigError: 2, errors.NoBrokersError: 4}.get(type(error), 1)
+    expected = {errors.ConfigError: 2, errors.NoBrokersError: 4, errors.ZooKeeperConnectionError: 4}.get(type(error), 1)
     written = capsys.readouterr()
     assert status == expected
     assert not written.out

@@ -7,6 +7,7 @@ import socket
 import subprocess
 
 import pytest
+from kazoo.client import KazooClient
 
 from tests.brokers.readiness import free_base_port
 from tests.cli.console import DEADLINE_S, command, start
@@ -56,6 +57,27 @@ def test_a_closed_descriptor_as_input_does_not_end_it() -> None:
         assert ask("produce", "-b", servers, "-t", "t", given=b"one\n").returncode == 0
         broker.terminate()
         assert broker.wait() == 143
+
+
+def test_zookeeper_beside_an_old_release() -> None:
+    with start("broker", "--version", "0.8.2", "--topic", "t:2", "--zookeeper-port", "0") as broker:
+        first_line(broker)
+        assert broker.stdout is not None
+        line = broker.stdout.readline().decode()
+        assert line.startswith("ZOOKEEPER=127.0.0.1:")
+        zookeeper = KazooClient(line.strip().partition("=")[2])
+        zookeeper.start()
+        try:
+            assert zookeeper.get_children("/brokers/ids") == ["0"]
+            assert zookeeper.get_children("/brokers/topics") == ["t"]
+        finally:
+            zookeeper.stop()
+            zookeeper.close()
+        broker.communicate()
+        assert broker.returncode == 0
+    refused = ask("broker", "--zookeeper-port", "0")
+    assert refused.returncode == 2
+    assert b"has no ZooKeeper" in refused.stderr
 
 
 def test_a_port_can_be_chosen_but_not_taken_twice() -> None:

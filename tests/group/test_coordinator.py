@@ -399,7 +399,7 @@ async def test_a_commit_for_a_topic_that_is_not_there() -> None:
 async def test_a_broker_without_groups_says_so(version: str) -> None:
     async with EmbeddedCluster(version=version, topics={"t": 1}) as cluster:
         async with member(cluster.bootstrap_servers, "t") as only:
-            with pytest.raises(UnsupportedVersionError):
+            with pytest.raises(UnsupportedVersionError, match="LegacyConsumer, or --zookeeper"):
                 await only.group.wait_stable(timeout=30)
 
 

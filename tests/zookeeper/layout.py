@@ -14,9 +14,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import anyio
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
+from pykafka08 import Producer
 from tests.brokers.tools import release_tool_command
 from tests.integration.clusters import Clusters, RealCluster
 
@@ -74,16 +76,25 @@ def wait(is_so: Callable[[], bool], what: str) -> None:
         time.sleep(0.05)
 
 
-def fill_and_dump(cluster: RealCluster) -> Dump:
-    """Use what the release has: topics, settings, ACLs, quotas, SCRAM, an old group, partitions that move."""
+def fill_and_dump(cluster: RealCluster, *, asks_controller: bool = True) -> Dump:
+    """Use what the release has: topics, settings, ACLs, quotas, SCRAM, an old group, partitions that move.
+
+    Without `asks_controller` the last are left out: each tool is a JVM.
+    """
     topic = cluster.new_topic("layout", 3, **{"retention.ms": "86400000"})
     for tool, words in _commands(cluster, topic):
         cluster.tool(tool, *words, timeout=WAIT_S)
-    cluster.java_produce(topic, ["one", "two"])
+    anyio.run(_produce, cluster.bootstrap, topic)
     assert cluster.zookeeper is not None
     with client(cluster.zookeeper) as zookeeper:
         found = _with_a_group(cluster, zookeeper, topic)
-        return found | _while_the_controller_sleeps(cluster, zookeeper, topic)
+        return found | (_while_the_controller_sleeps(cluster, zookeeper, topic) if asks_controller else {})
+
+
+async def _produce(bootstrap: str, topic: str) -> None:
+    async with Producer(bootstrap_servers=bootstrap) as producer:
+        for value in (b"one", b"two"):
+            await producer.send(topic, value, partition=1)
 
 
 def _commands(cluster: RealCluster, topic: str) -> Iterator[tuple[str, list[str]]]:

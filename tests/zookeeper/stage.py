@@ -27,6 +27,10 @@ PARENTS = (
 
 NOBODY = "127.0.0.1:1"
 
+PATIENT = {"session_timeout_ms": 60_000, "request_timeout_ms": 60_000}
+PATIENT_CLIENT = {"default_api_timeout_ms": 60_000}
+"""For a machine that is busy with other work: sessions and calls that outlive an event loop that stood still."""
+
 
 @dataclass
 class Stage:
@@ -80,13 +84,16 @@ async def staged(
 ) -> AsyncIterator[Stage]:
     """Brokers that are registered and do nothing; below a chroot, as clusters often are."""
     async with EmbeddedZooKeeper() as server:
-        async with ZooKeeper(server.address) as root:
+        async with ZooKeeper(server.address, **PATIENT) as root:
             await root.create("/chroot")
         address = f"{server.address}/chroot"
-        async with ZooKeeper(address) as zk, ZooKeeperAdmin(zk, force=force) as admin:
+        async with (
+            ZooKeeper(address, **PATIENT) as zk,
+            ZooKeeperAdmin(zk, force=force, client=PATIENT_CLIENT) as admin,
+        ):
             stage = Stage(zk, admin, address)
             for path in PARENTS:
                 await stage.put(path)
             await stage.register(brokers, version)
-            with anyio.fail_after(60):
+            with anyio.fail_after(120):
                 yield stage

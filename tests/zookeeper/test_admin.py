@@ -26,7 +26,7 @@ from pykafka08.zookeeper.admin.partitions import Move
 from pykafka08.zookeeper.admin.settings import check_settings
 from pykafka08.zookeeper.nodes.acls import Acl
 from pykafka08.zookeeper.nodes.cluster import Migration
-from tests.zookeeper.stage import Stage, staged
+from tests.zookeeper.stage import PATIENT_CLIENT, Stage, staged
 
 pytestmark = pytest.mark.anyio
 
@@ -297,7 +297,9 @@ async def test_what_changes_nothing_is_told() -> None:
         with pytest.raises(ConfigError, match=r"begin with Kafka 0\.9\.0"):
             await stage.admin.alter_configs("clients/c", {"producer_byte_rate": "1"})
         with pytest.raises(ConfigError, match="topics only"):
-            await ZooKeeperAdmin(stage.zk, force=True).alter_configs("clients/c", {"producer_byte_rate": "1"})
+            await ZooKeeperAdmin(stage.zk, force=True, client=PATIENT_CLIENT).alter_configs(
+                "clients/c", {"producer_byte_rate": "1"}
+            )
         with pytest.raises(ConfigError, match="they are of topics"):
             await stage.admin.alter_configs("changes/c", {"a": "1"})
         assert await stage.text("/config/clients/c") is None
@@ -332,7 +334,7 @@ async def test_brokers_that_offer_the_request_do_it_themselves() -> None:
             with pytest.raises(AdminRefusedError, match=r"broker 1 does that itself; use pykafka08\.Admin"):
                 await attempt
         await stage.topic("t", {0: [1]})
-        forced = ZooKeeperAdmin(stage.zk, force=True)
+        forced = ZooKeeperAdmin(stage.zk, force=True, client=PATIENT_CLIENT)
         await forced.alter_configs("topics/t", {"flush.ms": "5"})
         assert await stage.changes() == ['{"version":2,"entity_path":"topics/t"}']
 
@@ -437,12 +439,12 @@ async def test_offsets_are_set_while_nobody_is_alive() -> None:
         for offset in (-1, 1 << 63, True):
             with pytest.raises(ConfigError, match="is no offset"):
                 await reset("g", {("t", 0): offset})
-        await ZooKeeperAdmin(stage.zk, force=True).reset_group_offsets("g", {("t", 0): 99})
+        await ZooKeeperAdmin(stage.zk, force=True, client=PATIENT_CLIENT).reset_group_offsets("g", {("t", 0): 99})
         await stage.put("/consumers/g/ids/m", "{}")
         with pytest.raises(AdminRefusedError, match="member that is alive, m"):
             await reset("g", {("t", 0): 1})
         with pytest.raises(AdminRefusedError, match="alive"):
-            await ZooKeeperAdmin(stage.zk, force=True).reset_group_offsets("g", {("t", 0): 1})
+            await ZooKeeperAdmin(stage.zk, force=True, client=PATIENT_CLIENT).reset_group_offsets("g", {("t", 0): 1})
         assert await stage.text("/consumers/g/offsets/t/0") == "99"
 
 
@@ -510,7 +512,7 @@ async def test_lines_of_offsets() -> None:
 
 async def test_an_address_is_opened_and_closed() -> None:
     async with staged(1) as stage:
-        async with ZooKeeperAdmin(stage.address, session_timeout_ms=5000) as admin:
+        async with ZooKeeperAdmin(stage.address, session_timeout_ms=50_000) as admin:
             await admin.create_topic("t", wait=False)
         with pytest.raises(KafkaError):
             await admin.create_topic("u", wait=False)

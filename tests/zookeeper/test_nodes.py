@@ -7,6 +7,8 @@ from contextlib import suppress
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pykafka08.errors import ConfigError, MalformedNodeError
 from pykafka08.zookeeper import paths
@@ -292,3 +294,38 @@ def test_the_rest() -> None:
     )
     assert state.has_begun
     assert not replace(state, kraft_controller_id=-1).has_begun
+
+
+OBJECTS: dict[str, list[str]] = {}
+for each_path, each_text in AS_WRITTEN:
+    if each_text.startswith("{"):
+        OBJECTS.setdefault(paths.match(each_path).kind.name, []).append(each_text)
+
+KEYS = sorted({key.name for kind in paths.KINDS for key in getattr(kind.node, "KEYS", ())} | {"topics", "entity_path"})
+SCALARS = (
+    st.none() | st.booleans() | st.integers(-(1 << 40), 1 << 40) | st.text(max_size=5) | st.sampled_from(["0", "h:1"])
+)
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["0", "1", *KEYS]), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(kind=st.sampled_from(paths.KINDS), changes=st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=3))
+def test_whatever_is_read_is_written_so_that_it_reads_the_same(kind: paths.Kind, changes: dict[str, object]) -> None:
+    """Documents of every kind with keys and values put in at random: an error with the path, or nothing is lost."""
+    for text in OBJECTS.get(kind.name, ["{}"]):
+        data = json.dumps({**json.loads(text), **changes}).encode()
+        try:
+            node = kind.node.decode(data, "/x")
+        except MalformedNodeError:
+            continue
+        assert kind.node.decode(node.encode(), "/x") == node
+
+
+@given(kind=st.sampled_from(paths.KINDS), data=st.binary(max_size=40))
+def test_any_bytes_are_a_node_or_a_clear_error(kind: paths.Kind, data: bytes) -> None:
+    with suppress(MalformedNodeError):
+        node = kind.node.decode(data, "/x")
+        assert kind.node.decode(node.encode(), "/x") == node

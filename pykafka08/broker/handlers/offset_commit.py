@@ -66,6 +66,6 @@ def _store(call: Call, group_id: str, name: str, asked: OffsetCommitRequestParti
     groups = call.cluster.groups
     committed = CommittedOffset(asked.committed_offset, asked.committed_leader_epoch, asked.committed_metadata or "")
     if call.version == 0:
-        groups.zookeeper_offsets.setdefault(group_id, {})[name, asked.partition_index] = committed
+        groups.offsets_v0.commit(group_id, name, asked.partition_index, committed)
     else:
         groups.commit(group_id, name, asked.partition_index, committed)

@@ -72,7 +72,7 @@ def _unstable(call: Call, group_id: str, topic: str, partition: int) -> ErrorCod
 
 def _stored(call: Call, group_id: str) -> Offsets:
     groups = call.cluster.groups
-    return groups.zookeeper_offsets.get(group_id, {}) if call.version == 0 else groups.offsets(group_id)
+    return groups.offsets_v0.of(group_id) if call.version == 0 else groups.offsets(group_id)
 
 
 def _all(stored: Offsets) -> list[tuple[str, list[int]]]:

@@ -7,7 +7,7 @@
     tree          nodes, versions, sequence numbers: pure
     sessions      who is alive until when: pure
     watches       who wants to know of what
-    access        access lists
+    access        access lists; sasl: DIGEST-MD5
     four_letters  ruok, srvr, mntr, ...
     jute          the encoding; codes: numbers of operations, errors and events
 

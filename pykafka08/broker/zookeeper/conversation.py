@@ -11,6 +11,7 @@ from pykafka08.broker.zookeeper.codes import ErrorCode, EventType, Fault, Operat
 from pykafka08.broker.zookeeper.four_letters import WORDS, answer_word
 from pykafka08.broker.zookeeper.jute import Reader, Writer
 from pykafka08.broker.zookeeper.requests import serve
+from pykafka08.broker.zookeeper.sasl import DigestMd5
 from pykafka08.broker.zookeeper.service import Service
 
 __all__ = ["Conversation"]
@@ -35,6 +36,7 @@ class Conversation:
         self._room = bytearray(READ_BYTES)
         self._pending = bytearray()
         self._held: list[bytes] = []
+        self._sasl: DigestMd5 | None = None
         self._is_greeted = False
         self._is_over = False
         service.connections[self] = None
@@ -155,17 +157,19 @@ class Conversation:
         service.sessions.touch(self.session_id, service.now())
         if kind == Operation.AUTH:
             self._authenticate(xid, reader)
+        elif kind == Operation.SASL:
+            self._sasl_step(xid, reader.buffer() or b"")
         elif kind == Operation.CLOSE:
             self._answer(xid, ErrorCode.OK)
             service.end_session(self.session_id)
             self.close()
-        elif kind in KNOWN and not service.knows(Operation(kind)) and service.numbers < (3, 4):
-            return  # 3.3 drops what it does not know
+        elif kind not in KNOWN or not service.knows(Operation(kind)):
+            if service.numbers >= (3, 4):  # 3.3 drops the request, and the client waits for ever
+                self._answer(xid, ErrorCode.UNIMPLEMENTED)
+                self.close()
         else:
             code = ErrorCode.OK
             try:
-                if kind in KNOWN and not service.knows(Operation(kind)):
-                    raise Fault(ErrorCode.UNIMPLEMENTED)
                 serve(service, self, kind, reader, writer)
             except Fault as fault:
                 code = fault.code
@@ -177,6 +181,18 @@ class Conversation:
 
     def _answer(self, xid: int, code: ErrorCode, body: bytes = b"") -> None:
         self._send(bytes(Writer().int32(xid).int64(self._service.tree.zxid).int32(code).raw(body)))
+
+    def _sasl_step(self, xid: int, token: bytes) -> None:
+        if not token or self._sasl is None:
+            self._sasl = DigestMd5(self._service.passwords)
+        answer = None if "sasl" in self._service.refused_schemes else self._sasl.step(token)
+        if answer is None:
+            self._answer(xid, ErrorCode.AUTH_FAILED)
+            self.close()
+            return
+        self._answer(xid, ErrorCode.OK, bytes(Writer().buffer(answer)))
+        if self._sasl.user is not None:
+            self.identities.append(("sasl", self._sasl.user))
 
     def _authenticate(self, xid: int, reader: Reader) -> None:
         _, scheme, credential = reader.int32(), reader.string(), (reader.buffer() or b"").decode()

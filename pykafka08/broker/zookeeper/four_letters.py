@@ -8,16 +8,18 @@ from pykafka08.broker.zookeeper.service import Service
 
 __all__ = ["WORDS", "answer_word"]
 
+SINCE_COUNT = (3, 4)
 SINCE_WHITELIST = (3, 5)
 DEFAULT_WHITELIST = frozenset({"srvr"})
 
 
 def _summary(service: Service) -> str:
+    connections = f"Connections: {len(service.connections)}\n" if service.numbers >= SINCE_COUNT else ""
     return (
         f"Zookeeper version: {service.release}-pykafka08, built on 01/01/2015 00:00 GMT\n"
         "{clients}Latency min/avg/max: 0/0/0\n"
         f"Received: {service.requests_served}\nSent: {service.requests_served}\n"
-        f"Connections: {len(service.connections)}\nOutstanding: 0\n"
+        f"{connections}Outstanding: 0\n"
         f"Zxid: {service.tree.zxid:#x}\nMode: standalone\nNode count: {len(service.tree.nodes)}\n"
     )
 

@@ -15,6 +15,9 @@ from pykafka08.broker.zookeeper.watches import Watcher
 __all__ = ["CHANGES", "Client", "serve"]
 
 SINCE_ACL_IS_GUARDED = (3, 5)
+SINCE_STAT_IS_GUARDED = (3, 7)
+SINCE_CREATED = (3, 4)
+"""3.3 tells a node that was made while a client was away as changed."""
 MULTI_END = -1
 MULTI_ERROR = -1
 
@@ -141,7 +144,10 @@ def _exists(service: Service, client: Client, reader: Reader, writer: Writer) ->
     path, watch = reader.string(), reader.boolean()
     if watch:
         service.watches.add(path, client)
-    writer.raw(service.tree.find(path).stat)
+    node = service.tree.find(path)
+    if service.numbers >= SINCE_STAT_IS_GUARDED:
+        check_access(node.acl, READ, client.identities)
+    writer.raw(node.stat)
 
 
 def _get_data(service: Service, client: Client, reader: Reader, writer: Writer) -> None:
@@ -195,7 +201,7 @@ def _set_watches(service: Service, client: Client, reader: Reader, _: Writer) ->
             service.watches.add(path, client)
     for path in reader.vector(reader.string):
         if path in nodes:
-            client.notify(EventType.CREATED, path)
+            client.notify(EventType.CREATED if service.numbers >= SINCE_CREATED else EventType.CHANGED, path)
         else:
             service.watches.add(path, client)
     for path in reader.vector(reader.string):

@@ -7,7 +7,7 @@ async with EmbeddedZooKeeper() as zookeeper:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeVar
 
 from pykafka08.broker.checks import check_host, check_number
@@ -37,6 +37,8 @@ class EmbeddedZooKeeper:
     ends at the next multiple of ``tick_ms`` after its time-out.  (Real servers have ticks of 2000 ms, and give a
     session two of them at least.)  ``four_letter_words`` are those that are answered; None for those of the release.
 
+    ``users`` are names and passwords for SASL's DIGEST-MD5; for the scheme "digest" any will do, as in real servers.
+
     The plain calls act at once, as a client without a session that no access list binds; faults are those methods
     whose names say so: ``stop``, ``pause``, ``cut``, ``expire_session``, ``hold_answers``, ``lose_answer``.
     """
@@ -51,6 +53,7 @@ class EmbeddedZooKeeper:
         min_session_timeout_ms: int | None = None,
         max_session_timeout_ms: int = 60_000,
         four_letter_words: Collection[str] | None = None,
+        users: Mapping[str, str] | None = None,
     ) -> None:
         check_host(host)
         check_number("port", port, 0, 65535)
@@ -63,9 +66,11 @@ class EmbeddedZooKeeper:
             release, Sessions(tick_ms / 1000, least / 1000, max_session_timeout_ms / 1000), allowed_words=words
         )
         self._service.touched = self._wake
+        self._service.passwords = dict(users or {})
         self._tasks = TaskTree()
         self._listener: Listener | None = None
         self._wakeup = Wakeup()
+        self._resumed: list[Callable[[], None]] = []
         self._is_entered = False
 
     # -- life
@@ -107,6 +112,8 @@ class EmbeddedZooKeeper:
         self._service.sessions.restarted(self._service.now())
         self._listener = await listen(bound, lambda peer, output: self._connected(peer, output), self._tasks)
         self._wake()
+        for observer in tuple(self._resumed):
+            observer()
 
     async def stop(self) -> None:
         """Close everything at once.  Nodes and sessions stay, and no time passes for them."""
@@ -140,6 +147,16 @@ class EmbeddedZooKeeper:
     @property
     def is_running(self) -> bool:
         return self._listener is not None
+
+    @property
+    def is_serving(self) -> bool:
+        """Neither stopped nor paused."""
+        return self._listener is not None and not self._service.is_paused
+
+    def when_serving(self, observer: Callable[[], None]) -> Callable[[], None]:
+        """Call ``observer`` when it serves again; what is returned ends that."""
+        self._resumed.append(observer)
+        return lambda: self._resumed.remove(observer)
 
     @property
     def sessions(self) -> dict[int, float]:
@@ -243,6 +260,8 @@ class EmbeddedZooKeeper:
         for connection in tuple(self._service.connections):
             connection.work()
         self._wake()
+        for observer in tuple(self._resumed):
+            observer()
 
     def cut(self, session_id: int | None = None, seconds: float | None = 0.0) -> None:
         """Close the connections of a session (of all), and refuse it for so long; None: until ``let_in``."""

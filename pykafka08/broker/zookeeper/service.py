@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from pykafka08.broker.zookeeper.codes import EventType, Operation
@@ -47,6 +47,8 @@ class Service:
         self.cut_off: dict[int, float | None] = {}
         """Sessions whose connections are refused, until when; None for until they are let in."""
         self.refused_schemes: set[str] = set()
+        self.passwords: Mapping[str, str] = {}
+        """Of SASL's users."""
         self.requests_served = 0
         self.touched: Callable[[], None] = lambda: None
         """Called when a session's end may have come nearer than it was."""

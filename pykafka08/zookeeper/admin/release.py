@@ -39,8 +39,8 @@ class Capabilities:
     @property
     def release(self) -> str | None:
         """That of the oldest broker, as far as it is known; None without brokers."""
-        found = [each.release_guess for each in self.versions.values()]
-        return min(found, key=_rank) if found else None
+        found = [_named(each.release_guess) for each in self.versions.values()]
+        return min(found, key=RELEASES.index) if found else None
 
     def offering(self, api: ApiKey) -> int | None:
         """A broker that offers an API; None if none does."""
@@ -60,8 +60,11 @@ class Capabilities:
         return ChangeFormat.PATH if is_new else ChangeFormat.TYPE_AND_NAME
 
 
-def _rank(release: str) -> int:
-    return RELEASES.index(release) if release in RELEASES else 0
+def _named(guess: str) -> str:
+    """A release of the list: "0.8" is any of three, and what is not there is later."""
+    if guess in RELEASES:
+        return guess
+    return _OF_REGISTRATION[1] if guess.startswith("0.8") else _NEWEST
 
 
 async def ask_brokers(zk: ZooKeeper, config: ClientConfig) -> Capabilities:

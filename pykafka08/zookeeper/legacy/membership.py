@@ -13,6 +13,7 @@ import anyio
 
 from pykafka08.driver import Waiter, Wakeup, library_logger
 from pykafka08.errors import (
+    ClosedError,
     KafkaError,
     NodeExistsError,
     NoNodeError,
@@ -67,13 +68,14 @@ class Membership:
     # Events
 
     async def follow_events(self) -> None:
-        """Until cancelled."""
+        """Until the session is closed."""
         self._take_connected(is_new=True)
-        while True:
-            event = await self._zk.next_event()
-            if event is not None:
-                self._take(event)
-                self._wakeup.set()
+        with suppress(ClosedError):
+            while True:
+                event = await self._zk.next_event()
+                if event is not None:
+                    self._take(event)
+                    self._wakeup.set()
 
     def _take(self, event: Event) -> None:
         now = anyio.current_time()
@@ -233,7 +235,7 @@ class Membership:
 
     async def _start_reading(self, step: StartReading) -> None:
         log.info("group.started", group=self._machine.profile.group, partitions=_names(step.partitions))
-        self._reading.take_over(step.partitions)
+        self._reading.take_over(step.partitions, step.counts)
         await self._reading.told_of(frozenset(step.partitions))
 
     async def _stop_reading(self, step: StopReading) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 
 import anyio
 
@@ -22,19 +23,16 @@ from pykafka08.errors import (
     ClosedError,
     KafkaError,
     MalformedNodeError,
-    NoBrokersError,
-    NoNodeError,
     PartitionRevokedError,
     RequestTimeoutError,
 )
 from pykafka08.group.coordinator import RebalanceListener
 from pykafka08.records.record import TopicPartition
-from pykafka08.zookeeper import paths
 from pykafka08.zookeeper.bridge import ZooKeeper
+from pykafka08.zookeeper.legacy.brokers import broker_addresses
 from pykafka08.zookeeper.legacy.offsets import LegacyOffsets
 from pykafka08.zookeeper.legacy.settings import LegacyConfig
 from pykafka08.zookeeper.legacy.streams import LegacyStream
-from pykafka08.zookeeper.nodes.brokers import Broker
 
 __all__ = ["Reading"]
 
@@ -130,10 +128,11 @@ class Reading:
     def partitions(self) -> tuple[TopicPartition, ...]:
         return tuple(sorted(self._stream_of))
 
-    def take_over(self, threads: Mapping[TopicPartition, str]) -> None:
+    def take_over(self, threads: Mapping[TopicPartition, str], counts: Mapping[str, int]) -> None:
         """These are ours, each its thread's; the listener is told by :meth:`told_of`."""
         for tp, thread in threads.items():
             self._stream_of[tp] = int(thread.rpartition("-")[2])
+        self._assignment.topics_counted(counts)
         self._assignment.take_over(threads, is_held=self._listener is not None)
         if self.client is not None:
             self.client.use_topics({tp.topic for tp in threads})
@@ -259,6 +258,11 @@ class Reading:
                 self._reader(tp).acknowledge(tp, offset)
         return await self._send(offsets, timeout)
 
+    def acknowledge(self, tp: TopicPartition, offset: int) -> None:
+        """All before ``offset`` is finished."""
+        if tp in self._stream_of:
+            self._reader(tp).acknowledge(tp, offset)
+
     async def commit_finished(self, partitions: Iterable[TopicPartition] | None = None) -> None:
         """Commit what is finished and not committed yet; failures go to the log."""
         wanted = tuple(self._stream_of) if partitions is None else tuple(partitions)
@@ -313,7 +317,7 @@ class Reading:
         await self._brokers_wanted
         while True:
             try:
-                addresses = await self._addresses()
+                addresses = await broker_addresses(self._zk)
                 client = Client(self._config.client(addresses), self._tasks, allow_auto_topic_creation=False)
                 await client.__aenter__()
                 break
@@ -343,37 +347,22 @@ class Reading:
         news, self.news = self.news, Waiter()
         news.set_result(None)
 
-    async def _addresses(self) -> tuple[Address, ...]:
-        """Where the brokers listen that ZooKeeper lists; NoBrokersError if none of them can be used."""
-        found: list[Address] = []
-        names = await self._zk.children(paths.BROKER_IDS)
-        faults: dict[str, KafkaError] = {}
-        for name in names:
-            path = f"{paths.BROKER_IDS}/{name}"
-            try:
-                broker = Broker.decode((await self._zk.read(path)).data, path)
-            except NoNodeError:
-                continue
-            except MalformedNodeError as error:
-                faults[path] = error
-                continue
-            if broker.address is not None:
-                found.append(broker.address)
-        if not found:
-            said = f": {next(iter(faults.values()))}" if faults else ""
-            raise NoBrokersError(f"of {len(names)} broker(s) in ZooKeeper none has a plaintext listener{said}")
-        return tuple(dict.fromkeys(found))
-
     def brokers_changed(self) -> None:
-        """Leaders may have moved."""
+        """Leaders may have moved, and all brokers may listen elsewhere."""
         if self.client is not None:
-            self.client.invalidate(self.client.metadata.generation)
+            self._tasks.start("brokers that came and went", self._refresh_brokers, self.client)
+
+    async def _refresh_brokers(self, client: Client) -> None:
+        with suppress(KafkaError):  # none is there now, or ZooKeeper is away: the next change comes
+            client.seeds_changed(await broker_addresses(self._zk))
+            client.invalidate(client.metadata.generation)
 
     # Ends
 
     def is_settled(self) -> bool:
         """Everything that is ours has a position, or something in the way that may last."""
-        return self._assignment.is_settled()
+        states = self._assignment.states.values()
+        return all(state.lookup is None or state.failures > 0 or state.is_halted for state in states)
 
     def close(self) -> None:
         """End all waiting; what is in hand stays known until :meth:`aclose`."""

@@ -193,9 +193,9 @@ async def test_thousands_of_calls_park_no_thread() -> None:
             done += 1
 
         async with anyio.create_task_group() as tasks:
-            for _ in range(2000):
+            for _ in range(1000):
                 tasks.start_soon(ask)
-        assert done == 2000
+        assert done == 1000
         assert most <= threads
 
 
@@ -217,14 +217,14 @@ async def test_who_stops_waiting_leaves_nothing_behind() -> None:
 async def test_closing_leaves_no_thread_and_no_socket() -> None:
     async with EmbeddedZooKeeper() as server:
         counts: list[int] = []
-        for _ in range(2):
+        for _ in range(4):
             async with client(server) as zk:
                 await zk.exists("/")
             names = [each.name for each in threading.enumerate()]
             assert not [name for name in names if "zookeeper" in name]
             await until(lambda: not server.connections)
             counts.append(open_descriptors())
-        assert counts[0] == counts[1]
+        await until(lambda: open_descriptors() <= counts[0])  # a socket that is closed may take a turn of the loop
         with pytest.raises(ClosedError):
             await zk.exists("/")
         with pytest.raises(ClosedError):

@@ -8,7 +8,7 @@ import pytest
 
 from tests.zookeeper.simulation.world import SESSION_TIMEOUT, SimulatedMember, World
 
-SOAK = bool(os.environ.get("PYKAFKA08_SOAK"))
+SOAK = os.environ.get("PYKAFKA08_SOAK") == "1"
 SEEDS = 1000 if SOAK else 100
 
 
