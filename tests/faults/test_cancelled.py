@@ -21,7 +21,7 @@ from tests.faults.steps import cancelled_at, nothing_left
 pytestmark = pytest.mark.anyio
 
 T0 = TopicPartition("t", 0)
-SOON_S = 40
+SOON_S = 100
 
 
 async def at_each_wait(call: Callable[[int], Coroutine[Any, Any, object]]) -> int:

@@ -22,7 +22,7 @@ from tests.integration.clusters import Clusters
 
 pytestmark = pytest.mark.anyio
 
-DEADLINE_S = 50
+DEADLINE_S = 150
 
 
 def addresses_of(bootstrap_servers: str) -> Iterable[tuple[str, int]]:
