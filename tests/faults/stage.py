@@ -14,7 +14,7 @@ from typing import Any
 import anyio
 
 from pykafka08.driver import Wakeup
-from tests.faults.checker import Report, check
+from tests.faults.checker import STUCK_AFTER_S, Report, check
 from tests.faults.history import History
 
 __all__ = ["FAST", "IS_SOAK", "Stage"]
@@ -60,12 +60,13 @@ class Stage:
     def __str__(self) -> str:
         return f"{self.done} of {self.goal} records done, {self.history.last_fault} was the last fault"
 
-    def report(self) -> Report:
+    def report(self, *, stuck_after: float = STUCK_AFTER_S) -> Report:
         """What the checker finds in the first history that is not clean.
 
         Only the first has the faults, without which a pause means nothing, and all that happened.
         """
-        reports = [check(self.history), *(check(history, stuck_after=math.inf) for history in self.others)]
+        reports = [check(self.history, stuck_after=stuck_after)]
+        reports += [check(history, stuck_after=math.inf) for history in self.others]
         return next((report for report in reports if not report.is_clean), reports[0])
 
     def advance(self, records: int) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.faults.checker import STUCK_AFTER_S, check
+from tests.faults.checker import STUCK_AFTER_S
 from tests.faults.copy import Copy
 from tests.faults.history import Fault, Healed
 from tests.faults.produce import Produce
@@ -86,10 +86,9 @@ async def judge(stage: Stage, kafka: RealCluster, topics: list[str], run: Callab
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(kill_brokers, stage, kafka, topics)
             tasks.start_soon(run)
-    reports = [check(history, stuck_after=STUCK_AFTER) for history in (stage.history, *stage.others)]
-    told = "\n".join(map(str, reports))
-    assert not scope.cancelled_caught, f"{stage}\n{told}"
-    assert all(report.is_clean for report in reports), told
+    report = stage.report(stuck_after=STUCK_AFTER)
+    assert not scope.cancelled_caught, f"{stage}\n{report}"
+    assert report.is_clean, str(report)
     return sum(isinstance(event, Fault) and event.what.startswith("broker") for _, event in stage.history.events)
 
 
