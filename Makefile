@@ -11,7 +11,7 @@ demo: $(VENV)/.installed
 venv: $(VENV)/.developing
 
 test: $(VENV)/.developing peers
-	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --maxschedchunk 4
 
 # The workloads of docs/reliability.md in full size, with real brokers and every fault; some hours. SEEDS: each cell so often.
 SEEDS ?= 1,2,3,4,5

@@ -136,6 +136,7 @@ async def test_short_lives() -> None:
         await produce_under(cluster.bootstrap_servers, 1_000, act)
 
 
+@pytest.mark.cluster(release="4.3.1")
 @pytest.mark.parametrize("anyio_backend", ["asyncio"], indirect=True)
 async def test_network(clusters: Clusters) -> None:
     """Cut frames, then short lives, before a real broker."""

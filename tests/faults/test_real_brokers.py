@@ -46,7 +46,7 @@ DEADLINE_S = 3_000 if IS_SOAK else 200
 PER_TRANSACTION = 750 if IS_SOAK else 100
 COMMIT_EVERY = 500 if IS_SOAK else 100
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(DEADLINE_S + 200)]
+pytestmark = [pytest.mark.anyio, pytest.mark.cluster(is_special=True), pytest.mark.timeout(DEADLINE_S + 200)]
 
 
 async def in_thread(call: Callable[..., object], *args: object) -> None:

@@ -79,6 +79,7 @@ async def test_no_broker_at_the_address() -> None:
 
 
 @pytest.mark.parametrize("version", ["0.8.2.2", "2.8.2", "4.3.1"])
+@pytest.mark.cluster(is_special=True)
 async def test_a_topic_that_does_not_exist_and_is_not_created(clusters: Clusters, version: str) -> None:
     kafka = clusters.running(version, props=["auto.create.topics.enable=false"])
     for error in await errors_of_both(kafka.bootstrap, "no-such-topic"):
@@ -87,6 +88,7 @@ async def test_a_topic_that_does_not_exist_and_is_not_created(clusters: Clusters
         assert "no-such-topic" in str(error)
 
 
+@pytest.mark.cluster(release="2.8.2")
 async def test_a_dead_seed_beside_a_living_one(clusters: Clusters) -> None:
     kafka = clusters.running("2.8.2")
     with socket.socket() as unused:

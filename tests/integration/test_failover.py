@@ -24,7 +24,7 @@ OURS_S = 60
 
 IDEMPOTENCE_SINCE = (0, 11)
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(420)]
+pytestmark = [pytest.mark.anyio, pytest.mark.cluster(is_special=True), pytest.mark.timeout(420)]
 
 
 async def eventually(is_so: Callable[[], bool], what: str) -> None:
