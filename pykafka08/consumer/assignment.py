@@ -31,6 +31,7 @@ class Assignment(Locating):
     def __init__(self, config: ConsumerConfig) -> None:
         super().__init__(config)
         self.snapshot = Snapshot(0)
+        self._is_subscribed = False
         self._topics: dict[str, bool] = {}
         self._first_counts: dict[str, int] = {}
         """Partitions of each topic when the group first gave us one: later ones hold only what is new."""
@@ -43,7 +44,11 @@ class Assignment(Locating):
     # What the application asks for
 
     def subscribe(self, topics: Iterable[str]) -> None:
-        """Read all partitions of the topics; those that come into being later from their beginning."""
+        """Read all partitions of the topics; those that come into being later from their beginning.
+
+        Topics that are left out are read while they are there (see :meth:`may_let_go`).
+        """
+        self._is_subscribed = True
         self._topics = {topic: self._topics.get(topic) or self._first_counts.get(topic) == 0 for topic in topics}
         self._follow_topics()
 
@@ -118,6 +123,16 @@ class Assignment(Locating):
         state.is_paused = False
         self.mark_ready(state)
         self.is_dirty = True
+
+    def may_let_go(self, state: PartitionState) -> bool:
+        """True for a topic that was among those of a pattern, and is not any more: it was deleted."""
+        return self._is_subscribed and state.tp.topic not in self._topics
+
+    def let_go(self, state: PartitionState) -> None:
+        """Read it no more, and forget what was read of it."""
+        self.note("topic.gone", state, position=state.position)
+        self.notes.append(StartAnew(state.tp))
+        self.give_up([state.tp])
 
     # What a group says
 

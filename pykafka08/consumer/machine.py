@@ -273,7 +273,9 @@ class ConsumerMachine(Handing):
             self.assignment.note("partition.in_trouble", state, failures=state.failures, error=str(error))
         raises_at = state.troubled_since + self._client.default_api_timeout_ms / 1000
         if reaction is Reaction.REFRESH_THEN_RAISE:
-            if now >= raises_at:
+            if now >= raises_at and self.assignment.may_let_go(state):
+                self.assignment.let_go(state)
+            elif now >= raises_at:
                 state.troubled_since = now
                 self.assignment.halt(state, error)
             else:

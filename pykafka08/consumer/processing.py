@@ -69,8 +69,8 @@ class Processing:
         self._room: Waiter[None] = Waiter()
         self._error: Exception | None = None
         self._workers: list[_Worker] = []
-        self._excused: _Worker | None = None
-        """Its handler closes the consumer."""
+        self._excused: list[_Worker] = []
+        """Their handlers close the consumer."""
         self._is_over = False
 
     async def run(self) -> None:
@@ -161,11 +161,11 @@ class Processing:
 
     def runs(self, tp: TopicPartition) -> bool:
         """True if a record of the partition is to be waited for."""
-        return self._schedule.under_way(tp) > int(self._is_excused(tp))
+        return self._schedule.under_way(tp) > self._excused_in(tp)
 
     def drop(self, tp: TopicPartition) -> None:
         """Begin no more of its records, but for those without which what is finished behind them counts for nothing."""
-        self._schedule.drop(tp, drains=not self._is_excused(tp))
+        self._schedule.drop(tp, drains=not self._excused_in(tp))
         self._room.set_result(None)
 
     def cut(self, tp: TopicPartition, end_offset: int) -> None:
@@ -182,21 +182,22 @@ class Processing:
         If a handler calls this, nobody waits for it: it waits itself for what waits for handlers.
         """
         task = anyio.get_current_task().id
-        self._excused = next((each for each in self._workers if each.task == task), self._excused)
+        self._excused += [each for each in self._workers if each.task == task and each not in self._excused]
         for tp in self._schedule.partitions():
             self.drop(tp)
 
     def abandon(self) -> None:
-        """Cancel the handlers, but for the one that is excused: it goes on to its end."""
+        """Cancel the handlers, but for those that are excused: they go on to their end."""
         for each in self._workers:
-            if each is not self._excused:
+            if each not in self._excused:
                 each.scope.cancel()
         for tp in self._schedule.partitions():
             self._schedule.drop(tp, drains=False)
 
-    def _is_excused(self, tp: TopicPartition) -> bool:
-        record = None if self._excused is None else self._excused.record
-        return record is not None and (record.topic, record.partition) == tp
+    def _excused_in(self, tp: TopicPartition) -> int:
+        """Records of the partition whose handlers are not waited for."""
+        records = [each.record for each in self._excused if each.record is not None]
+        return sum((record.topic, record.partition) == tp for record in records)
 
     def _go_back(self) -> None:
         for tp in self._schedule.partitions():

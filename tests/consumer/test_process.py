@@ -307,6 +307,25 @@ async def test_a_handler_may_close_the_consumer_which_does_not_wait_for_it() -> 
         assert sum((await committed_in(cluster, [T0, TopicPartition("t", 1)])).values()) == len(handled) == 10
 
 
+async def test_handlers_that_close_at_the_same_time_wait_for_neither_each_other_nor_themselves() -> None:
+    async with EmbeddedCluster(topics={"t": 2}) as cluster:
+        await spread(cluster, "t", 2, 3)
+        closing, ends = anyio.Event(), list[int]()
+
+        async def handle(record: Record) -> None:
+            if record.partition == 1:
+                closing.set()
+            await closing.wait()
+            await reader.aclose(timeout=1000)
+            ends.append(record.partition)
+
+        async with consumer(cluster, "t") as reader:
+            with anyio.fail_after(60):
+                await reader.process(handle, concurrency=2)
+        assert sorted(ends) == [0, 1]
+        assert await committed_in(cluster, [T0, TopicPartition("t", 1)]) == {0: 0, 1: 0}
+
+
 @pytest.mark.parametrize("count", [1, 100])
 async def test_a_handler_that_hangs_is_not_asking_for_records(count: int) -> None:
     """Nothing more is there to be read ahead, or as much as is read ahead at most."""
