@@ -25,6 +25,9 @@ Handler = Callable[[Record], Awaitable[object]]
 AHEAD = 16
 """Records read ahead for each handler that may run: keys that are not held up are found among them."""
 
+FINISHED_AHEAD = 10_000
+"""Records that may be finished behind ones that are not: a handler that hangs holds up the others then."""
+
 
 def schedule_of(concurrency: int, order: str) -> Schedule:
     """ConfigError if the two mean nothing."""
@@ -100,10 +103,10 @@ class Processing:
     async def _feed(self) -> None:
         try:
             while True:
-                while len(self._schedule) >= self._most:
+                while (places := self._places()) <= 0:
                     self._room = Waiter()
                     await self._room
-                for record in await self._reader.take(self._most - len(self._schedule), None):
+                for record in await self._reader.take(places, None):
                     self._schedule.add(record)
                 self._reader.finish()  # the schedule knows better
                 work, self._work = self._work, Waiter()
@@ -114,6 +117,11 @@ class Processing:
         while len(self._schedule):
             self._room = Waiter()
             await self._room
+
+    def _places(self) -> int:
+        """How many records may be read now."""
+        schedule = self._schedule
+        return self._most - max(len(schedule), schedule.span - FINISHED_AHEAD)
 
     async def _handle(self, scope: anyio.CancelScope) -> None:
         worker = _Worker()

@@ -23,6 +23,7 @@ from pykafka08 import (
     Record,
     TopicPartition,
 )
+from pykafka08.consumer import processing
 from tests.consumer.embedded import fill, read, values
 from tests.consumer.groups import committed_in, consumer, spread, until
 
@@ -472,6 +473,29 @@ async def test_what_was_finished_out_of_turn_is_handled_once_though_the_call_end
 async def raising_done(call: Awaitable[object]) -> None:
     with contextlib.suppress(Done):
         await call
+
+
+async def test_what_is_finished_behind_a_record_that_is_not_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processing, "FINISHED_AHEAD", 50)
+    async with EmbeddedCluster(topics={"t": 1}) as cluster:
+        await fill(cluster, "t", values(0, 300))
+        gate, handled = anyio.Event(), list[int]()
+
+        async def handle(record: Record) -> None:
+            if record.offset == 0:
+                await gate.wait()
+            handled.append(record.offset)
+
+        async with consumer(cluster, "t") as reader, anyio.create_task_group() as tasks:
+            tasks.start_soon(lambda: reader.process(handle, concurrency=2, order="key"))
+            await until(lambda: len(handled) == 50 + 2 * 16 - 1)
+            for _ in range(100):  # turns in which it could go on
+                await anyio.lowlevel.checkpoint()
+            assert len(handled) == 50 + 2 * 16 - 1
+            gate.set()
+            await until(lambda: len(handled) == 300)
+            tasks.cancel_scope.cancel()
+        assert await committed_in(cluster, [T0]) == {0: 300}
 
 
 async def test_a_seek_makes_what_was_handled_be_handled_again() -> None:
