@@ -133,6 +133,7 @@ async def test_a_leader_says_it_in_a_transaction(row: Row) -> None:
         assert len(values(cluster)) == [first, second].count(ACKNOWLEDGED)
 
 
+@pytest.mark.parametrize("anyio_backend", ["asyncio"], indirect=True)
 @pytest.mark.parametrize("api", ["AddPartitionsToTxn", "AddOffsetsToTxn", "TxnOffsetCommit", "EndTxn"])
 @pytest.mark.parametrize(("code", "expected"), list(zip(CODES, ANSWERS, strict=True)), ids=str)
 async def test_a_coordinator_says_it(api: str, code: ErrorCode, expected: str) -> None:
