@@ -34,10 +34,11 @@ bench-quick: $(VENV)/.developing
 	$(BIN)/python benchmarks/run.py
 
 # kcat is a peer of the embedded broker in the tests; where it cannot be installed they say so in one line.
+APT_GET := apt-get -qq -o Acquire::Retries=5 -o DPkg::Lock::Timeout=120
 peers:
 	@if ! command -v kcat >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	  echo "installing kcat"; \
-	  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends kcat; } \
+	  { $(APT_GET) update && DEBIAN_FRONTEND=noninteractive $(APT_GET) install -y --no-install-recommends kcat; } \
 	    >/dev/null || echo "kcat could not be installed"; \
 	fi
 
