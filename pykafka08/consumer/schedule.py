@@ -96,6 +96,7 @@ class Schedule:
         outstanding.offsets.append(record.offset)
         if self._done and record.offset in (done := self._done.get(tp, set())):
             done.remove(record.offset)
+            outstanding.begun_to = max(outstanding.begun_to, record.offset)
             outstanding.end(record.offset)
             return
         outstanding.waiting += 1

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.anyio
 
 SEEDS = tuple(map(int, os.environ.get("PYKAFKA08_FAULT_SEEDS", "1").split(",")))
 DEADLINE_S = 60
-RESUMES_S = 10
+RESUMES_S = 20
 """It takes some hundredths of a second; a busy machine may take as long."""
 RELEASES = {
     "F13 low": ("0.9", "1.1", "4.3"),
