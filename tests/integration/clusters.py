@@ -8,8 +8,10 @@ one that starts finds them and ends them.
 
 from __future__ import annotations
 
+import fcntl
 import itertools
 import json
+import shutil
 import signal
 import struct
 import subprocess
@@ -277,12 +279,16 @@ def session_folder(pid: int, root: Path | None = None) -> Path:
 def end_leftovers(root: Path) -> list[Path]:
     """Take down the clusters of sessions that are gone; the folders that were there."""
     ended = []
-    for session in sorted(root.glob("*-*")):
-        pid, _, started = session.name.partition("-")
-        if not pid.isdecimal() or start_time(int(pid)) == started:
-            continue
-        for state in session.glob(f"*/{STATE}"):
-            end_all(load(state.parent).processes().values(), at_once=True, timeout=10)
-            control.take_down(state.parent, at_once=True, remove=True)
-            ended.append(state.parent)
+    root.mkdir(parents=True, exist_ok=True)
+    with (root / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # the processes of a run begin together, and all look
+        for session in sorted(root.glob("*-*")):
+            pid, _, started = session.name.partition("-")
+            if not pid.isdecimal() or start_time(int(pid)) == started:
+                continue
+            for state in session.glob(f"*/{STATE}"):
+                end_all(load(state.parent).processes().values(), at_once=True, timeout=10)
+                control.take_down(state.parent, at_once=True, remove=True)
+                ended.append(state.parent)
+            shutil.rmtree(session, ignore_errors=True)
     return ended
