@@ -17,7 +17,7 @@ from pykafka08.driver import Wakeup
 from tests.faults.checker import STUCK_AFTER_S, Report, check
 from tests.faults.history import History
 
-__all__ = ["FAST", "IS_SOAK", "Stage"]
+__all__ = ["FAST", "IS_SOAK", "PATIENT", "Stage"]
 
 IS_SOAK = os.environ.get("PYKAFKA08_SOAK") == "1"
 """`make soak`: full sizes."""
@@ -31,6 +31,8 @@ FAST: dict[str, Any] = {
     "request_timeout_ms": 2_000,
 }
 """Settings of clients in small runs: a lost answer costs two seconds, not thirty."""
+PATIENT: dict[str, Any] = {**FAST, "request_timeout_ms": 30_000}
+"""Where no answer is lost: a machine that stands still for two seconds then ends nothing."""
 FAST_GROUP: dict[str, Any] = {"session_timeout_ms": 2_000, "heartbeat_interval_ms": 100}
 
 

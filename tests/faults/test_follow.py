@@ -9,7 +9,7 @@ from pykafka08 import EmbeddedCluster, Producer
 from pykafka08.records.record import TopicPartition
 from tests.faults.history import Drained, Polled
 from tests.faults.produce import follow
-from tests.faults.stage import FAST, Stage
+from tests.faults.stage import PATIENT, Stage
 
 pytestmark = pytest.mark.anyio
 
@@ -20,8 +20,8 @@ async def test_it_waits_for_a_transaction_that_holds_up_what_was_committed_behin
     async with EmbeddedCluster(topics={"out": 1}) as cluster:
         stage = Stage(cluster.bootstrap_servers, 1, 0)
         async with (
-            Producer(cluster.bootstrap_servers, transactional_id="left open", **FAST) as dead,
-            Producer(cluster.bootstrap_servers, transactional_id="whole", **FAST) as alive,
+            Producer(cluster.bootstrap_servers, transactional_id="left open", **PATIENT) as dead,
+            Producer(cluster.bootstrap_servers, transactional_id="whole", **PATIENT) as alive,
         ):
             await dead.transaction().__aenter__()
             await dead.send("out", b"held ")

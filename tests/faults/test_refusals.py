@@ -17,7 +17,7 @@ from pykafka08 import (
     TransactionAbortedError,
 )
 from pykafka08.errors import BrokerError
-from tests.faults.stage import FAST
+from tests.faults.stage import PATIENT
 
 pytestmark = pytest.mark.anyio
 
@@ -88,7 +88,7 @@ def values(cluster: EmbeddedCluster) -> list[bytes | None]:
 async def test_a_leader_says_it_of_a_record(row: Row) -> None:
     async with EmbeddedCluster(topics={"t": 1}) as cluster:
         cluster.faults.answer("Produce", row.code, times=2, performed=row.is_said_after_append)
-        async with Producer(cluster.bootstrap_servers, enable_idempotence=True, **FAST) as producer:
+        async with Producer(cluster.bootstrap_servers, enable_idempotence=True, **PATIENT) as producer:
             with anyio.fail_after(DEADLINE_S):
                 if row.idempotent is ACKNOWLEDGED:
                     await producer.send("t", b"one")
@@ -122,7 +122,7 @@ async def outcome(producer: Producer, *, with_offsets: bool = True) -> str:
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.code.name)
 async def test_a_leader_says_it_in_a_transaction(row: Row) -> None:
     async with EmbeddedCluster(topics={"t": 1}) as cluster:
-        async with Producer(cluster.bootstrap_servers, transactional_id="x", linger_ms=0, **FAST) as producer:
+        async with Producer(cluster.bootstrap_servers, transactional_id="x", linger_ms=0, **PATIENT) as producer:
             cluster.faults.answer("Produce", row.code, times=2, performed=row.is_said_after_append)
             with anyio.fail_after(DEADLINE_S):
                 first = await outcome(producer, with_offsets=False)
@@ -141,7 +141,7 @@ async def test_a_coordinator_says_it(api: str, code: ErrorCode, expected: str) -
     if api == "AddPartitionsToTxn" and code is E.TRANSACTION_ABORTABLE:
         expected = FATAL  # the versions that clients use have no such code: INVALID_TXN_STATE stands for it
     async with EmbeddedCluster(version="3.9", topics={"t": 1}) as cluster:
-        async with Producer(cluster.bootstrap_servers, transactional_id="x", linger_ms=0, **FAST) as producer:
+        async with Producer(cluster.bootstrap_servers, transactional_id="x", linger_ms=0, **PATIENT) as producer:
             cluster.faults.answer(api, code)
             with anyio.fail_after(DEADLINE_S):
                 first, second = await outcome(producer), await outcome(producer)
