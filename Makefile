@@ -11,7 +11,7 @@ demo: $(VENV)/.installed
 venv: $(VENV)/.developing
 
 test: $(VENV)/.developing peers
-	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --maxschedchunk 4
 
 # The workloads of docs/reliability.md in full size, with real brokers and every fault; some hours. SEEDS: each cell so often.
 SEEDS ?= 1,2,3,4,5
@@ -42,10 +42,11 @@ bench-quick: $(VENV)/.developing
 	$(BIN)/python benchmarks/run.py
 
 # kcat is a peer of the embedded broker in the tests; where it cannot be installed they say so in one line.
+APT_GET := apt-get -qq -o Acquire::Retries=5 -o DPkg::Lock::Timeout=120
 peers:
 	@if ! command -v kcat >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	  echo "installing kcat"; \
-	  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends kcat; } \
+	  { $(APT_GET) update && DEBIAN_FRONTEND=noninteractive $(APT_GET) install -y --no-install-recommends kcat; } \
 	    >/dev/null || echo "kcat could not be installed"; \
 	fi
 

@@ -8,7 +8,7 @@ import time
 import anyio
 import pytest
 
-from pykafka08 import ClientFailedError, ClosedError, Consumer, EmbeddedCluster, Producer, TopicPartition
+from pykafka08 import ClientFailedError, ClosedError, Consumer, EmbeddedCluster, ErrorCode, Producer, TopicPartition
 from pykafka08.group.loop_lag import blocked_for
 from tests.consumer.embedded import fill, read
 from tests.consumer.groups import consumer, until
@@ -77,6 +77,38 @@ async def test_of_a_member_of_a_group() -> None:
         assert group is not None
         assert group.state == "ended"
         assert reader.health().connected == ()
+
+
+async def test_of_a_member_in_trouble() -> None:
+    """What it is at, since when, and why."""
+    async with EmbeddedCluster(topics={"t": 1}) as cluster, consumer(cluster, "t") as reader:
+        group = reader.health().group
+        assert group is not None
+        assert (group.state, group.trouble) == ("stable", None)
+        cluster.faults.answer("FindCoordinator", ErrorCode.COORDINATOR_NOT_AVAILABLE, times=None)
+        cluster.faults.answer("Heartbeat", ErrorCode.NOT_COORDINATOR, times=None)
+        await until(lambda: "COORDINATOR_NOT_AVAILABLE" in str(reader.health().group.trouble))  # type: ignore[union-attr]
+        group = reader.health().group
+        assert group is not None
+        assert (group.state, group.coordinator) == ("stable", None)
+        cluster.faults.clear()
+        await until(lambda: reader.health().group.trouble is None)  # type: ignore[union-attr]
+        cluster.faults.answer("JoinGroup", ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, times=None)
+        cluster.expire_sessions("g")
+        await until(lambda: "LOAD_IN_PROGRESS" in str(reader.health().group.trouble))  # type: ignore[union-attr]
+        began = anyio.current_time()
+        await until(lambda: reader.health().group.state == "joining")  # type: ignore[union-attr]
+        group = reader.health().group
+        assert group is not None
+        assert 0 <= group.state_age <= anyio.current_time() - began + 1
+        cluster.faults.clear()
+        await until(lambda: reader.health().group.state == "stable")  # type: ignore[union-attr]
+
+
+async def test_of_a_membership_that_has_ended() -> None:
+    async with EmbeddedCluster(topics={"t": 1}) as cluster, consumer(cluster, "t") as reader:
+        cluster.faults.answer("Heartbeat", ErrorCode.FENCED_INSTANCE_ID)
+        await until(lambda: "FENCED" in str(reader.health().group.trouble))  # type: ignore[union-attr]
 
 
 async def test_lag_of_partitions_that_came_back_is_known() -> None:

@@ -123,7 +123,7 @@ class Group:
         return waiter
 
     def _replace(self, former: Member, member: Member) -> Waiter[JoinResult] | JoinResult:
-        """A static member is back under a new member id; no rebalance if it asks for the same as before."""
+        """A static member is back under a new member id; no rebalance if the group keeps to its assignor."""
         former.end_session()
         former.answer_join(JoinResult(ErrorCode.FENCED_INSTANCE_ID, former.member_id))
         former.answer_sync(SyncResult(ErrorCode.FENCED_INSTANCE_ID))
@@ -135,7 +135,7 @@ class Group:
         was_leader = self.leader == former.member_id
         if was_leader:
             self.leader = member.member_id
-        if self.state is GroupState.STABLE and former.protocols == member.protocols:
+        if self.state is GroupState.STABLE and self._elect_protocol() == self.protocol:
             self._expect_heartbeat(member)
             result = self._result(member)
             # A leader that gets no members keeps its assignment; before v9 it is told of its former self as leader.

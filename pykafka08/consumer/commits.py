@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 from pykafka08.consumer.assignment import Assignment
+from pykafka08.consumer.in_hand import wait_for_news
 from pykafka08.consumer.reader import Reader
-from pykafka08.driver import library_logger
+from pykafka08.driver import Waiter, library_logger
 from pykafka08.errors import KafkaError
 from pykafka08.group.requests import OffsetAndMetadata
 from pykafka08.records.record import TopicPartition
@@ -40,6 +41,7 @@ class Commits:
         self._starts: dict[TopicPartition, int] = {}
         self._newest: dict[TopicPartition, object] = {}
         """What began last of what is sent for a partition: it alone says what is known."""
+        self._ends: Waiter[None] = Waiter()
 
     def found(self, tp: TopicPartition, offset: int | None) -> None:
         """The group's committed offset of a partition, as it was looked up."""
@@ -105,7 +107,16 @@ class Commits:
                     del self._newest[tp]
                     if refused is not None and tp not in refused and tp in self._assignment.states:
                         self._known[tp] = each.offset
+            self._ends.set_result(None)
         return refused
+
+    async def wait_ended(self, partitions: Iterable[TopicPartition], deadline: float) -> None:
+        """Until no commit of these is under way, or the deadline."""
+        wanted = set(partitions)
+        while not wanted.isdisjoint(self._newest):
+            self._ends = Waiter() if self._ends.is_done else self._ends
+            if not await wait_for_news(self._ends, deadline):
+                return
 
     def known(self, tp: TopicPartition) -> int | None:
         """The committed offset, as far as this consumer knows."""

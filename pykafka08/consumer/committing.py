@@ -31,8 +31,8 @@ class Committing(Positions):
     def acknowledge(self, what: Record | FetchedBatch) -> None:
         """This record or batch, and all before it in its partition, is finished, though nothing more is asked for.
 
-        Without effect once the partition has gone to another member, or the record's log is lost: its topic was made
-        again, or its log was cut before it.
+        It is the one that was handed out, no copy.  Without effect once the partition has gone to another member, or
+        the record's log is lost: its topic was made again, or its log was cut before it.
         """
         if not isinstance(what, (Record, FetchedBatch)):
             raise ConfigError(f"{what!r:.100} is neither a record nor a batch")

@@ -137,7 +137,8 @@ class Consumer(Committing):
         subscribe = self._member.subscribe if self._member is not None else self._assignment.subscribe
         if self._pattern is not None:
             client.use_all_topics()
-            self._pattern.follow(client, subscribe, self._assignment.topics_came)
+            may_be_none = self._member is None
+            self._pattern.follow(client, subscribe, self._assignment.topics_came, may_be_none=may_be_none)
             await client.refresh()
         if self._topics:
             subscribe(self._topics)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from pykafka08.cluster.health import ClientHealth
 from pykafka08.consumer.partition import PartitionState
 from pykafka08.consumer.reader import Reader
+from pykafka08.errors import KafkaError
 from pykafka08.group.coordinator import GroupCoordinator
 from pykafka08.records.record import TopicPartition
 
@@ -20,7 +21,11 @@ class GroupHealth:
 
     group_id: str
     state: str
-    """Of the member: ``"stable"`` while it reads its share."""
+    """Of the member: ``"stable"`` while it reads its share, else what it is at, as ``"joining"``."""
+    state_age: float
+    """Seconds in that state."""
+    trouble: KafkaError | None
+    """What the coordinator refused last, or why it could not be asked: None again when all is well."""
     coordinator: str | None
     """The broker that coordinates the group, ``"host:port (id N)"``; None while it is looked for."""
     member_id: str
@@ -50,6 +55,8 @@ def _group_health(coordinator: GroupCoordinator, now: float) -> GroupHealth:
     return GroupHealth(
         group_id=coordinator.group_id,
         state=coordinator.state.value,
+        state_age=max(0.0, now - coordinator.state_since),
+        trouble=coordinator.trouble,
         coordinator=coordinator.broker,
         member_id=coordinator.member_id,
         generation=coordinator.generation,

@@ -14,7 +14,8 @@ from typing import Protocol
 import anyio
 
 from pykafka08.consumer.cursor import Cursor
-from pykafka08.consumer.machine import ConsumerMachine, HandedOut
+from pykafka08.consumer.handing import HandedOut
+from pykafka08.consumer.machine import ConsumerMachine
 from pykafka08.driver import Waiter
 from pykafka08.errors import KafkaError
 from pykafka08.records.record import TopicPartition

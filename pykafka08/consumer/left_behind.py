@@ -43,6 +43,13 @@ class LeftBehind:
         """The application has heard that these went."""
         self._untold.difference_update(partitions)
 
+    def committed(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """A commit that was under way as these went was made after all."""
+        for tp, offset in offsets.items():
+            if offset >= self._ends.get(tp, offset + 1):
+                del self._ends[tp]
+                self._untold.discard(tp)
+
     def untold(self) -> dict[TopicPartition, PartitionRevokedError]:
         """For a commit of all that was handed out."""
         return {tp: _gone(tp, "records of it were handed out, and then the partition went") for tp in self._untold}

@@ -1,4 +1,4 @@
-"""The consumer's decisions: what is fetched next, what an answer means, what is handed out.
+"""The consumer's decisions: what is fetched next, what an answer means.
 
 No I/O and no clock; ``now`` is monotonic seconds.  What happens to a partition::
 
@@ -9,14 +9,14 @@ No I/O and no clock; ``now`` is monotonic seconds.  What happens to a partition:
 
 A request's answer counts only for partitions whose epoch has not changed since it was sent: seek, pause, a new leader
 and damaged records change it.  What an error code means is in ``reactions``, which partitions share a fetch in
-``plan``, where partitions are read from in ``assignment``, which records an application may see in ``chunk``.
+``plan``, which partitions are read in ``assignment`` and from where in ``locating``, what is handed out in ``handing``,
+which records an application may see in ``chunk``.
 """
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
 
 from pykafka08.backoff import pause_after
 from pykafka08.cluster.metadata import Snapshot
@@ -35,29 +35,21 @@ from pykafka08.consumer.actions import (
     SendFetch,
     SendListOffsets,
 )
-from pykafka08.consumer.assignment import Assignment, place
 from pykafka08.consumer.chunk import Chunk
-from pykafka08.consumer.partition import Halt, PartitionState
+from pykafka08.consumer.handing import Handing
+from pykafka08.consumer.locating import place
+from pykafka08.consumer.partition import PartitionState
 from pykafka08.consumer.plan import FetchPlanner
 from pykafka08.consumer.reactions import Reaction, reaction_to, reaction_to_failure
 from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import CorruptRecordError, KafkaError, RecordTooLargeError, UnsupportedVersionError, broker_error
 from pykafka08.records.frontier import read_last_entry
-from pykafka08.records.reader import FetchedBatch, first_entry_size, only_partial
-from pykafka08.records.record import TopicPartition
+from pykafka08.records.reader import first_entry_size, only_partial
 
-__all__ = ["ConsumerMachine", "HandedOut"]
-
-
-class HandedOut(NamedTuple):
-    """A batch, and the position it was read from: no record in it is before that."""
-
-    tp: TopicPartition
-    batch: FetchedBatch
-    start: int
+__all__ = ["ConsumerMachine"]
 
 
-class ConsumerMachine:
+class ConsumerMachine(Handing):
     """One consumer.
 
     :attr:`assignment` takes what the application asks for; the inputs here are named after what happened;
@@ -65,99 +57,13 @@ class ConsumerMachine:
     """
 
     def __init__(self, config: ConsumerConfig, client: ClientConfig, jitter: Callable[[], float]) -> None:
-        self.assignment = Assignment(config)
+        super().__init__(config, client)
         self._planner = FetchPlanner(config)
         self._config = config
-        self._client = client
         self._jitter = jitter
         self._lease = client.metadata_max_age_ms / 1000
         self._is_stale = False
         self._wake_at: float | None = None
-
-    # Handing out
-
-    def next_batch(self, now: float) -> HandedOut | None:
-        """A batch of the partition whose turn it is, None if nothing is there; raises what stands in its stream."""
-        ready = self.assignment.ready
-        while ready:
-            state = ready[0]
-            if state.is_quiet or not state.buffer:
-                ready.popleft()
-                state.is_ready = False
-                continue
-            item = state.buffer[0]
-            if isinstance(item, Halt):
-                error = self._pass_halt(state, item, now)
-                if error is not None:
-                    raise error
-                continue
-            try:
-                batch = item.next_batch()
-            except CorruptRecordError as error:
-                self._damage_met(state, error, now)
-                continue
-            if batch is None:
-                self._drained(state, item)
-                continue
-            assert state.position is not None
-            handed_out = HandedOut(state.tp, batch, state.position)
-            state.position = batch.next_offset
-            state.position_epoch = batch.leader_epoch
-            ready.rotate(-1)
-            return handed_out
-        return None
-
-    def position(self, tp: TopicPartition) -> int | None:
-        """The offset after the last batch handed out and what is hidden behind it; None while it is looked up."""
-        state = self.assignment.state(tp)
-        while state.buffer and isinstance(chunk := state.buffer[0], Chunk):
-            try:
-                if not chunk.is_drained():
-                    break
-            except CorruptRecordError:
-                break  # raised again when it is to be handed out
-            self._drained(state, chunk)
-        return state.position
-
-    def take_error(self, tp: TopicPartition, now: float) -> KafkaError | None:
-        """The error that stands next in the partition's stream, if one does."""
-        state = self.assignment.state(tp)
-        if state.buffer and isinstance(halt := state.buffer[0], Halt) and halt.error is not None:
-            return self._pass_halt(state, halt, now)
-        return None
-
-    def records_damaged(self, tp: TopicPartition, offset: int, error: CorruptRecordError, now: float) -> None:
-        """A batch handed out cannot be unpacked at ``offset``: fetch it once more, or raise ``error``."""
-        state = self.assignment.state(tp)
-        self.assignment.go_back(state, offset)
-        self._damage_met(state, error, now)
-
-    def _drained(self, state: PartitionState, chunk: Chunk) -> None:
-        state.drop_first_chunk(chunk)
-        self.assignment.is_dirty = True
-
-    def _pass_halt(self, state: PartitionState, halt: Halt, now: float) -> KafkaError | None:
-        """The reader has come to the halt at the head of the buffer."""
-        state.buffer.popleft()
-        self.assignment.is_dirty = True
-        if halt.error is None:
-            self.assignment.halt(state, None)
-        else:
-            state.retry_at = now + self._client.retry_backoff_max_ms / 1000
-        return halt.error
-
-    def _damage_met(self, state: PartitionState, error: CorruptRecordError, now: float) -> None:
-        position = state.position
-        assert position is not None
-        self.assignment.go_back(state, position)
-        if state.damaged_at != position:
-            # It may have been damaged on the way.
-            state.damaged_at = position
-            self.assignment.note("records.damaged", state, error=str(error))
-            return
-        state.retry_at = now + self._client.retry_backoff_max_ms / 1000
-        error.broker = self.assignment.broker_name(state)
-        raise error
 
     # What happened
 
@@ -367,7 +273,9 @@ class ConsumerMachine:
             self.assignment.note("partition.in_trouble", state, failures=state.failures, error=str(error))
         raises_at = state.troubled_since + self._client.default_api_timeout_ms / 1000
         if reaction is Reaction.REFRESH_THEN_RAISE:
-            if now >= raises_at:
+            if now >= raises_at and self.assignment.may_let_go(state):
+                self.assignment.let_go(state)
+            elif now >= raises_at:
                 state.troubled_since = now
                 self.assignment.halt(state, error)
             else:

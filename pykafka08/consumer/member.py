@@ -174,8 +174,10 @@ class ConsumerMember:
                 raise
             # It left for a while, as nothing was asked for: what it had is others' by now.
             refused |= {tp: _left(tp) for tp in fresh}
-        self.sent.committed(tp for tp in fresh if tp not in refused)
+        done = {tp: each.offset for tp, each in fresh.items() if tp not in refused}
+        self.sent.committed(done)
         self._left_behind.told({*went, *refused})
+        self._left_behind.committed(done)
         return {**went, **refused}
 
     async def committed(
@@ -264,6 +266,8 @@ class ConsumerMember:
             # Handlers are under way for certain; who reads by hand may never come back.
             patience = left / 2 if self._reader.workload is not None else min(PATIENCE, left / 2)
             await self._reader.wait_finished(partitions, now + patience)
+            # The application's: refused once the partitions are gone, it would have come in time all the same.
+            await self.commits.wait_ended(partitions, now + patience)
             if self._close_by is None:  # else the very block may be closing this
                 await self.sent.wait_ended(now + patience)
         if self._is_auto and self._commits_at_close:

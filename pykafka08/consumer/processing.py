@@ -25,6 +25,9 @@ Handler = Callable[[Record], Awaitable[object]]
 AHEAD = 16
 """Records read ahead for each handler that may run: keys that are not held up are found among them."""
 
+FINISHED_AHEAD = 10_000
+"""Records that may be finished behind ones that are not: a handler that hangs holds up the others then."""
+
 
 def schedule_of(concurrency: int, order: str) -> Schedule:
     """ConfigError if the two mean nothing."""
@@ -69,8 +72,8 @@ class Processing:
         self._room: Waiter[None] = Waiter()
         self._error: Exception | None = None
         self._workers: list[_Worker] = []
-        self._excused: _Worker | None = None
-        """Its handler closes the consumer."""
+        self._excused: list[_Worker] = []
+        """Their handlers close the consumer."""
         self._is_over = False
 
     async def run(self) -> None:
@@ -100,10 +103,10 @@ class Processing:
     async def _feed(self) -> None:
         try:
             while True:
-                while len(self._schedule) >= self._most:
+                while (places := self._places()) <= 0:
                     self._room = Waiter()
                     await self._room
-                for record in await self._reader.take(self._most - len(self._schedule), None):
+                for record in await self._reader.take(places, None):
                     self._schedule.add(record)
                 self._reader.finish()  # the schedule knows better
                 work, self._work = self._work, Waiter()
@@ -114,6 +117,11 @@ class Processing:
         while len(self._schedule):
             self._room = Waiter()
             await self._room
+
+    def _places(self) -> int:
+        """How many records may be read now."""
+        schedule = self._schedule
+        return self._most - max(len(schedule), schedule.span - FINISHED_AHEAD)
 
     async def _handle(self, scope: anyio.CancelScope) -> None:
         worker = _Worker()
@@ -161,11 +169,11 @@ class Processing:
 
     def runs(self, tp: TopicPartition) -> bool:
         """True if a record of the partition is to be waited for."""
-        return self._schedule.under_way(tp) > int(self._is_excused(tp))
+        return self._schedule.under_way(tp) > self._excused_in(tp)
 
     def drop(self, tp: TopicPartition) -> None:
         """Begin no more of its records, but for those without which what is finished behind them counts for nothing."""
-        self._schedule.drop(tp, drains=not self._is_excused(tp))
+        self._schedule.drop(tp, drains=not self._excused_in(tp))
         self._room.set_result(None)
 
     def cut(self, tp: TopicPartition, end_offset: int) -> None:
@@ -182,21 +190,22 @@ class Processing:
         If a handler calls this, nobody waits for it: it waits itself for what waits for handlers.
         """
         task = anyio.get_current_task().id
-        self._excused = next((each for each in self._workers if each.task == task), self._excused)
+        self._excused += [each for each in self._workers if each.task == task and each not in self._excused]
         for tp in self._schedule.partitions():
             self.drop(tp)
 
     def abandon(self) -> None:
-        """Cancel the handlers, but for the one that is excused: it goes on to its end."""
+        """Cancel the handlers, but for those that are excused: they go on to their end."""
         for each in self._workers:
-            if each is not self._excused:
+            if each not in self._excused:
                 each.scope.cancel()
         for tp in self._schedule.partitions():
             self._schedule.drop(tp, drains=False)
 
-    def _is_excused(self, tp: TopicPartition) -> bool:
-        record = None if self._excused is None else self._excused.record
-        return record is not None and (record.topic, record.partition) == tp
+    def _excused_in(self, tp: TopicPartition) -> int:
+        """Records of the partition whose handlers are not waited for."""
+        records = [each.record for each in self._excused if each.record is not None]
+        return sum((record.topic, record.partition) == tp for record in records)
 
     def _go_back(self) -> None:
         for tp in self._schedule.partitions():

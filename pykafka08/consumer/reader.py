@@ -14,8 +14,9 @@ import anyio
 import anyio.lowlevel
 
 from pykafka08.consumer.fetcher import Fetcher
+from pykafka08.consumer.handing import HandedOut
 from pykafka08.consumer.in_hand import InHand, wait_for_news
-from pykafka08.consumer.machine import ConsumerMachine, HandedOut
+from pykafka08.consumer.machine import ConsumerMachine
 from pykafka08.driver import Waiter
 from pykafka08.errors import ClosedError, ConcurrentReadError, ConfigError, CorruptRecordError, KafkaError
 from pykafka08.records.reader import FetchedBatch

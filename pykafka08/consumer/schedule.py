@@ -71,6 +71,11 @@ class Schedule:
         return self._size
 
     @property
+    def span(self) -> int:
+        """How many records there are from the first unfinished one of each partition on, the finished ones too."""
+        return sum(len(each.offsets) for each in self._outstanding.values())
+
+    @property
     def is_running(self) -> bool:
         return bool(self._running)
 
@@ -91,6 +96,7 @@ class Schedule:
         outstanding.offsets.append(record.offset)
         if self._done and record.offset in (done := self._done.get(tp, set())):
             done.remove(record.offset)
+            outstanding.begun_to = max(outstanding.begun_to, record.offset)
             outstanding.end(record.offset)
             return
         outstanding.waiting += 1

@@ -33,8 +33,10 @@ class PatternTopics:
         client: Client,
         subscribe: Callable[[Iterable[str]], None],
         came_later: Callable[[Iterable[str]], None],
+        *,
+        may_be_none: bool,
     ) -> None:
-        """Call ``subscribe(names)`` whenever they change; not for none, which no group can read.
+        """Call ``subscribe(names)`` whenever they change; not for none if no group can read that.
 
         ``came_later`` is told first of those that were not there at the beginning.
         """
@@ -44,7 +46,7 @@ class PatternTopics:
             nonlocal is_first
             names, was_first = self._matching(snapshot), is_first
             is_first = False
-            if names and names != self.names:
+            if names != self.names and (names or may_be_none):
                 if not was_first:
                     came_later(names - self.names)
                 self.names = names

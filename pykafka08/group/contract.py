@@ -27,6 +27,7 @@ class MemberMachine(Protocol):
     state: State
     membership: Membership
     error: KafkaError | None
+    trouble: KafkaError | None
     heartbeats: HeartbeatClock
 
     @property

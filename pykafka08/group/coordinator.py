@@ -86,6 +86,7 @@ class GroupCoordinator:
         self._offsets = GroupOffsets(client, config, self._machine, self._driver.wake)
         self._news: Waiter[None] = Waiter()
         self._now = clock()
+        self._state_since = (self._machine.state, self._now())
         self._scope = anyio.CancelScope()
         self._watch_scope = anyio.CancelScope()
         self._is_member = False
@@ -126,6 +127,16 @@ class GroupCoordinator:
     @property
     def state(self) -> State:
         return self._machine.state
+
+    @property
+    def state_since(self) -> float:
+        """When that state began, in seconds of the event loop's clock."""
+        return self._state_since[1]
+
+    @property
+    def trouble(self) -> KafkaError | None:
+        """What ended the membership, or the newest failure on the way to being well."""
+        return self._machine.error or self._machine.trouble
 
     @property
     def assignment(self) -> Partitions:
@@ -290,9 +301,9 @@ class GroupCoordinator:
     # --- the loop of the driver -------------------------------------------------------------------------------------
 
     def poll(self, now: float) -> list[Action]:
-        before = self._machine.state
         actions = self._machine.poll(now)
-        if self._machine.state is not before:
+        if self._machine.state is not self._state_since[0]:
+            self._state_since = (self._machine.state, now)
             log.info("group.state", group=self._config.group_id, state=self._machine.state.value)
         self._tell_news()
         return actions

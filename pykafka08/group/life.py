@@ -31,6 +31,8 @@ class MemberLife(ABC):
         self.state = State.UNJOINED
         self.membership = Membership()
         self.error: KafkaError | None = None
+        self.trouble: KafkaError | None = None
+        """The newest failure, for as long as no heartbeat or assignment has come since."""
         self.heartbeats = HeartbeatClock(config.heartbeat_interval_ms / 1000)
         self._config = config
         self._backoff = backoff
@@ -120,6 +122,14 @@ class MemberLife(ABC):
     def _next_attempt(self) -> int:
         self._attempts += 1
         return self._attempts
+
+    def _be_troubled(self, api: Api, reaction: Reaction, error: KafkaError) -> None:
+        self.trouble = error
+        self._note("group.trouble", api=api.value, reaction=reaction.name, cause=str(error))
+
+    def _be_well(self) -> None:
+        self.trouble = None
+        self._backoff.succeeded()
 
     def _is_worth_another(self, reaction: Reaction, error: KafkaError) -> bool:
         """To say that we leave: others wait for the session otherwise.  Who does not answer is not asked again."""

@@ -104,7 +104,7 @@ class GroupMachine(MemberLife):
             return
         # The broker's clock may have begun when it took SyncGroup: an answer that came late is no sign of life.
         self.heartbeats.restart(sent_at)
-        self._backoff.succeeded()
+        self._be_well()
         self._held.losses = 0
         self._take(assigned)
 
@@ -115,7 +115,7 @@ class GroupMachine(MemberLife):
             self.request_failed(attempt, Api.HEARTBEAT, broker_error(code, api=Api.HEARTBEAT.value), now)
             return
         self.heartbeats.answered()
-        self._backoff.succeeded()
+        self._be_well()
 
     def left(self, attempt: int) -> None:
         """Whatever the coordinator said: the session's end does the same."""
@@ -348,7 +348,7 @@ class GroupMachine(MemberLife):
         if reaction is Reaction.FAIL:
             self._fail(error)
             return
-        self._note("group.trouble", api=api.value, reaction=reaction.name, cause=str(error))
+        self._be_troubled(api, reaction, error)
         table: dict[Reaction, Callable[[], None]] = {
             Reaction.FIND_COORDINATOR: self._forget_coordinator,
             Reaction.REJOIN: lambda: self._rejoin("the group is rebalancing"),

@@ -207,7 +207,8 @@ class GroupOffsets:
                 reaction = reaction_to_failure(Api(error.api) if error.api in _APIS else api, error)
                 if reaction in (Reaction.FAIL, Reaction.REFUSE) or reaction in LOSSES:  # the last: an outsider's commit
                     raise
-                cause = error
+                if cause is None or not isinstance(error, RequestTimeoutError):
+                    cause = error  # what the brokers said tells more than that the time was over then
                 self._mind([reaction], None)
             pause = backoff.failed()
             if anyio.current_time() + pause >= deadline:

@@ -273,7 +273,7 @@ on_asyncio = pytest.mark.parametrize("anyio_backend", ["asyncio"])
 
 @pytest.mark.brokers
 @on_asyncio
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     ("release", "java"), [("4.3", "4.3.1"), ("2.8", "2.8.2"), ("0.11", "0.11.0.3"), ("0.10.2", "0.10.2.2")]
 )
@@ -292,7 +292,7 @@ async def test_the_java_console_tools(release: str, java: str) -> None:
 @pytest.mark.brokers
 @on_asyncio
 @kafka_python_warns
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize(("release", "codec"), [("0.8.0", "gzip"), ("0.8.2", "lz4"), ("0.9.0", "lz4")])
 async def test_the_java_0_8_console_producer(release: str, codec: str) -> None:
     """Its consumer needs ZooKeeper; others read in its place."""
@@ -307,7 +307,7 @@ async def test_the_java_0_8_console_producer(release: str, codec: str) -> None:
 
 @pytest.mark.brokers
 @on_asyncio
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(300)
 async def test_an_old_java_client_on_a_new_broker_and_the_reverse() -> None:
     for release, producer, consumer in (("3.9", "0.10.2.2", "4.3.1"), ("2.8", "4.3.1", "0.10.2.2")):
 

@@ -15,7 +15,7 @@ from pykafka08 import EmbeddedCluster, NewRecord, Producer
 from tests.brokers.tools import release_tool_command
 from tests.cli.console import console
 
-pytestmark = [pytest.mark.anyio, pytest.mark.brokers, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.anyio, pytest.mark.brokers, pytest.mark.timeout(420)]
 
 EVERYTHING = ("timestamp", "partition", "offset", "delivery", "epoch", "headers", "key")
 JAVA = "org.apache.kafka.common.serialization."

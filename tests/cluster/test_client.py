@@ -479,7 +479,7 @@ async def test_calls_of_a_broker_that_went_silent_and_left_the_cluster_are_given
 
 async def test_closing_with_every_broker_down_takes_no_time() -> None:
     async with EmbeddedCluster() as cluster:
-        with anyio.fail_after(10):
+        with anyio.fail_after(20):
             async with Client(of(cluster)) as client:
                 await cluster.stop_broker(0)
                 call = client.submit(0, ASK, timeout=3600)

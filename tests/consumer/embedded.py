@@ -9,7 +9,7 @@ import anyio
 from pykafka08 import Consumer, EmbeddedCluster, NewRecord, Producer, Record, TopicPartition
 from pykafka08.broker.log import PartitionLog, StoredBatch
 
-DEADLINE_S = 30
+DEADLINE_S = 90
 
 
 async def fill(cluster: EmbeddedCluster, topic: str, values: Iterable[bytes], *, partition: int = 0) -> None:

@@ -19,7 +19,7 @@ QUICK: dict[str, Any] = {
     "reconnect_backoff_ms": 5,
     "reconnect_backoff_max_ms": 50,
 }
-DEADLINE_S = 30
+DEADLINE_S = 90
 
 
 def consumer(cluster: EmbeddedCluster, *topics: str, **settings: Any) -> Consumer:

@@ -491,7 +491,7 @@ async def test_with_nothing_to_read_reading_says_so() -> None:
         ]
         for _ in range(2):
             for way in ways:
-                with anyio.fail_after(10), pytest.raises(ConfigError, match=r"nothing to read: .*assign\(\)"):
+                with anyio.fail_after(20), pytest.raises(ConfigError, match=r"nothing to read: .*assign\(\)"):
                     await way()
             consumer.assign([TopicPartition("t", 0)])
             await consumer.seek_to_beginning()
@@ -548,13 +548,13 @@ async def test_closing_ends_the_reading_of_other_tasks(way: str) -> None:
             await anyio.wait_all_tasks_blocked()
             assert not ended.is_set()
             await consumer.aclose()
-            with anyio.fail_after(5):
+            with anyio.fail_after(20):
                 await ended.wait()
 
 
 async def test_closing_by_another_task_ends_the_reading() -> None:
     async with EmbeddedCluster(topics={"t": 1}) as cluster:
-        with anyio.fail_after(10):
+        with anyio.fail_after(20):
             async with anyio.create_task_group() as group, consumer_of(cluster, "t") as consumer:
                 group.start_soon(consumer.aclose)
                 assert [record async for record in consumer] == []
@@ -562,7 +562,7 @@ async def test_closing_by_another_task_ends_the_reading() -> None:
 
 async def test_leaving_during_a_long_poll_does_not_wait_for_it() -> None:
     async with EmbeddedCluster(topics={"t": 1}) as cluster:
-        with anyio.fail_after(5):
+        with anyio.fail_after(20):
             async with consumer_of(cluster, "t", fetch_max_wait_ms=60_000) as consumer:
                 with pytest.raises(TimeoutError):
                     await consumer.getone(timeout=0.05)

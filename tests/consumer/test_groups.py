@@ -592,6 +592,54 @@ async def test_a_static_member_comes_back_to_its_partitions_without_a_rebalance(
         assert not [request for request in cluster.requests if request.api == "LeaveGroup"]
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"partition_assignment_strategy": "range"},
+        {"partition_assignment_strategy": "cooperative-sticky"},
+        {"group_protocol": "consumer"},
+    ],
+    ids=lambda each: next(iter(each.values())),
+)
+async def test_a_static_member_goes_on_where_it_was(settings: dict[str, str]) -> None:
+    """What it has finished is committed as it closes; nobody else has its partitions meanwhile."""
+    async with EmbeddedCluster(topics={"t": 2}, group_consumer_heartbeat_interval_ms=50) as cluster:
+        await spread(cluster, "t", 2, 50)
+        async with consumer(cluster, "t", group_instance_id="a", **settings) as other:
+            async with consumer(cluster, "t", group_instance_id="b", **settings) as reader:
+                await until(lambda: len(other.assignment()) == len(reader.assignment()) == 1)
+                mine, theirs = reader.assignment(), other.assignment()
+                records = await read(reader, 10)
+                reader.acknowledge(records[-1])
+                await reader.aclose()
+            found = (await other.committed(mine))[mine[0]]
+            assert found is not None
+            assert found.offset == 10
+            async with consumer(cluster, "t", group_instance_id="b", **settings) as reader:
+                assert (reader.assignment(), other.assignment()) == (mine, theirs)
+                assert [record.offset for record in await read(reader, 40)] == list(range(10, 50))
+        assert not [request for request in cluster.requests if request.api == "LeaveGroup"]
+
+
+@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+async def test_a_fenced_instance_is_raised_by_every_call(strategy: str) -> None:
+    settings = {"group_instance_id": "a", "partition_assignment_strategy": strategy}
+    async with EmbeddedCluster(topics={"t": 2}) as cluster:
+        await spread(cluster, "t", 2, 50)
+        async with consumer(cluster, "t", **settings) as zombie:
+            await read(zombie, 10)
+            async with consumer(cluster, "t", **settings) as reader:
+                # Until its next heartbeat it does not know.
+                await until(lambda: zombie.health().group.state == "ended")  # type: ignore[union-attr]
+                for _ in range(2):
+                    with pytest.raises(BrokerError, match="FENCED_INSTANCE_ID"):
+                        await zombie.commit()
+                    with pytest.raises(BrokerError, match="FENCED_INSTANCE_ID"):
+                        await zombie.getone(timeout=0.01)
+                assert len(reader.assignment()) == 2
+                await read(reader, 10)
+
+
 async def test_errors_of_reading_are_the_librarys() -> None:
     async with EmbeddedCluster(topics={"t": 1}) as cluster:
         reader = consumer(cluster, "t")

@@ -50,6 +50,7 @@ async def test_a_commit_says_what_went_meanwhile_once(settings: dict[str, str]) 
         await spread(cluster, "t", 2, 50)
         async with consumer(cluster, "t", enable_auto_commit=False, **settings) as first:
             await read(first, 100)
+            await first.getmany(timeout=0)  # nothing is in hand any more, which the rebalance would wait for
             async with consumer(cluster, "t", enable_auto_commit=False, **settings) as second:
                 await until(lambda: len(first.assignment()) == len(second.assignment()) == 1)
                 (theirs,) = second.assignment()
@@ -133,3 +134,31 @@ async def test_a_commit_of_a_member_that_left_for_a_while_has_an_outcome_for_eac
             refused = await reader.commit({T0: 1, T1: 1})
             assert list(refused) == [T0, T1]
             assert all(isinstance(error, PartitionRevokedError) for error in refused.values())
+
+
+@pytest.mark.parametrize("settings", PROTOCOLS, ids=lambda each: next(iter(each.values())))
+async def test_a_commit_under_way_is_waited_for_before_the_partition_goes(settings: dict[str, str]) -> None:
+    """Nothing of it is read twice, and nothing of it is said to be."""
+    async with cluster_of() as cluster:
+        await spread(cluster, "t", 2, 50)
+        async with consumer(cluster, "t", enable_auto_commit=False, **settings) as first:
+            await read(first, 100)
+            cluster.faults.answer("OffsetCommit", ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, times=None)
+            outcomes = []
+
+            async def commit() -> None:
+                outcomes.append(await first.commit())
+
+            async def recover() -> None:
+                await until(lambda: any(state.is_held for state in first._assignment.states.values()))
+                cluster.faults.clear()
+
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(commit)
+                await until(lambda: any(request.api == "OffsetCommit" for request in cluster.requests))
+                tasks.start_soon(recover)
+                async with consumer(cluster, "t", enable_auto_commit=False, **settings) as second:
+                    await until(lambda: len(first.assignment()) == len(second.assignment()) == 1)
+            assert outcomes == [{}]
+            assert await first.commit() == {}
+        assert await committed_in(cluster, [T0, T1]) == {0: 50, 1: 50}

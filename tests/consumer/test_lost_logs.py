@@ -9,7 +9,7 @@ from uuid import UUID
 import anyio
 import pytest
 
-from pykafka08 import Consumer, EmbeddedCluster, Record, TopicPartition
+from pykafka08 import Consumer, EmbeddedCluster, Record, TopicPartition, UnknownTopicError
 from pykafka08.consumer.actions import CutOff, SendListOffsets
 from pykafka08.consumer.partition import LogName, PartitionState
 from pykafka08.consumer.reader import Reader
@@ -208,6 +208,45 @@ async def test_what_lies_taken_and_not_handed_out_below_a_cut_is_read_again(way:
     world.machine.assignment.seek(A, 1)
     reader.cut(A, 1)
     assert reader.position(A) == reader.finished(A) == 1
+
+
+def test_a_topic_of_a_pattern_that_is_deleted_is_let_go() -> None:
+    other = TopicPartition("b", 0)
+    world = World({A: 1, other: 1})
+    world.machine.assignment.subscribe(["a", "b"])
+    world.start()
+    world.machine.assignment.subscribe(["a"])
+    for _ in range(70):
+        world.refresh(errors={"b": int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)})
+        world.answer_all()
+        world.wait(1)
+    assert world.read_offsets() == {}, "no error either"
+    assert world.machine.assignment.partitions() == (A,)
+    assert world.started_anew == [other]
+    assert [note.event for note in world.notes if note.facts["topic"] == "b"][-1] == "topic.gone"
+
+
+def test_a_topic_that_was_asked_for_by_name_is_an_error_when_it_is_deleted() -> None:
+    world = World({A: 1})
+    world.machine.assignment.subscribe(["a"])
+    world.start()
+    for _ in range(70):
+        world.refresh(errors={"a": int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)})
+        world.answer_all()
+        world.wait(1)
+    with pytest.raises(UnknownTopicError):
+        world.next_batch()
+
+
+@pytest.mark.anyio
+async def test_a_pattern_without_topics_waits_for_others() -> None:
+    async with EmbeddedCluster(topics={"orders": 1}, auto_create_topics=False) as cluster:
+        async with consumer(cluster, pattern="orders.*", group_id=None, metadata_max_age_ms=50) as reader:
+            cluster.delete_topic("orders")
+            await until(lambda: not reader._assignment._topics)
+            cluster.create_topic("orders-b", 1)
+            await fill(cluster, "orders-b", values(0, 3))
+            assert numbers([record.value for record in await read(reader, 3)]) == [0, 1, 2]
 
 
 # Whose record is it?

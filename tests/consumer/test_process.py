@@ -23,6 +23,7 @@ from pykafka08 import (
     Record,
     TopicPartition,
 )
+from pykafka08.consumer import processing
 from tests.consumer.embedded import fill, read, values
 from tests.consumer.groups import committed_in, consumer, spread, until
 
@@ -307,6 +308,25 @@ async def test_a_handler_may_close_the_consumer_which_does_not_wait_for_it() -> 
         assert sum((await committed_in(cluster, [T0, TopicPartition("t", 1)])).values()) == len(handled) == 10
 
 
+async def test_handlers_that_close_at_the_same_time_wait_for_neither_each_other_nor_themselves() -> None:
+    async with EmbeddedCluster(topics={"t": 2}) as cluster:
+        await spread(cluster, "t", 2, 3)
+        closing, ends = anyio.Event(), list[int]()
+
+        async def handle(record: Record) -> None:
+            if record.partition == 1:
+                closing.set()
+            await closing.wait()
+            await reader.aclose(timeout=1000)
+            ends.append(record.partition)
+
+        async with consumer(cluster, "t") as reader:
+            with anyio.fail_after(60):
+                await reader.process(handle, concurrency=2)
+        assert sorted(ends) == [0, 1]
+        assert await committed_in(cluster, [T0, TopicPartition("t", 1)]) == {0: 0, 1: 0}
+
+
 @pytest.mark.parametrize("count", [1, 100])
 async def test_a_handler_that_hangs_is_not_asking_for_records(count: int) -> None:
     """Nothing more is there to be read ahead, or as much as is read ahead at most."""
@@ -453,6 +473,29 @@ async def test_what_was_finished_out_of_turn_is_handled_once_though_the_call_end
 async def raising_done(call: Awaitable[object]) -> None:
     with contextlib.suppress(Done):
         await call
+
+
+async def test_what_is_finished_behind_a_record_that_is_not_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processing, "FINISHED_AHEAD", 50)
+    async with EmbeddedCluster(topics={"t": 1}) as cluster:
+        await fill(cluster, "t", values(0, 300))
+        gate, handled = anyio.Event(), list[int]()
+
+        async def handle(record: Record) -> None:
+            if record.offset == 0:
+                await gate.wait()
+            handled.append(record.offset)
+
+        async with consumer(cluster, "t") as reader, anyio.create_task_group() as tasks:
+            tasks.start_soon(lambda: reader.process(handle, concurrency=2, order="key"))
+            await until(lambda: len(handled) == 50 + 2 * 16 - 1)
+            for _ in range(100):  # turns in which it could go on
+                await anyio.lowlevel.checkpoint()
+            assert len(handled) == 50 + 2 * 16 - 1
+            gate.set()
+            await until(lambda: len(handled) == 300)
+            tasks.cancel_scope.cancel()
+        assert await committed_in(cluster, [T0]) == {0: 300}
 
 
 async def test_a_seek_makes_what_was_handled_be_handled_again() -> None:

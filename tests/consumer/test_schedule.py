@@ -154,6 +154,21 @@ def test_what_was_handled_is_not_handled_again_by_the_next_schedule(seed: int, c
     assert second.first(tp) is None
 
 
+def test_a_partition_that_goes_is_handled_up_to_what_an_earlier_schedule_finished() -> None:
+    schedule = Schedule(Order.KEY)
+    tp = TopicPartition("t", 0)
+    schedule.leave_out(tp, [2])
+    for offset in range(5):
+        schedule.add(Record("t", 0, offset, key=b"%d" % offset))
+    schedule.drop(tp)
+    handled = []
+    while (record := schedule.next()) is not None:
+        handled.append(record.offset)
+        schedule.ended(record)
+    assert handled == [0, 1]
+    assert schedule.first(tp) == 3
+
+
 def work(schedule: Schedule, chance: random.Random, finished: list[int], enough: int) -> None:
     """Handle records, three at a time, until so many are finished; the others give up."""
     running: list[Record] = []

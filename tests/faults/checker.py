@@ -27,7 +27,7 @@ from tests.faults.history import (
     Sought,
 )
 
-__all__ = ["Counts", "Report", "check"]
+__all__ = ["STUCK_AFTER_S", "Counts", "Report", "check"]
 
 STUCK_AFTER_S = 10.0
 EXAMPLES = 5

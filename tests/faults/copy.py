@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import zlib
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,6 +62,15 @@ class Copy:
                 for number in range(self.copiers):
                     copiers.start_soon(self._take_turns, number)
             stage.finish()
+            for number in range(self.copiers):
+                await self._end_transaction_of(number)
+
+    async def _end_transaction_of(self, number: int) -> None:
+        """What its last life left open: the reader need not wait until it is too old."""
+        stage = self.stage
+        with suppress(KafkaError):
+            async with Producer(stage.bootstrap_servers, transactional_id=f"x-{number}", **stage.settings):
+                pass
 
     def target_of(self, name: str) -> TopicPartition:
         return self.targets[zlib.crc32(name.encode()) % self.target_partitions]

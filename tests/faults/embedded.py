@@ -204,7 +204,7 @@ async def add_partitions(stage: Stage, cluster: EmbeddedCluster) -> None:
 async def refuse_numbers(stage: Stage, cluster: EmbeddedCluster) -> None:
     """F10: what leaders and coordinators say of producer ids, their numbers and transactions."""
     async with broken(stage, "producer ids, numbers and transactions are refused"):
-        for share in shares(0.05, 0.85, 20):
+        for share in shares(0.05, 0.85, 14):
             await stage.at(share)
             api = stage.chance.choice([api for api in REFUSALS if api in stage.apis])
             code = stage.chance.choice(REFUSALS[api])

@@ -111,7 +111,8 @@ async def follow(
 ) -> None:
     """Read these partitions alone from their beginnings, until the work is over and to what are their ends then.
 
-    There may come to be more of them.
+    There may come to be more of them.  Their ends are those of the logs: where a transaction that somebody left open
+    holds up what was committed behind it, its end is waited for.
     """
     history = stage.history
 
@@ -130,7 +131,10 @@ async def follow(
         consumer.assign(places)
         while not stage.is_over:
             await read()
-        ends = await consumer.end_offsets(places)
+        async with await entered(
+            lambda: Consumer(bootstrap_servers=stage.bootstrap_servers, **stage.settings)
+        ) as other:
+            ends = await other.end_offsets(places)
         consumer.assign(places)
         while await is_behind(consumer, ends):
             await read()

@@ -18,7 +18,7 @@ from pykafka08.driver import TaskTree
 
 __all__ = ["Killed", "KillingTree", "cancelled_at", "groups_watched", "nothing_left", "stepped"]
 
-GONE_S = 20
+GONE_S = 60
 """Until everything has ended; far above what it takes."""
 
 T = TypeVar("T")

@@ -23,7 +23,7 @@ from tests.faults.stage import IS_SOAK, Stage
 pytestmark = pytest.mark.anyio
 
 SEEDS = tuple(map(int, os.environ.get("PYKAFKA08_FAULT_SEEDS", "1").split(",")))
-DEADLINE_S = 50
+DEADLINE_S = 150
 RECORDS = {"W1": 2_000, "W2": 1_000, "W3": 900}
 GROUP_TIMES: dict[str, Any] = {
     "group_min_session_timeout_ms": 100,

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from pykafka08 import EmbeddedCluster, Producer, UnknownTopicError
-from tests.faults.stage import FAST
+from tests.faults.stage import PATIENT
 
 pytestmark = pytest.mark.anyio
 
@@ -22,7 +22,7 @@ async def test_the_partitioner_uses_them_within_the_age_of_metadata(
 ) -> None:
     async with (
         EmbeddedCluster(brokers=2, topics={"t": 2}) as cluster,
-        Producer(cluster.bootstrap_servers, metadata_max_age_ms=500, linger_ms=0, **FAST) as producer,
+        Producer(cluster.bootstrap_servers, metadata_max_age_ms=500, linger_ms=0, **PATIENT) as producer,
     ):
         assert (await producer.send("t", b"first")).partition < 2
         cluster.add_partitions("t", 40)
@@ -40,7 +40,7 @@ async def test_a_record_for_a_new_partition_is_written_before_metadata_is_old(
 ) -> None:
     async with (
         EmbeddedCluster(brokers=2, version=release, topics={"t": 2}) as cluster,
-        Producer(cluster.bootstrap_servers, linger_ms=0, **FAST) as producer,
+        Producer(cluster.bootstrap_servers, linger_ms=0, **PATIENT) as producer,
     ):
         await producer.send("t", b"first", partition=1)
         cluster.add_partitions("t", 4)

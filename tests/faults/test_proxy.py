@@ -22,7 +22,7 @@ from tests.integration.clusters import Clusters
 
 pytestmark = pytest.mark.anyio
 
-DEADLINE_S = 50
+DEADLINE_S = 150
 
 
 def addresses_of(bootstrap_servers: str) -> Iterable[tuple[str, int]]:
@@ -136,6 +136,7 @@ async def test_short_lives() -> None:
         await produce_under(cluster.bootstrap_servers, 1_000, act)
 
 
+@pytest.mark.cluster(release="4.3.1")
 @pytest.mark.parametrize("anyio_backend", ["asyncio"], indirect=True)
 async def test_network(clusters: Clusters) -> None:
     """Cut frames, then short lives, before a real broker."""

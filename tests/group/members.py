@@ -16,7 +16,7 @@ from pykafka08.records.record import TopicPartition
 
 FAST = {"retry_backoff_ms": 5, "retry_backoff_max_ms": 50, "reconnect_backoff_ms": 5, "reconnect_backoff_max_ms": 50}
 QUICK = {"heartbeat_interval_ms": 50, "max_poll_interval_ms": 10_000}
-DEADLINE_S = 30
+DEADLINE_S = 90
 
 
 class Heard:

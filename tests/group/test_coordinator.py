@@ -410,7 +410,7 @@ async def test_joining_has_a_deadline() -> None:
             with pytest.raises(RequestTimeoutError, match="not joined"):
                 await only.group.wait_stable(timeout=0.2)
             with pytest.raises(RequestTimeoutError, match="COORDINATOR_NOT_AVAILABLE"):
-                await only.group.committed(all_of("t", 1), timeout=2)
+                await only.group.committed(all_of("t", 1), timeout=4)
 
 
 async def test_closing_is_bounded_when_all_brokers_are_gone() -> None:

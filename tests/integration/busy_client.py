@@ -15,7 +15,7 @@ from typing import BinaryIO
 from tests.brokers.model import HOST
 from tests.brokers.probe import string
 
-ANSWER_TIMEOUT_S = 15
+ANSWER_TIMEOUT_S = 60
 
 
 def message_set(value: bytes) -> bytes:
@@ -59,7 +59,7 @@ class BusyClient:
     def total(self) -> int:
         return sum(map(len, self.acknowledged))
 
-    def wait_for(self, more: int, timeout: float = 30) -> None:
+    def wait_for(self, more: int, timeout: float = 90) -> None:
         """Until this many more values are acknowledged, on each connection at least one of them."""
         before = [len(values) for values in self.acknowledged]
         end = time.monotonic() + timeout

@@ -8,8 +8,10 @@ one that starts finds them and ends them.
 
 from __future__ import annotations
 
+import fcntl
 import itertools
 import json
+import shutil
 import signal
 import struct
 import subprocess
@@ -142,8 +144,11 @@ class RealCluster:
 
     def leader(self, topic: str, partition: int, asked: int) -> int:
         """The leader as the broker `asked` tells it now; -1 is none, or a broker that does not answer."""
-        view = self._partition(topic, partition, asked)
-        return view.leader if view else -1
+        return self.leaders(topic, asked).get(partition, -1)
+
+    def leaders(self, topic: str, asked: int) -> dict[int, int]:
+        """The same for every partition, of one answer."""
+        return {view.partition: view.leader for view in self._partitions(topic, asked)}
 
     def controller(self) -> int | None:
         """The broker that is the controller; None in KRaft, where it is a process of its own."""
@@ -164,8 +169,7 @@ class RealCluster:
 
     def preferred_leader(self, topic: str, partition: int, asked: int) -> int:
         """The first of the partition's replicas."""
-        view = self._partition(topic, partition, asked)
-        return view.replicas[0] if view else -1
+        return next((view.replicas[0] for view in self._partitions(topic, asked) if view.partition == partition), -1)
 
     def in_sync(self, topic: str) -> list[int]:
         """How many replicas of each partition are in sync, as every broker knows: the least any of them tells.
@@ -189,12 +193,11 @@ class RealCluster:
         sizes = [[len(one.isr) for one in sorted(view)] for view in views]
         return [min(column) for column in zip(*sizes, strict=True)] if len(set(map(len, sizes))) == 1 else []
 
-    def _partition(self, topic: str, partition: int, asked: int) -> probe.PartitionView | None:
+    def _partitions(self, topic: str, asked: int) -> list[probe.PartitionView]:
         try:
-            view = probe.metadata(self._cluster.port(asked), self.release, [topic])
+            return probe.metadata(self._cluster.port(asked), self.release, [topic]).topics.get(topic, [])
         except (OSError, struct.error):
-            return None
-        return next((one for one in view.topics.get(topic, []) if one.partition == partition), None)
+            return []
 
     def elect_preferred_leaders(self) -> None:
         """Give every partition back to its preferred leader, through the release's own tool."""
@@ -276,12 +279,16 @@ def session_folder(pid: int, root: Path | None = None) -> Path:
 def end_leftovers(root: Path) -> list[Path]:
     """Take down the clusters of sessions that are gone; the folders that were there."""
     ended = []
-    for session in sorted(root.glob("*-*")):
-        pid, _, started = session.name.partition("-")
-        if not pid.isdecimal() or start_time(int(pid)) == started:
-            continue
-        for state in session.glob(f"*/{STATE}"):
-            end_all(load(state.parent).processes().values(), at_once=True, timeout=10)
-            control.take_down(state.parent, at_once=True, remove=True)
-            ended.append(state.parent)
+    root.mkdir(parents=True, exist_ok=True)
+    with (root / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # the processes of a run begin together, and all look
+        for session in sorted(root.glob("*-*")):
+            pid, _, started = session.name.partition("-")
+            if not pid.isdecimal() or start_time(int(pid)) == started:
+                continue
+            for state in session.glob(f"*/{STATE}"):
+                end_all(load(state.parent).processes().values(), at_once=True, timeout=10)
+                control.take_down(state.parent, at_once=True, remove=True)
+                ended.append(state.parent)
+            shutil.rmtree(session, ignore_errors=True)
     return ended

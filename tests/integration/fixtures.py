@@ -32,11 +32,12 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the tests with real clusters last, release by release, so that few clusters are started.
 
-    Side by side too: pytest-xdist hands out tests in this order, many neighbours at a time.
+    First of them those that want special ones: they are the longest, and with one of them at the end the other
+    processes would have nothing to do. pytest-xdist hands out tests in this order, a few neighbours at a time.
     """
     with_clusters = [item for item in items if _has_cluster(item)]
     others = [item for item in items if not _has_cluster(item)]
-    items[:] = [*others, *sorted(with_clusters, key=_release_of)]
+    items[:] = [*others, *sorted(with_clusters, key=_cluster_of)]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -57,11 +58,14 @@ def _has_cluster(item: pytest.Item) -> bool:
     return "clusters" in getattr(item, "fixturenames", ()) or item.get_closest_marker("compose") is not None
 
 
-def _release_of(item: pytest.Item) -> tuple[tuple[int, ...], str]:
-    """The release a test's parameters name, and its module, whose tests want the same kind of cluster."""
+def _cluster_of(item: pytest.Item) -> tuple[bool, tuple[int, ...], str]:
+    """Whether one broker will do, the release that a test's parameters or its marker name, and its module."""
     parameters = item.callspec.params if hasattr(item, "callspec") else {}
-    name = str(parameters.get("release") or parameters.get("version") or "")
-    return version_tuple(name), str(item.path)
+    marker = item.get_closest_marker("cluster")
+    wanted = marker.kwargs if marker is not None else {}
+    names = (parameters.get("release"), parameters.get("version"), parameters.get("old"), wanted.get("release"))
+    name = next((str(name) for name in names if name), "")
+    return not wanted.get("is_special"), version_tuple(name), str(item.path)
 
 
 def _clusters(folder: Path, config: pytest.Config) -> Clusters:

@@ -7,7 +7,7 @@ import anyio
 from pykafka08 import Consumer
 from pykafka08.records.record import Record
 
-DEADLINE_S = 60
+DEADLINE_S = 120
 
 
 async def read_records(consumer: Consumer, count: int, deadline_s: float = DEADLINE_S) -> list[Record]:

@@ -12,7 +12,7 @@ from tests.integration.reading import read_records
 
 CONNECTS = 20
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.cluster(release="0.9.0.1")]
 
 
 async def test_a_busy_client_of_0_9_loses_nothing_while_ours_connects(clusters: Clusters) -> None:

@@ -29,6 +29,9 @@ os.kill(os.getpid(), 9)
 """
 
 
+pytestmark = pytest.mark.cluster(release="0.8.2.2")
+
+
 def test_a_killed_session_s_brokers_are_ended_by_the_next_one(clusters: Clusters, tmp_path: Path) -> None:
     clusters.take_down()
     command = [sys.executable, "-c", STARTED_AND_ABANDONED, str(tmp_path), *clusters.options]

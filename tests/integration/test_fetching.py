@@ -171,6 +171,7 @@ async def test_a_topic_that_is_deleted_and_made_again(clusters: Clusters, versio
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 @pytest.mark.parametrize("version", ["4.3.1"])
+@pytest.mark.cluster(is_special=True)
 async def test_a_replica_in_the_rack_of_the_consumer_is_read(
     clusters: Clusters, version: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -197,6 +198,7 @@ async def test_a_replica_in_the_rack_of_the_consumer_is_read(
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 @pytest.mark.parametrize("version", ["4.3.1"])
 @pytest.mark.timeout(420)
+@pytest.mark.cluster(is_special=True)
 async def test_records_that_an_unclean_election_loses(clusters: Clusters, version: str) -> None:
     """Broker 2 stands still while 1 takes records that are read; 1 dies, and 2, which has not got them, leads."""
     kafka = clusters.running(version, 3, ["replica.lag.time.max.ms=2000", "broker.session.timeout.ms=4000"])

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import anyio
 
 ROOT = Path(__file__).resolve().parents[2]
-DEADLINE_S = 60
+DEADLINE_S = 120
 
 
 class Sample(NamedTuple):

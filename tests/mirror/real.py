@@ -79,7 +79,7 @@ async def digests(servers: str, topic: str, partitions: int) -> dict[int, Digest
     """What a reader of committed records sees, by partition."""
     tps = [TopicPartition(topic, number) for number in range(partitions)]
     found = {number: Digest() for number in range(partitions)}
-    settings = {"isolation_level": "read_committed", "auto_offset_reset": "earliest"}
+    settings: dict[str, Any] = {"isolation_level": "read_committed", "auto_offset_reset": "earliest"}
     async with Consumer(bootstrap_servers=servers, **settings) as consumer:
         consumer.assign(tps)
         ends = await consumer.end_offsets(tps)

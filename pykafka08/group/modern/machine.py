@@ -211,7 +211,7 @@ class ModernMachine(MemberLife):
     def _take(self, response: ConsumerGroupHeartbeatResponse, now: float) -> None:
         """A heartbeat was answered well."""
         self._report.heard()
-        self._backoff.succeeded()
+        self._be_well()
         self._unreleased_since = None
         self._was_member = True
         self.heartbeats.interval = response.heartbeat_interval_ms / 1000
@@ -288,7 +288,7 @@ class ModernMachine(MemberLife):
         if reaction is Reaction.FAIL or (reaction is Reaction.FALL_BACK and not self._can_fall_back()):
             self._fail(explained(error, self._wish()))
             return
-        self._note("group.trouble", api=api.value, reaction=reaction.name, cause=str(error))
+        self._be_troubled(api, reaction, error)
         table: dict[Reaction, Callable[[], None]] = {
             Reaction.FIND_COORDINATOR: self._forget_coordinator,
             Reaction.LOSE_GENERATION: lambda: self._lose(str(error)),

@@ -345,7 +345,7 @@ class TransactionMachine:
             if is_abort:
                 self._ended(None)
             else:
-                self._has_started = False
+                self._is_doubtful = True  # whoever says so need not be the coordinator, which may have it open
                 self._spoil(error)
         elif reaction is Reaction.ABORT and self.state is not TransactionState.ABORTING:
             self._spoil(error)

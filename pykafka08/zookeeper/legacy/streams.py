@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, cast
 
 import anyio
 
+from pykafka08.consumer.handing import HandedOut
 from pykafka08.consumer.in_hand import wait_for_news
-from pykafka08.consumer.machine import ConsumerMachine, HandedOut
+from pykafka08.consumer.machine import ConsumerMachine
 from pykafka08.consumer.partition import PartitionState
 from pykafka08.consumer.reader import Reader
 from pykafka08.driver import Waiter

@@ -21,7 +21,7 @@ RELEASE = "4.3.1"
 PARTITIONS = 12
 MODERN = {"group_protocol": "consumer", "session_timeout_ms": 6_000, "max_poll_interval_ms": 15_000}
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.cluster(release=RELEASE)]
 
 
 @pytest.fixture
@@ -107,6 +107,7 @@ async def test_one_group_with_a_java_consumer(protocol: str, brokers: RealCluste
         await wait_shared([second], parts, FIRST_GROUP_S)
 
 
+@pytest.mark.cluster(release="3.9.2")
 async def test_a_release_that_has_it_switched_off(clusters: Clusters) -> None:
     """3.9 lists the API, and answers that it is not there."""
     kafka = await anyio.to_thread.run_sync(clusters.running, "3.9.2")
