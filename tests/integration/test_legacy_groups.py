@@ -34,10 +34,9 @@ from tests.integration.java_old_consumer import JavaMember, java_member
 
 SOAK = os.environ.get("PYKAFKA08_SOAK") == "1"
 PAIRS = [("0.8.2.2", "0.8.2.2")]
-"""Brokers, and the JVM consumer beside ours."""
+"""Brokers, and the JVM consumer beside ours.  0.8.1.1 is missing: its console tool does not join with these options."""
 if SOAK:
     PAIRS += [
-        ("0.8.1.1", "0.8.1.1"),
         ("0.9.0.1", "0.9.0.1"),
         ("0.10.2.2", "0.10.2.2"),
         ("0.11.0.3", "0.11.0.3"),
