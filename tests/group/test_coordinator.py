@@ -409,7 +409,8 @@ async def test_joining_has_a_deadline() -> None:
         async with member(cluster.bootstrap_servers, "t") as only:
             with pytest.raises(RequestTimeoutError, match="not joined"):
                 await only.group.wait_stable(timeout=0.2)
-            with pytest.raises(RequestTimeoutError, match="COORDINATOR_NOT_AVAILABLE"):
+            # the last question may be asked a moment before the deadline, and have no answer by then
+            with pytest.raises(RequestTimeoutError, match=r"COORDINATOR_NOT_AVAILABLE|no answer to FindCoordinator"):
                 await only.group.committed(all_of("t", 1), timeout=4)
 
 

@@ -168,7 +168,7 @@ def test_patience_grows_with_each_loss_that_leads_nowhere() -> None:
 @pytest.mark.parametrize("api", ["JoinGroup", "SyncGroup"])
 async def test_a_lost_answer_costs_seconds_not_the_poll_interval(api: str, version: str) -> None:
     """With an interval far beyond the deadline of `wait_shared`."""
-    settings = {"session_timeout_ms": 2_000, "max_poll_interval_ms": 3_600_000}
+    settings = {"session_timeout_ms": 6_000, "max_poll_interval_ms": 3_600_000}
     cluster = EmbeddedCluster(version=version, topics={"t": 2, "u": 1}, group_min_session_timeout_ms=100)
     async with cluster, member(cluster.bootstrap_servers, "t", **settings) as only:
         await wait_shared([only], all_of("t", 2))
