@@ -24,7 +24,8 @@ mirror-soak: $(VENV)/.developing
 
 # The ZooKeeper side on every release that has one: layouts, administration, groups shared with the JVM's; many minutes.
 zookeeper-soak: $(VENV)/.developing
-	PYKAFKA08_SOAK=1 $(BIN)/python -m pytest tests/zookeeper tests/integration/test_legacy_groups.py
+	PYKAFKA08_SOAK=1 $(BIN)/python -m pytest tests/zookeeper tests/integration/test_legacy_groups.py \
+		tests/integration/test_legacy_faults.py
 
 # Real brokers in containers, with an engine of its own where none runs (docker/README.md): the compose files, and the
 # integration tests of some releases. DOCKER_TESTS is what -k of pytest takes.

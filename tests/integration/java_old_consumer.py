@@ -6,15 +6,23 @@ import os
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 
+import anyio.to_thread
+from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
+
+from tests.brokers.releases import version_tuple
 from tests.brokers.tools import release_tool_command
 
 __all__ = ["JavaMember", "java_member"]
 
 KILL_AFTER_S = 30
+REGISTERED_WITHIN_S = 120
+COMMIT_MS = "500"
 
 
 class JavaMember:
@@ -51,31 +59,65 @@ class JavaMember:
                 self.kill()
 
 
-@contextmanager
-def java_member(
+@asynccontextmanager
+async def java_member(
     version: str, zookeeper: str, group: str, name: str, *what: str, properties: Mapping[str, str] | None = None
-) -> Iterator[JavaMember]:
+) -> AsyncIterator[JavaMember]:
     """A console consumer of that release; ``what`` is what it reads: ``"--topic", "t"`` or ``"--whitelist", ".."``.
 
-    It begins at the end, whatever the properties say, but for ``--from-beginning``; that a group with offsets refuses.
+    It begins at the end, whatever the properties say, but for ``--from-beginning``; that a group with offsets refuses,
+    and up to 0.8.1 it deletes the group.  These take no properties and no name either: their member is called
+    after the host and the hour, and is waited for here.
     """
     with tempfile.TemporaryDirectory() as folder:
-        config, output, log = Path(folder, "consumer.properties"), Path(folder, "out"), Path(folder, "err")
-        settings = {
-            "group.id": group,
-            "consumer.id": name,
-            "auto.commit.interval.ms": "500",
-            **(properties or {}),
-        }
-        config.write_text("".join(f"{key}={value}\n" for key, value in settings.items()), encoding="utf-8")
-        words = ["--zookeeper", zookeeper, *what, "--consumer.config", str(config)]
-        command = release_tool_command(version, "console-consumer", *words)
-        with output.open("wb") as out, log.open("wb") as err:
-            process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env={**os.environ, "LC_ALL": "C.UTF-8"}
-            )
-        member = JavaMember(process, output, log, f"{group}_{name}")
+        has_properties = version_tuple(version) >= (0, 8, 2)
+        words = ["--zookeeper", zookeeper, *what]
+        if has_properties:
+            words += ["--consumer.config", _config(Path(folder), {"group.id": group, "consumer.id": name}, properties)]
+        else:
+            assert not properties, f"{version} takes none"
+            words += ["--group", group, "--autocommit.interval.ms", COMMIT_MS]
+        before = set() if has_properties else await anyio.to_thread.run_sync(_members, zookeeper, group)
+        member = _start(release_tool_command(version, "console-consumer", *words), Path(folder), f"{group}_{name}")
         try:
+            if not has_properties:
+                member.member_id = await anyio.to_thread.run_sync(_new_member, zookeeper, group, before)
             yield member
         finally:
             member.kill()
+
+
+def _config(folder: Path, own: Mapping[str, str], more: Mapping[str, str] | None) -> str:
+    settings = {**own, "auto.commit.interval.ms": COMMIT_MS, **(more or {})}
+    config = folder / "consumer.properties"
+    config.write_text("".join(f"{key}={value}\n" for key, value in settings.items()), encoding="utf-8")
+    return str(config)
+
+
+def _start(command: list[str], folder: Path, member_id: str) -> JavaMember:
+    output, log = folder / "out", folder / "err"
+    with output.open("wb") as out, log.open("wb") as err:
+        environment = {**os.environ, "LC_ALL": "C.UTF-8"}
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=environment)
+    return JavaMember(process, output, log, member_id)
+
+
+def _members(zookeeper: str, group: str) -> set[str]:
+    client = KazooClient(zookeeper)
+    client.start(timeout=REGISTERED_WITHIN_S)
+    try:
+        return set(client.get_children(f"/consumers/{group}/ids"))
+    except NoNodeError:
+        return set()
+    finally:
+        client.stop()
+        client.close()
+
+
+def _new_member(zookeeper: str, group: str, before: set[str]) -> str:
+    end = time.monotonic() + REGISTERED_WITHIN_S
+    while not (found := _members(zookeeper, group) - before):
+        assert time.monotonic() < end, f"no JVM member in group {group} within {REGISTERED_WITHIN_S} s"
+        time.sleep(0.2)
+    (member,) = found
+    return member
