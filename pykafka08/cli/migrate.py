@@ -32,12 +32,11 @@ exit status: 0 Kafka has every offset, 1 it does not, or a failure, 2 wrong usag
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = migrate_parser()
     words = list(arguments or ())
-    if words[:1] != ["group"]:
-        if words[:1] in (["-h"], ["--help"]):
-            parser.print_help()
-            return 0
+    if words[:1] == ["group"]:
+        del words[0]
+    elif words[:1] not in (["-h"], ["--help"]):
         parser.error("what is to be migrated? pykafka08 migrate group NAME ...")
-    options = parser.parse_args(words[1:])
+    options = parser.parse_args(words)
     from pykafka08.zookeeper.migration import GroupMigration
 
     try:
