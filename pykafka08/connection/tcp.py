@@ -25,6 +25,11 @@ async def open_tcp(
     link: Link, host: str, port: int, *, deadline: float, max_frame_bytes: int, tasks: TaskTree
 ) -> Transport:
     """Connect to the first address of ``host`` that answers; the time left is shared among those not tried yet."""
+    # What a broker advertises may be anything, and the system's calls refuse it with errors of many kinds, or not.
+    if not 0 < port < 65_536:
+        raise TransportError(f"cannot connect to {host}:{port}: ports are from 1 to 65535")
+    if "\0" in host:
+        raise TransportError(f"cannot connect to {host!r}: that is not the name of a host")
     addresses = await resolve(host, port, deadline)
     failures = []
     for index, (family, address) in enumerate(addresses):
