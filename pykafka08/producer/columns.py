@@ -50,7 +50,8 @@ class ColumnProducing:
         """Put records into batches of one partition, in order; columns of one length, a timestamp of -1 is none.
 
         Waits for room as :meth:`send` does, not for the outcome, which is in the answer after :meth:`flush`.
-        RecordTypeError where a value or key is not bytes or None: nothing was taken.
+        RecordTypeError where a value or key is not bytes or None: nothing was taken.  Where the transaction ends while
+        it waits, the records taken before count with that, and the others are refused.
         """
         count = len(values)
         columns = [each for each in (keys, headers, timestamps_ms) if each is not None]
@@ -74,6 +75,7 @@ class ColumnProducing:
             if largest > self._largest_seen:
                 self._saw_largest(largest, topic, partition)
             await self._wait_for_room(bounds[end] - bounds[start], topic)
+            self._check_topic(topic)  # the producer may have been closed meanwhile, or the transaction have ended
             part = slice(start, end)
             added = self._accumulator.columns_added(
                 topic,

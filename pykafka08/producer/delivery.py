@@ -12,6 +12,7 @@ from itertools import accumulate
 from typing import Any, NamedTuple, cast, overload
 
 from pykafka08.driver import Waiter
+from pykafka08.errors import KafkaError
 from pykafka08.producer.batch import Batch, Span
 
 __all__ = ["Delivery", "RecordMetadata", "SentRecords", "add_span", "wait_until_ended"]
@@ -69,7 +70,13 @@ class Delivery:
 
 
 def metadata_of(batch: Batch, index: int) -> RecordMetadata:
-    """The outcome of one record of a batch that has ended; raises its error."""
+    """The outcome of one record; raises its error, and KafkaError where the batch has not ended."""
+    if not batch.is_done:
+        raise KafkaError(
+            "the record is under way: await flush() before asking where it was written",
+            topic=batch.topic,
+            partition=batch.partition if batch.partition >= 0 else None,
+        )
     error = batch.error_of(index)
     if error is not None:
         # One error object serves all records of the batch: a fresh traceback keeps it from growing with each await.
@@ -143,8 +150,8 @@ class SentRecords(Sequence[RecordMetadata]):
         return f"<SentRecords: {len(self)}>"
 
     def raise_first_error(self) -> None:
-        """Raise what the first record that failed ended with, if one did."""
+        """Raise what the first record that failed ended with, if one did; KafkaError if one is under way."""
         for batch, first, count in self._spans:
-            if batch.is_forwarded or batch.error is not None:
+            if batch.is_forwarded or batch.error is not None or not batch.is_done:
                 for index in range(first, first + count):
                     metadata_of(*batch.follow(index))

@@ -369,6 +369,8 @@ class Producer(ColumnProducing):
 
     def _allow_records(self) -> None:
         self._accepts = self._is_open and self._failure is None and self._transactions.accepts
+        if not self._accepts and self._room.has_line:
+            self._room.fail(self._transactions.refusal())  # whoever waits for room must not get it in the next block
 
     # --- checks -----------------------------------------------------------------------------------------------------
 

@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+import anyio
+import anyio.lowlevel
 import pytest
 
-from pykafka08 import Consumer, EmbeddedCluster, Producer, RecordTooLargeError, RecordTypeError, TopicPartition
+from pykafka08 import (
+    ClosedError,
+    Consumer,
+    EmbeddedCluster,
+    KafkaError,
+    Producer,
+    RecordTooLargeError,
+    RecordTypeError,
+    TopicPartition,
+    TransactionStateError,
+)
 from pykafka08.errors import BrokerError
 from tests.consumer.embedded import read
 
@@ -65,3 +77,66 @@ async def test_more_than_the_buffer_is_taken_bit_by_bit() -> None:
             sent = await producer.enqueue_columns("t", 0, [b"x" * 500] * 1000)
             await producer.flush()
             assert [each.offset for each in sent] == list(range(1000))
+
+
+async def test_an_outcome_is_not_told_before_it_is_known() -> None:
+    async with EmbeddedCluster(topics={"t": 1}) as cluster:
+        async with Producer(cluster.bootstrap_servers, linger_ms=600_000) as producer:
+            sent = await producer.enqueue_columns("t", 0, [b"a", b"b"])
+            for ask in (lambda: sent[0], lambda: list(sent), sent.raise_first_error):
+                with pytest.raises(KafkaError, match="under way"):
+                    ask()
+            await producer.flush()
+            assert [each.offset for each in sent] == [0, 1]
+            sent.raise_first_error()
+
+
+async def test_columns_that_were_given_room_when_the_producer_is_closed_are_refused() -> None:
+    async with EmbeddedCluster(topics={"t": 1}) as cluster:
+        async with Producer(cluster.bootstrap_servers) as producer:
+            await producer.send("t", b"before")
+            waited = producer._wait_for_room
+
+            async def closed_in_between(size: int, topic: str | None) -> None:
+                await waited(size, topic)
+                await producer._close()
+
+            producer._wait_for_room = closed_in_between  # type: ignore[method-assign]
+            with pytest.raises(ClosedError):
+                await producer.enqueue_columns("t", 0, [b"late"])
+            assert producer.counters.in_buffer == 0
+        assert [record.value for record in cluster.records("t", 0)] == [b"before"]
+
+
+@pytest.mark.parametrize("size", [20_000, 100_000])
+@pytest.mark.parametrize("is_columns", [True, False])
+async def test_who_waits_for_room_in_a_transaction_gets_none_in_the_next(size: int, *, is_columns: bool) -> None:
+    settings = {"transactional_id": "id", "buffer_memory": 200_000, "linger_ms": 0}
+    async with EmbeddedCluster(topics={"t": 1}) as cluster:
+        async with Producer(cluster.bootstrap_servers, **settings) as producer, anyio.create_task_group() as tasks:
+            refused: list[KafkaError] = []
+
+            async def late() -> None:
+                value = b"l" * size
+                with pytest.raises(TransactionStateError) as raised:
+                    await (
+                        producer.enqueue_columns("t", 0, [value]) if is_columns else producer.send_many("t", [value])
+                    )
+                refused.append(raised.value)
+
+            async with producer.transaction():
+                await producer.send("t", b"first")
+                cluster.faults.delay("Produce", 0.5, times=1)
+                producer.enqueue("t", b"f" * 190_000)
+                for _ in range(3):
+                    tasks.start_soon(late)
+                while len(producer._room._line) < 3:
+                    await anyio.lowlevel.checkpoint()
+            assert len(refused) == 3
+            with anyio.fail_after(60):
+                async with producer.transaction():
+                    await producer.send("t", b"f" * 190_000)
+            await producer.flush()
+            assert producer.counters.in_buffer == 0
+        lengths = [len(record.value or b"") for record in cluster.records("t", 0, committed=True)]
+        assert lengths == [5, 190_000, 190_000]
