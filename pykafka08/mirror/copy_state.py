@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pykafka08.errors import MirrorError
-from pykafka08.mirror.checkpoint import Checkpoint, Point
+from pykafka08.mirror.checkpoint import Checkpoint, Point, thinned
 from pykafka08.mirror.plan import TopicPlan
 from pykafka08.records.record import TopicPartition
 
@@ -107,7 +107,7 @@ class CopyState:
     def is_at(self, kept: Checkpoint) -> None:
         """That checkpoint counts now."""
         self.next, self.to = kept.offset, kept.to
-        self.points = list(kept.points)
+        self.points = thinned(kept.points)
 
     def check(self, kept: Checkpoint, source_end: int, target_end: int) -> None:
         """MirrorError unless the checkpoint is of these very topics: to go on would lose or mix records."""

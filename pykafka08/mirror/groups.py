@@ -7,7 +7,8 @@ record there must be the copy.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from array import array
+from collections.abc import Sequence
 from contextlib import aclosing
 
 from pykafka08.admin import Admin
@@ -16,11 +17,11 @@ from pykafka08.mirror.checkpoint import around
 from pykafka08.mirror.columns import content_of
 from pykafka08.mirror.copy_state import CopyState, GroupMove
 from pykafka08.mirror.ranges import Ranges
-from pykafka08.records.record import TopicPartition
+from pykafka08.records.record import Record, TopicPartition
 from pykafka08.zookeeper import reading
 from pykafka08.zookeeper.bridge import ZooKeeper
 
-__all__ = ["kafka_offsets", "move_group", "translate", "zookeeper_offsets"]
+__all__ = ["Offsets", "commit_moves", "kafka_offsets", "translate", "zookeeper_offsets"]
 
 Offsets = dict[TopicPartition, int]
 
@@ -52,36 +53,24 @@ async def zookeeper_offsets(zookeeper: ZooKeeper, group_id: str, partitions: Seq
     return found
 
 
-async def move_group(
-    group_id: str,
-    offsets: Mapping[TopicPartition, int],
-    states: Mapping[TopicPartition, CopyState],
-    *,
-    source: Ranges,
-    target: Ranges,
-    admin: Admin,
-) -> list[GroupMove]:
-    """Commit the translated offsets in the target, forward only; MirrorError while the group has members there."""
-    moves: list[GroupMove] = []
-    for tp, offset in offsets.items():
-        state = states[tp]
-        try:
-            translated, why_not = await translate(state, offset, source, target)
-        except MirrorError as error:
-            translated, why_not = None, error.message
-        moves.append(GroupMove(group_id, tp, offset, state.target, translated, why_not))
+async def commit_moves(group_id: str, moves: Sequence[GroupMove], admin: Admin) -> list[GroupMove]:
+    """Commit translated offsets in the target, forward only; MirrorError while the group has members there."""
+    done = list(moves)
     present = await admin.list_group_offsets(group_id, [move.target for move in moves])
     wanted: Offsets = {}
     for number, move in enumerate(moves):
-        if move.target_offset is None or move.why_not is not None:
+        if move.target_offset is None:
             continue
         known = present.get(move.target)
         if known is not None and known.offset > move.target_offset:
-            moves[number] = move._replace(why_not=f"the group is at {known.offset} there, further on")
+            done[number] = move._replace(why_not=f"the group is at {known.offset} there, further on")
         elif known is None or known.offset != move.target_offset:
             wanted[move.target] = move.target_offset
     refused = await _commit(admin, group_id, wanted) if wanted else {}
-    return [move._replace(why_not=refused[move.target].message) if move.target in refused else move for move in moves]
+    return [
+        move._replace(target_offset=None, why_not=refused[move.target].message) if move.target in refused else move
+        for move in done
+    ]
 
 
 async def _commit(admin: Admin, group_id: str, wanted: Offsets) -> dict[TopicPartition, KafkaError]:
@@ -121,17 +110,25 @@ async def translate(state: CopyState, offset: int, source: Ranges, target: Range
             left += 1
     if original is None:
         return after[1], None
-    async with aclosing(target.records(state.target, before[1], after[1])) as records:
-        candidates = [(record.offset, content_of(record)) async for record in records]
+    return await _place_of_copy(state, original, left, (before[1], after[1]), target), None
+
+
+async def _place_of_copy(state: CopyState, original: Record, left: int, bounds: tuple[int, int], target: Ranges) -> int:
+    """Where the copy is: ``left`` records from it on are before the end of ``bounds``, or no other has its content."""
     wanted = content_of(original)
-    if left <= len(candidates) and candidates[-left][1] == wanted:
-        return candidates[-left][0], None
-    same = [place for place, content in candidates if content == wanted]
+    offsets, same = array("q"), array("q")  # not the records: a group far behind has millions before the next point
+    async with aclosing(target.records(state.target, *bounds)) as records:
+        async for record in records:
+            offsets.append(record.offset)
+            if content_of(record) == wanted:
+                same.append(record.offset)
+    if left <= len(offsets) and offsets[-left] in same:
+        return offsets[-left]
     if len(same) == 1:
-        return same[0], None
-    if left > len(candidates):
+        return same[0]
+    if left > len(offsets):
         raise state.error(
-            f"{left} records follow offset {offset} in the source up to {after[0]}, and {len(candidates)} here: "
+            f"{left} records were copied from offset {original.offset} of the source on, and {len(offsets)} are here: "
             "copies were deleted, and the group's place cannot be known"
         )
     raise state.error(

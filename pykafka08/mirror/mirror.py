@@ -32,16 +32,15 @@ from pykafka08.errors import (
     UnsupportedVersionError,
 )
 from pykafka08.group.requests import OffsetAndMetadata
+from pykafka08.mirror.carrying import GroupCarrier
 from pykafka08.mirror.checkpoint import Checkpoint
-from pykafka08.mirror.copy_state import CopyState, GroupMove, MirrorReport
+from pykafka08.mirror.copy_state import CopyState, MirrorReport
 from pykafka08.mirror.copying import Copier
-from pykafka08.mirror.groups import kafka_offsets, move_group, zookeeper_offsets
 from pykafka08.mirror.plan import Selection, TopicPlan, make_topics, plan_topics
 from pykafka08.mirror.ranges import Ranges
 from pykafka08.mirror.resume import find_place
 from pykafka08.producer.producer import Producer
 from pykafka08.records.record import TopicPartition
-from pykafka08.zookeeper.bridge import ZooKeeper
 
 __all__ = ["Mirror"]
 
@@ -110,15 +109,15 @@ class Mirror:
     ) -> None:
         chosen = [topics] if isinstance(topics, str) else list(dict.fromkeys(topics))
         self._selection = Selection(tuple(chosen), _compiled(pattern), _compiled(excluded), dict(rename or {}))
-        self._groups = [groups] if isinstance(groups, str) else list(groups)
-        self._zookeeper_groups = [zookeeper_groups] if isinstance(zookeeper_groups, str) else list(zookeeper_groups)
-        if set(self._groups) & set(self._zookeeper_groups):
+        groups = [groups] if isinstance(groups, str) else list(groups)
+        zookeeper_groups = [zookeeper_groups] if isinstance(zookeeper_groups, str) else list(zookeeper_groups)
+        if set(groups) & set(zookeeper_groups):
             raise ConfigError("a group is carried over from Kafka or from ZooKeeper, not from both")
-        if bool(self._zookeeper_groups) != (zookeeper is not None):
+        if bool(zookeeper_groups) != (zookeeper is not None):
             raise ConfigError("zookeeper_groups need the address of the source's zookeeper, and it is for them alone")
         if not isinstance(name, str) or not re.fullmatch(r"[a-zA-Z0-9._-]+", name):
             raise ConfigError(f"name={name!r} is not made of letters, digits, dots, dashes and underscores")
-        self._zookeeper = zookeeper
+        self._carrier = GroupCarrier(groups, zookeeper_groups, zookeeper, {})
         self._own_group = f"pykafka08-mirror-{name}"
         self._name = name
         self._replication_factor = replication_factor
@@ -137,8 +136,6 @@ class Mirror:
         Producer(target, **self._settings[1])
         self._opened = AsyncExitStack()
         self._states: dict[TopicPartition, CopyState] = {}
-        self._moves: dict[tuple[str, TopicPartition], GroupMove] = {}
-        self._moved_from: dict[tuple[str, TopicPartition], int] = {}
         self._trouble: str | None = None
         self._on_progress: Callable[[MirrorReport], None] = lambda _: None
         self._is_open = False
@@ -163,7 +160,7 @@ class Mirror:
     def report(self) -> MirrorReport:
         """Where it is."""
         return MirrorReport(
-            tuple(state.report() for state in self._states.values()), tuple(self._moves.values()), self._trouble
+            tuple(state.report() for state in self._states.values()), tuple(self._carrier.moves.values()), self._trouble
         )
 
     async def plan(self) -> list[TopicPlan]:
@@ -176,12 +173,7 @@ class Mirror:
 
     async def group_offsets(self, partitions: Sequence[TopicPartition]) -> dict[str, dict[TopicPartition, int]]:
         """Where the groups that are to be carried over are in the source; MirrorError for one that has no offset."""
-        found = {group: await kafka_offsets(self._source, group, partitions) for group in self._groups}
-        if self._zookeeper is not None:
-            async with ZooKeeper(self._zookeeper) as zookeeper:
-                for group in self._zookeeper_groups:
-                    found[group] = await zookeeper_offsets(zookeeper, group, partitions)
-        return found
+        return await self._carrier.offsets(self._source, partitions)
 
     async def run(
         self, *, follow: bool = False, on_progress: Callable[[MirrorReport], None] | None = None
@@ -230,6 +222,7 @@ class Mirror:
                 self._trouble = None
                 await self._copy_to_end(copier)
                 await self._move_groups(copier)
+                self._carrier.is_lenient = follow
                 self._on_progress(self.report())
                 if not follow:
                     return
@@ -271,6 +264,7 @@ class Mirror:
             return await opened.enter_async_context(producer), self._target
 
     async def _find_places(self, plans: list[TopicPlan]) -> None:
+        self._carrier.forget_translations()
         cluster = await self._source.cluster_id()
         before = self._states
         states = [CopyState(plan, source, target, cluster) for plan in plans for source, target in plan.pairs()]
@@ -323,6 +317,7 @@ class Mirror:
         while anyio.current_time() < until:
             await copier.copy_some()
         await self._move_groups(copier)
+        self._on_progress(self.report())
 
     async def _has_grown(self, plans: list[TopicPlan]) -> bool:
         """There are topics or partitions that are not copied yet, or others under the same names."""
@@ -334,25 +329,19 @@ class Mirror:
 
     async def _move_groups(self, copier: Copier) -> None:
         """Once for every offset that is new; what the groups have read is copied first."""
-        found = await self.group_offsets([state.source for state in self._list()])
-        changed = [
-            (group, {tp: offset for tp, offset in offsets.items() if self._moved_from.get((group, tp)) != offset})
-            for group, offsets in found.items()
-        ]
-        if not any(offsets for _, offsets in changed):
+        changed = await self._carrier.changed(self._source, [state.source for state in self._list()])
+        if not changed:
             return
         async with self._ranges() as (source, target):
             _, ends = await source.bounds([state.source for state in self._list()])
-            for _, offsets in changed:
+            for offsets in changed.values():
                 for tp, offset in offsets.items():
                     self._states[tp].end = max(self._states[tp].end, min(offset, ends[tp]))
             await self._copy_to_end(copier)
-            for group, offsets in changed:
-                moves = await move_group(group, offsets, self._states, source=source, target=target, admin=self._target)
-                for move in moves:
-                    self._moves[group, move.source] = move
-                    if move.why_not is None:
-                        self._moved_from[group, move.source] = move.source_offset
+            for group, offsets in changed.items():
+                await self._carrier.carry(
+                    group, offsets, self._states, source=source, target=target, admin=self._target
+                )
 
     def _list(self) -> list[CopyState]:
         return list(self._states.values())

@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from pykafka08.errors import MirrorError
 from pykafka08.mirror.checkpoint import MOST_POINTS, Checkpoint, around, thinned
+from pykafka08.mirror.copy_state import CopyState
+from pykafka08.mirror.plan import TopicPlan
 from pykafka08.mirror.resume import Comparison
-from pykafka08.records.record import Record
+from pykafka08.records.record import Record, TopicPartition
 
 LARGE = 2**62
 OFFSETS = st.integers(0, LARGE)
@@ -101,3 +103,12 @@ def compared(originals: str, copies: str) -> tuple[int, int]:
             raise ValueError(letter)
         repeated += 1
     return comparison.copies, repeated
+
+
+def test_a_mirror_that_follows_for_days_keeps_no_more_points() -> None:
+    tp = TopicPartition("t", 0)
+    state = CopyState(TopicPlan("t", "t", 1, 1, None), tp, tp, None)
+    for unit in range(1, 5001):
+        state.is_at(state.checkpoint(unit * 10, unit * 11, [(unit * 10 - 10, unit * 11 - 10)]))
+        assert len(state.points) <= MOST_POINTS
+    assert state.points[-1] == (50_000, 55_000)
