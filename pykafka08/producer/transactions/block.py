@@ -167,7 +167,7 @@ class Transactions:
             except KafkaError as failure:
                 log.warning("transaction.abort_failed", cause=str(failure))
         if machine.state is TransactionState.FATAL_ERROR and isinstance(cause, KafkaError):
-            fatal = machine.refusal()
+            fatal = machine.verdict()
             if fatal is not cause:
                 raise fatal from cause
 

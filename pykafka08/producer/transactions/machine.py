@@ -80,6 +80,8 @@ class TransactionMachine:
         """What the last request that failed ended with, for texts."""
         self._must_renew = False
         """The next transaction needs a new epoch."""
+        self.doubt: KafkaError | None = None
+        """FATAL_ERROR, to the block whose commit had no answer; those after it have nothing in doubt."""
         self._forget()
 
     def _forget(self) -> None:
@@ -153,6 +155,10 @@ class TransactionMachine:
         if self.state is TransactionState.FATAL_ERROR:
             return self.error.with_traceback(None)
         return aborted(self.error)
+
+    def verdict(self) -> KafkaError:
+        """:meth:`refusal` to the block that was open when it came to that."""
+        return self.refusal() if self.doubt is None else self.doubt.with_traceback(None)
 
     # --- what the producer's machine asks and tells -------------------------------------------------------------------
 
@@ -337,7 +343,8 @@ class TransactionMachine:
         if reaction is Reaction.FATAL and is_abort and self._is_doubtful and says(error, ErrorCode.INVALID_TXN_STATE):
             self._ended(None)  # there was nothing to abort
         elif self._may_be_committed and reaction > Reaction.FIND:
-            self._end(in_doubt(error))  # not aborted for sure: that is not to be said of it
+            self.doubt = in_doubt(error)  # not aborted for sure: that is not to be said of it
+            self._end(error)
         elif reaction in (Reaction.FENCED, Reaction.FATAL):
             self._end(error)
         elif reaction is Reaction.FORGOTTEN:

@@ -13,6 +13,7 @@ from pykafka08.driver import Waiter, library_logger
 from pykafka08.errors import KafkaError, RequestTimeoutError, TransactionAbortedError, UnsupportedVersionError
 from pykafka08.group.metadata import GroupMetadata
 from pykafka08.group.requests import OffsetAndMetadata
+from pykafka08.producer.failures import in_doubt
 from pykafka08.producer.transactions.actions import (
     Answer,
     Call,
@@ -128,9 +129,9 @@ class Transactor:
         with anyio.CancelScope(deadline=until):
             while True:
                 news = self._news
-                self._client.tasks.check()
                 if is_over():
                     return
+                self._client.tasks.check()
                 if self._failure is not None:
                     raise self._failure
                 await news
@@ -169,18 +170,20 @@ class Transactor:
         self._sending.transaction_began()
 
     async def commit(self, until: float) -> None:
-        """All records are acknowledged: commit, or raise why that was not possible."""
+        """All records are acknowledged: commit, or raise why that was not possible.
+
+        An error that ends the wait, and not the transaction, says that it may be committed.
+        """
         self.machine.commit()
         self._wake()
         try:
             await self._wait(
                 lambda: self.machine.state is not TransactionState.COMMITTING, until, "no end was confirmed"
             )
-        except RequestTimeoutError as late:
-            late.may_be_written = True
-            raise
+        except KafkaError as error:
+            raise in_doubt(error) from error.__cause__
         if self.machine.error is not None:
-            raise self.machine.refusal()
+            raise self.machine.verdict()
 
     async def abort(self, until: float) -> None:
         """Fail what is not sent yet, and abort.  Returns when that has ended, or is not needed any more."""

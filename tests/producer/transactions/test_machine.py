@@ -421,9 +421,10 @@ def test_a_commit_whose_answer_was_lost_is_not_said_to_be_aborted(world: World, 
     world.answer(world.next(EndTransaction), TransportError("cut"))
     world.answer(world.next(EndTransaction), code)
     assert world.state is S.FATAL_ERROR
-    error = world.machine.refusal()
+    error = world.machine.verdict()
     assert error.may_be_written
     assert not isinstance(error, TransactionAbortedError)
+    assert not world.machine.refusal().may_be_written  # of what comes later nothing is written
 
 
 def test_a_request_that_was_not_written_leaves_nothing_in_doubt(world: World) -> None:

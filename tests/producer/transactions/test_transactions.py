@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager, nullcontext, suppress
 from typing import Any
 
 import anyio
@@ -26,6 +26,7 @@ from pykafka08 import (
     TransactionStateError,
     UnsupportedVersionError,
 )
+from pykafka08.errors import ClientFailedError
 from tests.consumer.groups import until
 
 pytestmark = pytest.mark.anyio
@@ -558,6 +559,52 @@ async def test_closed_while_a_block_ends_it_waits() -> None:
 async def closed_later(producer: Producer, cluster: EmbeddedCluster, requests: int) -> None:
     await until(lambda: "Produce" in apis(cluster)[requests:])
     await producer.aclose()
+
+
+@pytest.mark.parametrize("release", ["4.3", "2.8"])
+@pytest.mark.parametrize("way", ["closed", "left", "dead"])
+async def test_a_commit_that_is_not_waited_for_is_in_doubt(release: str, way: str) -> None:
+    async def end(producer: Producer, cluster: EmbeddedCluster) -> None:
+        await until(lambda: "EndTxn" in apis(cluster))
+        if way == "closed":
+            await producer.aclose(timeout=0)
+        elif way == "left":
+            await producer._close()
+        else:
+            producer._tasks.start("a task that dies", dies)
+
+    async def dies() -> None:
+        raise RuntimeError("died")
+
+    async with EmbeddedCluster(1, release, {T: 1}) as cluster:
+        cluster.faults.drop_answer("EndTxn", times=100)
+        with suppress(ClientFailedError):
+            async with opened(cluster) as producer, anyio.create_task_group() as tasks:
+                tasks.start_soon(end, producer, cluster)
+                with ends_in(ClientFailedError if way == "dead" else ClosedError, match="may or may not") as raised:
+                    async with producer.transaction():
+                        await producer.send(T, b"v")
+                assert raised.value.may_be_written
+        assert stored(cluster) == [b"v"]
+
+
+async def test_what_is_in_doubt_is_so_in_its_own_block_only() -> None:
+    async with EmbeddedCluster(1, "2.8", {T: 1}) as cluster, opened(cluster) as producer:
+        cluster.faults.close_after("EndTxn")
+        cluster.faults.answer("EndTxn", ErrorCode.PRODUCER_FENCED, skip=1)
+        with ends_in(ProducerFencedError) as raised:
+            async with producer.transaction():
+                await producer.send(T, b"v")
+        assert raised.value.may_be_written
+        for _ in range(2):
+            with ends_in(ProducerFencedError) as raised:
+                async with producer.transaction():
+                    raise AssertionError
+            assert not raised.value.may_be_written
+        with ends_in(ProducerFencedError) as raised:
+            producer.enqueue(T, b"w")
+        assert not raised.value.may_be_written
+        assert stored(cluster) == [b"v"]
 
 
 # --- copying --------------------------------------------------------------------------------------------------------
