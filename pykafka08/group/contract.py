@@ -42,6 +42,10 @@ class MemberMachine(Protocol):
         """How often the partition has come to be this member's; None while it is not."""
 
     @property
+    def rebalance_timeout(self) -> float:
+        """Seconds that a rebalance waits for this member, as its coordinator counts them."""
+
+    @property
     def is_settled(self) -> bool:
         """True if the member has its assignment, the application knows it, and nothing is being changed."""
 

@@ -82,7 +82,8 @@ class ClassicExchange:
         waiter = self._client.submit(action.node_id, call, timeout=timeout, purpose=Purpose.MEMBERSHIP)
 
         def answered(response: Any) -> None:
-            self._machine.joined(action.attempt, response, self._now(), session_timeout=call.session_timeout)
+            timeout, is_v0 = call.session_timeout, call.is_v0
+            self._machine.joined(action.attempt, response, self._now(), session_timeout=timeout, is_v0=is_v0)
 
         self._when_ended(waiter, action.attempt, Api.JOIN_GROUP, answered)
 

@@ -14,6 +14,8 @@ class HeartbeatClock:
     def __init__(self, interval: float) -> None:
         self.heard_at = 0.0
         self.session_timeout = 0.0
+        self.is_v0 = False
+        """JoinGroup was (before Kafka 0.10.1): a rebalance waits for as long as the session, which is not renewed."""
         self.due_at = 0.0
         self.interval = interval
         self._in_flight: tuple[int, float] | None = None
@@ -41,10 +43,19 @@ class HeartbeatClock:
         return self._in_flight is not None and self._in_flight[0] == attempt
 
     def answered(self) -> None:
-        """Well.  The broker's clock began when it was received, which is not before it was sent."""
+        """Well."""
+        self._renew()
+        self._in_flight = None
+
+    def told_to_rejoin(self) -> None:
+        """The broker renews the session all the same, as the application may take its time; not so the oldest."""
+        if not self.is_v0:
+            self._renew()
+
+    def _renew(self) -> None:
+        """The broker's clock began when it received the one in flight, which is not before it was sent."""
         if self._in_flight is not None:
             _, self.heard_at = self._in_flight
-            self._in_flight = None
 
     def drop(self) -> None:
         """No answer to the heartbeat in flight counts any more."""

@@ -63,6 +63,12 @@ class MemberLife(ABC):
         return self._owned.tenure(tp)
 
     @property
+    def rebalance_timeout(self) -> float:
+        """Seconds that a rebalance waits for this member, as its coordinator counts them."""
+        clock = self.heartbeats
+        return clock.session_timeout if clock.is_v0 else self._config.max_poll_interval_ms / 1000
+
+    @property
     def is_idle(self) -> bool:
         """True if the machine has ended and the application has heard everything."""
         return self.state is State.ENDED and self._owned.is_told

@@ -24,16 +24,12 @@ from pykafka08.group.life import MemberLife
 from pykafka08.group.ownership import Partitions
 from pykafka08.group.reactions import Api, Reaction, reaction_to, reaction_to_failure
 from pykafka08.group.settings import GroupConfig
-from pykafka08.group.states import SILENT, State
+from pykafka08.group.states import REBALANCING, SILENT, State
 from pykafka08.group.subscription import decode_assignment
 from pykafka08.protocol.messages.join_group import JoinGroupResponse
 from pykafka08.protocol.messages.sync_group import SyncGroupResponse
 
 __all__ = ["GroupMachine"]
-
-REBALANCING = frozenset({State.UNJOINED, State.JOINING, State.SYNCING})
-"""States in which a member that leaves goes on: the coordinator may be in a generation that it does not know yet, and
-takes its last commits in that one alone."""
 
 
 class GroupMachine(MemberLife):
@@ -77,11 +73,14 @@ class GroupMachine(MemberLife):
             if changed:
                 self._rejoin(f"the number of partitions of {', '.join(changed)} has changed")
 
-    def joined(self, attempt: int, response: JoinGroupResponse, now: float, *, session_timeout: float) -> None:
+    def joined(
+        self, attempt: int, response: JoinGroupResponse, now: float, *, session_timeout: float, is_v0: bool = False
+    ) -> None:
         if attempt != self._held.attempt:
             return
         if response.error_code == 0:
             self._held.ended()
+            self.heartbeats.is_v0 = is_v0
             self._entered(response, now, session_timeout)
             return
         if reaction_to(Api.JOIN_GROUP, response.error_code) is Reaction.TAKE_MEMBER_ID:
@@ -103,7 +102,8 @@ class GroupMachine(MemberLife):
             self._fail(error)
             return
         # The broker's clock may have begun when it took SyncGroup: an answer that came late is no sign of life.
-        self.heartbeats.restart(sent_at)
+        # What a look has found held since then is one.
+        self.heartbeats.restart(max(sent_at, self.heartbeats.heard_at))
         self._be_well()
         self._held.losses = 0
         self._take(assigned)
@@ -111,6 +111,8 @@ class GroupMachine(MemberLife):
     def heartbeat_answered(self, attempt: int, code: int, now: float) -> None:
         if not self.heartbeats.awaits(attempt):
             return
+        if reaction_to(Api.HEARTBEAT, code) is Reaction.REJOIN:
+            self.heartbeats.told_to_rejoin()
         if code:
             self.request_failed(attempt, Api.HEARTBEAT, broker_error(code, api=Api.HEARTBEAT.value), now)
             return
@@ -198,7 +200,9 @@ class GroupMachine(MemberLife):
     @property
     def is_rejoining(self) -> bool:
         """True while the coordinator may be in a newer generation than ``membership`` says."""
-        return self.state in (State.JOINING, State.SYNCING)
+        # Unjoined again: a JoinGroup whose answer is lost may have begun one.
+        is_between = self.state is State.UNJOINED and self._is_prepared and self.membership.generation >= 0
+        return is_between or self.state in (State.JOINING, State.SYNCING)
 
     @property
     def is_leader(self) -> bool:

@@ -65,21 +65,23 @@ class FetchedOffset(NamedTuple):
 
 
 class JoinCall:
-    """``session_timeout`` (seconds) is what was asked for, once the request is made."""
+    """``session_timeout`` (seconds) is what was asked for, and how, once the request is made."""
 
-    __slots__ = ("_action", "_config", "session_timeout")
+    __slots__ = ("_action", "_config", "is_v0", "session_timeout")
 
     def __init__(self, config: GroupConfig, action: Join) -> None:
         self._config = config
         self._action = action
         self.session_timeout = 0.0
+        self.is_v0 = False
+        """It has no rebalance time-out: the session is that, too."""
 
     def __call__(self, versions: BrokerVersions) -> JoinGroupRequest:
         config = self._config
         session_ms = config.session_timeout_ms
+        self.is_v0 = versions.pick(JoinGroupRequest) < FIRST_JOIN_WITH_REBALANCE_TIMEOUT
         if session_ms is None:
-            is_old = versions.pick(JoinGroupRequest) < FIRST_JOIN_WITH_REBALANCE_TIMEOUT
-            session_ms = OLD_SESSION_TIMEOUT_MS if is_old else SESSION_TIMEOUT_MS
+            session_ms = OLD_SESSION_TIMEOUT_MS if self.is_v0 else SESSION_TIMEOUT_MS
         self.session_timeout = session_ms / 1000
         return JoinGroupRequest(
             group_id=config.group_id,

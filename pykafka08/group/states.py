@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-__all__ = ["SILENT", "State"]
+__all__ = ["REBALANCING", "SILENT", "State"]
 
 
 class State(Enum):
@@ -29,3 +29,7 @@ class State(Enum):
 
 SILENT = frozenset({State.JOINING, State.SYNCING, State.ENDED})
 """States without heartbeats: the broker takes a held JoinGroup or SyncGroup for life."""
+
+REBALANCING = frozenset({State.UNJOINED, State.JOINING, State.SYNCING})
+"""States in which a member that leaves goes on: the coordinator may be in a generation that it does not know yet, and
+takes its last commits in that one alone."""

@@ -10,7 +10,7 @@ import pytest
 from pykafka08 import EmbeddedCluster
 from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import TransportError
-from pykafka08.group.actions import FindCoordinator, HangUp, Join, Look, Lost, Sync
+from pykafka08.group.actions import Assign, FindCoordinator, HangUp, Join, Look, Lost, Sync
 from pykafka08.group.held import Sight
 from pykafka08.group.reactions import Api
 from tests.group.members import all_of, member, wait_shared
@@ -87,6 +87,22 @@ def test_a_look_that_is_answered_after_the_join_says_nothing_of_the_sync() -> No
     assert world.poll() == []
     world.synced(sync, parts(0, 1))
     assert world.machine.assigned == parts(0, 1)
+
+
+@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+def test_a_sync_that_is_held_beyond_the_session_brings_its_assignment(strategy: str) -> None:
+    """The looks have found the member alive."""
+    world = World(strategy)
+    world.machine.subscribe(["t"])
+    world.found()
+    world.joined(world.one(Join))
+    sync = world.one(Sync)
+    while world.now <= SESSION + 1:
+        world.machine.looked(look(world).attempt, COMPLETING, world.now)
+        seen_at = world.now
+    world.synced(sync, parts(0, 1))
+    assert world.tell(Assign).assigned == parts(0, 1)
+    assert world.machine.heartbeats.expires_at == seen_at + SESSION
 
 
 @pytest.mark.parametrize("name", ["CompletingRebalance", "AwaitingSync"])

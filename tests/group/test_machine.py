@@ -29,7 +29,9 @@ from pykafka08.group.actions import (
     Sync,
     UseTopics,
 )
+from pykafka08.group.commit import Commit
 from pykafka08.group.reactions import Api, Reaction, reaction_to
+from pykafka08.group.requests import OffsetAndMetadata
 from pykafka08.group.settings import GroupConfig
 from pykafka08.group.states import State
 from pykafka08.group.subscription import decode_assignment, decode_member, encode_subscription
@@ -156,6 +158,70 @@ def test_member_id_required() -> None:
     world.found()
     world.join_refused(world.one(Join), ErrorCode.MEMBER_ID_REQUIRED, ME)
     assert world.one(Join).member_id == ME
+
+
+def beat_while_it_gives_up(*, is_v0: bool) -> World:
+    """The application takes three sessions to give up what it has, and each heartbeat hears of the rebalance."""
+    world = World()
+    world.machine.subscribe(["t"])
+    world.found()
+    world.enter(is_v0=is_v0)
+    world.sleep()
+    world.beaten(world.one(Heartbeat), ErrorCode.REBALANCE_IN_PROGRESS)
+    assert world.one(Revoke).partitions == parts(0, 1)
+    while world.now < 3 * SESSION and world.machine.assigned and world.machine.membership.generation > 0:
+        world.sleep()
+        for action in world.poll():
+            assert isinstance(action, Heartbeat)
+            world.beaten(action, ErrorCode.REBALANCE_IN_PROGRESS)
+    return world
+
+
+def test_a_session_lives_on_while_the_application_gives_up() -> None:
+    world = beat_while_it_gives_up(is_v0=False)
+    assert world.now >= 3 * SESSION
+    assert world.machine.membership == Membership(ME, 1), "commits are taken until the end"
+    assert world.machine.assigned == parts(0, 1)
+    world.machine.listener_ended()
+    assert world.one(Join).member_id == ME
+
+
+def test_before_0_10_1_a_rebalance_waits_no_longer_than_the_session() -> None:
+    """Brokers renew nothing meanwhile: whoever is told to join again has what is left of it."""
+    world = beat_while_it_gives_up(is_v0=True)
+    assert world.now == SESSION
+    assert world.machine.membership.generation == -1
+    assert world.machine.rebalance_timeout == SESSION
+    assert World.stable().machine.rebalance_timeout == 300
+
+
+@pytest.mark.parametrize("is_leaving", [False, True])
+@pytest.mark.parametrize("code", [ErrorCode.ILLEGAL_GENERATION, ErrorCode.REBALANCE_IN_PROGRESS])
+def test_a_commit_after_a_join_whose_answer_is_lost_waits_for_the_next_one(code: ErrorCode, is_leaving: bool) -> None:
+    """The coordinator may have begun a generation that this member does not know."""
+    world = World.stable("cooperative-sticky")
+    (part,) = parts(0)
+    world.sleep()
+    world.beaten(world.one(Heartbeat), ErrorCode.REBALANCE_IN_PROGRESS)
+    join = world.one(Join)
+    world.machine.request_failed(join.attempt, Api.JOIN_GROUP, TransportError("cut off"), world.now)
+    assert world.machine.state is State.UNJOINED
+    if is_leaving:
+        world.machine.leave()
+        world.one(Revoke)
+    offsets = {part: OffsetAndMetadata(5)}
+    commit = Commit(world.machine, offsets, is_member=True, topic_id=lambda _: None, now=lambda: world.now)
+    membership = commit.membership()
+    commit.sent(offsets)
+    commit.take(part, code, membership)
+    assert commit.refused == {}
+    assert world.machine.assigned == parts(0, 1)
+    world.sleep()
+    world.found()
+    world.joined(world.one(Join), generation=3)
+    world.synced(world.one(Sync), parts(0, 1))
+    commit.refuse_strangers()
+    assert (commit.membership(), commit.pending, commit.refused) == (Membership(ME, 3), offsets, {})
 
 
 def test_eager_members_give_up_all_and_claim_nothing() -> None:

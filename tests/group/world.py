@@ -83,7 +83,14 @@ class World:
         self.machine.coordinator_found(self.one(FindCoordinator).attempt, 1)
 
     def joined(
-        self, join: Join, generation: int = 1, leader: str = "you", members: tuple[str, ...] = (), **more: object
+        self,
+        join: Join,
+        generation: int = 1,
+        leader: str = "you",
+        members: tuple[str, ...] = (),
+        *,
+        is_v0: bool = False,
+        **more: object,
     ) -> None:
         protocol, metadata = join.protocols[0]
         response = JoinGroupResponse(
@@ -94,7 +101,7 @@ class World:
             members=[JoinGroupResponseMember(member_id=each, metadata=metadata) for each in members],
             **more,
         )
-        self.machine.joined(join.attempt, response, self.now, session_timeout=SESSION)
+        self.machine.joined(join.attempt, response, self.now, session_timeout=SESSION, is_v0=is_v0)
 
     def join_refused(self, join: Join, code: int, member_id: str = "") -> None:
         response = JoinGroupResponse(error_code=code, protocol_name="", leader="", member_id=member_id)
@@ -106,9 +113,11 @@ class World:
     def beaten(self, beat: Heartbeat, code: int = 0) -> None:
         self.machine.heartbeat_answered(beat.attempt, code, self.now)
 
-    def enter(self, assigned: frozenset[TopicPartition] = parts(0, 1), generation: int = 1) -> None:
+    def enter(
+        self, assigned: frozenset[TopicPartition] = parts(0, 1), generation: int = 1, *, is_v0: bool = False
+    ) -> None:
         """From the join to a stable generation."""
-        self.joined(self.one(Join), generation)
+        self.joined(self.one(Join), generation, is_v0=is_v0)
         self.synced(self.one(Sync), assigned)
         while self.machine.state is State.ASSIGNING:
             actions = self.poll()
