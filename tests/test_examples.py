@@ -189,9 +189,9 @@ def test_without_arguments_an_example_tells_its_usage(name: str) -> None:
 
 
 def test_the_code_about_the_embedded_broker_runs() -> None:
-    (code,) = blocks("python", "docs/testing.md")
-    ran = run("-c", code)
-    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
+    for code in blocks("python", "docs/testing.md"):
+        ran = run("-c", code)
+        assert (ran.returncode, ran.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("plugin", ["anyio", "asyncio"])

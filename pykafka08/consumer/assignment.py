@@ -33,8 +33,10 @@ class Assignment(Locating):
         self.snapshot = Snapshot(0)
         self._is_subscribed = False
         self._topics: dict[str, bool] = {}
+        self._counted: set[str] = set()
+        """Topics of a group."""
         self._first_counts: dict[str, int] = {}
-        """Partitions of each topic when the group first gave us one: later ones hold only what is new."""
+        """Partitions that each of them had when we first saw it: later ones hold only what is new."""
         self._ends: dict[TopicPartition, int] = {}
         """Last known ends of partitions that went: a fetch session tells an end again only when it has moved."""
         self._ids: dict[str, UUID] = {}
@@ -141,8 +143,17 @@ class Assignment(Locating):
         for tp in sorted(partitions):
             self._add(tp, COMMITTED)
             self.states[tp].is_held = is_held
-            if count := len(self.snapshot.partitions(tp.topic)):
-                self._first_counts.setdefault(tp.topic, count)
+        self.count_partitions({tp.topic for tp in partitions})
+
+    def count_partitions(self, topics: Iterable[str]) -> None:
+        """From now on, or from when metadata has them, partitions that are added to these hold only what is new."""
+        self._counted |= set(topics)
+        self._count()
+
+    def _count(self) -> None:
+        self.topics_counted(
+            {topic: count for topic in self._counted if (count := len(self.snapshot.partitions(topic)))}
+        )
 
     def topics_counted(self, counts: Mapping[str, int]) -> None:
         """How many partitions each topic had when we first saw it, where others than metadata say so."""
@@ -174,6 +185,7 @@ class Assignment(Locating):
         policy = self._config.auto_offset_reset
         if offset is not None:
             self.seek(tp, offset, leader_epoch)
+            state.is_where_committed = True
         else:
             is_new = tp.partition >= self._first_counts.get(tp.topic, tp.partition + 1)
             self.locate(state, "earliest" if is_new and policy != "none" else policy)
@@ -184,9 +196,10 @@ class Assignment(Locating):
     def metadata_changed(self, snapshot: Snapshot) -> None:
         before, self.snapshot = self.snapshot, snapshot
         self._follow_ids()
+        self._count()
         for state in self.states.values():
             if before.partitions(state.tp.topic) and not snapshot.partitions(state.tp.topic):
-                state.has_been_away = True
+                state.goes_away()
             self._follow_leader(state)
         self._follow_topics()
         self.is_dirty = True
@@ -253,7 +266,7 @@ class Assignment(Locating):
         state.begin_log()
         state.end_offset = -1
         policy = self._config.auto_offset_reset
-        if state.awaits_commit:
+        if state.awaits_commit or state.is_where_committed:
             self.locate(state, COMMITTED)  # asked anew: others may have read, and committed, in the new one
         else:
             self.locate(state, "earliest" if policy != "none" else policy, lost=state.position)

@@ -121,13 +121,22 @@ class InHand:
             self._machine.assignment.go_back(self._machine.assignment.state(tp), position)
 
     def read_again(self, tp: TopicPartition, offset: int, handled: Collection[int]) -> None:
-        """Go back to a record that was handed out; those that were ``handled`` are known to the next workload."""
+        """Go back to a record that was handed out and is not acknowledged.
+
+        Those that were ``handled`` are known to the next workload.
+        """
         if tp in self._machine.assignment.states:
             began_at = self.began_at.get(tp)
+            offset = max(offset, self._acknowledged.get(tp, 0))
             self.forget(tp)
             if began_at is not None:
                 self.began_at[tp] = began_at  # what comes before the record was handed out all the same
             self._machine.assignment.seek(tp, offset)
+            self._handled_ahead[tp] = handled
+
+    def keep_handled(self, tp: TopicPartition, handled: Collection[int]) -> None:
+        """These are known to the next workload; none of them has been read again yet."""
+        if handled and tp in self._machine.assignment.states:
             self._handled_ahead[tp] = handled
 
     def take_handled(self) -> dict[TopicPartition, Collection[int]]:

@@ -66,6 +66,7 @@ class Locating:
         """An answer to the state's lookup."""
         lookup = state.lookup
         assert lookup is not None
+        state.has_been_seen = True
         lookup.found.append(offset)
         if not lookup.is_complete:
             return

@@ -237,7 +237,7 @@ class ConsumerMachine(Handing):
 
     def _code_received(self, state: PartitionState, code: int, api: str, now: float, jitter: float) -> None:
         if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            state.has_been_away = True
+            state.goes_away()
         broker = self.assignment.broker_name(state)
         error = broker_error(code, api=api, broker=broker, offset=state.fetch_offset, **place(state))
         self._react(state, reaction_to(code), error, now, jitter)

@@ -101,6 +101,7 @@ class ConsumerMember:
         """Join the group, or read these topics as its member from now on."""
         is_first = not self._topics
         self._topics = frozenset(topics)
+        self._assignment.count_partitions(self._topics)
         self.coordinator.subscribe(self._topics)
         if is_first:
             self._parts.client.tasks.start("poll interval", self._watch_polls)
@@ -175,6 +176,9 @@ class ConsumerMember:
             # It left for a while, as nothing was asked for: what it had is others' by now.
             refused |= {tp: _left(tp) for tp in fresh}
         done = {tp: each.offset for tp, each in fresh.items() if tp not in refused}
+        if offsets is not None:
+            for tp in done.keys() & self._assignment.states.keys():
+                self._reader.acknowledge(tp, done[tp])  # else the next commit by itself would take it back
         self.sent.committed(done)
         self._left_behind.told({*went, *refused})
         self._left_behind.committed(done)

@@ -94,11 +94,13 @@ class PartitionState:
         "follower",
         "follower_until",
         "has_been_away",
+        "has_been_seen",
         "is_held",
         "is_in_flight",
         "is_paused",
         "is_ready",
         "is_unvalidated",
+        "is_where_committed",
         "leader",
         "leader_epoch",
         "lookup",
@@ -132,12 +134,16 @@ class PartitionState:
         self.is_in_flight = False
         self.is_ready = False
         """It stands in the machine's queue of partitions to hand out from."""
+        self.is_where_committed = False
+        """The position is the committed offset, and nothing was fetched there yet."""
         self.is_unvalidated = False
         """The leader is to be asked whether its log still holds the record before ``fetch_offset``."""
         self.doubted_in: int | None = None
         """Since that generation of metadata the leader is not told our epoch: it found the position out of range."""
         self.has_been_away = False
-        """Without topic ids: the topic was unknown since something was fetched, and may be another by now."""
+        """Without topic ids: the topic was unknown since something of it was seen, and may be another by now."""
+        self.has_been_seen = False
+        """A broker has told offsets of it."""
         self.end_offset = -1
         """The end of what may be read, as the newest fetch told; -1 before."""
         self.leader: int | None = None
@@ -241,6 +247,7 @@ class PartitionState:
         self.disown_flight(epoch)
         self.buffer.clear()
         self.buffered_bytes = 0
+        self.is_where_committed = False
         self.is_unvalidated = False
         self.doubted_in = None
         self.be_healthy()
@@ -254,11 +261,17 @@ class PartitionState:
 
     def is_served(self, end_offset: int) -> None:
         """A fetch was answered well; ``end_offset`` -1 where that is no news."""
+        self.is_where_committed = False
         self.be_healthy()
+        self.has_been_seen = True
         if end_offset >= 0:
             self.end_offset = end_offset
         if self.leader is not None:
             self.has_been_away = False  # and what it may have been replaced by has our position too
+
+    def goes_away(self) -> None:
+        """The topic is not known; where none of it was seen before, a broker may only not know it yet."""
+        self.has_been_away |= self.has_been_seen
 
     def append_chunk(self, chunk: Chunk) -> None:
         self.buffer.append(chunk)

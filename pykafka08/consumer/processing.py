@@ -15,7 +15,7 @@ import anyio
 from pykafka08.consumer.reader import Reader
 from pykafka08.consumer.schedule import Order, Schedule
 from pykafka08.driver import Waiter
-from pykafka08.errors import ClosedError, ConfigError
+from pykafka08.errors import ClientFailedError, ClosedError, ConfigError
 from pykafka08.records.record import Record, TopicPartition
 
 __all__ = ["Handler", "Processing", "schedule_of"]
@@ -71,6 +71,8 @@ class Processing:
         self._work: Waiter[None] = Waiter()
         self._room: Waiter[None] = Waiter()
         self._error: Exception | None = None
+        self._cancellation: BaseException | None = None
+        """With which a handler ended; if nobody cancelled the whole, the handler itself has brought it."""
         self._workers: list[_Worker] = []
         self._excused: list[_Worker] = []
         """Their handlers close the consumer."""
@@ -99,6 +101,8 @@ class Processing:
             self._go_back()
         if self._error is not None:
             raise self._error
+        if self._cancellation is not None and not self._reader.is_closed:
+            raise ClientFailedError("a handler was cancelled from within: what it awaited was") from self._cancellation
 
     async def _feed(self) -> None:
         try:
@@ -143,7 +147,8 @@ class Processing:
                 self._error = self._error or error
                 self._end(scope)
                 return
-            except BaseException:
+            except BaseException as cancellation:
+                self._cancellation = cancellation
                 # Those behind it in its lane are not to overtake it.
                 self._is_over = True
                 self._schedule.gave_up(record)
@@ -208,6 +213,8 @@ class Processing:
         return sum((record.topic, record.partition) == tp for record in records)
 
     def _go_back(self) -> None:
+        for tp, offsets in self._schedule.left_out().items():
+            self._reader.keep_handled(tp, offsets)
         for tp in self._schedule.partitions():
             first = self._schedule.first(tp)
             if first is not None:

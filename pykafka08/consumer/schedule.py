@@ -140,6 +140,10 @@ class Schedule:
         outstanding = self._outstanding.get(tp)
         return outstanding.offsets[0] if outstanding is not None and outstanding.offsets else None
 
+    def left_out(self) -> dict[TopicPartition, frozenset[int]]:
+        """What :meth:`leave_out` named and was not added."""
+        return {tp: frozenset(offsets) for tp, offsets in self._done.items()}
+
     def finished_out_of_turn(self, tp: TopicPartition) -> frozenset[int]:
         """What is finished behind the first offset that is not."""
         outstanding = self._outstanding.get(tp)

@@ -86,13 +86,47 @@ def test_an_owner_does_not_ask_for_the_commit_in_the_new_topic() -> None:
     world = group_world("latest")
     assignment = world.machine.assignment
     assignment.take_over([A], is_held=False)
+    world.logs[A].append(50)
     assignment.committed_found(A, assignment.awaiting_commit()[A], 40)
+    world.poll()
+    world.answer_all()
+    assert world.read_offsets()[A] == list(range(40, 50))
     make_again(world, 2, 60)
     assert assignment.awaiting_commit() == {}
     world.poll()
     for _ in range(2):
         world.answer_all()
     assert world.read_offsets()[A] == list(range(60))
+
+
+def test_a_member_that_has_read_nothing_asks_for_the_commit_in_the_new_topic() -> None:
+    """Before Kafka 4.1 commits are looked up by name: the one that was found may be the new topic's already."""
+    world = group_world("latest")
+    assignment = world.machine.assignment
+    assignment.take_over([A], is_held=False)
+    assignment.committed_found(A, assignment.awaiting_commit()[A], 40)
+    make_again(world, 2, 60)
+    assert assignment.committed_found(A, assignment.awaiting_commit()[A], 40)
+    world.poll()
+    world.answer_all()
+    assert world.read_offsets()[A] == list(range(40, 60))
+
+
+def test_partitions_that_were_added_while_a_member_had_none_begin_at_their_beginning() -> None:
+    """Though ``auto_offset_reset`` is latest: the member knows how many there were when it joined."""
+    world = World({A: 1}, auto_offset_reset="latest", group_id="g")
+    assignment = world.machine.assignment
+    assignment.count_partitions(["a"])
+    world.refresh()
+    world.logs[B] = Log(1)
+    world.logs[B].append(7)
+    world.refresh()
+    assignment.take_over([B], is_held=False)
+    assert assignment.committed_found(B, assignment.awaiting_commit()[B], None)
+    world.poll()
+    for _ in range(2):
+        world.answer_all()
+    assert world.read_offsets()[B] == list(range(7))
 
 
 def test_a_broker_that_has_not_heard_of_the_new_topic_changes_nothing() -> None:
@@ -149,6 +183,23 @@ def test_without_ids_a_topic_that_was_away_is_read_from_its_beginning(seen_by: s
         world.wait(2)
         world.answer_all()
     assert world.read_offsets() == ({} if seen_by == "nobody" else {A: [0, 1, 2]})
+
+
+def test_a_broker_that_does_not_know_the_topic_yet_changes_no_policy() -> None:
+    world = World({A: 1}, auto_offset_reset="latest")
+    world.logs[A].append(5)
+    world.refresh()
+    world.machine.assignment.assign([A])
+    world.machine.assignment.seek(A, 50)
+    world.poll()
+    world.answer(world.fetch(), code=int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+    world.refresh()
+    for _ in range(4):
+        world.wait(2)
+        world.answer_all()
+    world.logs[A].append(2)
+    world.answer_all()
+    assert world.read_offsets() == {A: [5, 6]}
 
 
 def test_a_topic_that_was_away_for_a_moment_is_the_same_once_it_is_read_on() -> None:

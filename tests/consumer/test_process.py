@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import functools
 import random
@@ -13,6 +14,7 @@ import anyio.lowlevel
 import pytest
 
 from pykafka08 import (
+    ClientFailedError,
     ClosedError,
     ConfigError,
     Consumer,
@@ -144,7 +146,7 @@ async def test_a_commit_in_a_handler_leaves_out_what_is_read_ahead(
         async with consumer(cluster, "t", enable_auto_commit=is_auto) as reader:
             with pytest.raises(Done):
                 await reader.process(handle)
-            assert await committed(reader) == (7 if is_auto else expected)
+            assert await committed(reader) == expected
             await reader.aclose(commit=False)
 
 
@@ -468,6 +470,49 @@ async def test_what_was_finished_out_of_turn_is_handled_once_though_the_call_end
                 tasks.cancel_scope.cancel()
         assert sorted(once.handled) == [(0, offset) for offset in range(RECORDS)]
         assert await committed_in(cluster, [T0]) == {0: RECORDS}
+
+
+async def test_what_was_finished_out_of_turn_outlives_a_call_that_reads_nothing() -> None:
+    async with EmbeddedCluster(topics={"t": 1}) as cluster:
+        await slow_and_fast(cluster)
+        once = Once()
+
+        async def fail(record: Record) -> None:
+            if record.offset == 7:
+                raise Done
+            await once(record)
+
+        async with consumer(cluster, "t") as reader:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(raising_done, reader.process(fail, concurrency=3, order="key"))
+                await until(lambda: (0, 5) in once.handled)
+            with anyio.CancelScope() as scope:
+                scope.cancel()
+                await reader.process(once, concurrency=3, order="key")
+            once.gate.set()
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(lambda: reader.process(once, concurrency=3, order="key"))
+                await until(lambda: len(once.handled) >= RECORDS)
+                tasks.cancel_scope.cancel()
+        assert sorted(once.handled) == [(0, offset) for offset in range(RECORDS)]
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # trio's tasks are cancelled by their scopes alone
+async def test_a_handler_that_brings_a_cancellation_with_it_is_an_error() -> None:
+    async with EmbeddedCluster(topics={"t": 1}) as cluster:
+        await fill(cluster, "t", values(0, 20))
+
+        async def handle(record: Record) -> None:
+            if record.offset == 7:
+                gone = asyncio.get_running_loop().create_future()
+                gone.cancel()
+                await gone
+
+        async with consumer(cluster, "t") as reader:
+            with pytest.raises(ClientFailedError, match="a handler was cancelled") as caught:
+                await reader.process(handle)
+            assert isinstance(caught.value.__cause__, asyncio.CancelledError)
+            assert (await reader.getone(timeout=60)).offset == 7
 
 
 async def raising_done(call: Awaitable[object]) -> None:
