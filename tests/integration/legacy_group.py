@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import struct
+import subprocess
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
+from operator import itemgetter
 from typing import Any
 
 import anyio
@@ -17,6 +20,9 @@ from pykafka08.zookeeper import paths
 from pykafka08.zookeeper.assignment import range_assignment
 from pykafka08.zookeeper.bridge import ZooKeeper
 from pykafka08.zookeeper.legacy.streams import LegacyStream
+from tests.brokers import probe
+from tests.brokers.releases import version_tuple
+from tests.brokers.tools import release_tool_command
 from tests.integration.clusters import RealCluster
 from tests.integration.java_old_consumer import JavaMember
 
@@ -35,6 +41,7 @@ if SOAK:
     ]
 DEADLINE_S = 150
 """For one step; a busy machine takes ten times as long as a quiet one."""
+OFFSET_FETCH = 9
 STEADY: dict[str, Any] = {"auto_commit_interval_ms": 500, "auto_offset_reset": "smallest"}
 
 
@@ -112,3 +119,28 @@ def zookeeper_of(brokers: RealCluster) -> str:
 
 def has_all(ours: Values, java: JavaMember, values: list[str]) -> bool:
     return set(values) <= {*ours.read, *java.lines()}
+
+
+def told_by_broker(brokers: RealCluster, group: str, topic: str, partitions: int) -> list[int | tuple[int, int]]:
+    """The offsets in ZooKeeper as a broker tells them (OffsetFetch v0), or what it says instead and the error."""
+    numbers = struct.pack(f">ii{partitions}i", 1, partitions, *range(partitions))
+    body = probe.string(group) + numbers[:4] + probe.string(topic) + numbers[4:]
+    reader = probe.call(brokers.recorded().port(1), OFFSET_FETCH, 0, body)
+
+    def partition() -> tuple[int, int | tuple[int, int]]:
+        number, offset, _metadata, error = reader.number("i"), reader.number("q"), reader.string(), reader.number("h")
+        return number, (offset, error) if error else offset
+
+    ((_name, found),) = reader.array(lambda: (reader.string(), reader.array(partition)))
+    return [each for _, each in sorted(found, key=itemgetter(0))]
+
+
+def told_by_tool(java: str, zookeeper: str, group: str) -> str:
+    """What the JVM's own tool shows of a group."""
+    words, tool = ["--zookeeper", zookeeper, "--describe", "--group", group], "consumer-groups"
+    if version_tuple(java) < (0, 9):
+        tool = "kafka.tools.ConsumerOffsetChecker"
+        words = ["--zookeeper" if version_tuple(java) >= (0, 8, 2) else "--zkconnect", zookeeper, "--group", group]
+    command = release_tool_command(java, tool, *words)
+    run = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+    return run.stdout + run.stderr

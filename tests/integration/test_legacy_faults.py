@@ -6,6 +6,7 @@ The numbers are those of the checklist that the old consumer is held to.  In CI 
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -100,6 +101,12 @@ async def nodes_of(zk: ZooKeeper, group: str, topic: str) -> dict[int, tuple[int
     return found
 
 
+async def is_led_by(zk: ZooKeeper, topic: str, broker: int) -> bool:
+    """Whether nobody else is in sync for any partition."""
+    states = [json.loads((await zk.read(paths.partition_state(topic, p))).data) for p in range(PARTITIONS)]
+    return all(state["leader"] == broker and state["isr"] == [broker] for state in states)
+
+
 def end_session(consumer: LegacyConsumer, zookeeper: str) -> None:
     """Close it from elsewhere, as an administrator can who has the session's id and password."""
     kazoo = consumer._zk._driver._kazoo
@@ -153,14 +160,15 @@ async def test_leaders_that_move_change_no_owner(pair: tuple[str, str], clusters
     topic, group = brokers.new_topic("moving", PARTITIONS, 2), "moving"
     async with mixed_group(brokers, pair[1], topic, group) as (zk, other, consumer, ours, split):
         owned = await nodes_of(zk, group, topic)
-        preferred = {p: brokers.preferred_leader(topic, p, 2) for p in range(PARTITIONS)}
+        placed = json.loads((await zk.read(paths.topic(topic))).data)["partitions"]  # 0.10's brokers forget the order
+        preferred = {p: placed[str(p)][0] for p in range(PARTITIONS)}
         assert set(preferred.values()) == {1, 2}
-        rebalances = consumer.health().rebalances
         await wait_read(brokers, topic, ours, other, "b")
 
         await anyio.to_thread.run_sync(brokers.stop, 1)
+        # else a record waits for the replica that is gone, is sent anew, and is twice in the log
+        await until(lambda: is_led_by(zk, topic, 2), "broker 2 alone in sync")
         await wait_read(brokers, topic, ours, other, "c")
-        assert set(brokers.leaders(topic, 2).values()) == {2}
 
         await anyio.to_thread.run_sync(brokers.start, 1)
         await until(lambda: brokers.in_sync(topic) == [2] * PARTITIONS, "replicas in sync")
@@ -175,7 +183,6 @@ async def test_leaders_that_move_change_no_owner(pair: tuple[str, str], clusters
         values = [value for prefix in "bcd" for value in named(prefix, 40)]
         assert {value: counts[value] for value in values if counts[value] != 1} == {}, "the same offsets"
         assert consumer.health().trouble is None
-        assert consumer.health().rebalances >= rebalances
 
 
 async def test_no_brokers_at_first_and_logs_without_what_is_committed(

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import anyio.to_thread
 import pytest
 
 from pykafka08 import TopicPartition
+from pykafka08.errors import ConsumerRebalanceFailedError
 from pykafka08.zookeeper import paths
 from pykafka08.zookeeper.assignment import round_robin_assignment, thread_ids
 from pykafka08.zookeeper.bridge import ZooKeeper
@@ -29,6 +31,7 @@ from tests.integration.java_old_consumer import JavaMember, java_member
 from tests.integration.legacy_group import (
     DEADLINE_S,
     PAIRS,
+    SOAK,
     STEADY,
     Values,
     by_range,
@@ -36,6 +39,8 @@ from tests.integration.legacy_group import (
     named,
     owners,
     send,
+    told_by_broker,
+    told_by_tool,
     until,
     wait_owners,
     zookeeper_of,
@@ -95,6 +100,17 @@ async def test_a_mixed_group_splits_by_range_and_survives_a_kill(brokers: RealCl
                 await send(brokers, topic, 6, named("c", 60))
                 await until(lambda: has_all(ours, other, named("c", 60)), "records of partitions that were added")
                 await until(lambda: all_committed(zk, group, topic, 6), "commits")
+                assert await anyio.to_thread.run_sync(told_by_broker, brokers, group, topic, 6) == [
+                    50,
+                    50,
+                    50,
+                    50,
+                    10,
+                    10,
+                ]
+                assert await anyio.to_thread.run_sync(told_by_broker, brokers, "nobody", topic, 1) == [(-1, 3)]
+                told = await anyio.to_thread.run_sync(told_by_tool, java, where, group)
+                assert {member for member in (other.member_id, consumer.member_id) if member not in told} == set(), told
 
                 seen_before = len(ours.read)
                 other.kill()
@@ -174,6 +190,42 @@ async def test_the_jvm_takes_over_from_a_member_of_ours_that_was_killed(brokers:
         process.stdout.close()  # type: ignore[union-attr]
 
 
+@pytest.mark.skipif(not SOAK, reason="three JVM starts: make zookeeper-soak")
+async def test_an_idle_stream_takes_over_at_once(brokers: RealCluster, java: str) -> None:
+    """4, 5: three threads for two partitions; a member that stops hands over by itself, on either side."""
+    where, topic, group = zookeeper_of(brokers), brokers.new_topic("idle", 2), "idle"
+    await send(brokers, topic, 2, named("a", 40))
+    ours = Values()
+    options: dict[str, Any] = {"zookeeper": where, "group_id": group, "streams": 2, "consumer_id": "-ours", **STEADY}
+    async with ZooKeeper(where) as zk:
+        async with java_member(java, where, group, "java", "--topic", topic, "--from-beginning") as other:
+            await until(lambda: len(other.lines()) == 40, "the JVM alone")
+            async with LegacyConsumer(topic, **options) as consumer, anyio.create_task_group() as tasks:
+                for stream in consumer.streams:
+                    tasks.start_soon(ours.follow, stream)
+                mine = thread_ids(consumer.member_id, 2)
+                await wait_owners(zk, group, by_range(topic, 2, mine))
+                assert (await zk.exists(paths.consumer_id(group, other.member_id))) is not None, "idle, and registered"
+                assert consumer.health().trouble is None
+                await send(brokers, topic, 2, named("b", 40))
+                await until(lambda: len(ours.read) >= 40, "ours alone")
+                assert Counter(ours.read) == Counter(named("b", 40)), "on from the JVM's offsets"
+                tasks.cancel_scope.cancel()
+            left = await owners(zk, group, topic)
+            assert [thread for thread in left.values() if thread in mine] == [], "gone when it has left"
+            await wait_owners(zk, group, by_range(topic, 2, [other.thread(0)]))
+            await send(brokers, topic, 2, named("c", 40))
+            await until(lambda: set(named("c", 40)) <= set(other.lines()), "the JVM alone again")
+            assert not set(named("b", 40)) & set(other.lines()[40:]), "on from ours"
+            async with LegacyConsumer(topic, **{**options, "consumer_id": "z-ours"}) as consumer:
+                mine = thread_ids(consumer.member_id, 2)
+                await wait_owners(zk, group, by_range(topic, 2, [other.thread(0)], mine))
+                assert len(consumer.health().idle_threads) == 1
+                await anyio.to_thread.run_sync(other.stop)
+                await wait_owners(zk, group, by_range(topic, 2, mine))
+                assert consumer.health().idle_threads == ()
+
+
 async def test_wildcards_with_the_jvm(brokers: RealCluster, java: str) -> None:
     """8, 16: a new matching topic reaches both; a malformed peer is named, and forgotten when it goes."""
     where, group = zookeeper_of(brokers), "wild"
@@ -222,6 +274,60 @@ async def test_round_robin_with_the_jvm(brokers: RealCluster, java: str) -> None
                 expected = round_robin_assignment(partitions, dict.fromkeys(topics, threads), order=order)
                 await wait_owners(zk, group, expected)
                 assert len(set(expected.values())) == 2
+
+
+@pytest.mark.skipif(not SOAK, reason="it takes a member's retries: make zookeeper-soak")
+async def test_turns_in_the_other_order_than_the_jvm(brokers: RealCluster, java: str) -> None:
+    """7: one side gives up, ours says whose the partitions are; no partition has two owners."""
+    if version_tuple(java) < (0, 8, 2):
+        pytest.skip("0.8.1 has range alone")
+    where, group = zookeeper_of(brokers), "turned"
+    while not orders_differ(topic := brokers.new_topic("turned", 11), [f"{group}_a-java-0", f"{group}_b-ours-0"]):
+        pass  # the codes of another name
+    settings: dict[str, Any] = {
+        "partition_assignment_strategy": "roundrobin",
+        "roundrobin_order": "brackets" if version_tuple(java) >= (1, 0) else "dash",
+        "rebalance_max_retries": 3,
+        "rebalance_backoff_ms": 500,
+    }
+    properties = {"partition.assignment.strategy": "roundrobin"}
+    async with ZooKeeper(where) as zk:
+        async with java_member(java, where, group, "a-java", "--whitelist", topic, properties=properties) as other:
+            await wait_owners(zk, group, {TopicPartition(topic, p): other.thread(0) for p in range(11)})
+            consumer = LegacyConsumer(
+                white_list=topic, zookeeper=where, group_id=group, consumer_id="b-ours", **settings
+            )
+            threads = [other.thread(0), f"{consumer.member_id}-0"]
+            order = settings["roundrobin_order"]
+            share = round_robin_assignment({topic: range(11)}, {topic: threads}, order=order)
+            with suppress(ConsumerRebalanceFailedError):
+                async with consumer:  # then the JVM's has given up first
+                    found = await owners(zk, group, topic)
+                    assert {tp: each for tp, each in share.items() if each == threads[1]}.items() <= found.items()
+                    assert found != share, "the JVM's has its share too"
+            await wait_owners(zk, group, {TopicPartition(topic, p): other.thread(0) for p in range(11)})
+
+
+def orders_differ(topic: str, threads: list[str]) -> bool:
+    both = [round_robin_assignment({topic: range(11)}, {topic: threads}, order=order) for order in ("brackets", "dash")]
+    return both[0] != both[1]
+
+
+@pytest.mark.skipif(not SOAK, reason="of few releases: make zookeeper-soak")
+async def test_a_backslash_in_a_wildcard_of_1_1(brokers: RealCluster, java: str) -> None:
+    """8: 1.0.1 and later double it, and match nothing; ours reads them as they are, and works."""
+    if version_tuple(java) < (1, 0, 1):
+        pytest.skip("it registers the backslash as it is")
+    where, topic, group = zookeeper_of(brokers), brokers.new_topic("back.slash", 2), "backslash"
+    pattern = r"back\.slash.*"
+    async with ZooKeeper(where) as zk:
+        async with java_member(java, where, group, "java", "--whitelist", pattern) as other:
+            registration = paths.consumer_id(group, other.member_id)
+            await until(lambda: zk.exists(registration), "the JVM's registration")
+            options: dict[str, Any] = {"zookeeper": where, "group_id": group, "consumer_id": "ours", **STEADY}
+            async with LegacyConsumer(white_list=pattern, **options) as consumer:
+                await wait_owners(zk, group, by_range(topic, 2, [f"{consumer.member_id}-0"]))
+                assert json.loads((await zk.read(registration)).data)["subscription"] == {r"back\\.slash.*": 1}
 
 
 async def test_offsets_in_kafka_and_both_ways(brokers: RealCluster, java: str) -> None:

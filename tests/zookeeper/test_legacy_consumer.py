@@ -13,6 +13,7 @@ import pytest
 
 from pykafka08 import EmbeddedCluster, Producer, TopicPartition
 from pykafka08.broker.zookeeper import EmbeddedZooKeeper
+from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import (
     ClosedError,
     ConfigError,
@@ -271,6 +272,28 @@ async def test_an_offset_beyond_the_log_is_reset() -> None:
         old.zookeeper.create("/kafka/consumers/g/offsets/t/0", b"100")
         async with old.consumer("t") as consumer:
             assert await values(consumer, 3) == named("a", 3)
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+async def test_an_offset_beyond_the_log_is_reset_to_the_largest(is_known: bool) -> None:
+    """Also by a broker that has just started, and does not know the topic yet."""
+    async with old_cluster({"t": 1}) as old:
+        await old.send("t", named("a", 3))
+        old.zookeeper.create("/kafka/consumers/g/offsets/t/0", b"100")
+        if not is_known:
+            old.brokers.faults.answer("Fetch", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, times=2)
+        async with old.consumer("t", auto_offset_reset="largest") as consumer:
+            read: list[str] = []
+
+            async def read_one() -> None:
+                read.extend(await values(consumer, 1))
+
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(read_one)
+                while not read:
+                    await old.send("t", ["b"])
+                    await anyio.sleep(0.05)
+            assert read == ["b"]
 
 
 async def test_a_leader_that_moves_changes_no_owner() -> None:
