@@ -16,8 +16,10 @@ from pykafka08.group.reactions import Api, Reaction, reaction_to
 from pykafka08.group.requests import OffsetAndMetadata
 from pykafka08.records.record import TopicPartition
 
-__all__ = ["LOSSES", "Commit"]
+__all__ = ["LOSSES", "Commit", "Objection"]
 
+Objection = Callable[[TopicPartition], KafkaError | None]
+"""Why a partition's offset must not be sent now; None if it may be."""
 LOSSES = frozenset({Reaction.LOSE_GENERATION, Reaction.LOSE_MEMBERSHIP})
 UNCERTAIN = frozenset({Reaction.FIND_COORDINATOR, Reaction.FAIL})
 """Brokers answer so, too, when the offset was written and others were slow to copy it."""
@@ -38,6 +40,7 @@ class Commit:
         is_member: bool,
         topic_id: Callable[[str], UUID | None],
         now: Callable[[], float],
+        objection: Objection | None = None,
     ) -> None:
         self.pending = dict(offsets)
         self.doubtful: dict[TopicPartition, OffsetAndMetadata] = {}
@@ -47,6 +50,7 @@ class Commit:
         self._is_member = is_member
         self._topic_id = topic_id
         self._now = now
+        self._objection = objection
         self._ids = {tp.topic: topic_id(tp.topic) for tp in offsets}
         self._tenures = {tp: machine.tenure(tp) for tp in offsets}
 
@@ -62,6 +66,8 @@ class Commit:
             elif self._was_made_again(tp.topic):
                 text = "the offset was not committed: it is of a topic that was deleted and made again"
                 self._refuse(tp, PartitionRevokedError(text, topic=tp.topic, partition=tp.partition))
+            elif self._objection is not None and (why := self._objection(tp)) is not None:
+                self._refuse(tp, why)
 
     def _was_made_again(self, topic: str) -> bool:
         before, now = self._ids[topic], self._topic_id(topic)

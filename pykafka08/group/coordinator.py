@@ -29,6 +29,7 @@ from pykafka08.group.actions import (
     Revoke,
     UseTopics,
 )
+from pykafka08.group.commit import Objection
 from pykafka08.group.contract import Exchange, MemberMachine
 from pykafka08.group.exchange import ClassicExchange
 from pykafka08.group.loop_lag import watch_loop
@@ -280,14 +281,20 @@ class GroupCoordinator:
     # --- offsets ----------------------------------------------------------------------------------------------------
 
     async def commit(
-        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], *, timeout: float | None = None
+        self,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata],
+        *,
+        timeout: float | None = None,
+        objection: Objection | None = None,
     ) -> dict[TopicPartition, KafkaError]:
         """Commit offsets; the answer has the partitions that were refused, and why: empty if all were committed.
 
         PartitionRevokedError is the outcome of a partition that is not, or no longer, this member's.  A rebalance is
         waited for.  RequestTimeoutError, AuthorizationError and the like are raised, and then any may be committed.
+        ``objection`` is asked before each attempt why a partition's offset must not be sent.
         """
-        return await self._offsets.commit(offsets, is_member=self._is_member, timeout=self._seconds(timeout))
+        seconds = self._seconds(timeout)
+        return await self._offsets.commit(offsets, is_member=self._is_member, timeout=seconds, objection=objection)
 
     async def committed(
         self, partitions: Iterable[TopicPartition], *, timeout: float | None = None, on_found: OnFound | None = None

@@ -25,7 +25,7 @@ from pykafka08.errors import (
     broker_error,
 )
 from pykafka08.group.actions import Membership
-from pykafka08.group.commit import LOSSES, Commit
+from pykafka08.group.commit import LOSSES, Commit, Objection
 from pykafka08.group.contract import MemberMachine
 from pykafka08.group.old_releases import UNCERTAIN, versions_of_0_8
 from pykafka08.group.reactions import Api, Reaction, reaction_to, reaction_to_failure
@@ -86,17 +86,30 @@ class GroupOffsets:
         return found[-1] is not None
 
     async def commit(
-        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], *, is_member: bool, timeout: float
+        self,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata],
+        *,
+        is_member: bool,
+        timeout: float,
+        objection: Objection | None = None,
     ) -> dict[TopicPartition, KafkaError]:
         """Commit; the answer has the partitions that were refused, and why.  Raises where nothing can be committed.
 
         Where commits overlap, the one that began last counts: those before it are done with when it is acknowledged,
         and go on by themselves if it ends without that; with its offsets, if these may be written all the same.
+        ``objection`` says of a partition why it must not be sent, and is asked before each attempt.
         """
         for tp, each in offsets.items():
             if each.offset < 0:
                 raise ConfigError(f"offset {each.offset} does not exist", topic=tp[0], partition=tp[1])
-        attempt = Commit(self.machine, offsets, is_member=is_member, topic_id=self._topic_id, now=anyio.current_time)
+        attempt = Commit(
+            self.machine,
+            offsets,
+            is_member=is_member,
+            topic_id=self._topic_id,
+            now=anyio.current_time,
+            objection=objection,
+        )
         for tp in offsets:
             self._under_way.setdefault(tp, []).append(attempt)
         deadline = anyio.current_time() + timeout

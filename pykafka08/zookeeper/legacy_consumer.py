@@ -185,6 +185,7 @@ class LegacyConsumer:
                     await self._membership.leave()
         finally:
             self._machine.closed()
+            self._reading.commits.close()  # before others can own what they are for
             with anyio.CancelScope(shield=True):
                 await self._zk.aclose()
                 await self._reading.aclose()
@@ -245,7 +246,7 @@ class LegacyConsumer:
         wanted = None if offsets is None else {checked(tp): offset for tp, offset in offsets.items()}
         for tp, offset in (wanted or {}).items():
             check_offset(tp, offset)
-        return await self._reading.commit(wanted, timeout=API_SECONDS if timeout is None else timeout)
+        return await self._reading.commits.commit(wanted, timeout=API_SECONDS if timeout is None else timeout)
 
     async def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
         """The group's committed offsets, None where there is none."""

@@ -91,13 +91,17 @@ class Membership:
             self._tell("connection", "the session with ZooKeeper is over, or may be: reading has stopped")
             self._reading.session_lost()
             self._machine.session_lost(self._unreachable())
-        elif self._reading.session_number != self._zk.session_number or not event.is_new:
+        elif (
+            not event.is_new
+            or self._reading.session_number != self._zk.session_number
+            or self._machine.state is State.DISCONNECTED  # a loss that lay behind it was of an older session
+        ):
             self._take_connected(is_new=event.is_new)
 
     def _take_connected(self, *, is_new: bool) -> None:
         if self._zk.session_id is None:
             return
-        self._reading.session_number = self._zk.session_number
+        self._reading.session_began(self._zk.session_number)
         self._tell("connection", None)
         self._machine.connected(anyio.current_time(), is_new=is_new)
         self._reading.wake()

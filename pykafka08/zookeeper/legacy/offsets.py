@@ -11,12 +11,13 @@ import anyio
 
 from pykafka08.cluster.client import Client
 from pykafka08.driver import library_logger
-from pykafka08.errors import ClosedError, KafkaError, NodeExistsError, NoNodeError
+from pykafka08.errors import BadVersionError, ClosedError, KafkaError, NodeExistsError, NoNodeError
 from pykafka08.group.coordinator import GroupCoordinator
 from pykafka08.group.requests import OffsetAndMetadata
 from pykafka08.records.record import TopicPartition
 from pykafka08.zookeeper import paths
 from pykafka08.zookeeper.bridge import ZooKeeper
+from pykafka08.zookeeper.legacy.claims import Objection
 from pykafka08.zookeeper.legacy.settings import LegacyConfig
 from pykafka08.zookeeper.nodes.consumers import Offset
 
@@ -26,6 +27,9 @@ Partitions = frozenset[TopicPartition]
 
 log = library_logger("zookeeper")
 
+WRITES = 5
+"""Tries of one offset, if others write it at the same time."""
+
 
 class LegacyOffsets:
     """The committed offsets of one group; Kafka's are asked for with the client that :meth:`use` gives."""
@@ -34,11 +38,17 @@ class LegacyOffsets:
         self._zk = zk
         self._config = config
         self._coordinator: GroupCoordinator | None = None
+        self._versions: dict[TopicPartition, int] = {}
+        """Of the nodes, as they were read or written last: a write that comes late must not undo another's."""
 
     def use(self, client: Client) -> None:
         """The brokers can be asked from now on."""
         if self._config.offsets_storage == "kafka":
             self._coordinator = GroupCoordinator(client, self._config.group, _Outsider())
+
+    def forget(self, tp: TopicPartition) -> None:
+        """The partition is given up."""
+        self._versions.pop(tp, None)
 
     async def aclose(self) -> None:
         if self._coordinator is not None:
@@ -65,9 +75,12 @@ class LegacyOffsets:
         async def read(tp: TopicPartition) -> None:
             path = paths.offset(self._config.group_id, *tp)
             try:
-                number = Offset.decode((await self._zk.read(path)).data, path).number
+                node = await self._zk.read(path)
+                self._versions[tp] = node.stat.version
+                number = Offset.decode(node.data, path).number
                 found[tp] = number if number >= 0 else None
             except NoNodeError:
+                self._versions.pop(tp, None)
                 found[tp] = None
             except KafkaError as error:
                 found[tp] = error
@@ -77,27 +90,30 @@ class LegacyOffsets:
                 tasks.start_soon(read, tp)
 
     async def commit(
-        self, offsets: Mapping[TopicPartition, int], *, timeout: float
+        self, offsets: Mapping[TopicPartition, int], objection: Objection, *, timeout: float
     ) -> dict[TopicPartition, KafkaError]:
-        """Write them down; the answer has what was refused, and why.  To ZooKeeper only what Kafka has taken."""
+        """Write them down; the answer has what was refused, and why.  To ZooKeeper only what Kafka has taken.
+
+        ``objection`` is asked before each thing that is sent.
+        """
         refused: dict[TopicPartition, KafkaError] = {}
         deadline = anyio.current_time() + timeout
         if self._config.offsets_storage == "kafka":
             wanted = {tp: OffsetAndMetadata(offset) for tp, offset in offsets.items()}
-            refused |= await self._in_kafka().commit(wanted, timeout=timeout)
+            refused |= await self._in_kafka().commit(wanted, timeout=timeout, objection=objection)
         if self._config.commits_to_zookeeper:
             taken = {tp: offset for tp, offset in offsets.items() if tp not in refused}
-            refused |= await self._write_all(taken, deadline)
+            refused |= await self._write_all(taken, objection, deadline)
         return refused
 
     async def _write_all(
-        self, offsets: Mapping[TopicPartition, int], deadline: float
+        self, offsets: Mapping[TopicPartition, int], objection: Objection, deadline: float
     ) -> dict[TopicPartition, KafkaError]:
         refused: dict[TopicPartition, KafkaError] = {}
 
         async def write(tp: TopicPartition, offset: int) -> None:
             try:
-                await self._write(paths.offset(self._config.group_id, *tp), Offset(offset).encode(), deadline)
+                await self._write(tp, Offset(offset).encode(), objection, deadline)
             except KafkaError as error:
                 refused[tp] = error
 
@@ -106,19 +122,30 @@ class LegacyOffsets:
                 tasks.start_soon(write, tp, offset)
         return refused
 
-    async def _write(self, path: str, data: bytes, deadline: float) -> None:
-        for _ in range(3):
+    async def _write(self, tp: TopicPartition, data: bytes, objection: Objection, deadline: float) -> None:
+        """Over what was read last.  If somebody has written meanwhile, over that too, while the partition is ours."""
+        path = paths.offset(self._config.group_id, *tp)
+        for _ in range(WRITES):
+            if (why := objection(tp)) is not None:
+                raise why
             left = max(0.0, deadline - anyio.current_time())
+            version = self._versions.get(tp)
             try:
-                await self._zk.write(path, data, timeout=left)
+                if version is None:
+                    await self._zk.create(path, data, make_parents=True, timeout=left)
+                    self._versions[tp] = 0
+                else:
+                    self._versions[tp] = (await self._zk.write(path, data, version=version, timeout=left)).version
                 return
             except NoNodeError:
-                pass
-            try:
-                await self._zk.create(path, data, make_parents=True, timeout=left)
-                return
-            except NodeExistsError:
-                continue  # somebody was quicker; it is written over
+                self._versions.pop(tp, None)
+            except (BadVersionError, NodeExistsError):
+                stat = await self._zk.exists(path, timeout=left)
+                if stat is None:
+                    self._versions.pop(tp, None)
+                else:
+                    self._versions[tp] = stat.version
+        raise BadVersionError(f"others wrote the offset {WRITES} times while it was committed", path=path)
 
     def _in_kafka(self) -> GroupCoordinator:
         if self._coordinator is None:

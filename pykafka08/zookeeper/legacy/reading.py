@@ -1,8 +1,8 @@
-"""What an old consumer reads: partitions come and go as its membership says, positions are found and committed.
+"""What an old consumer reads: partitions come and go as its membership says, positions are found.
 
 The brokers are those that ZooKeeper lists; they are connected to when there is something to read.  Records are handed
 out only while the session surely lives, under which the partitions were claimed: ``is_sure`` asks the session's clock,
-at each hand-over.
+at each hand-over.  Committing is ``commits``'.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import anyio
 from pykafka08.cluster.client import Client
 from pykafka08.config import Address
 from pykafka08.consumer.fetcher import Fetcher
+from pykafka08.consumer.in_hand import wait_for_news
 from pykafka08.consumer.machine import ConsumerMachine
 from pykafka08.consumer.reader import Reader
 from pykafka08.driver import TaskTree, Waiter, Wakeup, library_logger
@@ -23,13 +24,13 @@ from pykafka08.errors import (
     ClosedError,
     KafkaError,
     MalformedNodeError,
-    PartitionRevokedError,
-    RequestTimeoutError,
 )
 from pykafka08.group.coordinator import RebalanceListener
 from pykafka08.records.record import TopicPartition
 from pykafka08.zookeeper.bridge import ZooKeeper
 from pykafka08.zookeeper.legacy.brokers import broker_addresses
+from pykafka08.zookeeper.legacy.claims import Claims
+from pykafka08.zookeeper.legacy.commits import Commits
 from pykafka08.zookeeper.legacy.offsets import LegacyOffsets
 from pykafka08.zookeeper.legacy.settings import LegacyConfig
 from pykafka08.zookeeper.legacy.streams import LegacyStream
@@ -42,7 +43,6 @@ PLACEHOLDER: tuple[Address, ...] = (("brokers-of-zookeeper", 9092),)
 """Until the addresses are known; nothing is connected to with it."""
 PATIENCE = 1.0
 """Seconds that a rebalance waits for the application to finish what it has in hand of partitions that go."""
-COMMIT_SECONDS = 5.0
 RETRY_SECONDS = 1.0
 GATE_SECONDS = 0.05
 """How often a session that was in doubt is looked at, while somebody waits for records."""
@@ -58,6 +58,8 @@ class Reading:
         self._config = config
         self._tasks = tasks
         self._listener = listener
+        self._claims = Claims(zk)
+        self._stream_of = self._claims.stream_of
         self._listener_seconds = max(PATIENCE, config.rebalance_max_retries * config.backoff)
         self._machine = ConsumerMachine(config.consumer, config.client(PLACEHOLDER), random.random)
         self._assignment = self._machine.assignment
@@ -67,15 +69,19 @@ class Reading:
             for number in range(streams)
         )
         self.offsets = LegacyOffsets(zk, config)
-        self.session_number = 0
-        """The session under which partitions are read; 0 before the first."""
+        self.commits = Commits(config, self._claims, self.offsets, self._reader)
         self.client: Client | None = None
         self.fetcher: Fetcher | None = None
         self.trouble: KafkaError | None = None
         """Why the brokers cannot be read from."""
-        self._stream_of: dict[TopicPartition, int] = {}
-        self._known: dict[TopicPartition, int] = {}
-        self._commits: set[anyio.CancelScope] = set()
+        self._began_at: dict[TopicPartition, int] = {}
+        """Where reading began at the end of a log, of partitions that nobody had committed.
+
+        It outlives the session: found anew, the end would be a later one.
+        """
+        self._reset: set[TopicPartition] = set()
+        """Of such partitions, those whose end is being looked up."""
+        self._reset_begun = Wakeup()
         self._brokers_wanted: Waiter[None] = Waiter()
         self._positions_wanted = Wakeup()
         self._gate_closed = Wakeup()
@@ -87,17 +93,27 @@ class Reading:
         self._tasks.start("brokers", self._open_client)
         self._tasks.start("committed offsets", self._find_positions)
         self._tasks.start("session in doubt", self._watch_gate)
+        self._tasks.start("beginnings", self._keep_beginnings)
         if self._config.auto_commit_enable:
-            self._tasks.start("auto-commit", self._commit_now_and_then)
+            self._tasks.start("auto-commit", self.commits.commit_now_and_then)
 
     def _owner_is(self, number: int) -> Callable[[TopicPartition], bool]:
         return lambda tp: self._stream_of.get(tp) == number
 
     # The session
 
+    @property
+    def session_number(self) -> int:
+        """The session under which partitions are read; 0 before the first."""
+        return self._claims.session_number
+
+    def session_began(self, number: int) -> None:
+        """What is claimed from now on is claimed under this session."""
+        self._claims.session_number = number
+
     def is_sure(self) -> bool:
         """True while what is claimed is surely still this member's."""
-        if self._zk.is_session_sure(self.session_number):
+        if self._claims.is_sure():
             return True
         self._gate_closed.set()
         return False
@@ -106,7 +122,7 @@ class Reading:
         """A session whose signs of life were only late comes back without a word: wake who waits for that."""
         while True:
             await self._gate_closed.wait()
-            while not self._zk.is_session_sure(self.session_number):  # noqa: ASYNC110 - a clock sets no event
+            while not self._claims.is_sure():  # noqa: ASYNC110 - a clock sets no event
                 await anyio.sleep(GATE_SECONDS)
             self.wake()
 
@@ -118,8 +134,7 @@ class Reading:
 
     def session_lost(self) -> None:
         """At once: nothing is this member's any more, nor may it be committed."""
-        for scope in tuple(self._commits):
-            scope.cancel()
+        self.commits.session_lost()
         self._give_up(tuple(self._stream_of))
 
     # Partitions come and go
@@ -131,7 +146,7 @@ class Reading:
     def take_over(self, threads: Mapping[TopicPartition, str], counts: Mapping[str, int]) -> None:
         """These are ours, each its thread's; the listener is told by :meth:`told_of`."""
         for tp, thread in threads.items():
-            self._stream_of[tp] = int(thread.rpartition("-")[2])
+            self._claims.take(tp, int(thread.rpartition("-")[2]))
         self._assignment.topics_counted(counts)
         self._assignment.take_over(threads, is_held=self._listener is not None)
         if self.client is not None:
@@ -161,12 +176,14 @@ class Reading:
         try:
             await self._finish(going)
             if commits and self._config.auto_commit_enable:
-                await self.commit_finished(going)
+                await self.commits.commit_finished(going)
             if self._listener is not None and going:
                 with anyio.move_on_after(self._listener_seconds):
                     await self._listener.partitions_revoked(frozenset(going))
         finally:
             self._give_up(going)
+            for tp in going:
+                self._began_at.pop(tp, None)
 
     async def lose(self, partitions: Iterable[TopicPartition]) -> None:
         """They are gone already."""
@@ -190,8 +207,9 @@ class Reading:
             self._reader(tp).forget(tp)
         self._assignment.give_up(gone)
         for tp in gone:
-            self._stream_of.pop(tp, None)
-            self._known.pop(tp, None)
+            self._claims.drop(tp)
+            self.commits.forget(tp)
+            self.offsets.forget(tp)
         if self.client is not None:
             left = {tp.topic for tp in self._stream_of}
             self.client.drop_topics({tp.topic for tp in gone} - left)
@@ -237,78 +255,43 @@ class Reading:
             elif isinstance(offset, KafkaError):
                 log.warning("committed.late", group=self._config.group_id, cause=str(offset))
                 is_lasting = False
-            elif self._assignment.committed_found(tp, wanted[tp], offset) and offset is not None:
-                self._known[tp] = offset
+            else:
+                self._take_position(tp, wanted[tp], offset)
         self.wake()
         return is_lasting
 
-    def _forget_known(self, tp: TopicPartition) -> None:
-        self._known.pop(tp, None)
+    def _take_position(self, tp: TopicPartition, epoch: int, offset: int | None) -> None:
+        began_at = self._began_at.get(tp)
+        if not self._assignment.committed_found(tp, epoch, began_at if offset is None else offset):
+            return
+        if offset is not None:
+            self._began_at.pop(tp, None)
+            self.commits.found(tp, offset)
+        elif self._config.consumer.auto_offset_reset == "latest":
+            self._reset.add(tp)
+            self._reset_begun.set()
 
-    # Commits
-
-    async def commit(
-        self, offsets: Mapping[TopicPartition, int] | None, *, timeout: float
-    ) -> dict[TopicPartition, KafkaError]:
-        """Commit these, or all that was handed out; what was refused, and why."""
-        if offsets is None:
-            found = {tp: self._reader(tp).position(tp) for tp in self._stream_of}
-            offsets = {tp: offset for tp, offset in found.items() if offset is not None}
-            for tp, offset in offsets.items():
-                self._reader(tp).acknowledge(tp, offset)
-        return await self._send(offsets, timeout)
+    async def _keep_beginnings(self) -> None:
+        """Where reading begins at the end of a log is remembered, and with auto-commit it is committed at once."""
+        while True:
+            news = None if self.fetcher is None else self.fetcher.news
+            self._reset &= self._stream_of.keys()
+            positions = {tp: self.commits.finished(tp) for tp in self._reset}
+            found = {tp: position for tp, position in positions.items() if position is not None}
+            if found:
+                self._began_at.update(found)
+                self._reset -= found.keys()
+                if self._config.auto_commit_enable:
+                    self._tasks.start("first commit", self.commits.commit_finished, tuple(found))
+            elif self._reset and news is not None:
+                await wait_for_news(news, anyio.current_time() + RETRY_SECONDS)
+            else:
+                await self._reset_begun.wait()
 
     def acknowledge(self, tp: TopicPartition, offset: int) -> None:
         """All before ``offset`` is finished."""
         if tp in self._stream_of:
             self._reader(tp).acknowledge(tp, offset)
-
-    async def commit_finished(self, partitions: Iterable[TopicPartition] | None = None) -> None:
-        """Commit what is finished and not committed yet; failures go to the log."""
-        wanted = tuple(self._stream_of) if partitions is None else tuple(partitions)
-        found = {tp: self._reader(tp).finished(tp) for tp in wanted if tp in self._stream_of}
-        offsets = {tp: each for tp, each in found.items() if each is not None and each != self._known.get(tp)}
-        if not offsets:
-            return
-        try:
-            refused = await self._send(offsets, COMMIT_SECONDS)
-        except KafkaError as error:
-            log.warning("commit.failed", group=self._config.group_id, partitions=len(offsets), cause=str(error))
-            return
-        for tp, why in refused.items():
-            log.warning("commit.refused", topic=tp.topic, partition=tp.partition, cause=str(why))
-
-    async def _send(self, offsets: Mapping[TopicPartition, int], timeout: float) -> dict[TopicPartition, KafkaError]:
-        """No commit outlives the session under which the partition is ours."""
-        refused: dict[TopicPartition, KafkaError] = {}
-        taken = dict(offsets)
-        for tp in offsets:
-            if tp not in self._stream_of:
-                refused[tp] = _not_ours(tp, "the partition is not this member's")
-                del taken[tp]
-        if not taken:
-            return refused
-        if not self._zk.is_session_sure(self.session_number):
-            why = self._zk.trouble or "the session with ZooKeeper may be over"
-            return refused | {tp: _not_ours(tp, f"{why}: others may own the partition by now") for tp in taken}
-        with anyio.CancelScope(deadline=anyio.current_time() + timeout) as scope:
-            self._commits.add(scope)
-            try:
-                answered = await self.offsets.commit(taken, timeout=timeout)
-            finally:
-                self._commits.discard(scope)
-            for tp in taken.keys() - answered.keys():
-                if tp in self._stream_of:
-                    self._known[tp] = taken[tp]
-            return refused | answered
-        if anyio.current_time() >= scope.deadline:
-            raise RequestTimeoutError(f"the offsets were not committed within {timeout:g} s")
-        return refused | {tp: _not_ours(tp, "the session with ZooKeeper ended during the commit") for tp in taken}
-
-    async def _commit_now_and_then(self) -> None:
-        while True:
-            await anyio.sleep(self._config.auto_commit_interval_ms / 1000)
-            await self.commit_finished()
 
     # Brokers
 
@@ -336,7 +319,7 @@ class Reading:
         for stream in self.streams:
             stream.reader.fetcher = self.fetcher
             self.fetcher.on_start_anew(stream.reader.forget)
-        self.fetcher.on_start_anew(self._forget_known)
+        self.fetcher.on_start_anew(self.commits.forget)
         self.fetcher.start()
         for stream in self.streams:
             stream.opened.set_result(None)
@@ -395,7 +378,3 @@ class Reading:
 
     def partition_trouble(self) -> KafkaError | None:
         return next((state.trouble for state in self._assignment.states.values() if state.trouble), None)
-
-
-def _not_ours(tp: TopicPartition, why: str) -> PartitionRevokedError:
-    return PartitionRevokedError(f"the offset was not committed: {why}", topic=tp.topic, partition=tp.partition)
