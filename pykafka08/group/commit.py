@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from uuid import UUID
 
 from pykafka08.driver import Waiter
+from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import BrokerError, KafkaError, PartitionRevokedError, broker_error
 from pykafka08.group.actions import Membership
 from pykafka08.group.contract import MemberMachine
@@ -23,6 +24,8 @@ Objection = Callable[[TopicPartition], KafkaError | None]
 LOSSES = frozenset({Reaction.LOSE_GENERATION, Reaction.LOSE_MEMBERSHIP})
 UNCERTAIN = frozenset({Reaction.FIND_COORDINATOR, Reaction.FAIL})
 """Brokers answer so, too, when the offset was written and others were slow to copy it."""
+UNCERTAIN_CODES = frozenset({ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND})
+"""So are these, though the same is asked again."""
 
 
 class Commit:
@@ -44,6 +47,8 @@ class Commit:
     ) -> None:
         self.pending = dict(offsets)
         self.doubtful: dict[TopicPartition, OffsetAndMetadata] = {}
+        self._unclear: dict[TopicPartition, int] = {}
+        """How many attempts of a doubtful partition are on their way, or had no clear answer."""
         self.refused: dict[TopicPartition, KafkaError] = {}
         self.ended: Waiter[None] = Waiter()
         self._machine = machine
@@ -76,11 +81,15 @@ class Commit:
     def sent(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         """These are on their way."""
         self.doubtful.update(offsets)
+        for tp in offsets:
+            self._unclear[tp] = self._unclear.get(tp, 0) + 1
 
     def take(self, tp: TopicPartition, code: int, membership: Membership) -> Reaction:
         """The coordinator's answer for one partition."""
         reaction = reaction_to(Api.OFFSET_COMMIT, code)
-        if reaction not in UNCERTAIN:
+        if reaction not in UNCERTAIN and code not in UNCERTAIN_CODES:
+            self._unclear[tp] -= 1  # this attempt's: nothing is said of those before it
+        if reaction is Reaction.PROCEED or not self._unclear[tp]:
             self.doubtful.pop(tp, None)
         if reaction is Reaction.PROCEED:
             del self.pending[tp]

@@ -344,6 +344,31 @@ async def test_a_commit_that_goes_on_is_never_written_after_one_that_may_be_writ
             assert await only.group.committed([part]) == {part: OffsetAndMetadata(2)}
 
 
+async def test_a_commit_that_is_written_is_not_taken_back_by_an_older_one_when_its_retry_is_refused() -> None:
+    """The answer to the newer one is cut; its later attempts hear that the coordinator loads, until it gives up."""
+    part = all_of("t", 1)[0]
+    async with EmbeddedCluster(topics={"t": 1}) as cluster:
+        async with member(cluster.bootstrap_servers, "t") as only, member(cluster.bootstrap_servers) as outsider:
+            await wait_shared([only], [part])
+            cluster.requests.clear()
+            outcomes = []
+
+            async def commit() -> None:
+                outcomes.append(await only.group.commit({part: OffsetAndMetadata(100)}, timeout=60))
+
+            cluster.faults.answer("OffsetCommit", ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+            cluster.faults.close_after("OffsetCommit", skip=1)
+            cluster.faults.answer("OffsetCommit", ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, skip=2, times=None)
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(commit)
+                await asked_to_commit(cluster, 1)
+                with pytest.raises(RequestTimeoutError):
+                    await only.group.commit({part: OffsetAndMetadata(120)}, timeout=1)
+                cluster.faults.clear()
+            assert outcomes == [{}]
+            assert await outsider.group.committed([part]) == {part: OffsetAndMetadata(120)}
+
+
 async def test_refusals_of_single_partitions() -> None:
     parts = all_of("t", 2)
     async with EmbeddedCluster(topics={"t": 2}) as cluster:
