@@ -85,6 +85,8 @@ class GroupCoordinator:
         self._machine, self._exchange = self._new_machine(is_modern=config.prefers_new_protocol)
         self._topics: frozenset[str] = frozenset()
         self._offsets = GroupOffsets(client, config, self._machine, self._driver.wake)
+        self._offsets.metadata_changed(client.metadata)
+        client.on_metadata(self._offsets.metadata_changed)
         self._news: Waiter[None] = Waiter()
         self._now = clock()
         self._state_since = (self._machine.state, self._now())
@@ -167,6 +169,11 @@ class GroupCoordinator:
     @property
     def group_id(self) -> str:
         return self._config.group_id
+
+    @property
+    def rebalance_timeout(self) -> float:
+        """Seconds that a rebalance waits for this member: the session's before Kafka 0.10.1."""
+        return self._machine.rebalance_timeout
 
     @property
     def is_leader(self) -> bool:
@@ -257,6 +264,7 @@ class GroupCoordinator:
             self._tell_news()
             # The client may see many members, one after the other.
             self._client.off_metadata(self._metadata_changed)
+            self._client.off_metadata(self._offsets.metadata_changed)
             self._client.tasks.off_failure(self._client_failed)
 
     @property

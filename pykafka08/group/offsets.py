@@ -15,6 +15,7 @@ import anyio
 
 from pykafka08.backoff import Backoff
 from pykafka08.cluster.client import Client
+from pykafka08.cluster.metadata import Snapshot
 from pykafka08.errors import (
     ClosedError,
     ConfigError,
@@ -55,8 +56,14 @@ class GroupOffsets:
         self._has_coordinators = True
         self._is_closed = False
         self._old: BrokerVersions | None = None
+        self._last_ids: dict[str, UUID] = {}
         self._under_way: dict[TopicPartition, list[Commit]] = {}
         """The commits of each partition in the order in which they began."""
+
+    def metadata_changed(self, snapshot: Snapshot) -> None:
+        """Note the ids of topics, for when they are missing."""
+        ids = {name: topic.topic_id for name, topic in snapshot.topics.items()}
+        self._last_ids.update({name: topic_id for name, topic_id in ids.items() if topic_id is not None})
 
     def close(self) -> None:
         """Calls that wait for another attempt raise ClosedError instead."""
@@ -139,7 +146,7 @@ class GroupOffsets:
                     await each.ended
             return not attempt.pending
         membership = attempt.membership()
-        call = CommitCall(self._config, membership, offsets, self._topic_ids(offsets))
+        call = CommitCall(self._config, membership, offsets, _ids_of(offsets, self._topic_id))
         attempt.sent(offsets)
         codes = call.read(await self._ask(node, call, deadline))
         reactions = [self._take(attempt, tp, codes.get(tp, -1), membership) for tp in offsets if tp in attempt.pending]
@@ -187,7 +194,7 @@ class GroupOffsets:
 
     async def _fetch_once(self, missing: frozenset[TopicPartition], take: OnFound, deadline: float) -> None:
         node = await self._coordinator(deadline)
-        call = OffsetFetchCall(self._config, missing, self._topic_ids(missing))
+        call = OffsetFetchCall(self._config, missing, _ids_of(missing, self._client.metadata.topic_id))
         code, fetched = call.read(await self._ask(node, call, deadline))
         if code:
             raise broker_error(code, api=Api.OFFSET_FETCH.value)
@@ -286,11 +293,14 @@ class GroupOffsets:
             self._client.invalidate(self._client.metadata.generation)
 
     def _topic_id(self, topic: str) -> UUID | None:
-        return self._client.metadata.topic_id(topic)
+        """While metadata misses the topic, the id that it had last: what was read is of that one."""
+        return self._client.metadata.topic_id(topic) or self._last_ids.get(topic)
 
-    def _topic_ids(self, partitions: Iterable[TopicPartition]) -> dict[str, UUID]:
-        ids = {tp.topic: self._topic_id(tp.topic) for tp in partitions}
-        return {topic: topic_id for topic, topic_id in ids.items() if topic_id is not None}
+
+def _ids_of(partitions: Iterable[TopicPartition], topic_id: Callable[[str], UUID | None]) -> dict[str, UUID]:
+    """Of the topics whose ids are known."""
+    ids = {tp.topic: topic_id(tp.topic) for tp in partitions}
+    return {topic: known for topic, known in ids.items() if known is not None}
 
 
 _APIS = frozenset(api.value for api in Api)

@@ -9,6 +9,7 @@ import pytest
 
 from pykafka08 import Consumer, EmbeddedCluster, NoOffsetError, TopicPartition
 from tests.consumer.embedded import fill, numbers, read, read_values, values
+from tests.consumer.groups import committed_in, until
 
 pytestmark = pytest.mark.anyio
 
@@ -91,3 +92,21 @@ async def test_offsets_of_the_old_topic_are_not_committed_to_the_new_one(release
             committed = (await consumer.committed([T0]))[T0]
             assert committed is not None
             assert committed.offset == 4
+
+
+async def test_offsets_of_a_topic_that_is_missing_are_not_committed_to_the_one_that_comes_next() -> None:
+    """The commit begins while metadata knows no such topic, and by the time it is sent there is a new one."""
+    async with EmbeddedCluster(version="4.3", topics={"t": 1}, auto_create_topics=False) as cluster:
+        await fill(cluster, "t", values(0, 50))
+        async with consumer_of(
+            cluster, "earliest", group_id="g", enable_auto_commit=False, metadata_max_age_ms=50
+        ) as consumer:
+            await read(consumer, 50)
+            assert consumer._client is not None
+            client = consumer._client
+            cluster.delete_topic("t")
+            await until(lambda: client.metadata.topic_id("t") is None)
+            cluster.create_topic("t", 1)
+            refused = await consumer.commit()
+            assert list(refused) == [T0]
+            assert await committed_in(cluster, [T0]) == {}
