@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 import anyio
@@ -24,9 +25,10 @@ from pykafka08.zookeeper.admin.configs import entity_path
 from pykafka08.zookeeper.admin.groups import parse_offset_lines
 from pykafka08.zookeeper.admin.partitions import Move
 from pykafka08.zookeeper.admin.settings import check_settings
+from pykafka08.zookeeper.bridge import ZooKeeper
 from pykafka08.zookeeper.nodes.acls import Acl
 from pykafka08.zookeeper.nodes.cluster import Migration
-from tests.zookeeper.stage import PATIENT_CLIENT, Stage, staged
+from tests.zookeeper.stage import PATIENT, PATIENT_CLIENT, Stage, staged
 
 pytestmark = pytest.mark.anyio
 
@@ -306,6 +308,29 @@ async def test_what_changes_nothing_is_told() -> None:
         assert await stage.changes() == []
 
 
+@pytest.mark.parametrize(("version", "is_taken"), [("0.8.1", False), ("0.8.2", True)])
+async def test_what_0_8_2_brought_is_taken_from_brokers_that_show_that_they_know_it(
+    version: str, is_taken: bool
+) -> None:
+    new = {"min.insync.replicas": "1"}
+    async with EmbeddedCluster(version=version) as cluster, staged(0) as stage:
+        await stage.register({1: cluster.bootstrap_servers})
+        await stage.topic("t", {0: [1]})
+        assert await stage.admin.alter_configs("topics/t", {"flush.ms": "5"}) == {"flush.ms": "5"}
+        if is_taken:
+            await stage.admin.create_topic("u", configs=new, wait=False)
+            await stage.admin.alter_configs("topics/t", new)
+            with pytest.raises(ConfigError, match=r"begins with Kafka 0\.9\.0"):
+                await stage.admin.alter_configs("topics/t", {"preallocate": "true"})
+            return
+        why = r"begins with Kafka 0\.8\.2; the oldest broker is of 0\.8\.1"
+        with pytest.raises(ConfigError, match=why):
+            await stage.admin.alter_configs("topics/t", new)
+        with pytest.raises(ConfigError, match=why):
+            await stage.admin.create_topic("u", configs=new, wait=False)
+        assert await stage.text("/brokers/topics/u") is None
+
+
 async def test_without_a_broker_nobody_knows_the_form() -> None:
     async with staged(0) as stage:
         await stage.topic("t", {0: [1]})
@@ -416,6 +441,35 @@ async def test_a_rule_that_brokers_cannot_read_is_not_written(resource: tuple[st
         assert await stage.admin.acls() == {}
 
 
+@pytest.mark.parametrize("kind", ["TransactionalId", "DelegationToken", "User"])
+@pytest.mark.parametrize("version", [2, 3, 4])
+async def test_a_type_of_resource_that_some_broker_may_not_know_is_not_written_by_force_either(
+    version: int, kind: str
+) -> None:
+    """Brokers of 0.9 and 0.10 end at it when they start."""
+    async with staged(1, version) as stage:
+        await stage.put(paths.ACL_CHANGES)
+        forced = ZooKeeperAdmin(stage.zk, force=True, client=PATIENT_CLIENT)
+        for admin in (forced, *([stage.admin] if version < 4 else ())):
+            with pytest.raises(ConfigError, match=f"rules with {kind} begin with Kafka"):
+                await admin.add_acls(kind, "x", [ALICE])
+        assert await stage.zk.exists(f"{paths.ACLS}/{kind}") is None
+        assert await stage.zk.children(paths.ACL_CHANGES) == []
+
+
+async def test_types_and_operations_that_all_brokers_know_are_written_by_force() -> None:
+    async with EmbeddedCluster(version="0.11") as cluster, staged(0, force=True) as stage:
+        await stage.put(paths.ACL_CHANGES)
+        rule = replace(ALICE, operation="IdempotentWrite")
+        with pytest.raises(ConfigError, match=r"may be of 0\.9\.0"):
+            await stage.admin.add_acls("TransactionalId", "x", [ALICE])
+        await stage.register({1: cluster.bootstrap_servers}, 4)
+        assert await stage.admin.add_acls("TransactionalId", "x", [ALICE]) == (ALICE,)
+        assert await stage.admin.add_acls("Cluster", "kafka-cluster", [rule]) == (rule,)
+        with pytest.raises(ConfigError, match=r"DelegationToken begin with Kafka 1\.1; .* of 0\.11\.0"):
+            await stage.admin.add_acls("DelegationToken", "x", [ALICE])
+
+
 # --- groups ---------------------------------------------------------------------------------------------------------
 
 
@@ -477,6 +531,35 @@ async def test_a_group_is_deleted_when_nobody_is_alive() -> None:
             await stage.admin.group_offsets("g")
 
 
+@pytest.mark.parametrize("moment", ["/consumers/g", "/consumers/g/offsets/t/0", "/consumers/g/ids"])
+async def test_a_member_that_comes_while_its_group_is_deleted_keeps_its_nodes(
+    moment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes just before a node is deleted, or before the first look: then nothing else is deleted either."""
+    own = "/consumers/g/ids/g_m", "/consumers/g/owners/t/0"
+    async with staged(1) as stage, ZooKeeper(stage.address, **PATIENT) as member:
+        await stage.put("/consumers/g/ids")
+        await stage.put("/consumers/g/owners/t")
+        await stage.put("/consumers/g/offsets/t/0", "5")
+
+        def joining(real: Callable[..., Awaitable[object]]) -> Callable[..., Awaitable[object]]:
+            async def call(path: str, **settings: object) -> object:
+                if path == moment and await member.exists(own[0]) is None:
+                    for each in own:
+                        await member.create(each, b"{}", ephemeral=True, make_parents=True)
+                return await real(path, **settings)
+
+            return call
+
+        name = "children" if moment == "/consumers/g" else "delete"
+        monkeypatch.setattr(stage.zk, name, joining(getattr(stage.zk, name)))
+        with pytest.raises(AdminRefusedError, match="a member of the group"):
+            await stage.admin.delete_group("g")
+        for each in own:
+            assert await member.exists(each) is not None
+        assert (await stage.text("/consumers/g/offsets/t/0") == "5") is (moment == "/consumers/g")
+
+
 async def test_offsets_are_carried_away_and_brought_back() -> None:
     async with staged(1, force=True) as stage:
         await stage.put("/consumers/g/offsets/t/10", "7")
@@ -531,6 +614,8 @@ SETTINGS = (
     ("0.8.1", {"min.insync.replicas": "2"}, "begins with Kafka 0.8.2"),
     ("0.8.2", {"min.insync.replicas": "0"}, "a whole number from 1 up"),
     ("0.8.2", {"segment.bytes": "3000000000"}, "at most 32 bits"),
+    ("0.8.1", {"segment.index.bytes": "7"}, "a whole number from 8 up"),
+    ("0.8.1", {"segment.index.bytes": "8"}, None),
     ("0.8.2", {"min.cleanable.dirty.ratio": "1.5"}, "from 0 to 1"),
     ("0.8.2", {"unclean.leader.election.enable": "yes"}, "one of true, false"),
     ("0.8.2", {"retention.ms": "1_000"}, "a whole number"),

@@ -5,11 +5,12 @@ Sources: SimpleAclAuthorizer of 0.9 and 2.3, ZkData.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from pykafka08.errors import AdminRefusedError, ConfigError
 from pykafka08.protocol.messages import ApiKey
+from pykafka08.protocol.releases import RELEASES
 from pykafka08.zookeeper import paths, reading
 from pykafka08.zookeeper.admin.changes import change
 from pykafka08.zookeeper.admin.guarded import Guarded
@@ -19,10 +20,17 @@ __all__ = ["LITERAL", "PREFIXED", "AclAdministration"]
 
 LITERAL, PREFIXED = "literal", "prefixed"
 
-RESOURCE_TYPES = ("Topic", "Group", "Cluster", "TransactionalId", "DelegationToken", "User")
-OPERATIONS = ("Read", "Write", "Create", "Delete", "Alter", "Describe", "ClusterAction", "All")
-LATER_OPERATIONS = ("DescribeConfigs", "AlterConfigs", "IdempotentWrite")
-"""From 0.11 on, whose brokers take rules themselves: 0.9 and 0.10 could not read them."""
+RESOURCE_TYPES: Mapping[str, str] = {
+    **dict.fromkeys(("Topic", "Group", "Cluster"), "0.9.0"),
+    "TransactionalId": "0.11.0",
+    "DelegationToken": "1.1",
+    "User": "3.3",
+}
+OPERATIONS: Mapping[str, str] = {
+    **dict.fromkeys(("Read", "Write", "Create", "Delete", "Alter", "Describe", "ClusterAction", "All"), "0.9.0"),
+    **dict.fromkeys(("DescribeConfigs", "AlterConfigs", "IdempotentWrite"), "0.11.0"),
+}
+"""The first release that reads each: older brokers end at it when they start."""
 CLUSTER = "kafka-cluster"
 
 
@@ -84,8 +92,9 @@ class AclAdministration(Guarded):
         rules: Sequence[Acl],
         edit: Callable[[Acls | None], Acls | None],
     ) -> Sequence[Acl]:
-        self._check(resource_type, name, pattern, rules)
-        await self._check_writable(f"the rules of {resource_type} {name!r} are not altered", ApiKey.CREATE_ACLS)
+        _check_form(resource_type, name, pattern, rules)
+        found = await self._check_writable(f"the rules of {resource_type} {name!r} are not altered", ApiKey.CREATE_ACLS)
+        _check_readable(resource_type, rules, found.release_for_sure or "0.9.0")
         changes = paths.EXTENDED_ACL_CHANGES if pattern == PREFIXED else paths.ACL_CHANGES
         if await self.zk.exists(changes) is None:
             raise AdminRefusedError(
@@ -108,25 +117,37 @@ class AclAdministration(Guarded):
         is_new = bool(brokers) and all(each.version >= 5 for each in brokers.values())
         return paths.acl_change(), AclChange(f"{upper if is_new else resource_type}:{name}").encode()
 
-    def _check(self, resource_type: str, name: str, pattern: str, rules: Sequence[Acl]) -> None:
-        """One rule that they cannot read makes brokers refuse everything."""
-        if resource_type not in RESOURCE_TYPES:
-            raise ConfigError(f"{resource_type!r} is no type of resource: {', '.join(RESOURCE_TYPES)}")
-        if resource_type == "Cluster" and name != CLUSTER:
-            raise ConfigError(f"the cluster's name is {CLUSTER!r}, not {name!r}")
-        if pattern not in (LITERAL, PREFIXED):
-            raise ConfigError(f"{pattern!r} is neither {LITERAL} nor {PREFIXED}")
-        operations = (*OPERATIONS, *(LATER_OPERATIONS if self.is_forced else ()))
-        for rule in rules:
-            kind, colon, principal = rule.principal.partition(":")
-            if not (kind and colon and principal):
-                raise ConfigError(f"the principal {rule.principal!r} is not of the form User:name")
-            if rule.permission not in ("Allow", "Deny"):
-                raise ConfigError(f"the permission {rule.permission!r} is neither Allow nor Deny")
-            if rule.operation not in operations:
-                raise ConfigError(f"{rule.operation!r} is no operation: {', '.join(operations)}")
-            if not rule.host:
-                raise ConfigError("the host is empty; * means all")
+
+def _check_form(resource_type: str, name: str, pattern: str, rules: Sequence[Acl]) -> None:
+    """ConfigError for what no broker could read."""
+    if resource_type not in RESOURCE_TYPES:
+        raise ConfigError(f"{resource_type!r} is no type of resource: {', '.join(RESOURCE_TYPES)}")
+    if resource_type == "Cluster" and name != CLUSTER:
+        raise ConfigError(f"the cluster's name is {CLUSTER!r}, not {name!r}")
+    if pattern not in (LITERAL, PREFIXED):
+        raise ConfigError(f"{pattern!r} is neither {LITERAL} nor {PREFIXED}")
+    for rule in rules:
+        kind, colon, principal = rule.principal.partition(":")
+        if not (kind and colon and principal):
+            raise ConfigError(f"the principal {rule.principal!r} is not of the form User:name")
+        if rule.permission not in ("Allow", "Deny"):
+            raise ConfigError(f"the permission {rule.permission!r} is neither Allow nor Deny")
+        if rule.operation not in OPERATIONS:
+            raise ConfigError(f"{rule.operation!r} is no operation: {', '.join(OPERATIONS)}")
+        if not rule.host:
+            raise ConfigError("the host is empty; * means all")
+
+
+def _check_readable(resource_type: str, rules: Sequence[Acl], release: str) -> None:
+    """ConfigError for what brokers of that release fail on, by force too: one such rule makes them refuse everything.
+
+    A type is a node of its own, which every broker reads when it starts, and which stays when the last rule goes.
+    """
+    parts = [(resource_type, RESOURCE_TYPES[resource_type])]
+    parts += [(rule.operation, OPERATIONS[rule.operation]) for rule in rules]
+    for name, since in parts:
+        if RELEASES.index(release) < RELEASES.index(since):
+            raise ConfigError(f"rules with {name} begin with Kafka {since}; the oldest broker may be of {release}")
 
 
 def _path(resource_type: str, name: str, pattern: str) -> str:

@@ -13,7 +13,7 @@ from pykafka08.protocol.messages import ApiKey
 from pykafka08.zookeeper import paths, reading
 from pykafka08.zookeeper.admin.changes import change
 from pykafka08.zookeeper.admin.guarded import Guarded
-from pykafka08.zookeeper.admin.settings import KINDS, check_settings
+from pykafka08.zookeeper.admin.settings import KINDS
 from pykafka08.zookeeper.admin.topics import no_such_topic
 from pykafka08.zookeeper.nodes.configs import Config, ConfigChange
 
@@ -83,7 +83,7 @@ class ConfigAdministration(Guarded):
             raise AdminRefusedError("brokers of 0.8.0 have no settings in ZooKeeper", path=paths.CONFIG_CHANGES)
         change_format = found.change_format
         if not self.is_forced:
-            check_settings(entity, wanted, found.release or "0.8.2")
+            await self._check_settings(entity, wanted, found)
         notice = ConfigChange(entity, change_format).encode()  # refused before anything is written
         path = paths.entity_config(entity)
 

@@ -73,17 +73,20 @@ class GroupAdministration(Guarded):
                 await self.zk.write(path, data)
 
     async def delete_group(self, group: str) -> None:
-        """Delete all that ZooKeeper has of a group, while none of its members is alive."""
+        """Delete all that ZooKeeper has of a group, while none of its members is alive.
+
+        The owners go first and the members' place last: who comes meanwhile keeps every node, and is told of.
+        """
         await self._check_writable(f"group {group!r} is not deleted", None)
         await self._check_known(group)
         await self._check_idle(group)
-        try:
-            await self.zk.delete(paths.consumer_ids(group))  # refused by ZooKeeper if a member came just now
-        except NoNodeError:
-            pass
-        except NotEmptyError:
-            await self._check_idle(group)
-        await self._delete_all(paths.consumer_group(group))
+        root, ids = paths.consumer_group(group), paths.consumer_ids(group)
+        below = [f"{root}/{name}" for name in await reading.children(self.zk, root)]
+        for path in sorted(below, key=lambda path: path != paths.group_owners(group)):
+            if path != ids:
+                await self._delete_all(path)
+        await self._delete(ids)
+        await self._delete(root)
 
     async def delete_group_offsets(self, group: str, topic: str) -> None:
         """Delete the offsets that a group has of one topic, while none of its members is alive."""
@@ -95,14 +98,28 @@ class GroupAdministration(Guarded):
         await self._delete_all(paths.offsets(group, topic))
 
     async def _delete_all(self, path: str) -> None:
+        stat = await self.zk.exists(path)
+        if stat is not None and stat.ephemeral_owner:
+            raise AdminRefusedError(
+                "a member of the group is alive, this node is its own: it is left, what was deleted before it is not "
+                "brought back; stop the member first",
+                path=path,
+            )
         for name in await reading.children(self.zk, path):
             await self._delete_all(f"{path}/{name}")
+        await self._delete(path)
+
+    async def _delete(self, path: str) -> None:
         try:
             await self.zk.delete(path)
         except NoNodeError:
             return
         except NotEmptyError:
-            raise AdminRefusedError("somebody wrote below the node while it was deleted", path=path) from None
+            raise AdminRefusedError(
+                "a member of the group came, or somebody else wrote below the node, while it was deleted: what came is "
+                "left; a member that came may begin where auto.offset.reset says",
+                path=path,
+            ) from None
 
     async def export_offsets(self, groups: Iterable[str] | None = None) -> str:
         """The offsets of these groups, or all, a line each, as Kafka's ExportZkOffsets writes them."""

@@ -11,7 +11,8 @@ import anyio
 from pykafka08.config import ClientConfig, build
 from pykafka08.errors import AdminRefusedError, ConfigError, RequestTimeoutError
 from pykafka08.protocol.messages import ApiKey
-from pykafka08.zookeeper.admin.release import Capabilities, ask_brokers, refuse_under_kraft
+from pykafka08.zookeeper.admin.release import REGISTERS_AS_0_8, Capabilities, ask_brokers, is_0_8_2, refuse_under_kraft
+from pykafka08.zookeeper.admin.settings import check_settings
 from pykafka08.zookeeper.bridge import ZooKeeper
 
 __all__ = ["Guarded", "wait_until"]
@@ -87,6 +88,19 @@ class Guarded:
             return found
         may = "may do that itself, but could not be asked" if broker_id in found.unasked else "does that itself"
         raise AdminRefusedError(f"{what}: broker {broker_id} {may}; {_INSTEAD[api]}, or force it")
+
+    async def _check_settings(self, entity: str, settings: Mapping[str, str], found: Capabilities) -> None:
+        """ConfigError for what the oldest broker does not take.  0.8.2 is told from 0.8.1 where that decides."""
+        release = found.release or REGISTERS_AS_0_8
+        try:
+            check_settings(entity, settings, release)
+        except ConfigError:
+            if release != REGISTERS_AS_0_8:
+                raise
+            check_settings(entity, settings, "0.8.2")
+            for broker in found.brokers.values():
+                if broker.version == 1 and not await is_0_8_2(broker, self._client_config):
+                    raise
 
 
 async def wait_until(is_so: Callable[[], Awaitable[bool]], what: str, timeout: float | None) -> None:

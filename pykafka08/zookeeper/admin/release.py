@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+import anyio
+
 from pykafka08.cluster.client import Client
 from pykafka08.config import ClientConfig
 from pykafka08.errors import AdminRefusedError, KafkaError
+from pykafka08.group.old_releases import versions_of_0_8
 from pykafka08.protocol.messages import ApiKey
 from pykafka08.protocol.releases import RELEASES
 from pykafka08.protocol.versions import BrokerVersions
@@ -21,10 +24,13 @@ from pykafka08.zookeeper.nodes.brokers import Broker
 from pykafka08.zookeeper.nodes.cluster import Migration
 from pykafka08.zookeeper.nodes.configs import ChangeFormat
 
-__all__ = ["Capabilities", "ask_brokers", "bootstrap_servers", "refuse_under_kraft"]
+__all__ = ["REGISTERS_AS_0_8", "Capabilities", "ask_brokers", "bootstrap_servers", "is_0_8_2", "refuse_under_kraft"]
 
-_OF_REGISTRATION = {1: "0.8.2", 2: "0.9.0", 3: "0.10.0"}
-"""The oldest release that registers so."""
+REGISTERS_AS_0_8 = "0.8.1"
+_OF_REGISTRATION = {1: REGISTERS_AS_0_8, 2: "0.9.0", 3: "0.10.0", 4: "0.10.2", 5: "2.7"}
+"""The oldest release that registers so and has settings; 0.8.0, which has none, registers as 0.8.1 does."""
+_MAY_BE_ANY = 4
+"""Brokers of every release from 0.10.2 on may register so."""
 _NEWEST = "3.9"
 
 
@@ -40,6 +46,17 @@ class Capabilities:
     def release(self) -> str | None:
         """That of the oldest broker, as far as it is known; None without brokers."""
         found = [_named(each.release_guess) for each in self.versions.values()]
+        return min(found, key=RELEASES.index) if found else None
+
+    @property
+    def release_for_sure(self) -> str | None:
+        """As ``release``, but a broker that could not be asked counts as the oldest that registers as it does."""
+        found = [
+            _OF_REGISTRATION.get(self.brokers[broker_id].version, _OF_REGISTRATION[5])
+            if broker_id in self.unasked
+            else _named(each.release_guess)
+            for broker_id, each in self.versions.items()
+        ]
         return min(found, key=RELEASES.index) if found else None
 
     def offering(self, api: ApiKey) -> int | None:
@@ -76,7 +93,8 @@ async def ask_brokers(zk: ZooKeeper, config: ClientConfig) -> Capabilities:
         answer = await _ask(broker, config)
         if answer is None and broker.version > 1:
             unasked.add(broker_id)
-        versions[broker_id] = answer or BrokerVersions.of_release(_OF_REGISTRATION.get(broker.version, _NEWEST))
+        oldest = _NEWEST if broker.version >= _MAY_BE_ANY else _OF_REGISTRATION[broker.version]
+        versions[broker_id] = answer or BrokerVersions.of_release(oldest)
     return Capabilities(brokers, versions, frozenset(unasked))
 
 
@@ -89,6 +107,22 @@ async def _ask(broker: Broker, config: ClientConfig) -> BrokerVersions | None:
             return await client.versions(-1)  # of the one bootstrap address
     except KafkaError:
         return None
+
+
+async def is_0_8_2(broker: Broker, config: ClientConfig) -> bool:
+    """Does a broker that registers as 0.8 answer what 0.8.2 brought?  Older ones close the connection, and log it.
+
+    Only worth it where it decides: 0.8.2 makes the topic of committed offsets when it is asked.
+    """
+    if broker.address is None:
+        return False
+    one = replace(config, bootstrap_servers=(broker.address,))
+    deadline = anyio.current_time() + config.default_api_timeout_ms / 1000
+    try:
+        async with Client(one) as client:
+            return (await versions_of_0_8(client, -1, "pykafka08", deadline)).release_guess == "0.8.2"
+    except KafkaError:
+        return False
 
 
 def bootstrap_servers(brokers: Mapping[int, Broker]) -> list[str]:

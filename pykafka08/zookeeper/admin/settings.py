@@ -87,7 +87,7 @@ TOPIC_SETTINGS: Mapping[str, Setting] = {
     "retention.bytes": Setting("0.8.1", _whole(64)),
     "retention.ms": Setting("0.8.1", _whole(64)),
     "segment.bytes": Setting("0.8.1", _whole(32, 14)),
-    "segment.index.bytes": Setting("0.8.1", _int),
+    "segment.index.bytes": Setting("0.8.1", _whole(32, 8)),
     "segment.ms": Setting("0.8.1", _long),
     "min.insync.replicas": Setting("0.8.2", _whole(32, 1)),
     "segment.jitter.ms": Setting("0.8.2", _long),

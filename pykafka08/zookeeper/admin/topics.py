@@ -26,7 +26,6 @@ from pykafka08.zookeeper.admin.guarded import Guarded, wait_until
 from pykafka08.zookeeper.admin.names import INTERNAL_TOPICS, check_topic_name, colliding
 from pykafka08.zookeeper.admin.placement import place, wrong_assignment
 from pykafka08.zookeeper.admin.release import Capabilities
-from pykafka08.zookeeper.admin.settings import check_settings
 from pykafka08.zookeeper.nodes.brokers import PartitionState, Topic
 from pykafka08.zookeeper.nodes.configs import Config
 from pykafka08.zookeeper.operations import Create, Operation, Write
@@ -68,7 +67,12 @@ class TopicAdministration(Guarded):
         check_topic_name(name)
         found = await self._check_writable(f"topic {name!r} is not created", ApiKey.CREATE_TOPICS)
         has_settings = await self.zk.exists(f"{paths.CONFIG}/topics") is not None
-        self._check_settings(name, configs or {}, found, has_settings)
+        if configs and not has_settings:
+            raise AdminRefusedError(
+                "the brokers are of 0.8.0, which has no settings of topics", path=paths.topic_config(name)
+            )
+        if configs and not self.is_forced:
+            await self._check_settings(f"topics/{name}", configs, found)
         await self._check_name_is_free(name)
         chosen = self._placed(found, partitions, replication_factor, assignment)
         topic = Topic(partitions=chosen)
@@ -79,14 +83,6 @@ class TopicAdministration(Guarded):
         if wait:
             await self._wait_led(name, list(chosen), timeout)
         return chosen
-
-    def _check_settings(self, name: str, configs: Mapping[str, str], found: Capabilities, has_settings: bool) -> None:
-        if configs and not has_settings:
-            raise AdminRefusedError(
-                "the brokers are of 0.8.0, which has no settings of topics", path=paths.topic_config(name)
-            )
-        if configs and not self.is_forced:
-            check_settings(f"topics/{name}", configs, found.release or "0.8.2")
 
     async def _check_name_is_free(self, name: str) -> None:
         others = await reading.topic_names(self.zk)
