@@ -106,7 +106,7 @@ async def plan_topics(
             has=0 if old is None else len(old.partitions),
             configs=configs.get(name, {}),
         )
-        plans.append(await _checked(plan, target))
+        plans.append(await _checked(plan, source, target))
     return plans
 
 
@@ -149,10 +149,12 @@ async def _configs(source: Admin, names: list[str]) -> dict[str, dict[str, str]]
     }
 
 
-async def _checked(plan: TopicPlan, target: Admin) -> TopicPlan:
+async def _checked(plan: TopicPlan, source: Admin, target: Admin) -> TopicPlan:
     """With what the target would say to it."""
     problem: str | None = None
-    if plan.has > plan.partitions:
+    if await _is_itself(plan, source, target):
+        problem = "source and target are one cluster, and the topic is the same: it would be copied behind itself"
+    elif plan.has > plan.partitions:
         problem = (
             f"it has {plan.has} partitions in the target and {plan.partitions} in the source; a topic cannot shrink: "
             "delete it there, or copy to another name"
@@ -164,6 +166,23 @@ async def _checked(plan: TopicPlan, target: Admin) -> TopicPlan:
             target.create_partitions({plan.target: plan.partitions}, validate_only=True), plan, "alter"
         )
     return plan if problem is None else _with(plan, problem=problem)
+
+
+async def _is_itself(plan: TopicPlan, source: Admin, target: Admin) -> bool:
+    """Source and target are one and the same topic, as far as the two clusters tell.
+
+    The topic's id decides where both tell it (2.8), else the cluster's (0.10.1): those of two clusters may be equal,
+    where both were set up with an id out of the same example.  Below, a broker that both list does.
+    """
+    if plan.source != plan.target or not plan.has:
+        return False
+    if plan.source_id is not None and plan.target_id is not None:
+        return plan.source_id == plan.target_id
+    ids = await source.cluster_id(), await target.cluster_id()
+    if None not in ids:
+        return ids[0] == ids[1]
+    there, here = [{(each.host, each.port) for each in (await one.list_brokers()).values()} for one in (source, target)]
+    return not there.isdisjoint(here)
 
 
 async def _why_not(asked: Any, plan: TopicPlan, verb: str) -> str | None:

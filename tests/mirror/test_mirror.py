@@ -142,6 +142,27 @@ async def test_what_makes_no_sense_is_said(settings: dict[str, object], told: st
             await mirrored(source, target, **settings)
 
 
+@pytest.mark.parametrize("version", ["0.8.2", "0.10.2", "4.3"])  # by its brokers, its id, the topic's id
+async def test_a_topic_is_not_copied_behind_itself(version: str) -> None:
+    async with EmbeddedCluster(2, version=version, topics={"t": 1, "u": 1}) as cluster:
+        await fill(cluster, "t", 0, 50)
+        names = cluster.bootstrap_servers.split(",")
+        async with Mirror(names[0], names[1], topics=["t"]) as mirror:
+            (plan,) = await mirror.plan()
+            assert "source and target are one cluster, and the topic is the same" in (plan.problem or "")
+            with pytest.raises(MirrorError, match="one cluster"):
+                await mirror.run()
+        assert len((await held(cluster, "t"))[0]) == 50
+        assert (await mirrored(cluster, cluster, topics=["t"], rename={"t": "u"})).records == 50
+
+
+async def test_two_clusters_with_one_id_are_two_if_their_topics_are() -> None:
+    async with EmbeddedCluster(topics={"t": 1}) as source, EmbeddedCluster(topics={"t": 1}) as target:
+        target._state.cluster_id = source._state.cluster_id  # as set up from one example
+        await fill(source, "t", 0, 50)
+        assert (await mirrored(source, target, topics=["t"])).records == 50
+
+
 async def test_a_target_whose_brokers_make_no_topics_is_told_of_before_anything_is_done() -> None:
     async with EmbeddedCluster(topics={"t": 2}) as source, EmbeddedCluster(version="0.8.2") as target:
         async with Mirror(source.bootstrap_servers, target.bootstrap_servers, topics=["t"]) as mirror:
