@@ -17,6 +17,7 @@ from pykafka08.mirror.groups import Offsets, commit_moves, kafka_offsets, transl
 from pykafka08.mirror.ranges import Ranges
 from pykafka08.records.record import TopicPartition
 from pykafka08.zookeeper.bridge import ZooKeeper
+from pykafka08.zookeeper.same_cluster import why_two_clusters
 
 __all__ = ["GroupCarrier"]
 
@@ -35,10 +36,13 @@ class GroupCarrier:
         zookeeper_groups: Sequence[str],
         zookeeper: str | None,
         zookeeper_settings: Mapping[str, Any],
+        *,
+        is_forced: bool = False,
     ) -> None:
         self._groups = groups
         self._zookeeper_groups = zookeeper_groups
         self._zookeeper = None if zookeeper is None else partial(ZooKeeper, zookeeper, **zookeeper_settings)
+        self._is_compared = is_forced
         self._moved_from: dict[Key, int] = {}
         self._translated: dict[Key, GroupMove] = {}
         self.moves: dict[Key, GroupMove] = {}
@@ -96,6 +100,7 @@ class GroupCarrier:
         async with AsyncExitStack() as opened:
             if self._zookeeper is not None:
                 session = await opened.enter_async_context(self._zookeeper())
+                await self._compare(session, source)
                 asked |= {group: partial(zookeeper_offsets, session, group) for group in self._zookeeper_groups}
             for group, ask in asked.items():
                 try:
@@ -103,6 +108,17 @@ class GroupCarrier:
                 except OF_ONE_GROUP as error:  # noqa: PERF203 - each group for itself
                     failed(group, error)
         return found
+
+    async def _compare(self, session: ZooKeeper, source: Admin) -> None:
+        """MirrorError if ZooKeeper belongs to another cluster: its offsets would be those of other records."""
+        if self._is_compared:
+            return
+        why = await why_two_clusters(session, source)
+        if why is not None:
+            raise MirrorError(
+                f"zookeeper is not the source's: {why}; use force if a proxy only gives the brokers other addresses"
+            )
+        self._is_compared = True
 
     async def _translate(
         self, group: str, tp: TopicPartition, offset: int, state: CopyState, source: Ranges, target: Ranges

@@ -34,11 +34,14 @@ class Checkpoint:
     source_id: str | None
     target_id: str | None
     points: tuple[Point, ...]
+    by: str | None = None
+    """Which run of a mirror has written it; None by releases that did not tell."""
 
     def metadata(self) -> str:
         """All but the offset, as compact JSON."""
         kept = {
             "mirror": FORM,
+            "by": self.by,
             "topic": self.topic,
             "cluster": self.cluster,
             "from": self.source_id,
@@ -57,7 +60,9 @@ class Checkpoint:
             kept = json.loads(metadata)
             form, numbers = kept["mirror"], kept["points"]
             points = tuple(zip(numbers[0::2], numbers[1::2], strict=True))
-            made = cls(offset, kept["to"], kept["topic"], kept["cluster"], kept["from"], kept["into"], points)
+            made = cls(
+                offset, kept["to"], kept["topic"], kept["cluster"], kept["from"], kept["into"], points, kept.get("by")
+            )
         except (ValueError, TypeError, KeyError, IndexError) as error:
             raise MirrorError(f"the progress kept in the target is not a mirror's: {metadata!r:.100}") from error
         if form != FORM:

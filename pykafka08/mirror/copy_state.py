@@ -79,14 +79,19 @@ class MirrorReport:
 
 @dataclass
 class CopyState:
-    """``next``: the source's next offset; ``to``: the target's after the last copy; ``end``: how far to copy."""
+    """``next``: the source's next offset; ``to``: the target's after the last copy; ``end``: how far to copy.
+
+    ``by`` is the run's mark.  Before ``seen`` the target has nothing but copies, markers and what was aborted.
+    """
 
     plan: TopicPlan
     source: TopicPartition
     target: TopicPartition
     cluster: str | None
+    by: str | None = None
     next: int = 0
     to: int = 0
+    seen: int = 0
     end: int = 0
     points: list[Point] = field(default_factory=list)
     copied: int = 0
@@ -102,7 +107,7 @@ class CopyState:
         """What is kept when the target has all before ``next_offset``, and ends at ``to``."""
         plan = self.plan
         every = (*self.points, *points, (next_offset, to))
-        return Checkpoint(next_offset, to, plan.source, self.cluster, plan.source_id, plan.target_id, every)
+        return Checkpoint(next_offset, to, plan.source, self.cluster, plan.source_id, plan.target_id, every, self.by)
 
     def is_at(self, kept: Checkpoint) -> None:
         """That checkpoint counts now."""

@@ -6,20 +6,21 @@ committed after the records were acknowledged.
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 
 import anyio
 
 from pykafka08.admin import Admin
 from pykafka08.consumer.consumer import Batches, Consumer
-from pykafka08.errors import MirrorError, NoOffsetError
+from pykafka08.errors import MirrorError, NoOffsetError, RequestTimeoutError
 from pykafka08.group.requests import OffsetAndMetadata
 from pykafka08.mirror.checkpoint import Checkpoint, Point
 from pykafka08.mirror.columns import columns_of
 from pykafka08.mirror.copy_state import CopyState
-from pykafka08.mirror.ranges import next_within
+from pykafka08.mirror.ranges import Ranges, next_within
 from pykafka08.producer.delivery import SentRecords
 from pykafka08.producer.producer import Producer
 from pykafka08.records.reader import FetchedBatch
@@ -30,6 +31,12 @@ __all__ = ["Copier"]
 UNIT_BYTES = 16 * 1024 * 1024
 UNIT_S = 0.5
 """A unit takes no more, and no longer."""
+RENEW_S = 3600.0
+"""How often all places are kept anew: brokers forget them after ``offsets.retention.minutes``, at least a day."""
+LOOK_S = 10.0
+"""How long looking at what others wrote may take, within a transaction."""
+MOST_PLACES = 100
+"""That are committed in one request: brokers write them as one batch, which may have a megabyte."""
 IDLE_S = 0.1
 GATHER_S = 0.01
 """How long a unit that was begun waits for another batch."""
@@ -56,6 +63,7 @@ class Copier:
         admin: Admin | None,
         states: Sequence[CopyState],
         *,
+        read_target: Callable[[], Ranges],
         group_id: str,
         skips_lost: bool,
         on_unit: Callable[[], None],
@@ -68,10 +76,20 @@ class Copier:
         self._skips_lost = skips_lost
         self._on_unit = on_unit
         self._batches: Batches = consumer.batches()
+        self._read_target = read_target
         self._now = anyio.current_time
+        self._renew_at = math.inf
+
+    async def renew(self) -> None:
+        """Keep all places again, copied or not, with this run's mark."""
+        async with self._unit():
+            await self._keep({tp: state.checkpoint(state.next, state.to) for tp, state in self._states.items()})
+        self._renew_at = self._now() + RENEW_S
 
     async def copy_some(self) -> bool:
         """One unit, or a short wait; True if there was one."""
+        if self._now() >= self._renew_at:
+            await self.renew()
         batch = await self._next_batch(IDLE_S)
         moved = [] if batch is not None else await self._moved()
         if batch is None and not moved:
@@ -86,7 +104,7 @@ class Copier:
                 is_full = size >= UNIT_BYTES or self._now() >= deadline
                 batch = None if is_full else await self._next_batch(GATHER_S)
             await self._producer.flush()
-            kept = {tp: self._kept(self._states[tp], share) for tp, share in shares.items()}
+            kept = {tp: await self._kept(self._states[tp], share) for tp, share in shares.items()}
             await self._keep(kept)
         for tp, share in shares.items():
             state = self._states[tp]
@@ -165,7 +183,7 @@ class Copier:
         share.size += size
         return size + 16 * len(columns.values)
 
-    def _kept(self, state: CopyState, share: Share) -> Checkpoint:
+    async def _kept(self, state: CopyState, share: Share) -> Checkpoint:
         """The word after this unit; MirrorError where the target is not the one that was written to before."""
         if not share.runs:
             return state.checkpoint(share.next, state.to)
@@ -176,13 +194,36 @@ class Copier:
             raise state.error(f"a copy was written at offset {first}, after others up to {state.to}: it was made anew")
         if self._admin is not None:  # without transactions nothing but a repeated batch lies between the records
             state.duplicates += last + 1 - first - share.records
+        elif first > state.seen:
+            await self._check_gap(state, first)
+        state.seen = last + 2  # the marker of this transaction
         points: list[Point] = [(share.runs[0][0], first)]
         return state.checkpoint(share.next, last + 1, points)
+
+    async def _check_gap(self, state: CopyState, first: int) -> None:
+        """MirrorError where another program's records lie between the last copy and the one at offset ``first``."""
+        with anyio.move_on_after(LOOK_S):
+            async with self._read_target() as target, aclosing(target.records(state.target, state.to, first)) as found:
+                async for record in found:
+                    raise state.error(
+                        f"the record at offset {record.offset} is not this mirror's: "
+                        "another program, or a mirror of another name, writes to it"
+                    )
+            return
+        raise RequestTimeoutError(
+            f"offsets {state.to} to {first - 1} of {state.target.topic}-{state.target.partition} of the target, which "
+            f"others have written, were not read within {LOOK_S:g} s: their transaction may be open"
+        )
 
     async def _keep(self, kept: dict[TopicPartition, Checkpoint]) -> None:
         offsets = {
             self._states[tp].target: OffsetAndMetadata(each.offset, -1, each.metadata()) for tp, each in kept.items()
         }
+        each = list(offsets.items())
+        for first in range(0, len(each), MOST_PLACES):
+            await self._commit(dict(each[first : first + MOST_PLACES]))
+
+    async def _commit(self, offsets: dict[TopicPartition, OffsetAndMetadata]) -> None:
         if self._admin is None:
             await self._producer.send_offsets(offsets, self._group_id)
             return

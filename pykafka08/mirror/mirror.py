@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import fields
 from typing import Any
+from uuid import uuid4
 
 import anyio
 
@@ -31,7 +32,6 @@ from pykafka08.errors import (
     RecordTooLargeError,
     UnsupportedVersionError,
 )
-from pykafka08.group.requests import OffsetAndMetadata
 from pykafka08.mirror.carrying import GroupCarrier
 from pykafka08.mirror.checkpoint import Checkpoint
 from pykafka08.mirror.copy_state import CopyState, MirrorReport
@@ -39,6 +39,7 @@ from pykafka08.mirror.copying import Copier
 from pykafka08.mirror.plan import Selection, TopicPlan, make_topics, plan_topics
 from pykafka08.mirror.ranges import Ranges
 from pykafka08.mirror.resume import find_place
+from pykafka08.mirror.tenure import Tenure
 from pykafka08.producer.producer import Producer
 from pykafka08.records.record import TopicPartition
 
@@ -53,7 +54,6 @@ FATAL = (
     CorruptRecordError,
     LogTruncationError,
     MirrorError,
-    ProducerFencedError,
     RecordTooLargeError,
     UnsupportedVersionError,
 )
@@ -81,7 +81,8 @@ class Mirror:
 
     Keys, values, headers and timestamps are kept; partition counts are made equal.  ``topics`` or a ``pattern`` (of
     whole names, without those that match ``excluded``) say what is copied; ``rename`` maps names of the source to the
-    target's.  ``groups`` are carried over from the source's Kafka, ``zookeeper_groups`` from its ``zookeeper``.
+    target's.  ``groups`` are carried over from the source's Kafka, ``zookeeper_groups`` from its ``zookeeper``
+    (``zookeeper_settings`` are those of :class:`ZooKeeperConfig`).
     A mirror that ends in any way goes on where it was when it is run again under the same ``name``; one runs at a time.
     ``restart`` forgets that, and copies all that the source has.  ``skip_lost`` goes on where the source deletes
     records before they are copied, which is a MirrorError without.  ``source_settings`` and ``target_settings`` are
@@ -100,6 +101,7 @@ class Mirror:
         groups: Iterable[str] = (),
         zookeeper: str | None = None,
         zookeeper_groups: Iterable[str] = (),
+        zookeeper_settings: Mapping[str, Any] | None = None,
         name: str = "mirror",
         replication_factor: int | None = None,
         restart: bool = False,
@@ -117,7 +119,8 @@ class Mirror:
             raise ConfigError("zookeeper_groups need the address of the source's zookeeper, and it is for them alone")
         if not isinstance(name, str) or not re.fullmatch(r"[a-zA-Z0-9._-]+", name):
             raise ConfigError(f"name={name!r} is not made of letters, digits, dots, dashes and underscores")
-        self._carrier = GroupCarrier(groups, zookeeper_groups, zookeeper, {})
+        self._carrier = GroupCarrier(groups, zookeeper_groups, zookeeper, zookeeper_settings or {})
+        self._tenure = Tenure(uuid4().hex[:16])
         self._own_group = f"pykafka08-mirror-{name}"
         self._name = name
         self._replication_factor = replication_factor
@@ -189,6 +192,8 @@ class Mirror:
             error = await self._attempt(follow=follow)
             if error is None:
                 return self.report()
+            if _first(error, (ProducerFencedError,)) is not None:
+                self._tenure.fenced()
             pause = retries.failed(self.report().records, anyio.current_time())
             if pause is None:
                 raise error
@@ -202,16 +207,11 @@ class Mirror:
         try:
             await self._copy(follow=follow)
         except KafkaError as error:
-            cause = _fatal(error)
+            cause = _first(error, FATAL)
             if cause is None:
                 return error
-            raise self._explained(cause) from error
+            raise cause from error
         return None
-
-    def _explained(self, error: KafkaError) -> KafkaError:
-        if isinstance(error, ProducerFencedError):
-            return MirrorError(f"another mirror with the name {self._name!r} has taken over; one runs at a time")
-        return error
 
     # --- copying ----------------------------------------------------------------------------------------------------
 
@@ -234,6 +234,7 @@ class Mirror:
     async def _session(self, plans: list[TopicPlan]) -> AsyncIterator[Copier]:
         """A consumer and a producer that stand where the mirror goes on."""
         async with AsyncExitStack() as opened:
+            await self._check_tenure()
             producer, admin = await self._open_producer(opened)
             # From here on no other mirror of this name can commit anything.
             await self._find_places(plans)
@@ -243,15 +244,29 @@ class Mirror:
             consumer.assign(self._states)
             for state in self._states.values():
                 await consumer.seek(state.source, state.next)
-            yield Copier(
+            copier = Copier(
                 consumer,
                 producer,
                 admin,
-                list(self._states.values()),
+                self._list(),
+                read_target=lambda: Ranges(self._servers[1], self._common[1]),
                 group_id=self._own_group,
                 skips_lost=self._skips_lost,
                 on_unit=lambda: self._on_progress(self.report()),
             )
+            await copier.renew()  # also what a restart begins with
+            self._tenure.marked()
+            self._restarts = False
+            yield copier
+
+    async def _check_tenure(self) -> None:
+        """MirrorError if it was another mirror that fenced this one's producer."""
+        if not self._tenure.is_in_doubt:
+            return
+        kept = await self._target.list_group_offsets(self._own_group, [state.target for state in self._list()])
+        found = [Checkpoint.parse(told.offset, told.metadata) for told in kept.values()]
+        if self._tenure.is_over(each.by for each in found if each is not None):
+            raise MirrorError(f"another mirror with the name {self._name!r} has taken over; one runs at a time")
 
     async def _open_producer(self, opened: AsyncExitStack) -> tuple[Producer, Admin | None]:
         """With transactions where the target has them, else with the admin that keeps the word."""
@@ -267,14 +282,18 @@ class Mirror:
         self._carrier.forget_translations()
         cluster = await self._source.cluster_id()
         before = self._states
-        states = [CopyState(plan, source, target, cluster) for plan in plans for source, target in plan.pairs()]
+        mark = self._tenure.mark
+        states = [CopyState(plan, source, target, cluster, mark) for plan in plans for source, target in plan.pairs()]
         kept = await self._target.list_group_offsets(self._own_group, [state.target for state in states])
+        self._tenure.begins()
         async with self._ranges() as (source, target):
             source_bounds = await source.bounds([state.source for state in states])
             target_bounds = await target.bounds([state.target for state in states])
             for state in states:
                 told = kept.get(state.target)
                 found = None if told is None else Checkpoint.parse(told.offset, told.metadata)
+                if found is not None:
+                    self._tenure.found(found.by)
                 (source_start, source_end), (target_start, target_end) = source_bounds, target_bounds
                 bounds = (
                     source_start[state.source],
@@ -287,14 +306,6 @@ class Mirror:
                 if (old := before.get(state.source)) is not None:
                     state.copied, state.size, state.lost = old.copied, old.size, old.lost
                     state.duplicates += old.duplicates
-        if self._restarts:  # kept at once: what goes wrong from here on begins again here
-            begun = {
-                state.target: OffsetAndMetadata(state.next, -1, state.checkpoint(state.next, state.to).metadata())
-                for state in states
-            }
-            for error in (await self._target.alter_group_offsets(self._own_group, begun)).values():
-                raise error
-            self._restarts = False
         self._states = {state.source: state for state in states}
 
     @asynccontextmanager
@@ -374,10 +385,10 @@ def _compiled(pattern: str | re.Pattern[str] | None) -> re.Pattern[str] | None:
         raise ConfigError(f"{pattern!r} is not a regular expression: {error}") from error
 
 
-def _fatal(error: BaseException | None) -> KafkaError | None:
-    """The first error along the chain of causes that another attempt would not mend."""
+def _first(error: BaseException | None, kinds: tuple[type[KafkaError], ...]) -> KafkaError | None:
+    """The first error of these kinds along the chain of causes."""
     while error is not None:
-        if isinstance(error, FATAL):
+        if isinstance(error, kinds):
             return error
         error = error.__cause__
     return None

@@ -31,10 +31,16 @@ async def find_place(
 ) -> None:
     """Set where ``state`` goes on; ``bounds`` are start and end in the source, start and end in the target."""
     source_start, source_end, target_start, target_end = bounds
+    state.seen = target_end
     if restarts:
         state.is_at(begin(state, source_start, target_end))
         return
     if kept is None:
+        if target_start > 0:
+            raise state.error(
+                f"its first {target_start} offsets were deleted, and no place of this mirror is kept in the target "
+                "(it expires when the mirror does not run): what was copied cannot be known"
+            )
         kept = begin(state, source_start, target_start)
     else:
         state.check(kept, source_end, target_end)
