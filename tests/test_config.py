@@ -71,7 +71,7 @@ OF_GROUP: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
     "group_id": (("g", None), (5, b"g", "")),
     "group_instance_id": ((None, "a"), ("", 5, b"a")),
     "session_timeout_ms": ((None, 3001, INT32_MAX), (0, 1, 3000, INT32_MAX + 1, "1", True, 1.5)),
-    "heartbeat_interval_ms": whole(1),  # and below the session time-out, if that is given
+    "heartbeat_interval_ms": ((1, 44_999), (0, 45_000, INT32_MAX + 1, 1.5, *NOT_NUMBERS)),
     "max_poll_interval_ms": whole(1),
     "partition_assignment_strategy": (
         (("range",), ("sticky", "cooperative-sticky")),
@@ -133,6 +133,13 @@ def test_refused_of_a_group(name: str, value: Any, group_id: str | None) -> None
 def test_in_the_new_protocol_sessions_and_heartbeats_are_the_brokers() -> None:
     group = GroupConfig(group_id="g", group_protocol="consumer", session_timeout_ms=1)
     assert group.session_timeout_ms == 1
+    assert GroupConfig(group_id="g", group_protocol="consumer", heartbeat_interval_ms=INT32_MAX)
+
+
+def test_a_heartbeat_is_more_frequent_than_the_session_is_long() -> None:
+    with pytest.raises(ConfigError, match=r"session_timeout_ms=45000 \(the default\) is not more than heartbeat"):
+        GroupConfig(group_id="g", heartbeat_interval_ms=50_000)
+    assert GroupConfig(group_id="g", heartbeat_interval_ms=50_000, session_timeout_ms=60_000)
 
 
 def test_assignors_in_any_list_and_names_that_nobody_knows() -> None:

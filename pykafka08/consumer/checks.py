@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from difflib import get_close_matches
 
 from pykafka08.errors import ConfigError
 from pykafka08.records.record import TopicPartition
@@ -17,6 +18,8 @@ __all__ = ["check_count", "check_listener", "check_offset", "check_topic", "chec
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
 LISTENER_METHODS = ("partitions_assigned", "partitions_revoked", "partitions_lost")
+LIKE_THEM = ("partitions_", "on_partitions_")
+"""How other clients' names of these methods begin, and most that are misspelt: nobody would call them."""
 
 
 def _is_number(value: object, most: int) -> bool:
@@ -70,7 +73,10 @@ def check_count(name: str, value: object) -> None:
 
 
 def check_listener(listener: object) -> None:
-    """The three methods of a RebalanceListener, all of them coroutine functions."""
+    """The three methods of a RebalanceListener, all of them coroutine functions, and none that is nearly one."""
+    if isinstance(listener, type):
+        name = listener.__name__
+        raise ConfigError(f"listener={name} is a class: give an instance, as listener={name}()")
     wrong = [name for name in LISTENER_METHODS if not callable(getattr(listener, name, None))]
     if wrong:
         raise ConfigError(f"listener={listener!r:.100} has no method {', '.join(wrong)}: see RebalanceListener")
@@ -82,3 +88,8 @@ def check_listener(listener: object) -> None:
     ]
     if plain:
         raise ConfigError(f"listener={listener!r:.100}: {', '.join(plain)} is no coroutine function ('async def')")
+    for name in dir(type(listener)):
+        if name.startswith(LIKE_THEM) and name not in LISTENER_METHODS and callable(getattr(type(listener), name)):
+            meant = get_close_matches(name.removeprefix("on_"), LISTENER_METHODS, 1, 0.8)
+            told = f"did you mean {meant[0]}?" if meant else f"the methods are {', '.join(LISTENER_METHODS)}"
+            raise ConfigError(f"listener={listener!r:.100}: nobody calls its {name}; {told}")

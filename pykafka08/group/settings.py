@@ -46,11 +46,12 @@ class GroupConfig:
                 continue
             if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= INT32_MAX:
                 raise ConfigError(f"{name}={value!r} is not a number from 1 to {INT32_MAX}")
-        session_ms = self.session_timeout_ms
+        session_ms = self.session_timeout_ms or SESSION_TIMEOUT_MS
         # In the new protocol both are the broker's.
-        if session_ms is not None and session_ms <= self.heartbeat_interval_ms and self.group_protocol != "consumer":
+        if session_ms <= self.heartbeat_interval_ms and self.group_protocol != "consumer":
+            default = "" if self.session_timeout_ms else " (the default)"
             raise ConfigError(
-                f"session_timeout_ms={session_ms} is not more than "
+                f"session_timeout_ms={session_ms}{default} is not more than "
                 f"heartbeat_interval_ms={self.heartbeat_interval_ms}: every session would end"
             )
         if self.group_protocol not in PROTOCOLS:
