@@ -461,6 +461,7 @@ def test_properties_of_the_old_consumer(tmp_path: Path, caplog: pytest.LogCaptur
         LegacyConsumer("t", properties={"group.id": "g", "zookeeper.connect": "h", "auto.commit.enable": "yes"})
 
 
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # the program has a loop of its own
 async def test_the_program_of_the_page_runs() -> None:
     page = (Path(__file__).parents[2] / "docs" / "zookeeper.md").read_text(encoding="utf-8")
     (code,) = [each for each in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "LegacyConsumer" in each]
