@@ -10,6 +10,7 @@ from itertools import groupby
 from typing import NamedTuple
 from uuid import UUID
 
+from pykafka08.errors import UnsupportedVersionError
 from pykafka08.group.actions import Heartbeat, Join, Leave, Membership, Sync
 from pykafka08.group.settings import SESSION_TIMEOUT_MS, GroupConfig
 from pykafka08.protocol.messages.describe_groups import DescribeGroupsRequest
@@ -42,6 +43,7 @@ OLD_SESSION_TIMEOUT_MS = 30_000
 LONGEST_REASON = 255
 
 FIRST_JOIN_WITH_REBALANCE_TIMEOUT = 1
+FIRST_JOIN_OF_STATIC_MEMBERS = 5
 FIRST_FIND_WITH_MANY_KEYS = 4
 FIRST_LEAVE_WITH_MANY_MEMBERS = 3
 FIRST_FETCH_WITH_STABILITY = 7
@@ -78,6 +80,12 @@ class JoinCall:
 
     def __call__(self, versions: BrokerVersions) -> JoinGroupRequest:
         config = self._config
+        if config.group_instance_id is not None and versions.pick(JoinGroupRequest) < FIRST_JOIN_OF_STATIC_MEMBERS:
+            raise UnsupportedVersionError(
+                f"group_instance_id={config.group_instance_id!r} makes a static member, and those need Kafka 2.3; "
+                f"the broker is Kafka {versions.release_guess} by its versions",
+                api=JoinGroupRequest.name,
+            )
         session_ms = config.session_timeout_ms
         self.is_v0 = versions.pick(JoinGroupRequest) < FIRST_JOIN_WITH_REBALANCE_TIMEOUT
         if session_ms is None:
