@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pykafka08.cli.options import add_client_options, client_settings, new_parser
+from pykafka08.cli.zookeeper_options import add_zookeeper_options, zookeeper_settings
 from pykafka08.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -40,7 +41,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from pykafka08.zookeeper.migration import GroupMigration
 
     try:
-        migration = GroupMigration(options.zookeeper, group_id=options.name, **client_settings(options))
+        migration = GroupMigration(
+            options.zookeeper,
+            group_id=options.name,
+            zookeeper_settings=zookeeper_settings(options),
+            **client_settings(options),
+        )
     except ConfigError as error:
         parser.error(str(error))
     from pykafka08.cli.exits import run
@@ -52,11 +58,13 @@ def migrate_parser() -> argparse.ArgumentParser:
     parser = new_parser(PROG, "Move a group's offsets from ZooKeeper to Kafka, forward only.", EPILOG)
     parser.add_argument("name", metavar="NAME", help="the group")
     parser.add_argument("--zookeeper", required=True, metavar="HOST:PORT/CHROOT", help="where its offsets are")
+    add_zookeeper_options(parser)
     add_client_options(parser, "client")
     kinds = parser.add_mutually_exclusive_group()
     kinds.add_argument("--dry-run", action="store_true", help="print what would be done, and change nothing")
     kinds.add_argument("--verify", action="store_true", help="print whether Kafka has every offset; change nothing")
-    parser.add_argument("--force", action="store_true", help="commit offsets beyond the end of a log too")
+    parser.add_argument("--force", action="store_true",
+        help="commit offsets beyond the end of a log too, and to what seems to be another cluster")  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     return parser
 

@@ -13,6 +13,7 @@ from typing import Any
 from pykafka08.cli.notes import note
 from pykafka08.cli.options import new_parser, positive
 from pykafka08.cli.properties import parse_pairs, settings_of
+from pykafka08.cli.zookeeper_options import add_zookeeper_options, zookeeper_settings
 from pykafka08.errors import ConfigError
 
 __all__ = ["main", "mirror_parser", "settings_of_mirror"]
@@ -57,6 +58,7 @@ def mirror_parser() -> argparse.ArgumentParser:
     add("--zookeeper", metavar="HOST:PORT/CHROOT", help="ZooKeeper of the source, for --zookeeper-group")
     add("--zookeeper-group", action="append", default=[], metavar="GROUP",
         help="carry over a group whose offsets are in ZooKeeper")  # fmt: skip
+    add_zookeeper_options(parser)
     ends = parser.add_mutually_exclusive_group()
     ends.add_argument("--once", action="store_true", help="end when all is copied (the default)")
     ends.add_argument("--follow", action="store_true", help="go on with what comes, until Ctrl-C")
@@ -65,6 +67,7 @@ def mirror_parser() -> argparse.ArgumentParser:
     add("--replication-factor", type=positive, metavar="N", help="of topics that are made; as in the source without")
     add("--restart", action="store_true", help="forget what was copied, and copy all again behind it")
     add("--skip-lost", action="store_true", help="go on where the source has deleted what was to be copied next")
+    add("--force", action="store_true", help="do not ask whether --zookeeper is of the source's cluster")
     add("--from-property", action="append", default=[], metavar="NAME=VALUE", help="a setting of the consumer")
     add("--to-property", action="append", default=[], metavar="NAME=VALUE", help="a setting of the producer")
     add("--json", action="store_true", help="print the report as JSON")
@@ -87,7 +90,9 @@ def settings_of_mirror(options: argparse.Namespace) -> dict[str, Any]:
         "groups": options.group,
         "zookeeper": options.zookeeper,
         "zookeeper_groups": options.zookeeper_group,
+        "zookeeper_settings": zookeeper_settings(options),
         "name": options.name,
+        "force": options.force,
         "replication_factor": options.replication_factor,
         "restart": options.restart,
         "skip_lost": options.skip_lost,

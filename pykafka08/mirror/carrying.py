@@ -43,6 +43,8 @@ class GroupCarrier:
         self._zookeeper_groups = zookeeper_groups
         self._zookeeper = None if zookeeper is None else partial(ZooKeeper, zookeeper, **zookeeper_settings)
         self._is_compared = is_forced
+        if self._zookeeper is not None:
+            self._zookeeper()  # what is wrong with the settings shows at once
         self._moved_from: dict[Key, int] = {}
         self._translated: dict[Key, GroupMove] = {}
         self.moves: dict[Key, GroupMove] = {}

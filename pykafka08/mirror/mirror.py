@@ -85,7 +85,8 @@ class Mirror:
     (``zookeeper_settings`` are those of :class:`ZooKeeperConfig`).
     A mirror that ends in any way goes on where it was when it is run again under the same ``name``; one runs at a time.
     ``restart`` forgets that, and copies all that the source has.  ``skip_lost`` goes on where the source deletes
-    records before they are copied, which is a MirrorError without.  ``source_settings`` and ``target_settings`` are
+    records before they are copied, which is a MirrorError without.  ``force`` does not ask whether
+    ``zookeeper`` is of the source's cluster.  ``source_settings`` and ``target_settings`` are
     for the consumer and the producer.
     """
 
@@ -106,6 +107,7 @@ class Mirror:
         replication_factor: int | None = None,
         restart: bool = False,
         skip_lost: bool = False,
+        force: bool = False,
         source_settings: Mapping[str, Any] | None = None,
         target_settings: Mapping[str, Any] | None = None,
     ) -> None:
@@ -119,7 +121,7 @@ class Mirror:
             raise ConfigError("zookeeper_groups need the address of the source's zookeeper, and it is for them alone")
         if not isinstance(name, str) or not re.fullmatch(r"[a-zA-Z0-9._-]+", name):
             raise ConfigError(f"name={name!r} is not made of letters, digits, dots, dashes and underscores")
-        self._carrier = GroupCarrier(groups, zookeeper_groups, zookeeper, zookeeper_settings or {})
+        self._carrier = GroupCarrier(groups, zookeeper_groups, zookeeper, zookeeper_settings or {}, is_forced=force)
         self._tenure = Tenure(uuid4().hex[:16])
         self._own_group = f"pykafka08-mirror-{name}"
         self._name = name

@@ -14,8 +14,10 @@ from pykafka08.consumer.consumer import Consumer
 from pykafka08.errors import KafkaError, MalformedNodeError
 from pykafka08.records.record import TopicPartition
 from pykafka08.zookeeper import paths, reading
+from pykafka08.zookeeper.admin.release import bootstrap_servers
 from pykafka08.zookeeper.bridge import ZooKeeper
 from pykafka08.zookeeper.nodes.brokers import Topic
+from pykafka08.zookeeper.same_cluster import why_two_clusters
 
 __all__ = ["GroupProgress", "PartitionProgress", "group_progress"]
 
@@ -70,6 +72,8 @@ async def group_progress(
     owners = dict(group.owners) if group is not None else {}
     candidates = await _partitions(zk, heard)
     asked = _Brokers(servers, {"default_api_timeout_ms": 10_000, **(client or {})}, trouble)
+    if set(servers) - set(bootstrap_servers(await reading.brokers(zk))):
+        await asked.compare(zk)
     # asking for a group makes its brokers create this topic: without it Kafka has no offsets
     has_offsets = any(each.topic == OFFSETS_TOPIC for each in candidates)
     in_kafka = await asked.group_offsets(name, candidates) if has_offsets else {}
@@ -103,6 +107,16 @@ class _Brokers:
         self._trouble = trouble
         if not servers:
             trouble.append("no broker can be asked: offsets in Kafka and the ends of logs are not known")
+
+    async def compare(self, zk: ZooKeeper) -> None:
+        """Trouble if they belong to another cluster than ZooKeeper does."""
+        try:
+            async with Admin(self._servers, **self._settings) as admin:
+                why = await why_two_clusters(zk, admin)
+        except KafkaError:
+            return  # told of by what is asked next
+        if why is not None:
+            self._trouble.append(f"{why}: what is shown of Kafka is not of this group")
 
     async def group_offsets(self, group: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         wanted = list(partitions)

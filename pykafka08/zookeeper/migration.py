@@ -30,6 +30,7 @@ from pykafka08.records.record import TopicPartition
 from pykafka08.setting_hints import hint
 from pykafka08.zookeeper import paths, reading
 from pykafka08.zookeeper.bridge import ZooKeeper
+from pykafka08.zookeeper.same_cluster import why_two_clusters
 
 __all__ = ["GroupMigration", "MigratedPartition", "MigrationReport", "Outcome"]
 
@@ -124,9 +125,16 @@ class GroupMigration:
     async def plan(self, *, force: bool = False) -> MigrationReport:
         """Where the group is in both stores, and what :meth:`run` would do; nothing is changed.
 
-        AdminRefusedError if ZooKeeper does not know the group or has no offsets of it; UnsupportedVersionError where
-        the brokers keep no offsets (before 0.8.2).
+        AdminRefusedError if ZooKeeper does not know the group or has no offsets of it, or belongs to another cluster
+        than the brokers (not with ``force``); UnsupportedVersionError where the brokers keep no offsets (before 0.8.2).
         """
+        why = None if force else await why_two_clusters(self._zookeeper, self._admin)
+        if why is not None:
+            raise AdminRefusedError(
+                f"{why}; offsets of one mean nothing in the other. Carry them over with a mirror; use force if a proxy "
+                "only gives the brokers other addresses",
+                path=paths.BROKER_IDS,
+            )
         if not await self._admin.keeps_offsets(self._group_id):
             raise UnsupportedVersionError(
                 "the brokers keep no offsets in Kafka, which came with 0.8.2; upgrade them first"
@@ -156,7 +164,7 @@ class GroupMigration:
         """Commit to Kafka what ZooKeeper has, and read it back; never an offset that is behind Kafka's own.
 
         AdminRefusedError, and nothing is changed, while members or owners of the group are alive.  ``force`` commits
-        offsets beyond the end of a log too.
+        offsets beyond the end of a log too, and does not compare the clusters.
         """
         report = await self.plan(force=force)
         self._refuse_beside(report.members)

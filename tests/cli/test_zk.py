@@ -150,6 +150,23 @@ async def test_offsets_of_both_stores_and_the_lag(zk: Tool) -> None:
         ]
 
 
+async def test_brokers_of_another_cluster_are_told_of(zk: Tool) -> None:
+    async with (
+        EmbeddedCluster(version="0.9", topics={"t": 1}) as own,
+        EmbeddedCluster(version="0.9", topics={"t": 1}) as other,
+        staged(0) as stage,
+    ):
+        await stage.register({1: own.bootstrap_servers})
+        await stage.topic("t", {0: [1]})
+        await stage.put("/consumers/g/offsets/t/0", "0")
+        lag = await zk(stage, "lag", "--group", "g", "--bootstrap-server", other.bootstrap_servers)
+        assert lag.status == 1
+        assert "these are two clusters: what is shown of Kafka is not of this group" in lag.err
+        name = own.bootstrap_servers.replace("127.0.0.1", "localhost")
+        lag = await zk(stage, "lag", "--group", "g", "--bootstrap-server", name)
+        assert (lag.status, lag.err) == (0, "")
+
+
 async def test_a_lag_that_cannot_be_known_is_a_failure(zk: Tool) -> None:
     async with staged(0) as stage:
         await stage.put("/consumers/g/offsets/t/0", "3")

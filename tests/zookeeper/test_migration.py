@@ -177,6 +177,60 @@ async def test_a_mirror_carries_a_group_over_from_zookeeper() -> None:
                 await mirror.run()
 
 
+def registered(zookeeper: EmbeddedZooKeeper, cluster: EmbeddedCluster) -> None:
+    """The brokers of a cluster, as they register themselves."""
+    for each in cluster.brokers:
+        document = {"version": 1, "host": each.host, "port": each.port, "jmx_port": -1, "timestamp": "1"}
+        zookeeper.create(f"/brokers/ids/{each.node_id}", json.dumps(document).encode(), make_parents=True)
+
+
+async def test_a_zookeeper_of_other_brokers_is_refused() -> None:
+    async with old_group() as (zookeeper, cluster), EmbeddedCluster(version="0.8.2", topics={"t": 3}) as other:
+        registered(zookeeper, cluster)
+        async with opened(zookeeper, cluster) as migration:
+            assert len((await migration.plan()).partitions) == 3
+        async with opened(zookeeper, other) as migration:
+            for ask in (migration.plan, migration.run):
+                with pytest.raises(AdminRefusedError, match=r"ZooKeeper lists 127\.0\.0\.1:\d+, the brokers asked are"):
+                    await ask()
+            assert await in_kafka(other) == {}
+            assert (await migration.plan(force=True)).members == []
+
+
+async def test_a_zookeeper_of_another_cluster_is_refused_whatever_its_addresses() -> None:
+    async with old_group("0.10.2") as (zookeeper, cluster):
+        registered(zookeeper, cluster)
+        zookeeper.create("/cluster/id", b'{"version":"1","id":"another"}', make_parents=True)
+        async with opened(zookeeper, cluster) as migration:
+            with pytest.raises(AdminRefusedError, match="ZooKeeper is of the cluster another"):
+                await migration.run()
+        known = json.dumps({"version": "1", "id": cluster._state.cluster_id}).encode()
+        zookeeper.write("/cluster/id", known)
+        zookeeper.write(
+            f"/brokers/ids/{cluster.brokers[0].node_id}",
+            b'{"version":1,"host":"inside","port":9092,"jmx_port":-1,"timestamp":"1"}',
+        )
+        async with opened(zookeeper, cluster) as migration:
+            assert (await migration.run()).is_in_kafka
+
+
+async def test_a_mirror_refuses_the_zookeeper_of_another_cluster() -> None:
+    async with (
+        old_group() as (zookeeper, cluster),
+        EmbeddedCluster(version="0.8.2", topics={"t": 3}) as source,
+        EmbeddedCluster() as target,
+    ):
+        registered(zookeeper, cluster)
+        servers = source.bootstrap_servers, target.bootstrap_servers
+        settings = {"topics": ["t"], "zookeeper": zookeeper.address, "zookeeper_groups": ["g"]}
+        async with Mirror(*servers, **settings) as mirror:  # type: ignore[arg-type]
+            with pytest.raises(MirrorError, match="zookeeper is not the source's: ZooKeeper lists"):
+                await mirror.run()
+        assert await in_kafka(target) == {}
+        async with Mirror(*servers, **settings, force=True) as mirror:  # type: ignore[arg-type]
+            assert set(await mirror.group_offsets([tp(0)])) == {"g"}
+
+
 async def run(words: tuple[str, ...], zookeeper: EmbeddedZooKeeper, cluster: EmbeddedCluster) -> tuple[int, str, str]:
     servers = ("--zookeeper", zookeeper.address, "--bootstrap-server", cluster.bootstrap_servers)
     ran = await console("migrate", "group", *words, *servers)
