@@ -74,6 +74,7 @@ class LegacyConfig:
     """Commit to ZooKeeper too while ``offsets_storage`` is "kafka"; None for yes."""
     offsets_channel_backoff_ms: int = 1_000
     offsets_channel_socket_timeout_ms: int = 10_000
+    """Taken, and without meaning here, as the next one is: a commit has a deadline, the last one of 5 s."""
     offsets_commit_max_retries: int = 5
     consumer_timeout_ms: int = -1
     """How long a stream waits for a record before it raises ConsumerTimeoutError; -1 for ever."""

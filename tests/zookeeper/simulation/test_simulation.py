@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import os
+import sys
 
 import pytest
 
-from tests.zookeeper.simulation.world import SESSION_TIMEOUT, SimulatedMember, World
+from pykafka08.zookeeper import paths
+from pykafka08.zookeeper.machine import LegacyMember, State
+from pykafka08.zookeeper.rebalance import Profile
+from pykafka08.zookeeper.steps import Step
+from tests.zookeeper.simulation.world import GROUP, SESSION_TIMEOUT, TOPIC, SimulatedMember, World
 
 SOAK = os.environ.get("PYKAFKA08_SOAK") == "1"
 SEEDS = 1000 if SOAK else 100
@@ -128,6 +133,63 @@ def test_a_member_of_a_standing_group_is_cheap_to_add() -> None:
     assert second.machine.rebalances <= 2
     kept = [tp for tp in first.reading if tp.partition < 4]
     assert len(kept) == 4
+
+
+def test_a_watch_that_never_fires_is_made_up_for_by_the_next_look() -> None:
+    world = World(5)
+    first = world.join("g_a")
+    world.run_until(10)
+    first.watch_fired = lambda path: None  # type: ignore[method-assign]
+    second = world.join("g_b")
+    world.run_until(20)
+    assert (len(first.reading), len(second.reading)) == (8, 0), "it was told nothing"
+    world.run_until(10 + 30 + 1)
+    assert_sound(world)
+    assert world.is_settled()
+
+
+def calls_in_each_poll(machine: LegacyMember) -> list[int]:
+    """Grows with each poll: the calls of functions in it, which no busy machine makes more."""
+    poll, counts = machine.poll, []
+
+    def counted(now: float) -> Step | None:
+        before, calls = sys.getprofile(), 0
+
+        def count(frame: object, event: str, argument: object) -> None:
+            nonlocal calls
+            calls += event in ("call", "c_call")
+
+        sys.setprofile(count)
+        try:
+            return poll(now)
+        finally:
+            sys.setprofile(before)
+            counts.append(calls)
+
+    machine.poll = counted  # type: ignore[method-assign]
+    return counts
+
+
+def most_calls(members: int) -> int:
+    """In one turn of the event loop of a member that joins so many others."""
+    world = World(6, partitions=members)
+    for number in range(members - 1):
+        profile = Profile(group=GROUP, member=f"g_{number:03}", topics={TOPIC: 1})
+        world.server.create(paths.consumer_id(GROUP, profile.member), profile.registration(0).encode())
+    late = world.join("g_late")
+    counts = calls_in_each_poll(late.machine)
+    world.run_until(5)
+    assert late.machine.state is State.SETTLED
+    assert len(late.reading) == 1
+    return max(counts)
+
+
+def test_no_turn_among_two_hundred_members_is_much_work() -> None:
+    """A call takes 0.1 to 1 us: the event loop stands still for less than 50 ms."""
+    fewer, more = most_calls(100), most_calls(200)
+    print(f"calls in the longest turn: {fewer} among 100 members, {more} among 200")
+    assert more < 50_000
+    assert more < 2.5 * fewer, "in proportion to the members"
 
 
 def test_a_frozen_member_hands_out_nothing_when_it_wakes() -> None:
