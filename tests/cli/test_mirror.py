@@ -8,7 +8,10 @@ import pytest
 
 from pykafka08 import EmbeddedCluster, TopicPartition
 from pykafka08.admin import Admin
-from pykafka08.cli.mirror import main
+from pykafka08.broker.zookeeper import EmbeddedZooKeeper
+from pykafka08.cli import migrate
+from pykafka08.cli.mirror import main, mirror_parser, settings_of_mirror
+from pykafka08.cli.zookeeper_options import zookeeper_settings
 from tests.cli.console import console
 from tests.mirror.embedded import fill, held
 
@@ -96,6 +99,17 @@ async def test_what_cannot_be_done_is_said_alike_by_both(is_dry: bool) -> None:
         ("--topics", "t", "--once", "--follow"),
         ("--topics", "t", "--to-property", "acks=1"),
         ("--topics", "t", "--to-property", "linger.ms=-1"),
+        ("--topics", "t", "--zookeeper-auth", "secret"),
+        (
+            "--topics",
+            "t",
+            "--zookeeper",
+            "z:1",
+            "--zookeeper-group",
+            "g",
+            "--zookeeper-property",
+            "session.timeout.ms=-1",
+        ),
         ("--topics", "t", "--from-property", "fetch.min.bytes=many"),
     ],
 )
@@ -110,3 +124,27 @@ def test_wrong_usage_is_status_2(words: tuple[str, ...], capsys: pytest.CaptureF
 async def test_no_broker_is_status_4() -> None:
     ran = await console("mirror", "--from", "localhost:1", "--to", "localhost:1", "--topics", "t")
     assert ran.status == 4
+
+
+SESSION = ("--zookeeper-auth", "digest:me:secret", "--zookeeper-property", "tls=true")
+
+
+def test_who_one_is_to_zookeeper_is_handed_on() -> None:
+    wanted = {"auth": (("digest", "me:secret"),), "tls": True}
+    words = ("--from", "a:1", "--to", "b:1", "--topics", "t", "--zookeeper", "z:1", "--zookeeper-group", "g", *SESSION)
+    assert settings_of_mirror(mirror_parser().parse_args(words))["zookeeper_settings"] == wanted
+    options = migrate.migrate_parser().parse_args(("g", "--zookeeper", "z:1", "-b", "a:1", *SESSION))
+    assert zookeeper_settings(options) == wanted
+
+
+@in_loop
+async def test_credentials_reach_zookeeper() -> None:
+    async with EmbeddedZooKeeper() as server, EmbeddedCluster(topics={"t": 1}) as source, EmbeddedCluster() as target:
+        server.refuse_credentials()
+        auth = ("--zookeeper", server.address, *SESSION[:2], "--zookeeper-property", "connection.timeout.ms=60000")
+        ran = await console(*ends(source, target), "--topics", "t", "--zookeeper-group", "g", "--dry-run", *auth)
+        assert ran.status == 1
+        assert "refused" in ran.err
+        ran = await console("migrate", "group", "g", "-b", source.bootstrap_servers, *auth)
+        assert ran.status == 1
+        assert "refused" in ran.err

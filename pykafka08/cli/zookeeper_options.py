@@ -1,0 +1,35 @@
+"""Who a command is to ZooKeeper, where that is not all it talks to: the options, and the settings they make."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from pykafka08.cli.zk import settings_of_zookeeper
+from pykafka08.errors import ConfigError
+
+__all__ = ["add_zookeeper_options", "zookeeper_settings"]
+
+
+def add_zookeeper_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--zookeeper-auth", action="append", default=[], metavar="SCHEME:CREDENTIAL",
+        help="who one is to ZooKeeper, such as digest:user:password")  # fmt: skip
+    add("--zookeeper-property", action="append", default=[], metavar="NAME=VALUE",
+        help="a setting of the session with ZooKeeper, such as tls=true")  # fmt: skip
+    add("--zookeeper-config", metavar="FILE", help="a properties file with such settings")
+
+
+def zookeeper_settings(options: argparse.Namespace) -> dict[str, Any]:
+    """Keyword arguments for the session, but for the servers."""
+    given = argparse.Namespace(
+        zookeeper=options.zookeeper,
+        auth=options.zookeeper_auth,
+        properties=options.zookeeper_property,
+        config=options.zookeeper_config,
+    )
+    session, others = settings_of_zookeeper(given)
+    if others:
+        raise ConfigError(f"settings that mean nothing to ZooKeeper: {', '.join(others)}")
+    del session["servers"]
+    return session
