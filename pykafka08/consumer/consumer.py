@@ -272,6 +272,8 @@ class Consumer(Committing):
 
     def _no_record(self, timeout: float | None) -> RequestTimeoutError:
         trouble = next((state.trouble for state in self._assignment.states.values() if state.trouble), None)
+        if trouble is None and self._member is not None:
+            trouble = self._member.coordinator.trouble
         because = "" if trouble is None else f"; last: {trouble}"
         late = RequestTimeoutError(f"no record came within {timeout} seconds{because}")
         late.__cause__ = trouble

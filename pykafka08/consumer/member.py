@@ -116,7 +116,9 @@ class ConsumerMember:
                 while not self._assignment.is_settled():
                     await self._reader.open_fetcher().news
         except RequestTimeoutError as error:
-            log.warning("group.not_joined_yet", group=self._parts.group.group_id, cause=str(error))
+            trouble = self.coordinator.trouble
+            cause = str(error) if trouble is None else f"{error}; last: {trouble}"
+            log.warning("group.not_joined_yet", group=self._parts.group.group_id, cause=cause)
         finally:
             self._is_entering = False
 

@@ -19,6 +19,7 @@ from pykafka08 import (
     TopicPartition,
     UnsupportedVersionError,
 )
+from pykafka08.consumer.member import ConsumerMember
 from tests.consumer.embedded import read
 from tests.consumer.groups import committed_in, consumer, spread, until
 
@@ -143,3 +144,21 @@ async def test_a_release_without_it() -> None:
                 await only.getone(timeout=30)
         async with consumer(cluster, "t", group_protocol="auto") as only:
             await until(lambda: shares(only) == [PARTITIONS])
+
+
+async def test_a_static_member_that_cannot_enter_yet_says_why(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wait_settled = ConsumerMember.wait_settled
+
+    async def give_up_once_refused(member: ConsumerMember, *, timeout: float) -> None:
+        await until(lambda: member.coordinator.trouble is not None, timeout)
+        await wait_settled(member, timeout=0)
+
+    async with cluster_of() as cluster, modern(cluster, "t", group_instance_id="one"):
+        monkeypatch.setattr(ConsumerMember, "wait_settled", give_up_once_refused)
+        async with modern(cluster, "t", group_instance_id="one") as twin:
+            (line,) = [each for each in caplog.records if each.message.startswith("group.not_joined_yet")]
+            assert "last: UNRELEASED_INSTANCE_ID" in line.getMessage()
+            with pytest.raises(TimeoutError, match=r"no record came .*; last: UNRELEASED_INSTANCE_ID"):
+                await twin.getone(timeout=0.1)
