@@ -103,9 +103,10 @@ async def copy_old_records(plan: OldPlan, interrupt: Interrupt) -> int:
     """Until the plan is carried out, a signal comes, or nobody reads standard output any more."""
     output, progress = standard_output(), Progress.on_terminal(unless_output=True)
     printer, is_read = Printer(plan, output, progress), True
+    membership = Membership()
     try:
         with interrupt.part():
-            is_read = await run_until(output.wait_closed, partial(_copy, plan, printer)) is not None
+            is_read = await run_until(output.wait_closed, partial(_copy, plan, printer, membership)) is not None
     except OutputClosedError:
         is_read = False
     except KafkaError:
@@ -115,19 +116,26 @@ async def copy_old_records(plan: OldPlan, interrupt: Interrupt) -> int:
         progress.clear()
         if plan.is_group_ours:
             with anyio.CancelScope(shield=True):
-                await _forget_group(plan)
+                await _forget_group(plan, membership)
         if is_read:
             note(f"Processed a total of {printer.records} messages")
     return DONE
 
 
-async def _copy(plan: OldPlan, printer: Printer) -> int:
+class Membership:
+    """Whether the consumer was entered: before, no word is due of nodes of its group."""
+
+    is_begun = False
+
+
+async def _copy(plan: OldPlan, printer: Printer, membership: Membership) -> int:
     if not plan.is_group_ours:
         await _look_at_offsets(plan)
     topics = () if plan.topic is None else (plan.topic,)
     lists = {"white_list": plan.white_list, "black_list": plan.black_list}
     consumer = LegacyConsumer(*topics, zookeeper=plan.zookeeper, **lists, **plan.settings)  # type: ignore[arg-type]
     async with consumer:
+        membership.is_begun = True
         await run_until(partial(_tell_trouble, consumer), partial(_print_all, plan, consumer, printer))
     return printer.records
 
@@ -149,15 +157,32 @@ async def _print_all(plan: OldPlan, consumer: LegacyConsumer, printer: Printer) 
 
 async def _tell_trouble(consumer: LegacyConsumer) -> None:
     """A note when something goes wrong, and when it is over; then wait for the caller to end this."""
-    is_told = False
+    watch = TroubleWatch()
     while True:
-        trouble = consumer.health().trouble
-        if trouble is not None and not is_told:
-            note(trouble)
-        elif trouble is None and is_told:
-            note("reading goes on")
-        is_told = trouble is not None
+        said = watch.look(consumer.health().trouble)
+        if said is not None:
+            note(said)
         await anyio.sleep(WATCH_SECONDS)
+
+
+class TroubleWatch:
+    """What is worth a note: trouble that stands at two looks in a row (at the start metadata may lack a topic for a
+    moment), and its end."""
+
+    def __init__(self) -> None:
+        self._looks = 0
+        self._is_told = False
+
+    def look(self, trouble: str | None) -> str | None:
+        """The note, if there is one, to what is wrong now."""
+        if trouble is None:
+            was_told, self._looks, self._is_told = self._is_told, 0, False
+            return "reading goes on" if was_told else None
+        self._looks += 1
+        if self._looks < 2 or self._is_told:
+            return None
+        self._is_told = True
+        return trouble
 
 
 async def _look_at_offsets(plan: OldPlan) -> None:
@@ -178,13 +203,14 @@ async def _look_at_offsets(plan: OldPlan) -> None:
             )
 
 
-async def _forget_group(plan: OldPlan) -> None:
+async def _forget_group(plan: OldPlan, membership: Membership) -> None:
     """The nodes of a group that nobody has named."""
     try:
         async with ZooKeeper(plan.zookeeper) as zk:
             await _delete_all(zk, paths.consumer_group(plan.settings["group_id"]))
     except KafkaError as error:
-        note(f"the nodes of group {plan.settings['group_id']} are left behind: {error}")
+        if membership.is_begun:
+            note(f"the nodes of group {plan.settings['group_id']} are left behind: {error}")
 
 
 async def _children(zk: ZooKeeper, path: str) -> list[str]:

@@ -16,8 +16,9 @@ from pykafka08.cli.properties import parse_pairs
 from pykafka08.cli.streams import standard_output
 from pykafka08.cli.tables import print_json, print_rows
 from pykafka08.consumer.consumer import Consumer
-from pykafka08.errors import ConfigError
+from pykafka08.errors import AdminRefusedError, ConfigError
 from pykafka08.records.record import TopicPartition
+from pykafka08.setting_hints import hint
 from pykafka08.zookeeper import paths, reading
 from pykafka08.zookeeper.admin.acls import LITERAL, PREFIXED
 from pykafka08.zookeeper.admin.admin import ZooKeeperAdmin
@@ -213,6 +214,13 @@ async def _remove_acls(admin: ZooKeeperAdmin, options: argparse.Namespace) -> in
 
 
 async def _reset_group(admin: ZooKeeperAdmin, options: argparse.Namespace) -> int:
+    known = await reading.group_names(admin.zk)
+    if options.group not in known and not options.force:
+        told = hint(options.group, set(known))
+        raise AdminRefusedError(
+            f"ZooKeeper has no group {options.group!r}{f' ({told})' if told else ''}; --force makes it",
+            path=paths.consumer_group(options.group),
+        )
     topic = await reading.node(admin.zk, Topic, paths.topic(options.topic))
     if topic is None:
         raise no_such_topic(options.topic)
@@ -268,10 +276,14 @@ async def _import(admin: ZooKeeperAdmin, options: argparse.Namespace) -> int:
             text = await anyio.to_thread.run_sync(Path(options.file).read_text)
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{options.file}: {error}") from error
+    known = await reading.group_names(admin.zk)
     before = await admin.import_offsets(text)
     count = sum(map(len, before.values()))
     if not count:
         raise ConfigError(f"{options.file} has no line with an offset")
+    new = sorted(set(before) - set(known))
+    if new:
+        note(f"groups that were not there, and are made: {', '.join(new)}")
     note(f"{count} offsets of {len(before)} groups are set")
     return DONE
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import anyio.to_thread
 import pytest
 
+from pykafka08.cli.old_consumer import TroubleWatch
 from tests.cli.console import console, start
 from tests.zookeeper.old_cluster import OldCluster, old_cluster
 
@@ -98,6 +99,23 @@ async def test_wrong_usage(options: list[str], said: str) -> None:
     assert said in told
 
 
+def test_trouble_that_passes_at_once_is_not_told() -> None:
+    watch = TroubleWatch()
+    looks = ["UNKNOWN_TOPIC_OR_PARTITION", None, "away", "away", "away still", None, None, "again", "again"]
+    assert [watch.look(each) for each in looks] == [
+        *(None, None, None, "away", None, "reading goes on", None, None, "again")
+    ]
+
+
+async def test_a_chroot_that_is_not_there_leaves_nothing_behind() -> None:
+    async with old_cluster() as old:
+        words = ("consume", "--zookeeper", f"{old.zookeeper.address}/nope", "--topic", "t")
+        status, text, said = await console(*words)
+        assert (status, text) == (1, b"")
+        assert "/nope" in said
+        assert "left behind" not in said
+
+
 async def test_nothing_listens_there() -> None:
     status, text, said = await console(
         "consume",
@@ -111,3 +129,4 @@ async def test_nothing_listens_there() -> None:
     assert (status, text) == (4, b"")
     assert "127.0.0.1:1" in said
     assert "check --zookeeper" in said
+    assert "left behind" not in said

@@ -204,7 +204,7 @@ async def test_topics_are_changed(zk: Tool) -> None:
 
 
 async def test_settings_and_rules_are_changed(zk: Tool) -> None:
-    async with staged(1) as stage:
+    async with staged(1, version=2) as stage:
         await stage.topic("t", {0: [1]})
         altered = await zk(stage, "config", "alter", "--topic", "t", "--set", "flush.ms=5")
         assert altered.out.decode().splitlines()[1].split() == ["flush.ms", "5"]
@@ -247,7 +247,13 @@ async def test_groups_are_changed(zk: Tool, tmp_path: Path, monkeypatch: pytest.
         await stage.topic("t", {0: [1]})
         file = tmp_path / "offsets"
         file.write_bytes(exported.out)
-        assert (await zk(stage, "group", "import", str(file), "--force")).status == 0
+        misspelt = await zk(stage, "group", "reset", "gg", "--topic", "t", "--to", "0")
+        assert (misspelt.status, await stage.text("/consumers/gg")) == (1, None)
+        assert "ZooKeeper has no group 'gg'" in misspelt.err
+        back = await zk(stage, "group", "import", str(file), "--force")
+        assert (back.status, "groups that were not there, and are made: g\n" in back.err) == (0, True)
+        near = await zk(stage, "group", "reset", "gg", "--topic", "t", "--to", "0", "--force")
+        assert (near.status, await stage.text("/consumers/gg/offsets/t/0")) == (0, "0")
         assert await stage.text("/consumers/g/offsets/t/0") == "3"
         await stage.put("/consumers/g/ids/m", "{}")
         monkeypatch.setattr("sys.stdin", StringIO(exported.out.decode()))
