@@ -187,6 +187,10 @@ class Accumulator:
     def _batch_for(self, topic: TopicQueues, key: bytes | None, partition: int | None, size: int, now: float) -> Batch:
         """The open batch that the next record goes into, made if need be."""
         if not topic.partitions or (partition is not None and partition not in topic.partitions):
+            queue = topic.queues.get(partition) if partition is not None else None
+            if queue is not None:  # metadata of a broker that is behind: what comes later must not get ahead
+                queue.close_open()
+                self._sending.queue_changed(queue, now)
             return self._parked_batch(topic, partition, now)
         queue = self._choose(topic, key, size, now) if partition is None else self.queue(topic, partition)
         batch = queue.open

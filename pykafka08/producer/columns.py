@@ -10,9 +10,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from itertools import accumulate
 from time import time_ns
 
+import anyio
+
 from pykafka08.cluster.client import Client
 from pykafka08.errors import RecordTypeError
-from pykafka08.producer.accumulator import Accumulator
+from pykafka08.producer.accumulator import NEW_PARTITION_S, Accumulator
 from pykafka08.producer.batch import RECORD_OVERHEAD, Span, headers_size
 from pykafka08.producer.checks import check_partition
 from pykafka08.producer.delivery import SentRecords, add_span
@@ -65,6 +67,7 @@ class ColumnProducing:
             timestamps_ms = [time_ns() // 1_000_000] * count
         if self._client.metadata.topic_error(topic) or partition not in self._client.metadata.partitions(topic):
             await self._client.wait_for_topics([topic], timeout=self._max_block)
+            await self._wait_for_partition(topic, partition)
         bounds = list(accumulate(_sizes(values, keys, headers), initial=0))
         spans: list[Span] = []
         start = 0
@@ -92,6 +95,12 @@ class ColumnProducing:
                 add_span(spans, *span)
             start = end
         return SentRecords(spans)
+
+    async def _wait_for_partition(self, topic: str, partition: int) -> None:
+        """It may be new: ask for metadata for a while.  Where it stays missing, that is told as of any record."""
+        with anyio.move_on_after(NEW_PARTITION_S):
+            while partition not in self._client.metadata.partitions(topic):
+                await self._client.refresh(timeout=self._max_block)
 
 
 def _sizes(

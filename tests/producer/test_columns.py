@@ -140,3 +140,13 @@ async def test_who_waits_for_room_in_a_transaction_gets_none_in_the_next(size: i
             assert producer.counters.in_buffer == 0
         lengths = [len(record.value or b"") for record in cluster.records("t", 0, committed=True)]
         assert lengths == [5, 190_000, 190_000]
+
+
+async def test_a_partition_that_is_new_is_found() -> None:
+    async with EmbeddedCluster(topics={"t": 1}) as cluster:
+        async with Producer(cluster.bootstrap_servers, retry_backoff_ms=5, retry_backoff_max_ms=20) as producer:
+            await producer.send("t", b"before")
+            cluster.add_partitions("t", 2)
+            sent = await producer.enqueue_columns("t", 1, [b"a"])
+            await producer.flush()
+            assert sent[0].offset == 0

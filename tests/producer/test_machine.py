@@ -823,3 +823,18 @@ def test_errors_are_of_the_librarys_tree() -> None:
     world.answer(world.one(), 12345)
     assert isinstance(handle.error, KafkaError)
     assert "12345" in str(handle.error)
+
+
+def test_metadata_that_is_behind_keeps_the_order_of_a_new_partition() -> None:
+    world = World({"t": [0, 0]}, linger_ms=1000, batch_size=2000)
+    handles = [world.add(value=b"1" * 1000, partition=1)]
+    world.metadata({"t": [0]})  # of a broker that does not know the partition yet
+    handles += [world.add(value=b"2" * 1500, partition=1), world.add(value=b"3", partition=1)]
+    world.poll()
+    world.metadata({"t": [0, 0]})
+    order: list[bytes | None] = []
+    while not all(handle.is_done for handle in handles):
+        for send in world.sends_when_due():
+            order += [value[:1] for batch in send.batches for value in values(batch) if value is not None]
+            world.answer(send, OK)
+    assert order == [b"1", b"2", b"3"]
