@@ -106,7 +106,7 @@ Call = FindCoordinator | InitProducer | AddPartitions | AddOffsets | CommitOffse
 
 @dataclass(frozen=True, slots=True)
 class IdentityGiven:
-    """What the producer's batches are numbered under from now on."""
+    """What the producer's batches are numbered under from now on, for the log."""
 
     identity: Identity
 

@@ -5,7 +5,8 @@ Pure.  One request at a time is under way.  States and their order are in ``stat
 (partitions join by being written to, and each transaction has its own epoch: *v2*).
 
 After an error, and after a request whose answer was lost, the next transaction has a new epoch: a request that is
-delayed on its way must not act on it.
+delayed on its way must not act on it.  Coordinators before 2.5 give one to whoever has the transactional id: they are
+asked with EndTxn, which they refuse to all but the newest epoch, whether it is still this producer's.
 """
 
 from __future__ import annotations
@@ -44,6 +45,9 @@ __all__ = ["TransactionMachine"]
 CONCURRENT_S = 0.02
 """Before it is asked for the first time whether the markers of the transaction before are written by now."""
 
+ENDING = (TransactionState.ABORTING, TransactionState.INITIALIZING)
+"""There is nothing left to abort."""
+
 
 class Sending(Protocol):
     """The producer's machine, as far as the end of a transaction depends on it."""
@@ -67,6 +71,8 @@ class TransactionMachine:
         self.error: KafkaError | None = None
         """Of ABORTABLE_ERROR and FATAL_ERROR; in ABORTING why it came to that, None if the application wanted it."""
         self.is_v2 = False
+        self._is_checked = False
+        """The coordinator gives a new epoch to no other than the identity that has the last one."""
         self.coordinator: int | None = None
         self._backoff = backoff
         self._group_coordinators: dict[str, int] = {}
@@ -96,6 +102,8 @@ class TransactionMachine:
         """It may also know nothing of it: what was to start it has no answer."""
         self._may_be_committed = False
         """A commit has no answer."""
+        self._is_owner = False
+        """The coordinator has confirmed, just now, that this producer has the newest epoch."""
 
     def _move(self, state: TransactionState, error: KafkaError | None = None) -> None:
         assert state in TRANSITIONS[self.state], f"{self.state} -> {state}"
@@ -110,12 +118,15 @@ class TransactionMachine:
         """Get the first epoch; producers that have the transactional id are fenced by it."""
         self._move(TransactionState.INITIALIZING)
 
-    def begin(self, *, is_v2: bool) -> None:
-        """``is_v2``: the cluster has agreed on KIP-890.  Raises what :meth:`refusal` says unless READY."""
+    def begin(self, *, is_v2: bool, is_checked: bool = True) -> None:
+        """``is_v2``: the cluster has agreed on KIP-890; ``is_checked``: the coordinator knows KIP-360.
+
+        Raises what :meth:`refusal` says unless READY.
+        """
         if self.state is not TransactionState.READY:
             raise self.refusal()
         self._forget()
-        self.is_v2 = is_v2
+        self.is_v2, self._is_checked = is_v2, is_checked
         self._move(TransactionState.IN_TRANSACTION)
 
     def commit(self) -> None:
@@ -212,6 +223,8 @@ class TransactionMachine:
     def _next(self, sending: Sending) -> Call | None:
         state = self.state
         if state is TransactionState.INITIALIZING:
+            if self.identity is not None and not self._is_checked and not self._is_owner:
+                return self._asked(lambda node_id: EndTransaction(node_id, self._own, False, False))
             return self._asked(lambda node_id: InitProducer(node_id, self.identity))
         if state is TransactionState.IN_TRANSACTION:
             return self._next_part()
@@ -223,6 +236,7 @@ class TransactionMachine:
         self._must_renew |= sending.has_gaps
         if not self._has_started:
             self._ended(None)
+            self._is_owner = False  # nobody was asked
             return self._next(sending)
         return self._asked(lambda node_id: EndTransaction(node_id, self._own, is_commit, self.is_v2))
 
@@ -266,6 +280,8 @@ class TransactionMachine:
             self._done(call, answer)
             return
         assert error is not None
+        if isinstance(call, InitProducer):
+            self._is_owner = False  # another may get it before it is asked again
         self._react(call, reaction, error, now)
 
     def failed(self, call: Call, error: KafkaError, now: float, *, was_written: bool = True) -> None:
@@ -279,6 +295,8 @@ class TransactionMachine:
             return
         if was_written:
             self._answer_lost(call)
+        elif isinstance(call, InitProducer):
+            self._is_owner = False
         self._react(call, Reaction.FIND, error, now)
 
     def _answer_lost(self, call: Call) -> None:
@@ -334,13 +352,16 @@ class TransactionMachine:
             self._identify(identity)
             self._must_renew = False
         self._forget()
-        self._move(TransactionState.INITIALIZING if self._must_renew else TransactionState.READY)
+        self._is_owner = True
+        if self.state is not TransactionState.INITIALIZING:
+            self._move(TransactionState.INITIALIZING if self._must_renew else TransactionState.READY)
 
     def _react(self, call: Call, reaction: Reaction, error: KafkaError, now: float) -> None:
         """To anything but DONE."""
         self.last_error = error
         is_abort = isinstance(call, EndTransaction) and not call.is_commit
-        if reaction is Reaction.FATAL and is_abort and self._is_doubtful and says(error, ErrorCode.INVALID_TXN_STATE):
+        may_be_nothing = is_abort and (self._is_doubtful or self.state is TransactionState.INITIALIZING)
+        if reaction is Reaction.FATAL and may_be_nothing and says(error, ErrorCode.INVALID_TXN_STATE):
             self._ended(None)  # there was nothing to abort
         elif self._may_be_committed and reaction > Reaction.FIND:
             self.doubt = in_doubt(error)  # not aborted for sure: that is not to be said of it
@@ -354,7 +375,7 @@ class TransactionMachine:
             else:
                 self._is_doubtful = True  # whoever says so need not be the coordinator, which may have it open
                 self._spoil(error)
-        elif reaction is Reaction.ABORT and self.state is not TransactionState.ABORTING:
+        elif reaction is Reaction.ABORT and self.state not in ENDING:
             self._spoil(error)
         else:
             if reaction is Reaction.FIND:

@@ -35,7 +35,7 @@ from pykafka08.protocol.schema import Request, VersionRange
 from pykafka08.protocol.versions import BrokerVersions
 from pykafka08.records.record import TopicPartition
 
-__all__ = ["TransactionRequests"]
+__all__ = ["TransactionRequests", "checks_identity"]
 
 MANY_KEYS_VERSION = 4
 IDENTITY_VERSION = 3
@@ -73,6 +73,11 @@ class InitProducerIdStable(InitProducerIdRequest):
 
     __slots__ = ()
     versions = _up_to(InitProducerIdRequest, 5)
+
+
+def checks_identity(versions: BrokerVersions) -> bool:
+    """The coordinator gives a new epoch only to the identity that has the last one (KIP-360)."""
+    return versions.serves(InitProducerIdRequest) and versions.pick(InitProducerIdStable) >= IDENTITY_VERSION
 
 
 class TransactionRequests:

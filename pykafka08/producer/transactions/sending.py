@@ -40,6 +40,9 @@ class TransactionalSending(ProducerMachine):
         self._outcomes.on_failed = self.transactions.batch_failed
 
     def poll(self, now: float) -> list[Action]:
+        identity = self.transactions.identity
+        if identity is not None and identity != self.identity:
+            self.identity_given(identity, now)  # before anything is sent of the transaction that it is for
         actions = super().poll(now)
         if self.transactions.state in DEAD_ENDS and self._deadlines.next() is not None:
             self.transaction_aborted(self._outcomes.abandoned or self.transactions.refusal(), now)

@@ -24,7 +24,7 @@ from pykafka08.producer.transactions.actions import (
     StateChanged,
     TransactionAction,
 )
-from pykafka08.producer.transactions.requests import TransactionRequests
+from pykafka08.producer.transactions.requests import TransactionRequests, checks_identity
 from pykafka08.producer.transactions.sending import TransactionalSending
 from pykafka08.producer.transactions.states import TransactionState
 from pykafka08.protocol.schema import Request
@@ -69,8 +69,6 @@ class Transactor:
             self._tell()
         elif isinstance(action, IdentityGiven):
             log.debug("transaction.identity", producer_id=action.identity.producer_id, epoch=action.identity.epoch)
-            self._sending.identity_given(action.identity, self._now())
-            self._wake()
         elif isinstance(action, PartitionsAdded):
             self._sending.gate_opened(self._now())
             self._wake()
@@ -166,7 +164,8 @@ class Transactor:
         coordinator = self.machine.coordinator
         versions = self._client.versions_nowait(coordinator) if coordinator is not None else None
         level = versions.features.get(FEATURE, 0) if versions is not None else 0
-        self.machine.begin(is_v2=level >= V2_LEVEL)
+        is_checked = versions is not None and checks_identity(versions)
+        self.machine.begin(is_v2=level >= V2_LEVEL, is_checked=is_checked)
         self._sending.transaction_began()
 
     async def commit(self, until: float) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterator
 
 import pytest
 
+from pykafka08.config import ClientConfig, ProducerConfig
 from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import (
     KafkaError,
@@ -19,6 +21,9 @@ from pykafka08.errors import (
 )
 from pykafka08.group.metadata import GroupMetadata
 from pykafka08.group.requests import OffsetAndMetadata
+from pykafka08.producer.actions import Send
+from pykafka08.producer.partitioners import chooser_factory
+from pykafka08.producer.reactions import Outcome
 from pykafka08.producer.sequences import Identity
 from pykafka08.producer.transactions.actions import (
     AddOffsets,
@@ -37,8 +42,10 @@ from pykafka08.producer.transactions.actions import (
 )
 from pykafka08.producer.transactions.machine import TransactionMachine
 from pykafka08.producer.transactions.reactions import REACTIONS, Reaction, reaction_to
+from pykafka08.producer.transactions.sending import TransactionalSending, machine_of
 from pykafka08.producer.transactions.states import TRANSITIONS, TransactionState
 from pykafka08.records.record import TopicPartition
+from tests.producer.world import snapshot
 
 E, R, S = ErrorCode, Reaction, TransactionState
 FIRST = Identity(7, 0)
@@ -100,11 +107,11 @@ class World:
             return Answer(identity=call.identity._replace(epoch=call.identity.epoch + 1))
         return Answer(int(code), identity=FIRST if isinstance(call, InitProducer) else None, node_id=1)
 
-    def begin(self, *, is_v2: bool = False) -> None:
+    def begin(self, *, is_v2: bool = False, is_checked: bool = True) -> None:
         """From nothing into a transaction."""
         self.machine.initialize()
         self.answer(self.next(InitProducer))
-        self.machine.begin(is_v2=is_v2)
+        self.machine.begin(is_v2=is_v2, is_checked=is_checked)
 
     def join(self, *partitions: TopicPartition) -> None:
         """Make partitions part of it."""
@@ -377,6 +384,47 @@ def test_after_an_error_the_next_transaction_has_a_new_epoch(world: World, is_v2
         assert (world.state, world.machine.identity) == (S.READY, SECOND)
 
 
+@pytest.mark.parametrize("code", [E.INVALID_TXN_STATE, E.NONE], ids=lambda code: code.name)
+def test_before_kip_360_the_coordinator_is_asked_first_whose_the_id_is(world: World, code: ErrorCode) -> None:
+    spoil_an_old_one(world)
+    for again in (E.CONCURRENT_TRANSACTIONS, E.NOT_COORDINATOR, E.NONE):  # each time: the pause between may be long
+        call = world.next(EndTransaction)
+        assert call == EndTransaction(1, FIRST, False, False)
+        world.answer(call, code)
+        world.answer(world.next(InitProducer), again)
+    assert world.state is S.READY
+    world.machine.begin(is_v2=False, is_checked=False)
+
+
+@pytest.mark.parametrize("code", [E.INVALID_PRODUCER_EPOCH, E.PRODUCER_FENCED], ids=lambda code: code.name)
+def test_before_kip_360_an_id_that_is_anothers_now_is_not_taken_back(world: World, code: ErrorCode) -> None:
+    spoil_an_old_one(world)
+    for passing in (E.CONCURRENT_TRANSACTIONS, E.NOT_COORDINATOR, E.TRANSACTION_ABORTABLE):
+        world.answer(world.next(EndTransaction), passing)
+        assert world.machine.next_wakeup() is not None
+    world.answer(world.next(EndTransaction), TransportError("cut"))
+    world.answer(world.next(EndTransaction), code)
+    assert world.state is S.FATAL_ERROR
+    assert isinstance(world.machine.refusal(), ProducerFencedError)
+
+
+def test_before_kip_360_a_renewal_that_may_have_been_given_is_asked_for_again(world: World) -> None:
+    spoil_an_old_one(world)
+    world.answer(world.next(EndTransaction), E.INVALID_TXN_STATE)
+    cut = TransportError("cut")
+    world.machine.failed(world.next(InitProducer), cut, world.now, was_written=False)
+    world.answer(world.next(EndTransaction), E.INVALID_TXN_STATE)
+    world.answer(world.next(InitProducer), cut)
+    world.next(InitProducer)  # its own epoch may be newer than it knows
+
+
+def spoil_an_old_one(world: World) -> None:
+    """An error in a transaction of which brokers before KIP-360 know nothing yet."""
+    world.begin(is_checked=False)
+    world.machine.batch_failed(broker_error(E.INVALID_RECORD))
+    world.machine.abort()
+
+
 def test_an_abort_that_the_application_wants_keeps_the_epoch(world: World) -> None:
     world.begin()
     world.join(T0)
@@ -528,3 +576,36 @@ def test_the_states_end_in_one() -> None:
     while grown := {after for state in reached for after in TRANSITIONS[state]} - reached:
         reached |= grown
     assert reached == set(TransactionState)
+
+
+def test_the_first_records_of_a_transaction_have_its_own_epoch() -> None:
+    config = ProducerConfig(transactional_id="id", linger_ms=0)
+    client = ClientConfig(bootstrap_servers=(("b0", 9092),))
+    chooser = chooser_factory("murmur2", random.Random(7), config.batch_size)
+    sending = machine_of(config, client, make_chooser=chooser, chance=lambda: 0.5)
+    assert isinstance(sending, TransactionalSending)
+    sending.metadata_changed(snapshot(1, {"t": [0]}), 0.0)
+    machine = sending.transactions
+
+    def send() -> Send:
+        sending.accumulator.record_added("t", b"v", None, (), 0, 5, 100, 0.0)
+        (found,) = [action for action in sending.poll(0.0) if isinstance(action, Send)]
+        for batch in found.batches:
+            sending.number(batch)
+        return found
+
+    def ask() -> Call:
+        (found,) = [action for action in sending.poll(0.0) if isinstance(action, Call)]
+        return found
+
+    machine.initialize()
+    machine.answered(ask(), Answer(node_id=1), 0.0)
+    machine.answered(ask(), Answer(identity=FIRST), 0.0)
+    for identity in (FIRST, SECOND):
+        machine.begin(is_v2=True)
+        sending.transaction_began()
+        request = send()
+        assert [(batch.producer_id, batch.producer_epoch) for batch in request.batches] == [identity]
+        sending.request_answered(request, [Outcome(0, 100)], 0.0)
+        machine.commit()
+        machine.answered(ask(), Answer(identity=SECOND), 0.0)

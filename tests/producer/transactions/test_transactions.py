@@ -24,10 +24,12 @@ from pykafka08 import (
     TopicPartition,
     TransactionAbortedError,
     TransactionStateError,
+    TransportError,
     UnsupportedVersionError,
 )
 from pykafka08.errors import ClientFailedError
 from tests.consumer.groups import until
+from tests.producer.clusters import FAST
 
 pytestmark = pytest.mark.anyio
 
@@ -200,6 +202,43 @@ async def test_a_zombie_is_fenced(release: str) -> None:
         async with opened(cluster) as successor, successor.transaction():
             await successor.send(T, b"newer", partition=0)
         assert stored(cluster) == [b"new", b"newer"]
+
+
+@pytest.mark.parametrize("release", [*RELEASES, "1.1"])
+@pytest.mark.parametrize("cause", ["no such partition", "cut off"])
+async def test_an_id_that_another_has_is_not_taken_back(release: str, cause: str) -> None:
+    async def cut(*_: Any, **__: Any) -> None:
+        raise TransportError("cut")
+
+    settings = {"max_block_ms": 30_000, "delivery_timeout_ms": 1_000, "request_timeout_ms": 1_000}
+    async with EmbeddedCluster(1, release, {T: 1}) as cluster, opened(cluster, **FAST, **settings) as zombie:
+        async with zombie.transaction():
+            await zombie.send(T, b"first")
+        connections = zombie._client._connections
+        dial = connections._dial
+        if cause == "cut off":
+            connections._dial = cut  # type: ignore[assignment]
+            for each in list(connections):
+                await each.aclose()
+            zombie._transactions._max_block = 0.5
+            with ends_in(KafkaError):
+                async with zombie.transaction():
+                    await zombie.send(T, b"second")
+            zombie._transactions._max_block = 30
+        async with opened(cluster) as successor:
+            async with successor.transaction():
+                await successor.send(T, b"second")
+            connections._dial = dial
+            if cause == "no such partition":
+                with ends_in(KafkaError):
+                    async with zombie.transaction():
+                        await zombie.send(T, b"second", partition=7)
+            with ends_in(ProducerFencedError):
+                async with zombie.transaction():
+                    await zombie.send(T, b"second")
+            async with successor.transaction():
+                await successor.send(T, b"third")
+        assert stored(cluster) == [b"first", b"second", b"third"]
 
 
 @pytest.mark.parametrize("release", ["4.3", "2.8"])
