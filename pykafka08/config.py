@@ -290,9 +290,10 @@ def build(settings: dict[str, Any], *kinds: type, elsewhere: Iterable[str] = ())
     unknown = sorted(set(settings) - set(known))
     if unknown:
         names = {*known, *elsewhere}
-        hints = ((name, hint(name, names)) for name in unknown)
-        told = ", ".join(f"{name} ({text})" if text else name for name, text in hints)
-        raise ConfigError(f"unknown setting {told}; known are {', '.join(sorted(names))}")
+        hints = {name: hint(name, names) for name in unknown}
+        told = ", ".join(f"{name} ({text})" if text else name for name, text in hints.items())
+        known_ones = "" if all(hints.values()) else f"; known are {', '.join(sorted(names))}"
+        raise ConfigError(f"unknown setting {told}{known_ones}")
     if "bootstrap_servers" in settings:
         settings = {**settings, "bootstrap_servers": parse_bootstrap_servers(settings["bootstrap_servers"])}
     return [kind(**{name: settings[name] for name in settings if known[name] is kind}) for kind in kinds]

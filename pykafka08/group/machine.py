@@ -22,7 +22,7 @@ from pykafka08.group.held import HeldRequest, Sight
 from pykafka08.group.leader import Leadership
 from pykafka08.group.life import MemberLife
 from pykafka08.group.ownership import Partitions
-from pykafka08.group.reactions import Api, Reaction, reaction_to, reaction_to_failure
+from pykafka08.group.reactions import Api, Reaction, join_error, reaction_to, reaction_to_failure
 from pykafka08.group.settings import GroupConfig
 from pykafka08.group.states import REBALANCING, SILENT, State
 from pykafka08.group.subscription import decode_assignment
@@ -85,7 +85,8 @@ class GroupMachine(MemberLife):
             return
         if reaction_to(Api.JOIN_GROUP, response.error_code) is Reaction.TAKE_MEMBER_ID:
             self.membership = Membership(response.member_id)
-        self.request_failed(attempt, Api.JOIN_GROUP, broker_error(response.error_code, api=Api.JOIN_GROUP.value), now)
+        error = join_error(response.error_code, session_timeout, is_v0=is_v0)
+        self.request_failed(attempt, Api.JOIN_GROUP, error, now)
 
     def synced(self, attempt: int, response: SyncGroupResponse, now: float) -> None:
         if attempt != self._held.attempt:

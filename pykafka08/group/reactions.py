@@ -16,9 +16,10 @@ from pykafka08.errors import (
     KafkaError,
     LocalProtocolError,
     UnsupportedVersionError,
+    broker_error,
 )
 
-__all__ = ["FAILURES", "REACTIONS", "Api", "Reaction", "reaction_to", "reaction_to_failure"]
+__all__ = ["FAILURES", "REACTIONS", "Api", "Reaction", "join_error", "reaction_to", "reaction_to_failure"]
 
 
 class Api(str, Enum):
@@ -116,3 +117,13 @@ def reaction_to_failure(api: Api, error: KafkaError) -> Reaction:
     if isinstance(error, BrokerError):
         return reaction_to(api, int(error.code))
     return next(reaction for kind, reaction in FAILURES if isinstance(error, kind))
+
+
+def join_error(code: int, session_timeout: float, *, is_v0: bool) -> BrokerError:
+    """Why JoinGroup was refused; a session (seconds) that the broker does not allow is named."""
+    message = None
+    if code == ErrorCode.INVALID_SESSION_TIMEOUT:
+        bounds = "group.min.session.timeout.ms and group.max.session.timeout.ms"
+        default = " (6000 to 30000 by default before Kafka 0.10.1)" if is_v0 else " (from 6000 by default)"
+        message = f"session_timeout_ms={round(session_timeout * 1000)} is outside the brokers' {bounds}{default}"
+    return broker_error(code, message, api=Api.JOIN_GROUP.value)
