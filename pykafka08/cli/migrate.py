@@ -102,6 +102,7 @@ def _shown(report: MigrationReport, *, is_reading: bool) -> str:
         lines.append("Kafka has every offset: dual.commit.enabled=false is safe")
     elif is_reading and report.members:
         lines.append("Kafka lacks offsets that ZooKeeper has: not every member commits to both yet")
+        lines.append("a run now would be refused, since members are alive")
     return "\n".join(lines)
 
 

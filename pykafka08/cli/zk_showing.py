@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime, timezone
 from typing import Any
 
 from pykafka08.cli.exits import DONE, FAILED, Interrupt
@@ -215,9 +216,18 @@ def _member(group: reading.Group, name: str, registration: Registration | None) 
         "member": name,
         "pattern": registration.pattern if registration else "MALFORMED",
         "subscription": dict(registration.subscription) if registration else {},
-        "since": registration.timestamp if registration else None,
+        "since": _time(registration.timestamp) if registration else None,
         "owns": [f"{tp.topic}:{tp.partition}" for tp in owned],
     }
+
+
+def _time(timestamp: str | int | None) -> str | None:
+    """Of milliseconds, in ISO's form; what is no time is shown as it is."""
+    try:
+        moment = datetime.fromtimestamp(int(timestamp or "") / 1000, timezone.utc)
+    except (ValueError, OverflowError, OSError):
+        return None if timestamp is None else str(timestamp)
+    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 async def _offsets(zk: ZooKeeper, options: argparse.Namespace, client: Settings) -> int:

@@ -59,7 +59,9 @@ async def test_what_is_shown(zk: Tool) -> None:
         await stage.topic("events", {0: [1, 2], 1: [2, 1]})
         await stage.put("/config/topics/events", '{"version":1,"config":{"retention.ms":"1000"}}')
         await stage.put("/brokers/topics/broken", "{")
-        await stage.put("/consumers/g/ids/g_h", '{"subscription":{"events":1},"pattern":"static","timestamp":"7"}')
+        await stage.put(
+            "/consumers/g/ids/g_h", '{"subscription":{"events":1},"pattern":"static","timestamp":"1416810012297"}'
+        )
         await stage.put("/consumers/g/ids/odd", "{}")
         await stage.put("/consumers/g/owners/events/0", "g_h-0")
         await stage.put("/consumers/g/offsets/events/0", "5")
@@ -87,7 +89,7 @@ async def test_what_is_shown(zk: Tool) -> None:
         assert json.loads(groups.out) == [{"group": "g", "members": 2, "owned": 1, "offsets": 1, "topics": ["events"]}]
         members = await zk(stage, "groups", "--group", "g")
         assert [line.split() for line in members.out.decode().splitlines()[1:]] == [
-            ["g_h", "static", "events=1", "7", "events:0"],
+            ["g_h", "static", "events=1", "2014-11-24T06:20:12Z", "events:0"],
             ["odd", "MALFORMED", "-", "-", "-"],
         ]
         assert {each.status for each in (brokers, topics, one, groups, members)} == {0}

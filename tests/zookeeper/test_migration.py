@@ -252,6 +252,8 @@ async def test_the_command_tells_and_moves() -> None:
         assert status == 0
         assert "dual.commit.enabled=false is safe" in out
         zookeeper.create(MEMBER, REGISTRATION, make_parents=True)
+        zookeeper.write("/consumers/g/offsets/t/0", b"9")
+        assert "a run now would be refused" in (await run(("g", "--dry-run"), zookeeper, cluster))[1]
         status, out, err = await run(("g",), zookeeper, cluster)
         assert (status, out) == (1, "")
         assert "g_host-1-aa" in err
