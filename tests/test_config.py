@@ -78,7 +78,7 @@ OF_GROUP: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
         ((), ("best",), ("range", "range"), "", "best", ["best"]),
     ),
     "group_protocol": (("classic", "consumer", "auto"), ("new", None, 1)),
-    "group_remote_assignor": ((None, "uniform"), ("", 1)),
+    "group_remote_assignor": ((None,), ("", 1, "uniform")),  # a name is taken with the new protocol alone
     "client_rack": ((None, "r1"), (1, b"r1", "\ud800", "x" * 32768)),
 }
 """Settings of :class:`GroupConfig`, which are checked whether there is a group or not."""
@@ -134,6 +134,15 @@ def test_in_the_new_protocol_sessions_and_heartbeats_are_the_brokers() -> None:
     group = GroupConfig(group_id="g", group_protocol="consumer", session_timeout_ms=1)
     assert group.session_timeout_ms == 1
     assert GroupConfig(group_id="g", group_protocol="consumer", heartbeat_interval_ms=INT32_MAX)
+
+
+def test_settings_that_would_have_no_effect() -> None:
+    for protocol in ("consumer", "auto"):
+        assert GroupConfig(group_id="g", group_protocol=protocol, group_remote_assignor="uniform")
+    with pytest.raises(ConfigError, match=r"group_remote_assignor is the broker's.* give group_protocol too"):
+        GroupConfig(group_id="g", group_remote_assignor="uniform")
+    with pytest.raises(ConfigError, match=r"group_instance_id makes a static member.* give a group_id too"):
+        consumer_settings({"bootstrap_servers": "h:1", "group_instance_id": "a"})
 
 
 def test_a_heartbeat_is_more_frequent_than_the_session_is_long() -> None:

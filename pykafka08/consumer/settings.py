@@ -7,6 +7,7 @@ from dataclasses import fields
 from typing import Any
 
 from pykafka08.config import ClientConfig, ConsumerConfig, build
+from pykafka08.errors import ConfigError
 from pykafka08.group.settings import GroupConfig
 
 __all__ = ["consumer_settings"]
@@ -30,5 +31,7 @@ def consumer_settings(settings: Mapping[str, Any]) -> tuple[ClientConfig, Consum
         own[STRATEGY] = tuple(strategy)
     if consumer.group_id is None:
         GroupConfig(**{**own, "group_id": NO_GROUP})
+        if own.get("group_instance_id") is not None:
+            raise ConfigError("group_instance_id makes a static member of a group: give a group_id too")
         return client, consumer, None
     return client, consumer, GroupConfig(**own)

@@ -60,6 +60,8 @@ class GroupConfig:
             value = getattr(self, name)
             if value is not None and (not isinstance(value, str) or not value):
                 raise ConfigError(f"{name}={value!r} is not a name")
+        if self.group_remote_assignor is not None and self.group_protocol == "classic":
+            raise ConfigError("group_remote_assignor is the broker's, in the new protocol: give group_protocol too")
         if self.client_rack is not None and not isinstance(self.client_rack, str):
             raise ConfigError(f"client_rack={self.client_rack!r} is not a string")
         names = self.partition_assignment_strategy
