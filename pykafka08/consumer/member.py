@@ -265,7 +265,7 @@ class ConsumerMember:
     async def _finish(self, partitions: Partitions) -> None:
         """The next member is not to begin what is under way here, whoever commits it."""
         now = anyio.current_time()
-        limit = self._parts.group.max_poll_interval_ms / 1000
+        limit = min(self._parts.group.max_poll_interval_ms / 1000, self.coordinator.rebalance_timeout)
         # The coordinator is to hear of a commit, and that we leave, within what is left of a close.
         left = limit if self._close_by is None else max(0.0, self._close_by - now)
         if self._exceeded is None:
@@ -340,8 +340,11 @@ class ConsumerMember:
         )
         log.warning("group.poll_interval_exceeded", group=self._parts.group.group_id, idle=idle, limit=limit)
         self._is_heard = Waiter()
-        await self.coordinator.aclose()
+        await self.coordinator.aclose(timeout=CLOSE_SECONDS)
         await self._is_heard
+        # A call that outlives its member would give up what the next one has by then.
+        await self.coordinator.wait_told()
+        self._give_up(frozenset(self._assignment.states))  # what there was no time to tell of
         self.coordinator = self.commits.committer = self._starts.coordinator = self._new_coordinator()
         self.coordinator.subscribe(self._topics)
         self._starts.look_again()

@@ -94,7 +94,8 @@ class GroupCoordinator:
         self._watch_scope = anyio.CancelScope()
         self._is_member = False
         self._listening: int | None = None
-        """The task in which the listener is being called."""
+        self._call_scope: anyio.CancelScope | None = None
+        """The task in which the listener is being called, and the call's scope."""
         self._perform_of: dict[type, Callable[[Any], object]] = {
             **self._exchange.perform_of,
             FallBack: self._fall_back,
@@ -246,7 +247,8 @@ class GroupCoordinator:
     async def aclose(self, *, timeout: float = CLOSE_SECONDS) -> None:
         """Give up the partitions, leave the group (static members stay in it) and end, within ``timeout`` seconds.
 
-        Called by the listener, it is the end of that call: what it would give up goes at once.
+        Called by the listener, it is the end of that call: what it would give up goes at once.  A call that still
+        runs after that time is cancelled.
         """
         try:
             if self._is_member and not self._scope.cancel_called:
@@ -259,6 +261,9 @@ class GroupCoordinator:
                         await self._news
         finally:
             self._offsets.close()
+            if self._call_scope is not None:
+                log.warning("group.listener_late", group=self._config.group_id, limit=timeout)
+                self._call_scope.cancel()
             self._scope.cancel()
             self._watch_scope.cancel()
             self._tell_news()
@@ -266,6 +271,11 @@ class GroupCoordinator:
             self._client.off_metadata(self._metadata_changed)
             self._client.off_metadata(self._offsets.metadata_changed)
             self._client.tasks.off_failure(self._client_failed)
+
+    async def wait_told(self) -> None:
+        """Until no call of the listener is under way, also after :meth:`aclose`."""
+        while self._call_scope is not None:
+            await self._news
 
     @property
     def is_listening(self) -> bool:
@@ -358,31 +368,31 @@ class GroupCoordinator:
     # --- the application --------------------------------------------------------------------------------------------
 
     def _call(self, call: ListenerCall) -> None:
-        log.info(f"group.{type(call).__name__.lower()}", group=self._config.group_id, partitions=_counted(call))
-        self._client.tasks.start("group listener", self._tell, call)
+        partitions = len(call.added if isinstance(call, Assign) else call.partitions)
+        log.info(f"group.{type(call).__name__.lower()}", group=self._config.group_id, partitions=partitions)
+        self._call_scope = anyio.CancelScope()
+        self._client.tasks.start("group listener", self._tell, call, self._call_scope)
 
-    async def _tell(self, call: ListenerCall) -> None:
+    async def _tell(self, call: ListenerCall, scope: anyio.CancelScope) -> None:
         limit = self._config.max_poll_interval_ms / 1000
+        scope.deadline = self._now() + limit
         self._listening = anyio.get_current_task().id
         try:
-            with anyio.move_on_after(limit) as scope:
+            with scope:
                 if isinstance(call, Assign):
                     await self._listener.partitions_assigned(call.added)
                 elif isinstance(call, Revoke):
                     await self._listener.partitions_revoked(call.partitions)
                 else:
                     await self._listener.partitions_lost(call.partitions)
-            if scope.cancelled_caught:
+            if scope.cancelled_caught and not self._scope.cancel_called:
                 log.warning("group.listener_late", group=self._config.group_id, limit=limit)
         finally:
             if self.is_listening:  # it has not closed this member
                 self._listener_ended()
 
     def _listener_ended(self) -> None:
-        self._listening = None
+        self._listening = self._call_scope = None
         self._machine.listener_ended()
         self._driver.wake()
-
-
-def _counted(call: ListenerCall) -> int:
-    return len(call.added if isinstance(call, Assign) else call.partitions)
+        self._tell_news()  # the driver may have ended

@@ -419,6 +419,76 @@ async def test_who_asks_for_nothing_leaves_and_may_come_back() -> None:
                 assert told == (len(lazy._client._callbacks), len(lazy._tasks._on_failure)), "who left hears on"
 
 
+class Stuck(RebalanceListener):
+    """Its first revocation waits for ``gate``; ``is_over`` once that call has ended."""
+
+    def __init__(self) -> None:
+        self.gate = anyio.Event()
+        self.is_over = False
+
+    async def partitions_revoked(self, partitions: frozenset[TopicPartition]) -> None:
+        if not self.is_over:
+            try:
+                await self.gate.wait()
+            finally:
+                self.is_over = True
+
+
+async def test_a_listener_that_outlives_its_membership_takes_nothing_from_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The member is static: it has its partition back at once."""
+    monkeypatch.setattr("pykafka08.consumer.member.CLOSE_SECONDS", 0.2)
+    stuck = Stuck()
+    async with EmbeddedCluster(topics={"t": 1}) as cluster:
+        await spread(cluster, "t", 1, 5)
+        async with consumer(cluster, "t", group_instance_id="one", listener=stuck) as reader:
+            await read(reader, 5)
+            member = reader._member
+            assert member is not None
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(member._leave_for_a_while, 21.0, 20.0)
+                await until(lambda: member._exceeded is not None)
+                with pytest.raises(PollIntervalExceededError):
+                    await reader.getmany(timeout=20)
+            assert len(await reader.getmany(timeout=20)) > 0
+            stuck.gate.set()
+            await until(lambda: stuck.is_over)
+            await spread(cluster, "t", 1, 5, first=5)
+            assert (await reader.getone(timeout=20)).partition == 0
+            assert reader.assignment() == (T0,)
+
+
+@pytest.mark.parametrize(("version", "patience"), [("0.9.0", 3.0), ("0.10.0", 3.0), ("0.10.1", 10.0), ("4.3", 10.0)])
+async def test_handlers_are_waited_for_as_long_as_the_group_waits(
+    version: str, patience: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half of the session before Kafka 0.10.1, half of the poll interval from then on."""
+    async with EmbeddedCluster(version=version, topics={"t": 1}) as cluster:
+        await fill(cluster, "t", values(0, 1))
+        began, gate, waits = anyio.Event(), anyio.Event(), []
+
+        async def handle(_: object) -> None:
+            began.set()
+            await gate.wait()
+
+        async def wait_finished(_: object, deadline: float) -> None:
+            waits.append(deadline - anyio.current_time())
+
+        async with consumer(cluster, "t", session_timeout_ms=6_000, max_poll_interval_ms=20_000) as reader:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(reader.process, handle)
+                with anyio.fail_after(60):
+                    await began.wait()
+                assert reader._member is not None
+                with monkeypatch.context() as patch:
+                    patch.setattr(reader._member._reader, "wait_finished", wait_finished)
+                    await reader._member._finish(frozenset({T0}))
+                gate.set()
+                await reader.aclose()
+        assert patience - 2 < waits[0] <= patience
+
+
 async def test_who_still_joins_need_not_ask_for_records() -> None:
     async with EmbeddedCluster(topics={"t": 1}) as cluster:
         await fill(cluster, "t", values(0, 1))
