@@ -35,6 +35,8 @@ NEEDS = {
 }
 REQUIRE = "PYKAFKA08_REQUIRE_BROKERS"
 """Environment variable; 1 turns every such skip into a failure."""
+SOAK = "PYKAFKA08_SOAK"
+"""Environment variable; 1 for the long runs, with all releases and full sizes."""
 
 
 FORMS = ("jars", "docker", "none")
@@ -80,13 +82,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Tests of the compose files are part of the run with `--brokers=docker` only."""
-    if config.getoption("--brokers") == "docker":
-        return
-    composed = [item for item in items if item.get_closest_marker("compose") is not None]
-    if composed:
-        config.hook.pytest_deselected(items=composed)
-        items[:] = [item for item in items if item.get_closest_marker("compose") is None]
+    """Leave out what is no part of this run: the compose files without `--brokers=docker`, soak tests in short runs."""
+    absent = set[str]()
+    if config.getoption("--brokers") != "docker":
+        absent.add("compose")
+    if os.environ.get(SOAK) != "1":
+        absent.add("soak")
+    left_out = [item for item in items if not absent.isdisjoint(mark.name for mark in item.iter_markers())]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if absent.isdisjoint(mark.name for mark in item.iter_markers())]
 
 
 @pytest.hookimpl(tryfirst=True)  # before any fixture of the test is set up

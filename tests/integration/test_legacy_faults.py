@@ -31,7 +31,6 @@ from tests.integration.java_old_consumer import JavaMember, java_member
 from tests.integration.legacy_group import (
     DEADLINE_S,
     PAIRS,
-    SOAK,
     STEADY,
     Values,
     by_range,
@@ -159,7 +158,7 @@ async def test_a_session_that_ends_beside_the_jvm(pair: tuple[str, str], cluster
         assert [value for value in named("c", 40) if (counts[value] == 1) == (value in other.lines())] == []
 
 
-@pytest.mark.skipif(not SOAK, reason="a cluster of its own: make zookeeper-soak")
+@pytest.mark.soak  # a cluster of its own
 async def test_leaders_that_move_change_no_owner(pair: tuple[str, str], clusters: Clusters) -> None:
     """14: a broker that is stopped, and an election of preferred leaders; both go on where they were."""
     brokers = clusters.running(pair[0], brokers=2)

@@ -31,7 +31,6 @@ from tests.integration.java_old_consumer import JavaMember, java_member
 from tests.integration.legacy_group import (
     DEADLINE_S,
     PAIRS,
-    SOAK,
     STEADY,
     Values,
     by_range,
@@ -190,7 +189,7 @@ async def test_the_jvm_takes_over_from_a_member_of_ours_that_was_killed(brokers:
         process.stdout.close()  # type: ignore[union-attr]
 
 
-@pytest.mark.skipif(not SOAK, reason="three JVM starts: make zookeeper-soak")
+@pytest.mark.soak  # three JVM starts
 async def test_an_idle_stream_takes_over_at_once(brokers: RealCluster, java: str) -> None:
     """4, 5: three threads for two partitions; a member that stops hands over by itself, on either side."""
     where, topic, group = zookeeper_of(brokers), brokers.new_topic("idle", 2), "idle"
@@ -276,7 +275,7 @@ async def test_round_robin_with_the_jvm(brokers: RealCluster, java: str) -> None
                 assert len(set(expected.values())) == 2
 
 
-@pytest.mark.skipif(not SOAK, reason="it takes a member's retries: make zookeeper-soak")
+@pytest.mark.soak  # it takes a member's retries
 async def test_turns_in_the_other_order_than_the_jvm(brokers: RealCluster, java: str) -> None:
     """7: one side gives up, ours says whose the partitions are; no partition has two owners."""
     if version_tuple(java) < (0, 8, 2):
@@ -313,7 +312,7 @@ def orders_differ(topic: str, threads: list[str]) -> bool:
     return both[0] != both[1]
 
 
-@pytest.mark.skipif(not SOAK, reason="of few releases: make zookeeper-soak")
+@pytest.mark.soak  # of few releases
 async def test_a_backslash_in_a_wildcard_of_1_1(brokers: RealCluster, java: str) -> None:
     """8: 1.0.1 and later double it, and match nothing; ours reads them as they are, and works."""
     if version_tuple(java) < (1, 0, 1):
