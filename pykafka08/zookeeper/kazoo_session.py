@@ -11,7 +11,6 @@ import socket
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,6 +37,8 @@ __all__ = [
     "Stopped",
     "WatchFired",
 ]
+
+log = library_logger("zookeeper")
 
 _KINDS = {
     EventType.CREATED: Kind.CREATED,
@@ -197,10 +198,8 @@ class KazooSession:
 
     def _stop(self) -> None:
         try:
-            with suppress(Exception):
-                self._client.stop()
-            with suppress(Exception):
-                self._client.close()
+            _end(self._client.stop)
+            _end(self._client.close)
             self._handler.close()
         finally:
             self._report(Stopped())
@@ -230,6 +229,13 @@ class KazooSession:
             self._report(Refused())
         else:
             self._report(LinkDown(is_expired=True))
+
+
+def _end(call: Callable[[], object]) -> None:
+    try:
+        call()
+    except Exception as error:  # noqa: BLE001 - kazoo's own; its thread ends all the same
+        log.debug("zookeeper.close_failed", cause=repr(error))
 
 
 class _KazooLog:
