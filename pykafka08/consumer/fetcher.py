@@ -136,7 +136,12 @@ class Fetcher:
         self._driver.wake()
 
     def _metadata_changed(self, snapshot: Snapshot) -> None:
-        self._take_in(lambda _: self._machine.metadata_changed(snapshot))
+        # At once: commits go by the newest topic ids of the client, and positions in a topic that was made again would
+        # be committed under its new id until the turn of our driver.
+        self._machine.metadata_changed(snapshot)
+        for note in self._machine.assignment.take_notes():
+            self._perform(note)
+        self._take_in(_nothing)
 
     def _perform(self, action: Action | WakeReaders) -> None:
         self._perform_of[type(action)](action)
@@ -196,6 +201,10 @@ class Fetcher:
                 self._machine.epochs_answered(question, found_epochs(waiter.result()), now)
 
         waiter.add_done_callback(lambda _: self._take_in(take_in))
+
+
+def _nothing(_: float) -> None:
+    """What is put aside of news that were taken in where they arrived: readers are woken in their turn."""
 
 
 class WakeReaders:

@@ -147,6 +147,11 @@ class Locating:
             state.is_ready = True
             self.ready.append(state)
 
+    def take_notes(self) -> list[Note | StartAnew | CutOff]:
+        """What waits to be performed; it waits no more."""
+        notes, self.notes = self.notes, []
+        return notes
+
     def note(self, event: str, state: PartitionState, **facts: object) -> None:
         """Leave something for the log."""
         self.notes.append(Note(event, {**place(state), **facts}))

@@ -297,8 +297,7 @@ class ConsumerMachine(Handing):
             retries = [state.retry_at for state in self.assignment.states.values() if state.retry_at > now]
             self._wake_at = min(retries, default=None)
         if self.assignment.notes:
-            actions += self.assignment.notes
-            self.assignment.notes = []
+            actions += self.assignment.take_notes()
         return actions
 
     def next_wakeup(self) -> float | None:

@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 from pykafka08 import Consumer, EmbeddedCluster, NoOffsetError, TopicPartition
+from pykafka08.cluster.metadata import Snapshot
 from tests.consumer.embedded import fill, numbers, read, read_values, values
 from tests.consumer.groups import committed_in, until
 
@@ -110,3 +111,24 @@ async def test_offsets_of_a_topic_that_is_missing_are_not_committed_to_the_one_t
             refused = await consumer.commit()
             assert list(refused) == [T0]
             assert await committed_in(cluster, [T0]) == {}
+
+
+async def test_a_commit_that_begins_as_the_new_id_arrives_takes_nothing_of_the_old_topic() -> None:
+    """Whoever runs first when metadata tells the new id: the group sends offsets under that id from then on."""
+    async with EmbeddedCluster(version="4.3", topics={"t": 1}, auto_create_topics=False) as cluster:
+        await fill(cluster, "t", values(0, 50))
+        async with consumer_of(cluster, "earliest", group_id="g", enable_auto_commit=False) as consumer:
+            await read(consumer, 50)
+            assert consumer._client is not None
+            assert consumer._member is not None
+            old_id, commits = consumer._client.metadata.topic_id("t"), consumer._member.commits
+            begun = []
+
+            def commit_begins(snapshot: Snapshot) -> None:
+                if snapshot.topic_id("t") not in (None, old_id):
+                    begun.append((commits.finished([T0]), commits.positions()))
+
+            consumer._client.on_metadata(commit_begins)
+            make_again(cluster)
+            await until(lambda: bool(begun))
+            assert begun[0] == ({}, {})
