@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo venv test soak mirror-soak zookeeper-soak docker-test check bench-quick clean peers
+.PHONY: demo venv test compiled test-compiled soak mirror-soak zookeeper-soak docker-test check bench-quick clean peers
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py
@@ -12,6 +12,11 @@ venv: $(VENV)/.developing
 
 test: $(VENV)/.developing peers
 	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --maxschedchunk 4
+
+# The compiled form (docs/compiled.md): a copy of this tree in DEST, its hot modules compiled.
+DEST ?= build/compiled
+compiled: $(VENV)/.developing
+	$(BIN)/python tools/compiled_tree.py $(DEST)
 
 # The workloads of docs/reliability.md in full size, with real brokers and every fault; some hours. SEEDS: each cell so often.
 SEEDS ?= 1,2,3,4,5

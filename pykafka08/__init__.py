@@ -104,6 +104,7 @@ _HOME = {
     "ZooKeeperAuthError": "errors",
     "ZooKeeperConnectionError": "errors",
     "ZooKeeperError": "errors",
+    "compiled": "form",
 }
 
 __all__ = [
@@ -185,6 +186,7 @@ __all__ = [
     "ZooKeeperAuthError",
     "ZooKeeperConnectionError",
     "ZooKeeperError",
+    "compiled",
 ]
 
 
@@ -261,6 +263,7 @@ if TYPE_CHECKING:
         ZooKeeperConnectionError,
         ZooKeeperError,
     )
+    from pykafka08.form import compiled
     from pykafka08.group.coordinator import RebalanceListener
     from pykafka08.group.pattern import SubscriptionPattern
     from pykafka08.group.requests import OffsetAndMetadata

@@ -15,7 +15,7 @@ from pykafka08 import KafkaError
 
 PAGE = (Path(__file__).parent.parent / "docs" / "api.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^#{2,3} (\w+)\n(.*?)(?=^## |^### |\Z)", PAGE, re.DOTALL | re.MULTILINE))
-PUBLIC = {name: getattr(pykafka08, name) for name in pykafka08.__all__}
+PUBLIC = {name: getattr(pykafka08, name) for name in pykafka08.__all__ if name != "compiled"}
 ERRORS = {name: each for name, each in PUBLIC.items() if issubclass(each, KafkaError)}
 WITH_CALLS = (
     "Producer",
