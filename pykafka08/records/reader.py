@@ -15,7 +15,8 @@ from itertools import chain
 from typing import Protocol
 
 from pykafka08.errors import CorruptRecordError
-from pykafka08.records.batch import HEADER, HEADER_SIZE, PackedRecords, is_crc_right
+from pykafka08.records.batch import HEADER, HEADER_SIZE, is_crc_right
+from pykafka08.records.batch_records import BatchRecords
 from pykafka08.records.compression import DEFAULT_UNPACK_LIMIT, Codec, decompress
 from pykafka08.records.message_set import (
     CODEC_MASK,
@@ -150,6 +151,14 @@ class FetchedBatch:
     def keys(self) -> list[bytes | None]:
         """The keys alone."""
         return self.payload.keys()
+
+    @property
+    def unpacked_bytes(self) -> int:
+        """Bytes that the records take out of their codec; of magic 0 and 1 keys and values alone are counted."""
+        payload = self.payload
+        if isinstance(payload, PackedRecords):
+            return payload.end - payload.start
+        return sum(len(each) for column in (payload.keys(), payload.values()) for each in column if each)
 
     def control_type(self) -> ControlType | None:
         """What a control batch says; None for an ordinary batch and for kinds that no consumer acts on."""
@@ -319,7 +328,7 @@ def _read_batch(source: _Source, data: bytes, position: int, entry_end: int) -> 
         start, end = 0, len(body)
     uses_append_time = bool(attributes & _LOG_APPEND_BIT)
     timestamp_type = TimestampType.LOG_APPEND_TIME if uses_append_time else TimestampType.CREATE_TIME
-    records = PackedRecords(
+    records = BatchRecords(
         body,
         start,
         end,

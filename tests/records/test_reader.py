@@ -57,6 +57,8 @@ def test_every_field_of_every_format(magic: int, codec: Codec, kind: type) -> No
     assert found.values() == list(VALUES)
     assert found.keys() == list(KEYS)
     assert len(found) == 5
+    of_keys_and_values = sum(len(each) for each in (*KEYS, *VALUES) if each)
+    assert found.unpacked_bytes == of_keys_and_values if magic < 2 else found.unpacked_bytes > of_keys_and_values
     assert repr(found) == f"FetchedBatch(t[3] offsets 100..104, 5 records, magic {magic}, {codec.label})"
 
 
