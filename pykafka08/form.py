@@ -37,7 +37,7 @@ def compiled_modules() -> tuple[str, ...]:
 
 
 def interpreted_modules() -> tuple[str, ...]:
-    """Names of the modules that were compiled and are interpreted all the same, since their extension module is gone."""
+    """Names of the modules that were compiled and are interpreted all the same: their extension module is gone."""
     return tuple(module for module in _built_modules() if not _is_extension(module))
 
 

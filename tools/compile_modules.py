@@ -1,7 +1,7 @@
-"""Compiles modules with mypyc, where they lie: ``python compile_modules.py pykafka08/wire.py ...`` in a tree of its own.
+"""Compiles modules with mypyc, where they lie: ``python compile_modules.py pykafka08/wire.py ...``, from their tree.
 
 The tree is a copy that its maker made (``compiled_tree.py``, ``hatch_build.py``): extension modules appear beside the
-sources, and never in the checkout.  All modules go into one shared library, so that they call each other without Python.
+sources, and never in the checkout.  All modules go into one shared library: they call each other without Python.
 """
 
 from __future__ import annotations
