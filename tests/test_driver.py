@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 
 import anyio
@@ -60,6 +61,52 @@ async def test_a_wakeup_set_before_the_wait_is_not_lost() -> None:
     started = anyio.current_time()
     await wakeup.wait(started + 0.02)
     assert anyio.current_time() >= started + 0.02
+
+
+async def test_a_kept_timer_serves_later_waits_and_moves_for_earlier_ones() -> None:
+    wakeup = Wakeup(keeps_timer=True)
+    started = anyio.current_time()
+
+    async def wait_and_be_woken(until: float) -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(wakeup.wait, until)
+            await anyio.wait_all_tasks_blocked()
+            wakeup.set()
+
+    await wait_and_be_woken(started + 0.02)  # leaves a timer that is too early for the next wait
+    await wakeup.wait(started + 0.04)
+    assert anyio.current_time() >= started + 0.04
+    await wait_and_be_woken(started + 3600)
+    await wakeup.wait(started + 0.05)  # would last an hour
+    await wakeup.wait(started)  # over already
+    with anyio.move_on_after(0.01) as scope:
+        await wakeup.wait(started + 3600)
+    assert scope.cancelled_caught
+    wakeup.close()
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_a_wakeup_leaves_no_timer_behind() -> None:
+    timers = asyncio.get_running_loop()._scheduled  # type: ignore[attr-defined]
+
+    def pending() -> int:
+        return sum(not timer.cancelled() for timer in timers)
+
+    before = pending()
+    wakeup = Wakeup(keeps_timer=True)
+    for _ in range(3):
+        async with anyio.create_task_group() as group:
+            group.start_soon(wakeup.wait, anyio.current_time() + 3600)
+            await anyio.wait_all_tasks_blocked()
+            assert pending() == before + 1
+            wakeup.set()
+    assert pending() == before + 1, "one timer for all the waits"
+    wakeup.close()
+    assert pending() == before
+    with anyio.CancelScope() as scope:
+        scope.cancel()
+        await wakeup.wait(anyio.current_time() + 3600)
+    assert pending() == before
 
 
 class CountDown:

@@ -6,7 +6,6 @@ per connection runs the sweep.  Which broker to talk to and when to dial again i
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -19,13 +18,13 @@ from pykafka08.connection.handshake import Handshake
 from pykafka08.connection.machine import ConnectionMachine, State
 from pykafka08.connection.tcp import open_tcp
 from pykafka08.connection.transport import Dial, Transport
-from pykafka08.driver import TaskTree, Waiter, Wakeup, library_logger
+from pykafka08.driver import TaskTree, Waiter, Wakeup, clock, library_logger
 from pykafka08.errors import KafkaError
 from pykafka08.protocol.schema import Request, Response
 from pykafka08.protocol.versions import BrokerVersions
 from pykafka08.wire import Buffer
 
-__all__ = ["Connection", "Message"]
+__all__ = ["Connection", "Message", "clock"]
 
 R = TypeVar("R", bound=Response)
 Message = Request[R] | Callable[[BrokerVersions], Request[R]]
@@ -42,12 +41,6 @@ PROGRESS = {
     State.CLOSED: "the connection was closed",
 }
 """What each state means to somebody whose time is up."""
-
-
-def clock() -> Callable[[], float]:
-    """The running event loop's monotonic clock; a direct call costs a tenth of anyio's."""
-    loop = asyncio._get_running_loop()
-    return loop.time if loop is not None else anyio.current_time
 
 
 class Connection:
@@ -84,7 +77,7 @@ class Connection:
         self._dial_at = max(self._now(), dial_at or 0.0)  # a backoff that is over does not count as time waited
         self._transport: Transport | None = None
         self._early_loss: KafkaError | None = None
-        self._wakeup = Wakeup()
+        self._wakeup = Wakeup(keeps_timer=True)
         self._wakes_at = 0.0
         self._ready: Waiter[BrokerVersions] = Waiter()
         self._ended: Waiter[None] = Waiter()
@@ -244,6 +237,7 @@ class Connection:
                 await self._sweep(group.start_soon)
                 group.cancel_scope.cancel()
         finally:
+            self._wakeup.close()
             self._machine.close()
             try:
                 await self._drop_transport()
