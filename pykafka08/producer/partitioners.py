@@ -7,7 +7,6 @@ Sources: KIP-480 and KIP-794 (sticky), ``org.apache.kafka.common.utils.Utils.mur
 
 from __future__ import annotations
 
-import struct
 import zlib
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
@@ -16,6 +15,7 @@ from typing import Protocol
 
 from pykafka08.config import Partitioner
 from pykafka08.errors import ConfigError
+from pykafka08.producer.murmur2 import unsigned_murmur2
 
 __all__ = [
     "PARTITIONERS",
@@ -60,35 +60,17 @@ RANDOM_STICKY_S = 600.0
 # --- hashes -----------------------------------------------------------------------------------------------------------
 
 _MASK = 0xFFFFFFFF
-_M = 0x5BD1E995
-_SEED = 0x9747B28C
-
-
-_WORDS = tuple(struct.Struct(f"<{count}I").unpack_from for count in range(64))
-
-
-def _murmur2_unsigned(data: bytes) -> int:
-    size = len(data)
-    words = size >> 2
-    h = _SEED ^ size
-    for k in _WORDS[words](data) if words < 64 else struct.unpack_from(f"<{words}I", data):
-        k = k * _M & _MASK
-        h = (h * _M & _MASK) ^ ((k ^ k >> 24) * _M & _MASK)
-    if size & 3:
-        h = (h ^ int.from_bytes(data[words * 4 :], "little")) * _M & _MASK
-    h = (h ^ h >> 13) * _M & _MASK
-    return h ^ h >> 15
 
 
 def murmur2(data: bytes) -> int:
     """The signed 32-bit murmur2 hash of the Java producer."""
-    h = _murmur2_unsigned(data)
+    h = unsigned_murmur2(data)
     return h - (1 << 32) if h >> 31 else h
 
 
 def murmur2_partition(key: bytes, count: int) -> int:
     """As the Java producer since 0.8.2."""
-    return (_murmur2_unsigned(key) & 0x7FFFFFFF) % count
+    return (unsigned_murmur2(key) & 0x7FFFFFFF) % count
 
 
 def arrays_hash_code(data: bytes) -> int:

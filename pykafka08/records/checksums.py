@@ -21,5 +21,5 @@ __all__ = ["crc32", "crc32c"]
 #: CRC-32 (zlib's polynomial), for messages of magic 0 and 1.
 crc32: Callable[[Buffer], int] = _crc32
 
-#: CRC-32C (Castagnoli's polynomial, RFC 3720), for batches of magic 2.
-crc32c: Callable[[Buffer], int] = _crc32c
+#: CRC-32C (Castagnoli's polynomial, RFC 3720), for batches of magic 2; a second argument is that of the bytes before.
+crc32c: Callable[..., int] = _crc32c

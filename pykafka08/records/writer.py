@@ -15,7 +15,15 @@ from pykafka08.records.compression import Codec
 from pykafka08.records.record import Headers
 from pykafka08.records.rewrite import assign_offsets, convert
 
-__all__ = ["assign_offsets", "batch_overhead", "convert", "encode_batch", "record_size", "set_producer_state"]
+__all__ = [
+    "assign_offsets",
+    "batch_overhead",
+    "convert",
+    "encode_batch",
+    "encode_parts",
+    "record_size",
+    "set_producer_state",
+]
 
 
 def encode_batch(
@@ -23,7 +31,7 @@ def encode_batch(
     codec: Codec,
     *,
     timestamps: Sequence[int],
-    keys: Sequence[bytes | None],
+    keys: Sequence[bytes | None] | None,
     values: Sequence[bytes | None],
     headers: Sequence[Headers] | None = None,
     level: int | None = None,
@@ -33,13 +41,47 @@ def encode_batch(
     is_transactional: bool = False,
     leader_epoch: int = -1,
 ) -> bytes | bytearray:
-    """One set with offsets 0, 1, 2, ... from columns of one length, at least one record.
+    """:func:`encode_parts`, joined."""
+    parts = encode_parts(
+        magic,
+        codec,
+        timestamps=timestamps,
+        keys=keys,
+        values=values,
+        headers=headers,
+        level=level,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        is_transactional=is_transactional,
+        leader_epoch=leader_epoch,
+    )
+    return bytearray().join(parts)
 
-    Timestamps are milliseconds, ignored in magic 0.  UnsupportedVersionError for headers below magic 2 (Kafka 0.11) and
-    for zstd below magic 2; LocalProtocolError for what cannot be encoded, such as a value that is not bytes.
+
+def encode_parts(
+    magic: int,
+    codec: Codec,
+    *,
+    timestamps: Sequence[int],
+    keys: Sequence[bytes | None] | None,
+    values: Sequence[bytes | None],
+    headers: Sequence[Headers] | None = None,
+    level: int | None = None,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+    is_transactional: bool = False,
+    leader_epoch: int = -1,
+) -> list[bytes]:
+    """One set with offsets 0, 1, 2, ... from columns of one length, at least one record; in pieces, to be sent as such.
+
+    Timestamps are milliseconds, ignored in magic 0; ``keys`` and ``headers`` None: no record has one.
+    UnsupportedVersionError for headers below magic 2 (Kafka 0.11) and for zstd below magic 2; LocalProtocolError for
+    what cannot be encoded, such as a value that is not bytes.
     """
     if magic == 2:
-        return batch_packing.encode_batch(
+        return batch_packing.encode_parts(
             codec,
             timestamps=timestamps,
             keys=keys,
@@ -56,7 +98,9 @@ def encode_batch(
         raise LocalProtocolError(f"magic {magic} is unknown")
     if headers is not None and any(headers):
         raise UnsupportedVersionError("headers of records need magic 2, which came with Kafka 0.11")
-    return message_set.encode_message_set(magic, codec, timestamps=timestamps, keys=keys, values=values, level=level)
+    if keys is None:
+        keys = [None] * len(values)
+    return [message_set.encode_message_set(magic, codec, timestamps=timestamps, keys=keys, values=values, level=level)]
 
 
 def record_size(magic: int, key: bytes | None, value: bytes | None, headers: Headers = ()) -> int:

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pykafka08.errors import ConfigError
+from pykafka08.producer.murmur2 import hash_by_bytes, hash_by_words
 from pykafka08.producer.partitioners import (
     PARTITIONERS,
     RANDOM_STICKY_S,
@@ -68,6 +69,13 @@ def choose(
 def test_murmur2_equals_javas(key: bytes, expected: int) -> None:
     assert murmur2(key) == expected
     assert murmur2_partition(key, 7) == (expected & 0x7FFFFFFF) % 7
+
+
+@pytest.mark.parametrize("size", [*range(20), 255, 256, 257, 1000])
+def test_both_ways_to_compute_murmur2_are_the_same(size: int) -> None:
+    chance = random.Random(size)
+    for key in (chance.randbytes(size), bytes(size), b"\xff" * size):
+        assert hash_by_bytes(key) == hash_by_words(key) == murmur2(key) & 0xFFFFFFFF
 
 
 @pytest.mark.parametrize(
