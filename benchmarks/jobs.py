@@ -1,79 +1,119 @@
-"""What is measured: the jobs, the settings that all clients share, and the records."""
+"""One turn of one client: what it is told, what it reports, and the settings that all clients share."""
 
 from __future__ import annotations
 
-import random
+import json
 import time
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.payload import repeated
+from benchmarks.topics import BATCH_BYTES, Profile, ReadTopic
 
 __all__ = [
     "ACKS",
     "BATCH_BYTES",
-    "JOBS",
+    "BUFFER_BYTES",
+    "FETCH_BYTES",
     "LINGER_MS",
     "PARTITION_FETCH_BYTES",
-    "Job",
+    "UNACKNOWLEDGED",
+    "WARM_UP_RECORDS",
     "Measured",
+    "Missing",
     "Stopwatch",
     "Task",
-    "values_of",
+    "peak_rss",
 ]
 
 ACKS = 1
 LINGER_MS = 5
-BATCH_BYTES = 128 * 1024
 PARTITION_FETCH_BYTES = 1024 * 1024
+FETCH_BYTES = 50 * 1024 * 1024
+BUFFER_BYTES = 64 * 1024 * 1024
+"""What a client may hold: fetched and unread, or enqueued and unacknowledged."""
+UNACKNOWLEDGED = 1_000_000
+"""Records that a producer may hold, where it counts them."""
+WARM_UP_RECORDS = 20_000
 
 
-class Job(NamedTuple):
-    """A job that each client does its own way; ``way`` says which of its interfaces is used."""
-
-    name: str
-    kind: str
-    meaning: str
-
-
-JOBS = (
-    Job("produce", "produce", "hand over each record by a call of its own, then wait until all are acknowledged"),
-    Job("produce-batch", "produce", "hand over many records by one call, where the client can"),
-    Job("consume", "consume", "take each record from an iterator"),
-    Job("consume-batch", "consume", "take many records by one call, then look at each"),
-)
+class Missing(Exception):
+    """The client, as it is installed here, does not have what a turn asks for."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """One job for one worker; ``warm_up`` records are sent before the clock starts."""
+    """``way`` is a key of the client's ``WAYS``, ``loop`` asyncio or uvloop; ``tree`` holds a compiled package."""
 
+    client: str
+    way: str
     bootstrap: str
     topic: str
+    warm_topic: str
     records: int
-    size: int
     warm_up: int
+    profile: Profile
+    loop: str = "asyncio"
+    tree: str | None = None
+    rate: int = 0
+    """Records per second of a turn that measures latency."""
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Task:
+        fields: dict[str, Any] = json.loads(text)
+        return cls(**{**fields, "profile": Profile(**fields["profile"])})
+
+    def produced(self, records: int) -> tuple[list[bytes], list[bytes] | None]:
+        """So many values, and keys if the profile has them."""
+        values, keys = self.profile.pool()
+        return repeated(values, records), None if keys is None else repeated(keys, records)
+
+    def read_partitions(self) -> range:
+        return range(self.profile.partitions)
+
+    @property
+    def warm_topic_records(self) -> int:
+        return ReadTopic.from_name(self.warm_topic).records
 
 
-class Measured(NamedTuple):
-    """What a client did: its own count and size, the seconds of the clock and of its processor."""
+@dataclass(frozen=True)
+class Measured:
+    """What a turn did: its own count of records and of their values' bytes, seconds of the clock and of its processor.
+
+    ``peak_rss`` in bytes is the process's, imports and all.  ``latencies_us`` are sorted microseconds.
+    """
 
     records: int
-    size: int
+    value_bytes: int
     seconds: float
     cpu_s: float
+    peak_rss: int = 0
+    latencies_us: tuple[int, ...] = ()
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
 
 
 class Stopwatch:
-    """Seconds of the clock and of this process's processor time since it was made."""
+    """Seconds of the clock and of this process's processor time, all its threads included, since it was made."""
 
     def __init__(self) -> None:
         self._wall, self._cpu = time.perf_counter(), time.process_time()
 
-    def stop(self, records: int, size: int) -> Measured:
-        return Measured(records, size, time.perf_counter() - self._wall, time.process_time() - self._cpu)
+    def stop(self, records: int, value_bytes: int) -> Measured:
+        seconds, cpu_s = time.perf_counter() - self._wall, time.process_time() - self._cpu
+        return Measured(records, value_bytes, seconds, cpu_s, peak_rss())
 
 
-def values_of(count: int, size: int) -> list[bytes]:
-    """``count`` values of ``size`` bytes, the same for every client: a thousand different ones, over and over."""
-    source = random.Random(8)
-    distinct = [source.randbytes(size) for _ in range(min(count, 1000))]
-    return [distinct[index % len(distinct)] for index in range(count)]
+def peak_rss() -> int:
+    """The most memory, in bytes, that this process has had so far; 0 where the system does not tell.
+
+    Not from getrusage: its figure begins with that of the process that started this one.
+    """
+    status = Path("/proc/self/status")
+    lines = status.read_text().splitlines() if status.exists() else []
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:")), 0)

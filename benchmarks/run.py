@@ -1,218 +1,112 @@
-"""Produce and consume with this client, aiokafka and kafka-python, turn by turn against one broker.
+"""Measures this client and its peers, turn by turn in one run.
 
-    python benchmarks/run.py
+    python -m benchmarks.run                              all cells, about 15 minutes
+    python -m benchmarks.run --quick                      the main rows, 3 to 4 minutes
+    python -m benchmarks.run --cells "consume batches" --rounds 3
+    python -m benchmarks.run --list
 
-Every turn is a process of its own; the order of the clients changes with each round; a first round is not counted; the
-figures are medians.  Counts and sizes are verified each time: those of a producer by the broker's own log end offset.
-That is read by librdkafka, which also fills the topics that are consumed.
+Every turn is a process of its own; the order changes with each round; the round before the first finds out how many
+records take about a second of processor time, and is not counted.  Exit code 1 if a turn failed.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import platform
-import subprocess
+import os
 import sys
-from collections import defaultdict
-from dataclasses import dataclass, field
+import time
+from contextlib import ExitStack
 from pathlib import Path
-from statistics import median
-from typing import Any
 
-REPOSITORY = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(REPOSITORY))
+from benchmarks.cells import CELLS, FORMS, Cell, select
+from benchmarks.machine import describe_machine
+from benchmarks.play import Game, Playing
+from benchmarks.servers import Server, kafka, replay
+from benchmarks.show import show_cell, show_clients
 
-from benchmarks.brokers import broker_for  # noqa: E402
-from benchmarks.jobs import BATCH_BYTES, JOBS, Job, Measured, values_of  # noqa: E402
-from benchmarks.worker import WARM_UP_RECORDS  # noqa: E402
-
-CLIENTS = ("pykafka08", "aiokafka", "kafka_python")
-REFERENCE = "aiokafka"
-TURN_TIMEOUT_S = 300
-
-
-@dataclass
-class Case:
-    """One job at one size, and what each client needed for it in each round."""
-
-    job: Job
-    size: int
-    records: int
-    turns: dict[str, list[Measured]] = field(default_factory=lambda: defaultdict(list))
+LEAST_ROUNDS = 3
 
 
 def main() -> int:
     options = _parser().parse_args()
-    descriptions = {client: _worker(client, "describe", "-", "-", 0, 0) for client in options.clients}
-    with broker_for(options.bootstrap_server, options.release) as broker:
-        _print_setting(broker.what, options, descriptions)
-        cases = [
-            Case(job, size, records)
-            for size, records in ((100, options.small), (1024, options.large))
-            for job in JOBS
-            if job.name in options.jobs
-        ]
-        for size in sorted({case.size for case in cases if case.job.kind == "consume"}):
-            _fill(broker.bootstrap, _filled(size), size, max(case.records for case in cases if case.size == size))
-        for round_number in range(options.rounds + 1):
-            for case in cases:
-                _play(case, round_number, broker.bootstrap, descriptions)
-            if round_number == 0:  # the broker's own code was still being compiled
-                for case in cases:
-                    case.turns.clear()
-            print(f"round {round_number} of {options.rounds} done", file=sys.stderr, flush=True)
-    for case in cases:
-        _print_case(case, descriptions)
-    if options.json:
-        _write_json(options.json, broker.what, descriptions, cases)
-    return 0
+    cells = select(CELLS, options.cells)
+    if options.quick:
+        cells = [cell for cell in cells if cell.is_quick]
+    forms = [form for form in FORMS if options.uvloop or form.loop == "asyncio"]
+    if options.list:
+        for cell in cells:
+            print(cell.name)
+        return 0
+    if not cells:
+        print(f"no cell has the words {options.cells!r}; --list names all", file=sys.stderr)
+        return 2
+    tree = _tree(options.compiled_tree)
+    if tree is None:
+        print("compiled: SKIPPED, there is no compiled tree (make compiled, or --compiled-tree DIR)")
+        forms = [form for form in forms if not form.compiled]
+    results = {"started": time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime()), "machine": describe_machine()}
+    playing = Playing(forms, tree, options.turn_seconds)
+    show_clients(results["machine"], playing.clients(cells))
+    games = _play(cells, options, playing)
+    results["clients"] = playing.clients(cells)
+    results["cells"] = [game.to_dict() for game in games]
+    results["failures"] = playing.failures
+    if options.results:
+        options.results.parent.mkdir(parents=True, exist_ok=True)
+        options.results.write_text(json.dumps(results, indent=1) + "\n")
+    for failure in playing.failures:
+        print(f"FAILED: {failure}", file=sys.stderr)
+    return 1 if playing.failures else 0
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
-    add("--bootstrap-server", metavar="HOST:PORT", help="use this broker; it must create topics by itself")
-    add("--release", default="4.3.1", help="start this release of Kafka where Java and Maven are there; default 4.3.1")
-    add("--rounds", type=int, default=5)
-    add("--small", type=int, default=200_000, metavar="N", help="records of 100 bytes in a turn")
-    add("--large", type=int, default=50_000, metavar="N", help="records of 1 KiB in a turn")
-    add("--jobs", nargs="+", default=[job.name for job in JOBS], choices=[job.name for job in JOBS])
-    add("--clients", nargs="+", default=list(CLIENTS), choices=CLIENTS)
-    add("--json", type=Path, metavar="FILE", help="write every turn's figures there")
+    add("--cells", default="", metavar="WORDS", help="only cells whose names have all words; commas separate choices")
+    add("--quick", action="store_true", help="only the main rows, against the replaying server")
+    add("--list", action="store_true", help="name the cells and end")
+    add("--rounds", type=int, default=5, help="at most so many for each cell; default 5")
+    add("--minutes", type=float, metavar="N", help=f"end about then: fewer rounds, but {LEAST_ROUNDS} at least")
+    add("--turn-seconds", type=float, default=1.0, metavar="S", help="processor time that a turn should take")
+    add("--compiled-tree", type=Path, metavar="DIR", help="where the compiled package is; default build/compiled")
+    add("--no-uvloop", dest="uvloop", action="store_false", help="this client on asyncio only")
+    add("--bootstrap-server", metavar="HOST:PORT", help="the real broker; without it one is started where Java is")
+    add("--release", default="4.3.1", help="of the real broker")
+    add("--results", type=Path, metavar="FILE", help="write all figures there, as JSON")
     return parser
 
 
-def _worker(client: str, job: str, bootstrap: str, topic: str, records: int, size: int) -> dict[str, Any]:
-    words = [client, job, bootstrap, topic, str(records), str(size)]
-    turn = subprocess.run(
-        [sys.executable, "-m", "benchmarks.worker", *words],
-        cwd=REPOSITORY,
-        stdout=subprocess.PIPE,
-        timeout=TURN_TIMEOUT_S,
-        check=True,
-    )
-    described: dict[str, Any] = json.loads(turn.stdout)
-    return described
+def _tree(given: Path | None) -> Path | None:
+    """The compiled tree, if it is there."""
+    tree = given or Path(__file__).resolve().parent.parent / "build" / "compiled"
+    is_there = any((tree / "pykafka08").glob("**/*.so")) or any(tree.glob("*.so"))
+    return tree.resolve() if is_there else None
 
 
-def _filled(size: int) -> str:
-    return f"benchmark-read-{size}"
-
-
-def _fill(bootstrap: str, topic: str, size: int, records: int) -> None:
-    """The topic that every client reads, written by a client that is not measured."""
-    from confluent_kafka import Producer
-
-    producer = Producer(
-        {
-            "bootstrap.servers": bootstrap,
-            "acks": 1,
-            "linger.ms": 50,
-            "batch.size": BATCH_BYTES,
-            "batch.num.messages": 10**6,
-        }
-    )
-    for index, value in enumerate(values_of(records, size)):
-        producer.produce(topic, value, partition=0)
-        if index % 10_000 == 0:
-            producer.flush()
-    producer.flush()
-    if _end_offset(bootstrap, topic) != records:
-        raise SystemExit(f"{topic} was not filled with {records} records: has the broker kept it from an earlier run?")
-
-
-def _end_offset(bootstrap: str, topic: str) -> int:
-    from confluent_kafka import Consumer, TopicPartition
-
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "benchmark", "log_level": 0})
-    try:
-        metadata = consumer.list_topics(timeout=10)
-        if topic not in metadata.topics:
-            return 0
-        return int(consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=10)[1])
-    finally:
-        consumer.close()
-
-
-def _play(case: Case, round_number: int, bootstrap: str, descriptions: dict[str, Any]) -> None:
-    clients = [client for client in descriptions if case.job.name in descriptions[client]["ways"]]
-    turn = round_number % len(clients)
-    for client in clients[turn:] + clients[:turn]:
-        reads = case.job.kind == "consume"
-        topic = _filled(case.size) if reads else f"benchmark-written-{case.size}"
-        before = 0 if reads else _end_offset(bootstrap, topic)
-        measured = Measured(**_worker(client, case.job.name, bootstrap, topic, case.records, case.size))
-        if not reads:
-            written = _end_offset(bootstrap, topic) - before
-            if written != case.records + min(WARM_UP_RECORDS, case.records):
-                raise SystemExit(f"{client} wrote {written} records in {case.job.name}, not {case.records}")
-        if (measured.records, measured.size) != (case.records, case.records * case.size):
-            raise SystemExit(f"{client} counted {measured.records} records of {measured.size} bytes in {case.job.name}")
-        case.turns[client].append(measured)
-
-
-def _print_setting(what: str, options: argparse.Namespace, descriptions: dict[str, Any]) -> None:
-    print(f"broker:  {what}")
-    print(f"machine: {_processor()}, Python {platform.python_version()}, {platform.system()} {platform.release()}")
-    print(f"turns:   {options.rounds} rounds; topic with one partition; no compression")
-    print(f"figures: medians; speed and CPU are ratios to {REFERENCE} in the same round")
-    for client, description in descriptions.items():
-        print(f"{client} {description['version']}: {description['settings']}")
-    sys.stdout.flush()
-
-
-def _processor() -> str:
-    import os
-
-    model = platform.processor() or platform.machine()
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        names = [line.partition(":")[2].strip() for line in cpuinfo.read_text().splitlines() if "model name" in line]
-        model = names[0] if names else model
-    return f"{os.cpu_count()} cores, {model}"
-
-
-def _print_case(case: Case, descriptions: dict[str, Any]) -> None:
-    print(f"\n{case.job.name}, {case.records:,} records of {case.size:,} bytes: {case.job.meaning}")
-    print(f"  {'client':13} {'records/s':>10} {'slowest..fastest':>21} {'CPU s/M':>8} {'speed':>7} {'CPU':>6}  how")
-    for client in (client for client in CLIENTS if client in case.turns):
-        turns = case.turns[client]
-        speeds, costs = _speeds(turns), _costs(turns)
-        spread = f"{min(speeds):,.0f}..{max(speeds):,.0f}"
-        ratios = "-", "-"
-        if REFERENCE in case.turns:
-            reference = case.turns[REFERENCE]
-            ratios = _ratio(speeds, _speeds(reference)), _ratio(costs, _costs(reference))
-        figures = f"{median(speeds):>10,.0f} {spread:>21} {median(costs):>8.2f} {ratios[0]:>7} {ratios[1]:>6}"
-        print(f"  {client:13} {figures}  {descriptions[client]['ways'][case.job.name]}")
-
-
-def _speeds(turns: list[Measured]) -> list[float]:
-    return [turn.records / turn.seconds for turn in turns]
-
-
-def _costs(turns: list[Measured]) -> list[float]:
-    """Seconds of processor time for a million records."""
-    return [turn.cpu_s / turn.records * 1e6 for turn in turns]
-
-
-def _ratio(ours: list[float], theirs: list[float]) -> str:
-    """The median over the rounds: what ran side by side is compared."""
-    return f"{median(one / other for one, other in zip(ours, theirs, strict=True)):.2f}x"
-
-
-def _write_json(path: Path, what: str, descriptions: dict[str, Any], cases: list[Case]) -> None:
-    figures = [
-        {
-            "job": case.job.name,
-            "size": case.size,
-            "turns": {client: [turn._asdict() for turn in turns] for client, turns in case.turns.items()},
-        }
-        for case in cases
-    ]
-    facts = {"broker": what, "machine": _processor(), "clients": descriptions, "cases": figures}
-    path.write_text(json.dumps(facts, indent=1) + "\n")
+def _play(cells: list[Cell], options: argparse.Namespace, playing: Playing) -> list[Game]:
+    """All cells, one after the other; a cell that fails does not end the run."""
+    games: list[Game] = []
+    with ExitStack() as stack:
+        servers: dict[str, Server] = {}
+        begun = time.monotonic()
+        for index, cell in enumerate(cells):
+            share = None
+            if options.minutes is not None:
+                left = begun + options.minutes * 60 - time.monotonic()
+                share = max(0.0, left / (len(cells) - index))
+            try:
+                if cell.server not in servers:
+                    opened = replay() if cell.server == "replay" else kafka(options.bootstrap_server, options.release)
+                    servers[cell.server] = stack.enter_context(opened)
+                game = Game(cell, servers[cell.server], os.getloadavg()[0])
+                playing.play(game, options.rounds, min(LEAST_ROUNDS, options.rounds), share)
+            except Exception as error:
+                playing.failed(f"{cell.name}: {type(error).__name__}: {error}")
+                continue
+            games.append(game)
+            show_cell(game)
+    return games
 
 
 if __name__ == "__main__":

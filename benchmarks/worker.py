@@ -1,6 +1,7 @@
-"""One client, one job: ``python -m benchmarks.worker CLIENT JOB BOOTSTRAP TOPIC RECORDS SIZE``.
+"""One client, one turn: ``python -m benchmarks.worker`` reads a task as JSON, and prints what was measured as JSON.
 
-Prints one line of JSON.  A process of its own, so that no client pays for another's memory, threads or imports.
+A process of its own, so that no client pays for another's memory, threads or imports.  ``describe`` in place of the
+task prints the client's version, settings and ways.
 """
 
 from __future__ import annotations
@@ -9,19 +10,22 @@ import json
 import sys
 from importlib import import_module
 
-from benchmarks.jobs import Task
-
-WARM_UP_RECORDS = 2_000
+from benchmarks.jobs import Missing, Task
 
 
 def main() -> None:
-    client, job, bootstrap, topic, records, size = sys.argv[1:7]
-    module = import_module(f"benchmarks.clients.{client}_client")
-    if job == "describe":
-        print(json.dumps({"version": module.VERSION, "settings": module.SETTINGS, "ways": module.WAYS}))
+    if sys.argv[1] == "describe":
+        module = import_module(f"benchmarks.clients.{sys.argv[2]}_client")
+        print(json.dumps({"version": module.VERSION, "settings": module.SETTINGS, "ways": module.MEANINGS}))
         return
-    task = Task(bootstrap, topic, int(records), int(size), min(WARM_UP_RECORDS, int(records)))
-    print(json.dumps(module.run(job, task)._asdict()))
+    task = Task.from_json(sys.argv[1])
+    if task.tree is not None:
+        sys.path.insert(0, task.tree)
+    module = import_module(f"benchmarks.clients.{task.client}_client")
+    try:
+        print(module.run(task).to_json())
+    except Missing as missing:
+        print(json.dumps({"missing": str(missing)}))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,167 @@
+"""What is measured: cells, and who plays in each.  A cell is one job on one kind of records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from benchmarks.topics import Profile
+
+__all__ = ["CELLS", "FORMS", "Cell", "Form", "Player", "players_of", "select"]
+
+OURS = "pykafka08"
+USUAL = Profile()
+
+
+@dataclass(frozen=True)
+class Form:
+    """One of the ways in which this client runs."""
+
+    compiled: bool
+    loop: str
+
+    @property
+    def name(self) -> str:
+        return ("compiled" if self.compiled else "pure") + (" uvloop" if self.loop == "uvloop" else "")
+
+
+FORMS = (Form(False, "asyncio"), Form(True, "asyncio"), Form(False, "uvloop"), Form(True, "uvloop"))
+
+
+@dataclass(frozen=True)
+class Player:
+    """A client with one of its ways, on an event loop; ``name`` is how results call it."""
+
+    client: str
+    way: str
+    form: Form | None = None
+
+    @property
+    def name(self) -> str:
+        return f"{self.client} {self.form.name} {self.way}" if self.form else f"{self.client} {self.way}"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """``kind`` is consume, produce, latency or end-to-end; ``ours`` are ways of this client, ``peers`` (client, way).
+
+    ``server`` is replay or kafka; ``is_main`` cells have targets, all forms and all peers, others the forms on asyncio.
+    """
+
+    kind: str
+    what: str
+    ours: tuple[str, ...]
+    peers: tuple[tuple[str, str], ...]
+    profile: Profile = USUAL
+    server: str = "replay"
+    is_main: bool = True
+    is_quick: bool = False
+    rate: int = 0
+
+    @property
+    def name(self) -> str:
+        at_rate = f", {self.rate:,} records/s" if self.rate else ""
+        return f"{self.kind} {self.what}, {self.profile}{at_rate}, {self.server}"
+
+
+_CONSUME = {
+    "batches": Cell(
+        "consume",
+        "batches",
+        ("batches",),
+        (("aiokafka", "getmany"), ("confluent", "consume"), ("kafka_python", "poll"), ("confluent", "aio_consume")),
+        is_quick=True,
+    ),
+    "iterate": Cell(
+        "consume",
+        "iterate",
+        ("iterate",),
+        (("aiokafka", "iterate"), ("confluent", "poll"), ("kafka_python", "iterate")),
+        is_quick=True,
+    ),
+    "values": Cell(
+        "consume",
+        "values",
+        ("values",),
+        (
+            ("aiokafka", "getmany"),
+            ("aiokafka", "getmany_values"),
+            ("confluent", "consume"),
+            ("confluent", "consume_values"),
+        ),
+        is_quick=True,
+    ),
+    "arrow": Cell("consume", "arrow", ("arrow",), (("aiokafka", "getmany"), ("confluent", "consume")), is_quick=True),
+}
+_PRODUCE = {
+    "enqueue": Cell(
+        "produce",
+        "enqueue",
+        ("enqueue",),
+        (("aiokafka", "send"), ("confluent", "produce"), ("kafka_python", "send"), ("confluent", "aio_produce")),
+        is_quick=True,
+    ),
+    "many": Cell(
+        "produce",
+        "send_many",
+        ("send_many", "send_arrow"),
+        (("aiokafka", "send_batch"), ("confluent", "produce"), ("confluent", "produce_batch")),
+        is_quick=True,
+    ),
+    "send": Cell("produce", "awaited send", ("send",), (("aiokafka", "send_and_wait"), ("confluent", "aio_send"))),
+}
+CODECS = ("lz4", "zstd", "snappy", "gzip")
+_PROFILES = (
+    Profile(keyed=True),
+    Profile(size=1024),
+    Profile(partitions=64),
+    Profile(batch_bytes=16 * 1024),
+    *(Profile(codec=codec) for codec in CODECS),
+    *(Profile(size=1024, keyed=True, codec=codec) for codec in ("none", *CODECS)),
+)
+
+
+def _matrix() -> Iterator[Cell]:
+    """The other kinds of records, in fewer ways."""
+    for profile in _PROFILES:
+        yield Cell(
+            "consume",
+            "batches and values",
+            ("batches", "values"),
+            (("aiokafka", "getmany"), ("confluent", "consume")),
+            profile,
+            is_main=False,
+        )
+        yield Cell(
+            "produce",
+            "enqueue and send_many",
+            ("enqueue", "send_many"),
+            (("aiokafka", "send"), ("aiokafka", "send_batch"), ("confluent", "produce")),
+            profile,
+            is_main=False,
+        )
+
+
+def _on_kafka(cell: Cell) -> Cell:
+    return replace(cell, server="kafka", is_quick=False)
+
+
+CELLS: tuple[Cell, ...] = (
+    *_CONSUME.values(),
+    *_PRODUCE.values(),
+    *map(_on_kafka, (*_CONSUME.values(), *_PRODUCE.values())),
+    *_matrix(),
+)
+
+
+def select(cells: Iterable[Cell], words: str) -> list[Cell]:
+    """The cells whose names have every word of ``words``; alternatives are separated by commas."""
+    wanted = [alternative.split() for alternative in words.split(",")]
+    return [cell for cell in cells if any(all(word in cell.name for word in each) for each in wanted)]
+
+
+def players_of(cell: Cell, forms: Iterable[Form]) -> list[Player]:
+    """Those of this client in each of the forms, then its peers."""
+    chosen = [form for form in forms if cell.is_main or form.loop == "asyncio"]
+    ours = [Player(OURS, way, form) for way in cell.ours for form in chosen]
+    return ours + [Player(client, way) for client, way in cell.peers]
