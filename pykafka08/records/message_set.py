@@ -8,13 +8,15 @@ Here are the layout, the unpacking and the packing; ``reader`` finds the sets, m
 from __future__ import annotations
 
 import struct
+from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
 from pykafka08.errors import CorruptRecordError, LocalProtocolError, UnsupportedVersionError
-from pykafka08.records.batch import CHUNK
 from pykafka08.records.checksums import crc32
+from pykafka08.records.columns import Columns
 from pykafka08.records.compression import Codec, compress, decompress
+from pykafka08.records.packed import CHUNK
 from pykafka08.records.record import Record, TimestampType
 
 __all__ = [
@@ -85,6 +87,35 @@ class MessageColumns:
                 record.leader_epoch = -1
                 records.append(record)
             yield records
+
+    @property
+    def unpacked_bytes(self) -> int:
+        """Bytes of keys and values."""
+        return sum(len(each) for column in (self.key_column, self.value_column) for each in column if each)
+
+    def columns(self) -> Columns:
+        """All fields as columns."""
+        parts: list[bytes] = []
+        key_edges, key_nulls = array("i"), array("B")
+        value_edges, value_nulls = array("i"), array("B")
+        position = 0
+        for key, value in zip(self.key_column, self.value_column, strict=True):
+            for field, edges, nulls in ((key, key_edges, key_nulls), (value, value_edges, value_nulls)):
+                edges.append(position)
+                nulls.append(field is None)
+                if field:
+                    parts.append(field)
+                    position += len(field)
+                edges.append(position)
+        return Columns(
+            b"".join(parts),
+            memoryview(array("q", self.offsets)),
+            memoryview(array("q", self.timestamps)),
+            key_edges=memoryview(key_edges),
+            key_nulls=memoryview(key_nulls),
+            value_edges=memoryview(value_edges),
+            value_nulls=memoryview(value_nulls),
+        )
 
     def values(self) -> list[bytes | None]:
         """The values alone."""

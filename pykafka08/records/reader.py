@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from enum import IntEnum
-from itertools import chain
-from typing import Protocol
 
 from pykafka08.errors import CorruptRecordError
 from pykafka08.records.batch import HEADER, HEADER_SIZE, is_crc_right
 from pykafka08.records.batch_records import BatchRecords
 from pykafka08.records.compression import DEFAULT_UNPACK_LIMIT, Codec, decompress
+from pykafka08.records.fetched import ControlType, FetchedBatch
 from pykafka08.records.message_set import (
     CODEC_MASK,
     EVERY_OFFSET,
@@ -26,7 +24,7 @@ from pykafka08.records.message_set import (
     read_messages,
     unwrap,
 )
-from pykafka08.records.record import Record, TimestampType
+from pykafka08.records.record import TimestampType
 from pykafka08.wire import Buffer
 
 __all__ = [
@@ -48,140 +46,6 @@ _CODECS = tuple(Codec)  # by number; an index costs a tenth of an enum's call
 _LOG_APPEND_BIT = 1 << 3
 _TRANSACTIONAL_BIT = 1 << 4
 _CONTROL_BIT = 1 << 5
-
-
-class ControlType(IntEnum):
-    """What a control batch says about its producer's transaction."""
-
-    ABORT = 0
-    COMMIT = 1
-
-
-class _Payload(Protocol):
-    def __len__(self) -> int: ...
-    def chunks(self) -> Iterator[list[Record]]: ...
-    def values(self) -> list[bytes | None]: ...
-    def keys(self) -> list[bytes | None]: ...
-
-
-class FetchedBatch:
-    """The records of one batch at or above the fetched offset; a run of plain messages of magic 0 or 1 is one batch.
-
-    ``next_offset`` is where to read on: it crosses what compaction removed, so it can be far above the last record.
-    Fields that magic 0 and 1 lack are -1.  Making records can raise CorruptRecordError where bytes with a right
-    checksum are no records.
-    """
-
-    __slots__ = (
-        "base_offset",
-        "base_sequence",
-        "codec",
-        "is_control",
-        "is_transactional",
-        "last_offset",
-        "leader_epoch",
-        "magic",
-        "max_timestamp_ms",
-        "partition",
-        "payload",
-        "producer_epoch",
-        "producer_id",
-        "timestamp_type",
-        "topic",
-    )
-
-    def __init__(
-        self,
-        payload: _Payload,
-        *,
-        topic: str,
-        partition: int,
-        magic: int,
-        codec: Codec,
-        base_offset: int,
-        last_offset: int,
-        timestamp_type: TimestampType,
-        max_timestamp_ms: int,
-        is_control: bool = False,
-        is_transactional: bool = False,
-        producer_id: int = -1,
-        producer_epoch: int = -1,
-        base_sequence: int = -1,
-        leader_epoch: int = -1,
-    ) -> None:
-        self.payload = payload
-        self.topic = topic
-        self.partition = partition
-        self.magic = magic
-        self.codec = codec
-        self.base_offset = base_offset
-        self.last_offset = last_offset
-        self.timestamp_type = timestamp_type
-        self.max_timestamp_ms = max_timestamp_ms
-        self.is_control = is_control
-        self.is_transactional = is_transactional
-        self.producer_id = producer_id
-        self.producer_epoch = producer_epoch
-        self.base_sequence = base_sequence
-        self.leader_epoch = leader_epoch
-
-    @property
-    def next_offset(self) -> int:
-        """The offset to fetch after this batch."""
-        return self.last_offset + 1
-
-    def __len__(self) -> int:
-        return len(self.payload)
-
-    def __iter__(self) -> Iterator[Record]:
-        return chain.from_iterable(self.payload.chunks())
-
-    def chunks(self) -> Iterator[list[Record]]:
-        """The records in lists of at most 256, each made when it is asked for."""
-        return self.payload.chunks()
-
-    def records(self) -> list[Record]:
-        """All records at once."""
-        return list(chain.from_iterable(self.payload.chunks()))
-
-    def values(self) -> list[bytes | None]:
-        """The values alone: cheaper than records."""
-        return self.payload.values()
-
-    def keys(self) -> list[bytes | None]:
-        """The keys alone."""
-        return self.payload.keys()
-
-    @property
-    def unpacked_bytes(self) -> int:
-        """Bytes that the records take out of their codec; of magic 0 and 1 keys and values alone are counted."""
-        payload = self.payload
-        if isinstance(payload, PackedRecords):
-            return payload.end - payload.start
-        return sum(len(each) for column in (payload.keys(), payload.values()) for each in column if each)
-
-    def control_type(self) -> ControlType | None:
-        """What a control batch says; None for an ordinary batch and for kinds that no consumer acts on."""
-        if not self.is_control or not len(self):
-            return None
-        key = next(iter(self)).key
-        # Key of a control record: version i16, type i16.
-        if key is None or len(key) < 4:
-            raise CorruptRecordError(
-                "control record has no type",
-                topic=self.topic,
-                partition=self.partition,
-                offset=self.base_offset,
-                next_offset=self.next_offset,
-            )
-        kind = int.from_bytes(key[2:4], "big", signed=True)
-        return ControlType(kind) if kind in ControlType._value2member_map_ else None
-
-    def __repr__(self) -> str:
-        return (
-            f"FetchedBatch({self.topic}[{self.partition}] offsets {self.base_offset}..{self.last_offset}, "
-            f"{len(self)} records, magic {self.magic}, {self.codec.label})"
-        )
 
 
 def first_entry_size(buffer: Buffer) -> int | None:

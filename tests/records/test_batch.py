@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pykafka08.errors import CorruptRecordError
-from pykafka08.records.batch import CHUNK, HEADER_SIZE
+from pykafka08.records.batch import HEADER_SIZE
+from pykafka08.records.packed import CHUNK
 from pykafka08.records.reader import FetchedBatch
 from tests.records.samples import batch, read, record, varint
 

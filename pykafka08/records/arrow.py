@@ -1,0 +1,166 @@
+"""Fetched batches as one pyarrow RecordBatch: the extra ``arrow``, which brings pyarrow and numpy.
+
+Decoders leave edges (where each value starts and ends), and Arrow's binary arrays are edges over bytes: the edges of
+all values are an array in which every second item is a value and the others are what lies between.  Taking the values
+out of it copies each of them once, so that the result keeps no fetched bytes alive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pykafka08.errors import ConfigError, LocalProtocolError
+from pykafka08.records.columns import Columns
+from pykafka08.records.fetched import FetchedBatch, gather_columns
+from pykafka08.records.record import TimestampType
+
+try:
+    import numpy as np
+    import pyarrow as pa
+except ImportError as error:
+    raise ConfigError("Arrow needs the packages pyarrow and numpy: pip install 'pykafka08[arrow]'") from error
+
+__all__ = ["SCHEMA", "to_arrow"]
+
+_HEADER = pa.struct([pa.field("key", pa.string(), nullable=False), pa.field("value", pa.binary())])
+
+#: The columns of every RecordBatch; ``timestamp`` is null where records have none (magic 0).
+SCHEMA = pa.schema(
+    [
+        pa.field("offset", pa.int64(), nullable=False),
+        pa.field("timestamp", pa.timestamp("ms", tz="UTC")),
+        pa.field("key", pa.binary()),
+        pa.field("value", pa.binary()),
+        pa.field("headers", pa.list_(pa.field("item", _HEADER, nullable=False)), nullable=False),
+        pa.field("topic", pa.dictionary(pa.int32(), pa.string()), nullable=False),
+        pa.field("partition", pa.int32(), nullable=False),
+    ]
+)
+
+Numbers = np.ndarray[Any, np.dtype[Any]]
+
+_LARGEST = (1 << 31) - 1  # edges have 32 bits
+
+
+def to_arrow(batches: Sequence[FetchedBatch]) -> pa.RecordBatch:
+    """All records of ``batches``, one row each, in their order; see ``SCHEMA`` for the columns.
+
+    The batches may be of several topics and partitions.  CorruptRecordError for the first that is damaged.
+    LocalProtocolError for more than 2 GiB of unpacked bytes.
+    """
+    batches = [batch for batch in batches if len(batch)]
+    if not batches:
+        return pa.RecordBatch.from_pylist([], schema=SCHEMA)
+    pieces = gather_columns(batches)
+    counts = np.array([len(batch) for batch in batches])
+    count = int(counts.sum())
+    data, shifts = _joined(pieces)
+    keys = _edges([piece.key_edges for piece in pieces], pieces, shifts)
+    values = _edges([piece.value_edges for piece in pieces], pieces, shifts)
+    has_none = [batch.timestamp_type == TimestampType.NONE for batch in batches]
+    columns = [
+        _numbers(pa.int64(), [piece.offsets for piece in pieces], count),
+        _numbers(
+            pa.timestamp("ms", tz="UTC"),
+            [piece.timestamps_ms for piece in pieces],
+            count,
+            np.repeat(has_none, counts) if any(has_none) else None,
+        ),
+        _binary(data, keys, _nulls([(piece.key_edges, piece.key_nulls) for piece in pieces], pieces), count),
+        _binary(data, values, _nulls([(piece.value_edges, piece.value_nulls) for piece in pieces], pieces), count),
+        _headers(pieces, count),
+        _topics([batch.topic for batch in batches], counts, count),
+        _partitions([batch.partition for batch in batches], counts, count),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+
+
+def _joined(pieces: Sequence[Columns]) -> tuple[bytes, list[int]]:
+    """The bytes that all pieces lie in, and how far each is moved there."""
+    if len(pieces) == 1:
+        return pieces[0].data, [0]
+    shifts = []
+    size = 0
+    for piece in pieces:
+        shifts.append(size)
+        size += len(piece.data)
+    if size > _LARGEST:
+        raise LocalProtocolError(f"{size} bytes of records are too many for one Arrow batch: at most {_LARGEST}")
+    return b"".join([piece.data for piece in pieces]), shifts
+
+
+def _edges(columns: Sequence[memoryview | None], pieces: Sequence[Columns], shifts: Sequence[int]) -> Numbers | None:
+    """The edges of one field of all pieces; None if it is null everywhere."""
+    first = columns[0]
+    if len(columns) == 1:
+        return None if first is None else np.frombuffer(first, dtype=np.int32)
+    if columns.count(None) == len(columns):
+        return None
+    arrays = []
+    for edges, piece, shift in zip(columns, pieces, shifts, strict=True):
+        numbers = np.zeros(2 * len(piece), dtype=np.int32) if edges is None else np.frombuffer(edges, dtype=np.int32)
+        arrays.append(numbers + shift)
+    return np.concatenate(arrays, dtype=np.int32)
+
+
+def _nulls(fields: Sequence[tuple[memoryview | None, memoryview | None]], pieces: Sequence[Columns]) -> Numbers | None:
+    """True for each null; None if there is none, or nothing else."""
+    if all(edges is None for edges, _ in fields) or all(edges is not None and nulls is None for edges, nulls in fields):
+        return None
+    arrays = []
+    for (edges, nulls), piece in zip(fields, pieces, strict=True):
+        if edges is None or nulls is None:
+            arrays.append(np.full(len(piece), edges is None))
+        else:
+            arrays.append(np.frombuffer(nulls, dtype=np.bool_))
+    return np.concatenate(arrays)
+
+
+def _binary(data: bytes, edges: Numbers | None, nulls: Numbers | None, count: int) -> pa.Array:
+    if edges is None:
+        return pa.nulls(count, pa.binary())
+    buffers = [None, pa.py_buffer(edges), pa.py_buffer(data)]
+    fields_and_gaps = pa.Array.from_buffers(pa.binary(), 2 * count - 1, buffers)
+    rows = np.arange(0, 2 * count, 2, dtype=np.int32)
+    return fields_and_gaps.take(pa.array(rows, mask=nulls))
+
+
+def _numbers(kind: pa.DataType, columns: Sequence[memoryview], count: int, nulls: Numbers | None = None) -> pa.Array:
+    joined = columns[0] if len(columns) == 1 else np.concatenate([np.frombuffer(each, np.int64) for each in columns])
+    if nulls is not None:
+        return pa.array(np.frombuffer(joined, np.int64), mask=nulls).cast(kind)
+    return pa.Array.from_buffers(kind, count, [None, pa.py_buffer(joined)])
+
+
+def _headers(pieces: Sequence[Columns], count: int) -> pa.Array:
+    ends = np.zeros(count + 1, dtype=np.int32)
+    names: list[str] = []
+    values: list[bytes | None] = []
+    if any(piece.header_edges is not None for piece in pieces):
+        row = 0
+        for piece in pieces:
+            for headers in piece.headers():
+                names += [name for name, _ in headers]
+                values += [value for _, value in headers]
+                row += 1
+                ends[row] = len(names)
+    items = pa.StructArray.from_arrays(
+        [pa.array(names, pa.string()), pa.array(values, pa.binary())], fields=list(_HEADER)
+    )
+    return pa.ListArray.from_arrays(pa.array(ends), items, type=SCHEMA.field("headers").type)
+
+
+def _topics(topics: Sequence[str], counts: Numbers, count: int) -> pa.Array:
+    names = list(dict.fromkeys(topics))
+    if len(names) == 1:
+        rows = np.zeros(count, dtype=np.int32)
+    else:
+        rows = np.repeat(np.array([names.index(topic) for topic in topics], dtype=np.int32), counts)
+    return pa.DictionaryArray.from_arrays(pa.array(rows), pa.array(names, pa.string()))
+
+
+def _partitions(partitions: Sequence[int], counts: Numbers, count: int) -> pa.Array:
+    if len(set(partitions)) == 1:
+        return pa.array(np.full(count, partitions[0], dtype=np.int32))
+    return pa.array(np.repeat(np.array(partitions, dtype=np.int32), counts))

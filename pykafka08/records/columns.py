@@ -1,0 +1,97 @@
+"""Records as columns: numbers as arrays, and where keys, values and headers lie in the bytes they came in."""
+
+from __future__ import annotations
+
+from pykafka08.records.record import Headers, parse_headers
+
+__all__ = ["Columns"]
+
+
+class Columns:
+    """The fields of ``count`` records, in the order of their offsets.
+
+    - ``data``: the unpacked bytes of the batch; edges are positions in them.
+    - ``offsets``, ``timestamps_ms``: 64-bit integers, one for each record; -1 is the timestamp in magic 0.
+    - ``key_edges``, ``value_edges``: 32-bit integers, two for each record: start and end.  None if all are null.
+    - ``key_nulls``, ``value_nulls``: a byte for each record, 1 where it is null; None if none is null.
+    - ``header_edges``: 32-bit integers, two for each record, around what ``parse_headers`` reads; both the same where a
+      record has none.  None if no record has any.
+
+    All arrays are memoryviews in the machine's own byte order, which numpy and pyarrow take as they are.  They keep
+    ``data`` alive, and with it all batches that came uncompressed in one answer.
+    """
+
+    __slots__ = (
+        "count",
+        "data",
+        "header_edges",
+        "key_edges",
+        "key_nulls",
+        "offsets",
+        "timestamps_ms",
+        "value_edges",
+        "value_nulls",
+    )
+
+    data: bytes
+    count: int
+    offsets: memoryview
+    timestamps_ms: memoryview
+    key_edges: memoryview | None
+    key_nulls: memoryview | None
+    value_edges: memoryview | None
+    value_nulls: memoryview | None
+    header_edges: memoryview | None
+
+    def __init__(
+        self,
+        data: bytes,
+        offsets: memoryview,
+        timestamps_ms: memoryview,
+        *,
+        key_edges: memoryview | None = None,
+        key_nulls: memoryview | None = None,
+        value_edges: memoryview | None = None,
+        value_nulls: memoryview | None = None,
+        header_edges: memoryview | None = None,
+    ) -> None:
+        self.data = data
+        self.count = len(offsets)
+        self.offsets = offsets
+        self.timestamps_ms = timestamps_ms
+        self.key_edges = key_edges
+        self.key_nulls = key_nulls
+        self.value_edges = value_edges
+        self.value_nulls = value_nulls
+        self.header_edges = header_edges
+
+    def __len__(self) -> int:
+        return self.count
+
+    def keys(self) -> list[bytes | None]:
+        """The keys as bytes."""
+        return _slices(self.data, self.key_edges, self.key_nulls, self.count)
+
+    def values(self) -> list[bytes | None]:
+        """The values as bytes."""
+        return _slices(self.data, self.value_edges, self.value_nulls, self.count)
+
+    def headers(self) -> list[Headers]:
+        """The headers of each record; CorruptRecordError where the bytes are no headers."""
+        edges = self.header_edges
+        if edges is None:
+            return [()] * self.count
+        bounds = iter(edges.tolist())
+        data = self.data
+        return [
+            parse_headers(data[start:end]) if end > start else () for start, end in zip(bounds, bounds, strict=True)
+        ]
+
+
+def _slices(data: bytes, edges: memoryview | None, nulls: memoryview | None, count: int) -> list[bytes | None]:
+    if edges is None:
+        return [None] * count
+    bounds = iter(edges.tolist())
+    if nulls is None:
+        return [data[start:end] for start, end in zip(bounds, bounds, strict=True)]
+    return [None if null else data[start:end] for null, start, end in zip(nulls.tolist(), bounds, bounds, strict=True)]
