@@ -2,89 +2,153 @@
 
 Written: independent blocks of 64 KiB, no checksums but the header's, no content size; brokers 0.8.2 and 0.9 refuse
 anything else.  In magic 0 the header checksum covers the four magic bytes too (KAFKA-3160, KIP-57); old brokers insist
-on that wrong byte, so it is written in magic 0 and ignored on reading it.  Blocks are packed by the package lz4 when
-there is one (it has levels), else by cramjam.  Source: the LZ4 frame format, version 1.6.
+on that wrong byte, so it is written in magic 0 and ignored on reading it.  Frames are packed by the package lz4 when
+there is one (it has levels), else by cramjam.  Independent blocks are unpacked one by one, straight to their place;
+that is quicker than any library's way with whole frames.  Source: the LZ4 frame format, version 1.6.
 """
 
 from __future__ import annotations
 
 import struct
-from functools import cache
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from pykafka08.errors import CorruptRecordError
+from pykafka08.records import scratch
 from pykafka08.wire import Buffer
 
-__all__ = ["compress", "decompress", "has_levels", "xxh32_short"]
+__all__ = ["Lz4", "xxh32_short"]
 
 _MAGIC = b"\x04\x22\x4d\x18"
 _UINT32 = struct.Struct("<I")
 _BLOCK = 64 << 10
+_LARGEST_PACKED_BLOCK = _BLOCK + _BLOCK // 255 + 16
 _DESCRIPTOR = b"\x60\x40"  # version 1, independent blocks; blocks of at most 64 KiB
+_HEADER_SIZE = 7
+_PLAIN_FLAGS = 0x60  # version 1, independent blocks, no checksums, no content size, no dictionary
+_BLOCK_CHECKSUMS = 1 << 4  # flag: a checksum after each block
+_CONTENT_CHECKSUM = 1 << 2  # flag: a checksum after the end mark
+_CHECKSUM_AT = 6
 _STORED = 1 << 31  # this bit of a block's size: the block is not packed
 _BLOCK_SIZES = {4: 64 << 10, 5: 256 << 10, 6: 1 << 20, 7: 4 << 20}
 _LARGEST_RATIO = 255
+_LARGEST_LEVEL = 12
 
 
-def compress(data: Buffer, level: int | None = None, magic: int = 2) -> bytes:
-    """One frame; ``level`` 1 to 17 needs the package lz4, whose own scale ends at 12."""
-    checksum = xxh32_short(_MAGIC + _DESCRIPTOR if magic == 0 else _DESCRIPTOR) >> 8 & 0xFF
-    parts: list[Buffer] = [_MAGIC, _DESCRIPTOR, bytes((checksum,))]
-    view = memoryview(data)
-    for start in range(0, len(view), _BLOCK):
-        plain = view[start : start + _BLOCK]
-        packed = _pack_block(plain, level)
-        if len(packed) < len(plain):
-            parts.append(_UINT32.pack(len(packed)))
-            parts.append(packed)
-        else:
-            parts.append(_UINT32.pack(len(plain) | _STORED))
-            parts.append(plain)
-    parts.append(_UINT32.pack(0))
-    return b"".join(parts)
+class Lz4:
+    """lz4 over the package's module of frames (or None) and cramjam."""
 
-
-def has_levels() -> bool:
-    """True if the package lz4 is there."""
-    return _library() is not None
-
-
-@cache
-def _library() -> Any:
-    try:
-        import lz4.block
-    except ImportError:
-        return None
-    return lz4.block
-
-
-def _pack_block(plain: memoryview, level: int | None) -> bytes:
-    library = _library()
-    if library is None:
+    def __init__(self, library: Any = None) -> None:
         import cramjam
 
-        return bytes(cramjam.lz4.compress_block(plain, store_size=False))
-    packed: bytes
-    if level is None:
-        packed = library.compress(plain, store_size=False)
-    else:
-        packed = library.compress(plain, mode="high_compression", compression=min(level, 12), store_size=False)
-    return packed
+        self._library = library
+        # Looked up once: small batches feel every step.
+        self._unpack_block: Callable[..., int] = cramjam.lz4.decompress_block_into
+        self._error: type[Exception] = cramjam.DecompressionError
+
+    def compress(self, data: Buffer, level: int | None, magic: int) -> bytes:
+        """One frame.  ``level`` 1 to 17 needs the package lz4: 1 and 2 are its quick mode, all above 12 its best."""
+        frame: bytes
+        if self._library is None:
+            frame = _pack_with_cramjam(data)
+        else:
+            frame = self._library.compress(
+                data,
+                compression_level=0 if level is None else min(level, _LARGEST_LEVEL),
+                block_size=self._library.BLOCKSIZE_MAX64KB,
+                block_linked=False,
+                store_size=False,
+            )
+        if magic == 0:
+            return frame[:_CHECKSUM_AT] + _WRONG_CHECKSUM + frame[_CHECKSUM_AT + 1 :]
+        return frame
+
+    def decompress(self, data: Buffer, limit: int, magic: int) -> bytes:
+        """The content of one or more frames; CorruptRecordError when damaged or above ``limit``."""
+        # Frames of independent blocks without sizes or a dictionary: all that Kafka's clients write.
+        checksum = _CHECKSUMS.get(bytes(data[4:6])) if data[:4] == _MAGIC and len(data) > _HEADER_SIZE else None
+        if checksum is not None and (magic == 0 or data[_CHECKSUM_AT] == checksum):
+            try:
+                unpacked = _unpack_blocks(self._unpack_block, data, limit)
+            except self._error as error:
+                raise CorruptRecordError(f"lz4 data is damaged: {error}") from error
+            if unpacked is not None:
+                return unpacked
+        return _unpack_frames(data, limit, magic)
 
 
-def decompress(data: Buffer, limit: int, magic: int = 2) -> bytes:
-    """The content of one or more frames; CorruptRecordError when damaged or above ``limit``."""
+def _pack_with_cramjam(data: Buffer) -> bytes:
+    import cramjam
+
+    pack = cramjam.lz4.compress_block_into
+    view = memoryview(data)
+    size = len(view)
+    room = scratch.take(_HEADER_SIZE + (size // _BLOCK + 1) * (4 + _LARGEST_PACKED_BLOCK) + 4)
+    space = memoryview(room)
+    space[:_HEADER_SIZE] = _HEADER
+    position = _HEADER_SIZE
+    for start in range(0, size, _BLOCK):
+        plain = view[start : start + _BLOCK]
+        written = pack(plain, space[position + 4 :], store_size=False)
+        if written < len(plain):
+            _UINT32.pack_into(room, position, written)
+        else:
+            written = len(plain)
+            _UINT32.pack_into(room, position, written | _STORED)
+            space[position + 4 : position + 4 + written] = plain
+        position += 4 + written
+    _UINT32.pack_into(room, position, 0)
+    frame = bytes(space[: position + 4])
+    scratch.give_back(room)
+    return frame
+
+
+def _unpack_blocks(unpack: Callable[..., int], data: Buffer, limit: int) -> bytes | None:
+    """The content of one frame of independent blocks and nothing more; None if it must be looked at more closely.
+
+    Checksums of blocks and of the content are passed over, as the checksum of the batch covers all of them.
+    """
+    flags = data[4]
+    after_block = 4 if flags & _BLOCK_CHECKSUMS else 0
+    largest_block = _BLOCK_SIZES[data[5] >> 4]
+    end, bound = _walk_blocks(data, _HEADER_SIZE, largest_block, after_block)
+    if end + (4 if flags & _CONTENT_CHECKSUM else 0) != len(data) or bound > limit:
+        return None
+    view = memoryview(data)
+    room = scratch.take(bound)
+    space = memoryview(room)
+    position, filled = _HEADER_SIZE, 0
+    end -= 4
+    while position < end:
+        (size,) = _UINT32.unpack_from(data, position)
+        position += 4
+        if size & _STORED:
+            size &= ~_STORED
+            space[filled : filled + size] = view[position : position + size]
+            filled += size
+        else:
+            most = min(largest_block, size * _LARGEST_RATIO)
+            filled += unpack(view[position : position + size], space[filled : filled + most], most)
+        position += size + after_block
+    unpacked = bytes(space[:filled])
+    scratch.give_back(room)
+    return unpacked
+
+
+def _unpack_frames(data: Buffer, limit: int, magic: int) -> bytes:
+    """Frames of any shape, by cramjam."""
     import cramjam
 
     frames = _frames(data)
     if magic == 0:
         patched = bytearray(data)
         for frame in frames:
-            patched[frame.checksum_at] = frame.checksum
+            patched[frame.checksum_at] = _header_checksum(patched[frame.start + 4 : frame.checksum_at])
         data = patched
     bound = sum(frame.bound for frame in frames)
-    room = bytearray(min(bound, limit))
-    view, space = memoryview(data), memoryview(room)
+    most = min(bound, limit)
+    room = scratch.take(most)
+    view, space = memoryview(data), memoryview(room)[:most]
     size = 0
     try:
         # Frame by frame: older releases of cramjam stop after the first and say nothing.
@@ -94,14 +158,15 @@ def decompress(data: Buffer, limit: int, magic: int = 2) -> bytes:
         if bound > limit:
             raise CorruptRecordError(f"lz4 data unpacks to more than the limit of {limit} bytes") from error
         raise CorruptRecordError(f"lz4 data is damaged: {error}") from error
-    return bytes(space[:size])
+    unpacked = bytes(space[:size])
+    scratch.give_back(room)
+    return unpacked
 
 
 class _Frame(NamedTuple):
     start: int
     end: int
     checksum_at: int
-    checksum: int  # of the header, as it should be
     bound: int  # most bytes that the frame can unpack to
 
 
@@ -119,16 +184,16 @@ def _frames(data: Buffer) -> list[_Frame]:
         if flags >> 6 != 1 or flags & 1 or largest_block is None:
             raise CorruptRecordError(f"lz4 frame has unknown flags {flags:#04x} {block_descriptor:#04x}")
         checksum_at = start + (14 if flags & 8 else 6)  # bit 3: the content size follows
-        checksum = xxh32_short(data[start + 4 : checksum_at]) >> 8 & 0xFF
-        position, bound = _walk_blocks(data, checksum_at + 1, largest_block, bool(flags & 16))
-        position += 4 if flags & 4 else 0  # bit 2: a checksum of the content follows
-        frames.append(_Frame(start, position, checksum_at, checksum, bound))
+        after_block = 4 if flags & _BLOCK_CHECKSUMS else 0
+        position, bound = _walk_blocks(data, checksum_at + 1, largest_block, after_block)
+        position += 4 if flags & _CONTENT_CHECKSUM else 0
+        frames.append(_Frame(start, position, checksum_at, bound))
     if position > end:
         raise CorruptRecordError("lz4 frame is cut off")
     return frames
 
 
-def _walk_blocks(data: Buffer, position: int, largest_block: int, has_checksums: bool) -> tuple[int, int]:
+def _walk_blocks(data: Buffer, position: int, largest_block: int, after_block: int) -> tuple[int, int]:
     """Position after the end mark, and the most bytes that the blocks can unpack to."""
     end = len(data)
     bound = 0
@@ -146,7 +211,7 @@ def _walk_blocks(data: Buffer, position: int, largest_block: int, has_checksums:
             bound += min(largest_block, size * _LARGEST_RATIO)
         if size > largest_block:
             raise CorruptRecordError(f"lz4 block of {size} bytes is larger than the frame allows")
-        position += size + (4 if has_checksums else 0)
+        position += size + after_block
 
 
 def xxh32_short(data: Buffer) -> int:
@@ -165,3 +230,20 @@ def xxh32_short(data: Buffer) -> int:
     value = (value ^ value >> 15) * 2246822519 & mask
     value = (value ^ value >> 13) * 3266489917 & mask
     return value ^ value >> 16
+
+
+def _header_checksum(covered: Buffer) -> int:
+    return xxh32_short(covered) >> 8 & 0xFF
+
+
+# The right header checksum, by flags and block size.
+_CHECKSUMS = {
+    descriptor: _header_checksum(descriptor)
+    for descriptor in (
+        bytes((_PLAIN_FLAGS | checksums, code << 4))
+        for checksums in (0, _BLOCK_CHECKSUMS, _CONTENT_CHECKSUM, _BLOCK_CHECKSUMS | _CONTENT_CHECKSUM)
+        for code in _BLOCK_SIZES
+    )
+}
+_HEADER = _MAGIC + _DESCRIPTOR + bytes((_CHECKSUMS[_DESCRIPTOR],))
+_WRONG_CHECKSUM = bytes((_header_checksum(_MAGIC + _DESCRIPTOR),))

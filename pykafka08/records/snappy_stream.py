@@ -2,59 +2,101 @@
 
 Stream = 16 bytes of header, then blocks of a size (i32) and that many bytes of raw snappy.  Streams may follow one
 another.  This is not the framing format of snappy's own specification, which no Kafka client speaks.
-Raw blocks are packed and unpacked by cramjam, which python-snappy installs and wraps.
+Raw blocks are packed and unpacked by cramjam, which python-snappy installs and wraps; both straight into one buffer.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pykafka08.errors import CorruptRecordError, RemoteProtocolError
+from pykafka08.records import scratch
 from pykafka08.wire import INT32, Buffer, read_unsigned_varint
 
-__all__ = ["compress", "decompress"]
+__all__ = ["Snappy"]
 
 _MAGIC = b"\x82SNAPPY\x00"
 _HEADER = _MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"  # version 1, readable by version 1
+_HEADER_SIZE = len(_HEADER)
+_FIRST_BLOCK = _HEADER_SIZE + 4  # after its size
 _BLOCK = 32 << 10
+_LARGEST_PACKED_BLOCK = 32 + _BLOCK + _BLOCK // 6  # what snappy wants as room, whatever becomes of it
 #: Raw snappy's densest element makes 64 bytes of 3; a block that claims more than this ratio lies.
 _LARGEST_RATIO = 22
 
 
-def compress(data: Buffer, _level: int | None = None, _magic: int = 2) -> bytes:
-    """One xerial stream with blocks of 32 KiB."""
-    import cramjam
+class Snappy:
+    """Snappy over cramjam."""
 
-    view = memoryview(data)
-    parts: list[Buffer] = [_HEADER]
-    for start in range(0, len(view), _BLOCK):
-        block = bytes(cramjam.snappy.compress_raw(view[start : start + _BLOCK]))
-        parts.append(INT32.pack(len(block)))
-        parts.append(block)
-    return b"".join(parts)
+    def __init__(self) -> None:
+        import cramjam
+
+        # Looked up once: small batches feel every step.
+        self._pack_into: Callable[..., int] = cramjam.snappy.compress_raw_into
+        self._unpack: Callable[..., Buffer] = cramjam.snappy.decompress_raw
+        self._unpack_into: Callable[..., int] = cramjam.snappy.decompress_raw_into
+        self._error: type[Exception] = cramjam.DecompressionError
+
+    def compress(self, data: Buffer, _level: int | None, _magic: int) -> bytes:
+        """One xerial stream with blocks of 32 KiB."""
+        pack = self._pack_into
+        view = memoryview(data)
+        size = len(view)
+        room = scratch.take(_HEADER_SIZE + (size // _BLOCK + 1) * (4 + _LARGEST_PACKED_BLOCK))
+        space = memoryview(room)
+        space[:_HEADER_SIZE] = _HEADER
+        position = _HEADER_SIZE
+        for start in range(0, size, _BLOCK):
+            written = pack(view[start : start + _BLOCK], space[position + 4 :])
+            INT32.pack_into(room, position, written)
+            position += 4 + written
+        packed = bytes(space[:position])
+        scratch.give_back(room)
+        return packed
+
+    def decompress(self, data: Buffer, limit: int, _magic: int) -> bytes:
+        """The content of xerial streams or of one raw block; CorruptRecordError when damaged or above ``limit``."""
+        view = memoryview(data)
+        end = len(view)
+        try:
+            if (
+                end > _FIRST_BLOCK
+                and INT32.unpack_from(data, _HEADER_SIZE)[0] == end - _FIRST_BLOCK
+                and view[: len(_MAGIC)] == _MAGIC
+            ):
+                # A stream of one block: a buffer to join blocks in would be the dearest part of it.
+                _claimed_size(view, _FIRST_BLOCK, end, limit)
+                return bytes(self._unpack(view[_FIRST_BLOCK:]))
+            return self._unpack_blocks(view, limit)
+        except self._error as error:
+            raise CorruptRecordError(f"snappy data is damaged: {error}") from error
+
+    def _unpack_blocks(self, data: memoryview, limit: int) -> bytes:
+        unpack = self._unpack_into
+        blocks, total = _blocks(data, limit)
+        room = scratch.take(total)
+        space = memoryview(room)
+        position = 0
+        for start, end, claimed in blocks:
+            # The library refuses a block that does not make exactly what it claims.
+            unpack(data[start:end], space[position : position + claimed])
+            position += claimed
+        unpacked = bytes(space[:total])
+        scratch.give_back(room)
+        return unpacked
 
 
-def decompress(data: Buffer, limit: int, _magic: int = 2) -> bytes:
-    """The content of xerial streams or of one raw block; CorruptRecordError when damaged or above ``limit``."""
-    import cramjam
-
-    view = memoryview(data)
-    blocks = _blocks(view, limit)
-    try:
-        return b"".join([cramjam.snappy.decompress_raw(view[start:end]) for start, end in blocks])
-    except cramjam.DecompressionError as error:
-        raise CorruptRecordError(f"snappy data is damaged: {error}") from error
-
-
-def _blocks(data: memoryview, limit: int) -> list[tuple[int, int]]:
-    """Start and end of each raw block, after a look at the size that it claims."""
+def _blocks(data: memoryview, limit: int) -> tuple[list[tuple[int, int, int]], int]:
+    """Start, end and claimed size of each raw block, and the sum of what they claim."""
     end = len(data)
     if data[: len(_MAGIC)] != _MAGIC:
-        _claimed_size(data, 0, end, limit)
-        return [(0, end)]
-    blocks: list[tuple[int, int]] = []
+        claimed = _claimed_size(data, 0, end, limit)
+        return [(0, end, claimed)], claimed
+    blocks: list[tuple[int, int, int]] = []
     position, room = 0, limit
     while position < end:
-        if data[position : position + len(_MAGIC)] == _MAGIC:
-            position += len(_HEADER)
+        if data[position] == 0x82 and data[position : position + len(_MAGIC)] == _MAGIC:
+            position += _HEADER_SIZE
             continue
         if position + 4 > end:
             raise CorruptRecordError("snappy stream is cut off inside a block size")
@@ -62,19 +104,28 @@ def _blocks(data: memoryview, limit: int) -> list[tuple[int, int]]:
         position += 4
         if size <= 0 or position + size > end:
             raise CorruptRecordError(f"snappy block of {size} bytes does not fit the stream")
-        room -= _claimed_size(data, position, position + size, room)
-        blocks.append((position, position + size))
+        claimed = _claimed_size(data, position, position + size, room)
+        room -= claimed
+        blocks.append((position, position + size, claimed))
         position += size
     if position != end:
         raise CorruptRecordError("snappy stream is cut off inside its header")
-    return blocks
+    return blocks, limit - room
 
 
 def _claimed_size(data: memoryview, start: int, end: int, room: int) -> int:
-    try:
-        size, _ = read_unsigned_varint(data[start:end], 0)
-    except RemoteProtocolError as error:
-        raise CorruptRecordError(f"snappy block has no size: {error.message}") from error
+    # A varint: one byte to 127, two to 16 KiB, three to 2 MiB.
+    if start < end and data[start] < 128:
+        size = data[start]
+    elif start + 1 < end and data[start + 1] < 128:
+        size = data[start] & 127 | data[start + 1] << 7
+    elif start + 2 < end and data[start + 2] < 128:
+        size = data[start] & 127 | (data[start + 1] & 127) << 7 | data[start + 2] << 14
+    else:
+        try:
+            size, _ = read_unsigned_varint(data[start:end], 0)
+        except RemoteProtocolError as error:
+            raise CorruptRecordError(f"snappy block has no size: {error.message}") from error
     if size > (end - start) * _LARGEST_RATIO:
         raise CorruptRecordError(f"snappy block of {end - start} bytes claims to unpack to {size}")
     if size > room:

@@ -1,22 +1,22 @@
-"""Tests of the codecs run twice: with the faster packages, and with what python-snappy and Python bring alone."""
+"""Tests of the codecs run three times: with each choice of faster packages, and with what every installation has."""
 
 from __future__ import annotations
 
 import pytest
 
-from pykafka08.records import compression, lz4_frame
+from pykafka08.records.compression import Compression
+from pykafka08.records.libraries import load
+from tests.records.libraries import CHOICES
 
 
-@pytest.fixture(params=["fast packages", "bare install"])
-def libraries(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Which codec libraries are in use; the fast ones must be installed for the tests."""
+@pytest.fixture(params=list(CHOICES))
+def libraries(request: pytest.FixtureRequest) -> str:
+    """Which packages are in use; all of them must be installed for the tests."""
     choice = str(request.param)
-    if choice == "bare install":
-        monkeypatch.setattr(compression, "_isal", lambda: None)
-        monkeypatch.setattr(compression, "_zstd_library", lambda: None)
-        monkeypatch.setattr(lz4_frame, "_library", lambda: None)
-    else:
-        assert compression._isal() is not None
-        assert compression._zstd_library() is not None
-        assert lz4_frame._library() is not None
+    assert all(load(package) is not None for package in CHOICES[choice])
     return choice
+
+
+@pytest.fixture
+def compression(libraries: str) -> Compression:
+    return Compression(CHOICES[libraries])

@@ -67,7 +67,6 @@ def read_everything(data: bytes, fetch_offset: int) -> str:
     return outcome
 
 
-@pytest.mark.usefixtures("libraries")
 def test_changed_sets_end_in_errors_of_ours() -> None:
     chance = random.Random(SEED)
     samples = [encode(magic, codec, count) for magic, codec in FORMATS for count in (1, 5, 40)]

@@ -9,10 +9,19 @@ import lz4.frame
 import pytest
 
 from pykafka08.errors import CorruptRecordError
-from pykafka08.records.lz4_frame import compress, decompress, xxh32_short
+from pykafka08.records.lz4_frame import Lz4, xxh32_short
 
 LIMIT = 1 << 20
+PACKED_BY_LZ4, PACKED_BY_CRAMJAM = Lz4(lz4.frame), Lz4()
 TEXT = b"frames of blocks of bytes, " * 9000
+
+
+def compress(data: bytes, level: int | None = None, magic: int = 2) -> bytes:
+    return PACKED_BY_LZ4.compress(data, level, magic)
+
+
+def decompress(data: bytes | bytearray, limit: int, magic: int = 2) -> bytes:
+    return PACKED_BY_LZ4.decompress(data, limit, magic)
 
 
 def test_known_answers_of_xxh32() -> None:
@@ -23,7 +32,10 @@ def test_known_answers_of_xxh32() -> None:
 
 @pytest.mark.parametrize(("magic", "checksum"), [(0, 0x1A), (1, 0x82), (2, 0x82)])
 def test_the_header_that_each_format_wants(magic: int, checksum: int) -> None:
-    assert compress(TEXT, None, magic)[:7] == b"\x04\x22\x4d\x18\x60\x40" + bytes([checksum])
+    for packed_by in (PACKED_BY_LZ4, PACKED_BY_CRAMJAM):
+        frame = packed_by.compress(TEXT, None, magic)
+        assert frame[:7] == b"\x04\x22\x4d\x18\x60\x40" + bytes([checksum])
+        assert packed_by.decompress(frame, LIMIT, magic) == TEXT
 
 
 @pytest.mark.parametrize(
@@ -68,8 +80,9 @@ def test_frames_of_every_shape_are_read(block_size: int, is_linked: bool, has_ex
     assert decompress(broken, 8 << 20, 0) == TEXT * 20
 
 
-def test_a_block_that_does_not_shrink_is_stored() -> None:
-    frame = compress(b"\x00\x01\x02")
+@pytest.mark.parametrize("packed_by", [PACKED_BY_LZ4, PACKED_BY_CRAMJAM])
+def test_a_block_that_does_not_shrink_is_stored(packed_by: Lz4) -> None:
+    frame = packed_by.compress(b"\x00\x01\x02", None, 2)
     assert struct.unpack_from("<I", frame, 7) == (3 | 1 << 31,)
     assert decompress(frame, 3) == b"\x00\x01\x02"
 

@@ -9,11 +9,19 @@ import pytest
 import snappy
 
 from pykafka08.errors import CorruptRecordError
-from pykafka08.records.snappy_stream import compress, decompress
+from pykafka08.records.snappy_stream import Snappy
 
 HEADER = b"\x82SNAPPY\x00" + struct.pack(">ii", 1, 1)
 TEXT = b"blocks after blocks after blocks. " * 4000
 LIMIT = 1 << 20
+
+
+def compress(data: bytes) -> bytes:
+    return Snappy().compress(data, None, 2)
+
+
+def decompress(data: bytes, limit: int) -> bytes:
+    return Snappy().decompress(data, limit, 2)
 
 
 def raw(data: bytes) -> bytes:
