@@ -11,7 +11,7 @@ demo: $(VENV)/.installed
 venv: $(VENV)/.developing
 
 test: $(VENV)/.developing peers
-	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --maxschedchunk 4
+	$(BIN)/python -m pytest --numprocesses auto --durations 30 --durations-min 2
 
 # The compiled form (docs/compiled.md): a copy of this tree in DEST, its hot modules compiled.
 DEST ?= build/compiled

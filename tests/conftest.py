@@ -1,4 +1,4 @@
-"""Fixtures for every test: the two event loops; `requirements` and `integration.fixtures` have the rest."""
+"""Fixtures for every test: the two event loops; `pytest_plugins` names where the rest is."""
 
 from __future__ import annotations
 
@@ -9,7 +9,13 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("steady", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("steady")
 
-pytest_plugins = ["tests.deadlines", "tests.requirements", "tests.integration.fixtures"]
+pytest_plugins = [
+    "tests.deadlines",
+    "tests.requirements",
+    "tests.scheduling",
+    "tests.whole_runs",
+    "tests.integration.fixtures",
+]
 
 
 @pytest.fixture(params=["asyncio", "trio"])

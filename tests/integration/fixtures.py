@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.brokers.releases import version_tuple
 from tests.integration.addressed import AddressedClusters
 from tests.integration.clusters import RELEASES, Clusters, RealCluster, end_leftovers, session_folder
 from tests.requirements import FORMS
@@ -28,18 +27,6 @@ def pytest_itemcollected(item: pytest.Item) -> None:
             item.add_marker(pytest.mark.timeout(TIMEOUT_S))
 
 
-@pytest.hookimpl(trylast=True)  # after pytest's own ordering by parameters
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the tests with real clusters last, release by release, so that few clusters are started.
-
-    First of them those that want special ones: they are the longest, and with one of them at the end the other
-    processes would have nothing to do. pytest-xdist hands out tests in this order, a few neighbours at a time.
-    """
-    with_clusters = [item for item in items if _has_cluster(item)]
-    others = [item for item in items if not _has_cluster(item)]
-    items[:] = [*others, *sorted(with_clusters, key=_cluster_of)]
-
-
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """The figures that tests have noted with `record_property("figure", text)`."""
     figures = [
@@ -52,20 +39,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section("figures")
         for text in figures:
             terminalreporter.line(str(text))
-
-
-def _has_cluster(item: pytest.Item) -> bool:
-    return "clusters" in getattr(item, "fixturenames", ()) or item.get_closest_marker("compose") is not None
-
-
-def _cluster_of(item: pytest.Item) -> tuple[bool, tuple[int, ...], str]:
-    """Whether one broker will do, the release that a test's parameters or its marker name, and its module."""
-    parameters = item.callspec.params if hasattr(item, "callspec") else {}
-    marker = item.get_closest_marker("cluster")
-    wanted = marker.kwargs if marker is not None else {}
-    names = (parameters.get("release"), parameters.get("version"), parameters.get("old"), wanted.get("release"))
-    name = next((str(name) for name in names if name), "")
-    return not wanted.get("is_special"), version_tuple(name), str(item.path)
 
 
 def _clusters(folder: Path, config: pytest.Config) -> Clusters:
