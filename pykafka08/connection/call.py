@@ -33,13 +33,27 @@ class Outcome(Protocol):
 
 def may_be_held(request: Request[Any]) -> float:
     """Seconds for which a broker may lawfully keep the answer back; 0 for most requests."""
-    if isinstance(request, FetchRequest):
-        return request.max_wait_ms / 1000
-    if isinstance(request, JoinGroupRequest):
-        return max(request.rebalance_timeout_ms, request.session_timeout_ms) / 1000
-    if isinstance(request, SyncGroupRequest) and not request.assignments:
-        return SYNC_HELD
-    return 0.0
+    held = _HELD.get(type(request))
+    return 0.0 if held is None else held(request)
+
+
+def _fetch_held(request: Any) -> float:
+    return float(request.max_wait_ms) / 1000
+
+
+def _join_held(request: Any) -> float:
+    return float(max(request.rebalance_timeout_ms, request.session_timeout_ms)) / 1000
+
+
+def _sync_held(request: Any) -> float:
+    return 0.0 if request.assignments else SYNC_HELD
+
+
+_HELD: dict[type[Request[Any]], Callable[[Any], float]] = {
+    FetchRequest: _fetch_held,
+    JoinGroupRequest: _join_held,
+    SyncGroupRequest: _sync_held,
+}
 
 
 class Call:
@@ -65,7 +79,7 @@ class Call:
         self.deadline = deadline
         self.response: type[Response] | None = None
         """Set from the moment it is written until it is answered."""
-        self.name = getattr(content, "name", "request")
+        self.name = content.name if isinstance(content, Request) else "request"
         self.correlation_id = -1
         self.sent_at = 0.0
         self.may_be_held = 0.0

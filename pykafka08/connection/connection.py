@@ -157,9 +157,11 @@ class Connection:
         waiter: Waiter[R] = Waiter()
         now = self._now()
         deadline = now + timeout
-        self._machine.submit(message, version, waiter, deadline, now)
+        machine = self._machine
+        machine.submit(message, version, waiter, deadline, now)
         if self._transport is not None:
-            self._transport.wake_writer()
+            # What ends as it is written ends after the caller has its waiter, as everything else does.
+            self._transport.wake_writer(at_once=not machine.has_unanswered)
         if deadline < self._wakes_at:
             self._wakeup.set()
         return waiter

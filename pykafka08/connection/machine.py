@@ -33,11 +33,11 @@ from pykafka08.errors import (
     RequestTimeoutError,
     TransportError,
 )
-from pykafka08.protocol.headers import request_parts, split_response
+from pykafka08.protocol.headers import RequestHeads, split_response
 from pykafka08.protocol.messages.produce import ProduceRequest
 from pykafka08.protocol.schema import Request
 from pykafka08.protocol.versions import BrokerVersions
-from pykafka08.wire import INT32, Buffer
+from pykafka08.wire import Buffer
 
 __all__ = ["ConnectionMachine", "State"]
 
@@ -72,7 +72,7 @@ class ConnectionMachine:
         self.was_idle = False
         self.last_activity = now
         self._silence = Silence(now)
-        self._client_id = client_id
+        self._heads = RequestHeads(client_id)
         self._handshake = handshake
         self._setup_deadline = setup_deadline
         self._request_timeout = request_timeout
@@ -99,6 +99,11 @@ class ConnectionMachine:
     def is_silent(self, now: float) -> bool:
         """True if the peer has owed an answer, and sent nothing, for a while."""
         return bool(self._open) and now >= self._silence.suspicious_from(self._open[0])
+
+    @property
+    def has_unanswered(self) -> bool:
+        """True if :meth:`data_sent` will end calls."""
+        return bool(self._unanswered)
 
     @property
     def open_calls(self) -> int:
@@ -244,10 +249,8 @@ class ConnectionMachine:
 
     def _write(self, call: Call, request: Request[Any], version: int, now: float) -> None:
         correlation_id = self._correlation_id
-        parts = request_parts(request, version, correlation_id, self._client_id)
+        self._out += self._heads.frame(request, version, correlation_id)
         self._correlation_id = 0 if correlation_id == LAST_CORRELATION_ID else correlation_id + 1
-        self._out.append(INT32.pack(sum(map(len, parts))))
-        self._out.extend(parts)
         self.last_activity = now
         call.name, call.content = request.name, None  # what was written need not be kept alive
         call.response, call.version, call.correlation_id, call.sent_at = request.response, version, correlation_id, now

@@ -20,7 +20,7 @@ class MemoryTransport:
         self._link = link
         self._splitter = FrameSplitter(max_frame_bytes)
 
-    def wake_writer(self) -> None:
+    def wake_writer(self, *, at_once: bool = False) -> None:
         if not self.is_closed and (parts := self._link.data_to_send()):
             self.written += b"".join(parts)
             self._link.data_sent()

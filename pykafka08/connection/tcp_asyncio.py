@@ -1,7 +1,7 @@
 """TCP under asyncio and uvloop.
 
-A frame-aware BufferedProtocol receives large frames straight into their own buffer, and all frames that one turn of the
-loop produced leave in one send.
+A frame-aware BufferedProtocol receives large frames straight into their own buffer.  A lone request is written in its
+caller's turn; where callers are many, all frames that one turn of the loop produced leave in one send.
 """
 
 from __future__ import annotations
@@ -11,24 +11,37 @@ import socket
 from typing import Any
 
 from pykafka08.connection.tcp_options import set_options
-from pykafka08.connection.transport import Link, deliver, lost_connection
+from pykafka08.connection.transport import Link, lost_connection
 from pykafka08.driver import Waiter
 from pykafka08.errors import KafkaError, RemoteProtocolError
 from pykafka08.protocol.framing import FrameSplitter
+from pykafka08.wire import Buffer
 
 __all__ = ["AsyncioTransport"]
+
+JOINED_BYTES = 64 * 1024
+"""Less than that is copied into one piece, which costs less than telling the system of many."""
+
+MOST_PARTS = 512
+"""Pieces of one sendmsg; systems take 1024, or 16 by the letter of POSIX."""
 
 
 class AsyncioTransport(asyncio.BufferedProtocol):
     """TCP under asyncio and uvloop."""
 
-    def __init__(self, link: Link, max_frame_bytes: int) -> None:
+    def __init__(self, link: Link, raw: socket.socket, max_frame_bytes: int) -> None:
         self._link: Link | None = link
         self._splitter = FrameSplitter(max_frame_bytes)
         self._loop = asyncio.get_running_loop()
+        # asyncio's own loop joins what it is given (until 3.12); uvloop writes in place by itself, and may have bytes
+        # yet to write of which it does not tell.
+        is_ours = isinstance(self._loop, asyncio.SelectorEventLoop) and hasattr(raw, "sendmsg")
+        self._socket = raw if is_ours else None
         self._transport: asyncio.Transport | None = None
         self._is_paused = False
         self._is_flush_due = False
+        self._is_shared = False
+        self._owes_answer = False
         self._closed: Waiter[None] = Waiter()
 
     @classmethod
@@ -39,7 +52,7 @@ class AsyncioTransport(asyncio.BufferedProtocol):
             raw.setblocking(False)
             set_options(raw)
             await loop.sock_connect(raw, address)
-            _, protocol = await loop.create_connection(lambda: cls(link, max_frame_bytes), sock=raw)
+            _, protocol = await loop.create_connection(lambda: cls(link, raw, max_frame_bytes), sock=raw)
         except BaseException:
             raw.close()
             raise
@@ -52,9 +65,13 @@ class AsyncioTransport(asyncio.BufferedProtocol):
         return self._splitter.next_buffer(sizehint)
 
     def buffer_updated(self, size: int) -> None:
+        self._owes_answer = False
         try:
             self._splitter.bytes_received(size)
-            deliver(self._splitter, lambda: self._link)
+            for frame in self._splitter:
+                if self._link is None:
+                    return
+                self._link.frame_received(frame)
         except RemoteProtocolError as error:
             self._end(error)
 
@@ -69,19 +86,49 @@ class AsyncioTransport(asyncio.BufferedProtocol):
         self._end(lost_connection(error, self._splitter))
         self._closed.set_result(None)
 
-    def wake_writer(self) -> None:
-        if not self._is_flush_due and not self._is_paused:
+    def wake_writer(self, *, at_once: bool = False) -> None:
+        if self._is_flush_due:
+            self._is_shared = True
+        elif at_once and not self._is_shared and not self._owes_answer:
+            self._flush()
+        elif not self._is_paused:
+            # The peer is at work already, or others have written in the turns before: wait for who else writes in this.
             self._is_flush_due = True
+            self._is_shared = False
             self._loop.call_soon(self._flush)
 
     def _flush(self) -> None:
         self._is_flush_due = False
-        if self._link is None or self._is_paused or self._transport is None or self._transport.is_closing():
+        transport = self._transport
+        if self._link is None or self._is_paused or transport is None or transport.is_closing():
             return
         parts = self._link.data_to_send()
-        if parts:
-            self._transport.writelines(parts)
-            self._link.data_sent()
+        if not parts:
+            return
+        self._owes_answer = True
+        if len(parts) > MOST_PARTS or sum(map(len, parts)) < JOINED_BYTES:
+            transport.write(b"".join(parts))
+        else:
+            self._send_in_place(transport, parts)
+        self._link.data_sent()
+
+    def _send_in_place(self, transport: asyncio.Transport, parts: list[Buffer]) -> None:
+        """Hand large parts to the socket where they are; what it does not take goes through the event loop."""
+        if self._socket is None:
+            transport.writelines(parts)
+            return
+        sent = 0
+        if not transport.get_write_buffer_size():
+            try:
+                sent = self._socket.sendmsg(parts)
+            except OSError:  # it takes nothing now, or is broken: the event loop finds out which
+                sent = 0
+        for part in parts:
+            if sent >= len(part):
+                sent -= len(part)
+            else:
+                transport.write(memoryview(part)[sent:] if sent else part)
+                sent = 0
 
     def _end(self, error: KafkaError) -> None:
         link, self._link = self._link, None

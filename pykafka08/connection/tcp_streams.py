@@ -77,7 +77,7 @@ class StreamTransport:
         except (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
             self._end(lost_connection(error, self._splitter))
 
-    def wake_writer(self) -> None:
+    def wake_writer(self, *, at_once: bool = False) -> None:
         self._wakeup.set()
 
     def _end(self, error: KafkaError) -> None:

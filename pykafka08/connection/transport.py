@@ -38,8 +38,11 @@ class Link(Protocol):
 class Transport(Protocol):
     """An open connection."""
 
-    def wake_writer(self) -> None:
-        """The link has data to send: take and send it in this turn of the loop or as soon as the peer takes more."""
+    def wake_writer(self, *, at_once: bool = False) -> None:
+        """The link has data to send: take and send it in this turn of the loop or as soon as the peer takes more.
+
+        With ``at_once`` it may be taken before this returns; ``data_sent`` is called then, too.
+        """
 
     def close(self) -> None:
         """Close at once; what is not sent is dropped and the link hears no more."""

@@ -18,6 +18,7 @@ from pykafka08.wire import INT16, INT32, Buffer, read_unsigned_varint
 
 __all__ = [
     "RequestHeader",
+    "RequestHeads",
     "decode_request_header",
     "encode_request",
     "encode_response",
@@ -28,7 +29,8 @@ __all__ = [
     "split_response",
 ]
 
-_REQUEST_START = struct.Struct(">hhih")
+_REQUEST_START = struct.Struct(">hhi")
+_FRAME_START = struct.Struct(">ihhi")
 _CONTROLLED_SHUTDOWN = 7
 _LONGEST_CLIENT_ID = 0x7FFF
 
@@ -60,12 +62,47 @@ def response_header_version(message: type[Message], version: int) -> int:
 
 def request_parts(message: Request[Any], version: int, correlation_id: int, client_id: str | None) -> list[Buffer]:
     """Header and body in pieces; record sets are not copied.  Errors as :meth:`Message.encode`."""
+    start = _REQUEST_START.pack(message.api_key, version, correlation_id)
+    end = _encoded_client_id(client_id) + _no_tags(type(message), version)
+    return [start + end, *message.encode_parts(version)]
+
+
+class RequestHeads:
+    """What stands before the requests of one client id: the size of the frame and the header.
+
+    Only the size and the correlation id change from request to request of one API and version; the rest is kept.
+    """
+
+    def __init__(self, client_id: str | None) -> None:
+        self._client_id = client_id
+        self._ends: dict[tuple[type[Message], int], bytes] = {}
+
+    def frame(self, message: Request[Any], version: int, correlation_id: int) -> list[Buffer]:
+        """The whole frame in pieces, its size among them; record sets are not copied.
+
+        Errors as :meth:`Message.encode`.
+        """
+        kind = type(message)
+        end = self._ends.get((kind, version))
+        if end is None:
+            end = self._ends[kind, version] = _encoded_client_id(self._client_id) + _no_tags(kind, version)
+        parts = message.encode_parts(version)
+        size = _FRAME_START.size - INT32.size + len(end) + sum(map(len, parts))
+        return [_FRAME_START.pack(size, kind.api_key, version, correlation_id) + end, *parts]
+
+
+def _encoded_client_id(client_id: str | None) -> bytes:
+    """With its length; -1 for None."""
     encoded = None if client_id is None else client_id.encode()
-    if encoded is not None and len(encoded) > _LONGEST_CLIENT_ID:
+    if encoded is None:
+        return INT16.pack(-1)
+    if len(encoded) > _LONGEST_CLIENT_ID:
         raise LocalProtocolError(f"the client id has {len(encoded)} bytes; at most {_LONGEST_CLIENT_ID} are possible")
-    header = _REQUEST_START.pack(message.api_key, version, correlation_id, -1 if encoded is None else len(encoded))
-    tags = b"\0" if message.is_flexible(version) else b""
-    return [header + (encoded or b"") + tags, *message.encode_parts(version)]
+    return INT16.pack(len(encoded)) + encoded
+
+
+def _no_tags(message: type[Message], version: int) -> bytes:
+    return b"\0" if message.is_flexible(version) else b""
 
 
 def encode_request(message: Request[Any], version: int, correlation_id: int, client_id: str | None) -> bytes:

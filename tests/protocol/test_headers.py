@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from pykafka08.errors import LocalProtocolError, RemoteProtocolError
 from pykafka08.protocol.headers import (
     RequestHeader,
+    RequestHeads,
     decode_request_header,
     encode_request,
     encode_response,
@@ -139,3 +140,20 @@ def test_parts_are_the_whole_without_copies() -> None:
     assert any(part is records for part in parts)
     assert b"".join(parts) == encode_request(request, 9, 1, "c")
     assert b"".join(response_parts(MetadataResponse(), 9, 1)) == encode_response(MetadataResponse(), 9, 1)
+
+
+@pytest.mark.parametrize("client_id", [None, "", "a-client", "ünïcode"])
+def test_kept_heads_make_the_same_frames(client_id: str | None) -> None:
+    heads = RequestHeads(client_id)
+    for correlation_id in (0, 1, 2**31 - 1):
+        for version in range(MetadataRequest.versions.min, MetadataRequest.versions.max + 1):
+            frame = b"".join(heads.frame(MetadataRequest(), version, correlation_id))
+            body = encode_request(MetadataRequest(), version, correlation_id, client_id)
+            assert frame == len(body).to_bytes(4, "big") + body
+
+
+def test_a_client_id_that_does_not_fit_is_told_with_each_request() -> None:
+    heads = RequestHeads("x" * 32768)
+    for _ in range(2):
+        with pytest.raises(LocalProtocolError, match="client id has 32768 bytes"):
+            heads.frame(MetadataRequest(), 1, 1)
