@@ -8,6 +8,7 @@ Raw blocks are packed and unpacked by cramjam, which python-snappy installs and 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from pykafka08.errors import CorruptRecordError, RemoteProtocolError
 from pykafka08.records import scratch
@@ -33,7 +34,7 @@ class Snappy:
 
         # Looked up once: small batches feel every step.
         self._pack_into: Callable[..., int] = cramjam.snappy.compress_raw_into
-        self._unpack: Callable[..., Buffer] = cramjam.snappy.decompress_raw
+        self._unpack: Callable[..., Any] = cramjam.snappy.decompress_raw
         self._unpack_into: Callable[..., int] = cramjam.snappy.decompress_raw_into
         self._error: type[Exception] = cramjam.DecompressionError
 
