@@ -11,6 +11,10 @@ __all__ = ["CELLS", "FORMS", "Cell", "Form", "Player", "players_of", "select"]
 
 OURS = "pykafka08"
 USUAL = Profile()
+SENDS = 2000
+"""Awaited sends of a turn that measures them."""
+END_TO_END_S = 4
+"""Seconds of a turn that measures the way from producer to consumer."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,7 @@ class Player:
 class Cell:
     """``kind`` is consume, produce, latency or end-to-end; ``ours`` are ways of this client, ``peers`` (client, way).
 
-    ``server`` is replay or kafka; ``is_main`` cells have targets, all forms and all peers, others the forms on asyncio.
+    ``server`` is replay or kafka; ``is_main`` cells have targets, and longer turns.
     """
 
     kind: str
@@ -57,6 +61,13 @@ class Cell:
     is_main: bool = True
     is_quick: bool = False
     rate: int = 0
+
+    @property
+    def records(self) -> int | None:
+        """Of each turn, where it is not scaled to the player."""
+        if self.kind == "latency":
+            return SENDS
+        return self.rate * END_TO_END_S if self.rate else None
 
     @property
     def name(self) -> str:
@@ -108,8 +119,26 @@ _PRODUCE = {
         (("aiokafka", "send_batch"), ("confluent", "produce"), ("confluent", "produce_batch")),
         is_quick=True,
     ),
-    "send": Cell("produce", "awaited send", ("send",), (("aiokafka", "send_and_wait"), ("confluent", "aio_send"))),
+    "send": Cell("produce", "awaited send", ("send",), (("aiokafka", "send_and_wait"),)),
 }
+_LATENCY = Cell(
+    "latency",
+    "awaited single send",
+    ("send_one",),
+    (("aiokafka", "send_one"), ("confluent", "send_one"), ("kafka_python", "send_one")),
+    is_quick=True,
+)
+_END_TO_END = tuple(
+    Cell(
+        "end-to-end",
+        "latency",
+        ("end_to_end",),
+        (("aiokafka", "end_to_end"), ("confluent", "end_to_end")),
+        server="kafka",
+        rate=rate,
+    )
+    for rate in (1_000, 10_000)
+)
 CODECS = ("lz4", "zstd", "snappy", "gzip")
 _PROFILES = (
     Profile(keyed=True),
@@ -149,7 +178,9 @@ def _on_kafka(cell: Cell) -> Cell:
 CELLS: tuple[Cell, ...] = (
     *_CONSUME.values(),
     *_PRODUCE.values(),
-    *map(_on_kafka, (*_CONSUME.values(), *_PRODUCE.values())),
+    _LATENCY,
+    *map(_on_kafka, (*_CONSUME.values(), *_PRODUCE.values(), _LATENCY)),
+    *_END_TO_END,
     *_matrix(),
 )
 
@@ -162,6 +193,7 @@ def select(cells: Iterable[Cell], words: str) -> list[Cell]:
 
 def players_of(cell: Cell, forms: Iterable[Form]) -> list[Player]:
     """Those of this client in each of the forms, then its peers."""
-    chosen = [form for form in forms if cell.is_main or form.loop == "asyncio"]
+    with_uvloop = cell.is_main and cell.server == "replay"
+    chosen = [form for form in forms if with_uvloop or form.loop == "asyncio"]
     ours = [Player(OURS, way, form) for way in cell.ours for form in chosen]
     return ours + [Player(client, way) for client, way in cell.peers]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from statistics import median
 from typing import NamedTuple
 
-__all__ = ["Ratio", "Turn", "cpu_rates", "cpu_seconds_per_million", "percentile", "ratio_of", "wall_rates"]
+__all__ = ["Ratio", "Turn", "cpu_rates", "cpu_seconds_per_million", "latencies", "percentile", "ratio_of", "wall_rates"]
 
 
 class Turn(NamedTuple):
@@ -41,6 +41,11 @@ def cpu_rates(turns: Sequence[Turn]) -> dict[int, float]:
 def wall_rates(turns: Sequence[Turn]) -> dict[int, float]:
     """Records per second of the clock, by round."""
     return {turn.round: turn.records / turn.seconds for turn in turns if turn.seconds > 0}
+
+
+def latencies(turns: Sequence[Turn], share: str) -> dict[int, float]:
+    """Microseconds of that percentile (p50, p99, p99.9), by round; of turns that measure them."""
+    return {turn.round: turn.latencies_us[share] for turn in turns if share in turn.latencies_us}
 
 
 def cpu_seconds_per_million(turns: Sequence[Turn]) -> float:

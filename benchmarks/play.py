@@ -18,9 +18,10 @@ from benchmarks.jobs import WARM_UP_RECORDS, Task
 from benchmarks.servers import Server
 from benchmarks.topics import ReadTopic
 
-__all__ = ["Game", "Playing", "TurnFailed"]
+__all__ = ["Game", "Playing", "TurnFailed", "worker"]
 
 TURN_TIMEOUT_S = 120
+WARM_UP_SENDS = 500
 FIRST_GUESS = {100: 60_000, 1024: 20_000}
 """Records of the uncounted round, by the size of their values."""
 MOST_RECORDS = {100: 8_000_000, 1024: 1_000_000}
@@ -75,7 +76,7 @@ class Playing:
         """Rounds until ``most_rounds`` or ``seconds`` are over; who fails is left out from then on."""
         cell = game.cell
         playing = players_of(cell, self._forms)
-        records = {player: FIRST_GUESS[cell.profile.size] for player in playing}
+        records = {player: cell.records or FIRST_GUESS[cell.profile.size] for player in playing}
         begun = time.monotonic()
         for number in range(most_rounds + 1):
             shift = number % max(1, len(playing))
@@ -103,16 +104,17 @@ class Playing:
 
     def _scaled(self, cell: Cell, turn: Turn) -> int:
         """How many records this player does in the time of a turn."""
-        if cell.rate:
-            return turn.records
+        if cell.records is not None:
+            return cell.records
+        seconds = self._turn_seconds * (1 if cell.is_main else 0.5)
         most = (MOST_RECORDS if cell.kind == "consume" else MOST_PRODUCED)[cell.profile.size]
-        return max(1000, min(most, int(turn.records / max(turn.cpu_s, 0.001) * self._turn_seconds)))
+        return max(1000, min(most, int(turn.records / max(turn.cpu_s, 0.001) * seconds)))
 
     def _turn(self, game: Game, player: Player, records: int, number: int) -> Turn | None:
         """None if the client does not have what the cell asks for."""
         cell, server, profile = game.cell, game.server, game.cell.profile
         reads = cell.kind == "consume"
-        warm_up = min(WARM_UP_RECORDS, records)
+        warm_up = min(WARM_UP_RECORDS, records) if cell.records is None else min(WARM_UP_SENDS, records)
         topic = server.read_topic(profile, records) if reads else None
         before = 0 if reads else server.end_offset(server.written_topic(profile), profile.partitions)
         task = Task(
@@ -141,17 +143,18 @@ class Playing:
         )
 
     def _run(self, task: Task) -> dict[str, Any]:
-        told: dict[str, Any] = json.loads(_worker([task.to_json()]))
+        told: dict[str, Any] = json.loads(worker([task.to_json()]))
         return told
 
     def _describe(self, client: str) -> Any:
         try:
-            return json.loads(_worker(["describe", client]))
+            return json.loads(worker(["describe", client]))
         except TurnFailed as failure:
             return {"version": f"not usable: {failure}", "settings": "", "ways": {}}
 
 
-def _worker(words: list[str]) -> bytes:
+def worker(words: list[str]) -> bytes:
+    """The last line that a worker with these arguments prints; TurnFailed if it fails or takes too long."""
     command = [sys.executable, "-m", "benchmarks.worker", *words]
     try:
         done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, timeout=TURN_TIMEOUT_S, check=False)

@@ -23,7 +23,7 @@ from benchmarks.cells import CELLS, FORMS, Cell, select
 from benchmarks.machine import describe_machine
 from benchmarks.play import Game, Playing
 from benchmarks.servers import Server, kafka, replay
-from benchmarks.show import show_cell, show_clients
+from benchmarks.show import show_cell, show_clients, show_targets
 
 LEAST_ROUNDS = 3
 
@@ -49,6 +49,7 @@ def main() -> int:
     playing = Playing(forms, tree, options.turn_seconds)
     show_clients(results["machine"], playing.clients(cells))
     games = _play(cells, options, playing)
+    show_targets(games)
     results["clients"] = playing.clients(cells)
     results["cells"] = [game.to_dict() for game in games]
     results["failures"] = playing.failures

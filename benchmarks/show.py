@@ -6,10 +6,11 @@ from statistics import median
 from typing import Any
 
 from benchmarks.cells import OURS
-from benchmarks.figures import cpu_rates, cpu_seconds_per_million, ratio_of, wall_rates
-from benchmarks.play import Game
+from benchmarks.figures import Turn, cpu_rates, cpu_seconds_per_million, latencies, ratio_of, wall_rates
+from benchmarks.play import PERCENTILES, Game
+from benchmarks.targets import outcomes
 
-__all__ = ["show_cell", "show_clients"]
+__all__ = ["show_cell", "show_clients", "show_targets"]
 
 
 def show_clients(machine: str, clients: dict[str, Any]) -> None:
@@ -28,15 +29,40 @@ def show_cell(game: Game) -> None:
         print(
             f"  {name:{width}}  {median(rates.values()) / 1e6:7.3f} M/CPU-s  {median(walls.values()) / 1e6:7.3f} M/s  "
             f"{cpu_seconds_per_million(turns):7.2f} CPU-s/M  {max(turn.peak_rss for turn in turns) >> 20:5} MiB  "
-            f"{len(turns)} rounds"
+            f"{len(turns)} rounds{_latency_text(turns)}"
         )
     for name, missing in game.missing.items():
         print(f"  {name:{width}}  skipped: {missing} is not there")
     peers = [name for name in game.turns if not name.startswith(OURS)]
     for ours in (name for name in game.turns if name.startswith(OURS)):
         for peer in peers:
-            on_cpu = ratio_of(cpu_rates(game.turns[ours]), cpu_rates(game.turns[peer]))
-            on_clock = ratio_of(wall_rates(game.turns[ours]), wall_rates(game.turns[peer]))
-            if on_cpu and on_clock:
-                print(f"  {ours} / {peer}: CPU {on_cpu}; wall {on_clock.median:.2f}x")
+            _show_ratios(game, ours, peer)
     print(end="", flush=True)
+
+
+def _latency_text(turns: list[Turn]) -> str:
+    shares = {share: latencies(turns, share) for share in PERCENTILES}
+    return "".join(f"  {share} {median(each.values()):,.0f} us" for share, each in shares.items() if each)
+
+
+def _show_ratios(game: Game, ours: str, peer: str) -> None:
+    mine, theirs = game.turns[ours], game.turns[peer]
+    on_cpu = ratio_of(cpu_rates(mine), cpu_rates(theirs))
+    on_clock = ratio_of(wall_rates(mine), wall_rates(theirs))
+    if on_cpu and on_clock:
+        print(f"  {ours} / {peer}: CPU {on_cpu}; wall {on_clock.median:.2f}x")
+    for share in PERCENTILES:
+        late = ratio_of(latencies(mine, share), latencies(theirs, share))
+        if late:
+            print(f"  {ours} / {peer}: {share} {late}")
+
+
+def show_targets(games: list[Game]) -> None:
+    """Each target, in each form, with what was measured."""
+    print("\ntargets: ours over theirs")
+    for each in outcomes({game.cell.name: game.turns for game in games}):
+        measured = str(each.measured) if each.measured else ""
+        print(
+            f"  {each.mark:12} {each.form:8} {each.way:10} / {each.peer:20} {each.unit:13} {each.wanted_text:8} "
+            f"{measured}  [{each.cell}]"
+        )

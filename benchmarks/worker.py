@@ -12,6 +12,8 @@ from importlib import import_module
 
 from benchmarks.jobs import Missing, Task
 
+LATENCY_WAYS = ("send_one", "end_to_end")
+
 
 def main() -> None:
     if sys.argv[1] == "describe":
@@ -21,9 +23,9 @@ def main() -> None:
     task = Task.from_json(sys.argv[1])
     if task.tree is not None:
         sys.path.insert(0, task.tree)
-    module = import_module(f"benchmarks.clients.{task.client}_client")
+    kind = "latency" if task.way in LATENCY_WAYS else f"{task.client}_client"
     try:
-        print(module.run(task).to_json())
+        print(import_module(f"benchmarks.clients.{kind}").run(task).to_json())
     except Missing as missing:
         print(json.dumps({"missing": str(missing)}))
 

@@ -40,11 +40,9 @@ MEANINGS = {
     "produce": "produce(), poll() where it is full, flush()",
     "produce_batch": "produce_batch() of 10,000, flush()",
     "aio_produce": "AIOProducer: await produce(), await gather() of what it returned",
-    "aio_send": "100 tasks, each with AIOProducer: await (await produce())",
 }
 MESSAGES = 1000
 AT_ONCE = 10_000
-SENDERS = 100
 
 
 def producer_settings(task: Task) -> dict[str, Any]:
@@ -102,27 +100,14 @@ async def aio_produce_all(sender: Any, topic: str, values: list[bytes], keys: li
     await asyncio.gather(*waiting)
 
 
-async def aio_send_each(sender: Any, topic: str, values: list[bytes], keys: list[bytes] | None) -> None:
-    pairs = iter(zip(values, keys or [None] * len(values), strict=True))
-
-    async def send_next() -> None:
-        for value, key in pairs:
-            await (await sender.produce(topic, value, key))
-
-    await asyncio.gather(*(send_next() for _ in range(SENDERS)))
-
-
 async def aio_produce(task: Task) -> Measured:
     from confluent_kafka.aio import AIOProducer
 
     values, keys = task.produced(task.records)
-    each = task.way == "aio_send"
-    send = aio_send_each if each else aio_produce_all
-    # Its own batches are of as many records as there are callers, else each would wait for its time-out.
-    async with AIOProducer(producer_settings(task), batch_size=SENDERS if each else MESSAGES) as sender:
-        await send(sender, task.topic, values[: task.warm_up], keys and keys[: task.warm_up])
+    async with AIOProducer(producer_settings(task), batch_size=MESSAGES) as sender:
+        await aio_produce_all(sender, task.topic, values[: task.warm_up], keys and keys[: task.warm_up])
         watch = Stopwatch()
-        await send(sender, task.topic, values, keys)
+        await aio_produce_all(sender, task.topic, values, keys)
         return watch.stop(len(values), sum(map(len, values)))
 
 

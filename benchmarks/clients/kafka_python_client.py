@@ -10,7 +10,6 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from benchmarks.jobs import (
     ACKS,
     BATCH_BYTES,
-    BUFFER_BYTES,
     FETCH_BYTES,
     LINGER_MS,
     PARTITION_FETCH_BYTES,
@@ -23,7 +22,7 @@ from benchmarks.jobs import (
 VERSION = version("kafka-python")
 MAX_POLL_RECORDS = 10_000
 SETTINGS = (
-    f"acks={ACKS} linger_ms={LINGER_MS} batch_size={BATCH_BYTES} buffer_memory={BUFFER_BYTES} "
+    f"acks={ACKS} linger_ms={LINGER_MS} batch_size={BATCH_BYTES} "
     f"enable_idempotence=False; max_partition_fetch_bytes={PARTITION_FETCH_BYTES} fetch_max_bytes={FETCH_BYTES} "
     f"max_records={MAX_POLL_RECORDS}"
 )
@@ -49,7 +48,6 @@ def produce(task: Task) -> Measured:
         acks=ACKS,
         linger_ms=LINGER_MS,
         batch_size=task.profile.batch_bytes,
-        buffer_memory=BUFFER_BYTES,
         enable_idempotence=False,
         compression_type=None if codec == "none" else codec,
     )
