@@ -77,7 +77,8 @@ def read_batches(
     to read on behind the damage.  A batch is unpacked when it is handed out, so take the next one when done with it.
     """
     source = _Source(buffer, topic, partition, fetch_offset, check_crcs, max_unpacked_bytes)
-    return (batch for _, _, batch in _read_entries(source))
+    for _, _, batch in _read_entries(source):  # a generator expression would be a list in the compiled form
+        yield batch
 
 
 def read_produced(
