@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from operator import itemgetter
 
 from pykafka08.errors import CorruptRecordError
 from pykafka08.records.batch import HEADER, HEADER_SIZE, is_crc_right
@@ -42,6 +43,7 @@ _SMALLEST_HEAD = 17  # up to the magic byte, which is in the same place in all f
 _SMALLEST_SIZES = (*SMALLEST_MESSAGE, HEADER_SIZE - _ENTRY.size)
 _LARGEST_OFFSET = (1 << 63) - 1
 
+_BATCH = itemgetter(2)
 _CODECS = tuple(Codec)  # by number; an index costs a tenth of an enum's call
 _LOG_APPEND_BIT = 1 << 3
 _TRANSACTIONAL_BIT = 1 << 4
@@ -77,8 +79,7 @@ def read_batches(
     to read on behind the damage.  A batch is unpacked when it is handed out, so take the next one when done with it.
     """
     source = _Source(buffer, topic, partition, fetch_offset, check_crcs, max_unpacked_bytes)
-    for _, _, batch in _read_entries(source):  # a generator expression would be a list in the compiled form
-        yield batch
+    return map(_BATCH, _read_entries(source))  # a generator expression would be a list in the compiled form
 
 
 def read_produced(
