@@ -3,20 +3,25 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo venv test compiled test-compiled soak mirror-soak zookeeper-soak docker-test check bench-quick clean peers
+.PHONY: demo venv test compiled test-compiled soak mirror-soak zookeeper-soak docker-test check bench-quick clean peers jars
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py
 
 venv: $(VENV)/.developing
 
-test: $(VENV)/.developing peers
-	$(BIN)/python -m pytest --numprocesses auto --durations 30 --durations-min 2
+TEST_OPTIONS := --numprocesses auto --durations 30 --durations-min 2
+test: $(VENV)/.developing peers jars
+	PYKAFKA08_FORM=pure $(BIN)/python -m pytest $(TEST_OPTIONS)
 
 # The compiled form (docs/compiled.md): a copy of this tree in DEST, its hot modules compiled.
 DEST ?= build/compiled
 compiled: $(VENV)/.developing
 	$(BIN)/python tools/compiled_tree.py $(DEST)
+
+# The whole suite there; the processes that tests start run that form too.
+test-compiled: compiled peers jars
+	cd $(DEST) && PYKAFKA08_FORM=compiled PYTHONPATH=$(abspath $(DEST)) $(abspath $(BIN))/python -m pytest $(TEST_OPTIONS)
 
 # The workloads of docs/reliability.md in full size, with real brokers and every fault; some hours. SEEDS: each cell so often.
 SEEDS ?= 1,2,3,4,5
@@ -55,6 +60,10 @@ peers:
 	  { $(APT_GET) update && DEBIAN_FRONTEND=noninteractive $(APT_GET) install -y --no-install-recommends kcat; } \
 	    >/dev/null || echo "kcat could not be installed"; \
 	fi
+
+# Kafka's jars, all at once: else the first test of each release fetches that one's.
+jars: $(VENV)/.developing
+	@$(BIN)/python -m tests.integration.prepare
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

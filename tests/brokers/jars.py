@@ -5,6 +5,7 @@ The cache is `$KAFKA_BROKERS_CACHE`, or `.cache/kafka-brokers` in the home folde
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import os
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import time
 import zipfile
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -21,7 +23,7 @@ from tests.brokers.model import ClusterError
 from tests.brokers.releases import Version
 
 ATTEMPTS = 3
-MAVEN_TIMEOUT_S = 900
+MAVEN_TIMEOUT_S = 300
 
 TOOL_CLASSES = {
     "topics": ("org.apache.kafka.tools.TopicCommand", "kafka.admin.TopicCommand", "kafka.admin.CreateTopicCommand"),
@@ -68,29 +70,68 @@ def cache_root() -> Path:
 
 def resolve(version: str) -> Path:
     """The folder with the jars of a release: fetched with Maven the first time, only read after that."""
-    if not releases.is_version(version):
-        raise ClusterError(f"not a Kafka version: {version} (say 2.8.2, or one of {', '.join(releases.ALIASES)})")
+    return resolve_all([version])[0]
+
+
+def resolve_all(versions: Sequence[str]) -> list[Path]:
+    """The same of several releases; those that are missing are fetched together, which takes hardly longer than one."""
+    for version in versions:
+        if not releases.is_version(version):
+            raise ClusterError(f"not a Kafka version: {version} (say 2.8.2, or one of {', '.join(releases.ALIASES)})")
     root = cache_root()
     root.mkdir(parents=True, exist_ok=True)
-    home = root / version
+    wanted = sorted(set(versions))  # everybody locks them in this order
+    with contextlib.ExitStack() as until_fetched:
+        for version in wanted:
+            lock = until_fetched.enter_context((root / f"{version}.lock").open("w"))
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        missing = [version for version in wanted if not _is_ready(version)]
+        if len(missing) > 1:
+            _fetch_together(missing, root / f"{missing[0]}.part")
+        for version in missing:
+            if not _is_ready(version):
+                _keep(version, _fetch(version, root / f"{version}.part"))
+    return [root / version / "jars" for version in versions]
+
+
+def _digest(version: str) -> str:
+    return hashlib.sha256(releases.pom(version).encode()).hexdigest()
+
+
+def _is_ready(version: str) -> bool:
+    ready = cache_root() / version / "READY"
+    return ready.exists() and ready.read_text().strip() == _digest(version)
+
+
+def _keep(version: str, fetched: Path) -> None:
+    """Make a folder with fetched jars the release's."""
+    home = cache_root() / version
+    (fetched / "READY").write_text(_digest(version) + "\n")
+    shutil.rmtree(home, ignore_errors=True)
+    fetched.rename(home)
+
+
+def _fetch_together(versions: Sequence[str], folder: Path) -> None:
+    """One run of Maven, a module for each release. If it fails, none is kept: they are fetched one by one then."""
+    print(f"fetching the jars of Kafka {', '.join(versions)} with Maven (once)", file=sys.stderr, flush=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    for version in versions:
+        (folder / version).mkdir(parents=True)
+        (folder / version / "pom.xml").write_text(releases.pom(version))
+    (folder / "pom.xml").write_text(releases.parent_pom(versions))
+    _, ok = _copy_jars(folder)
+    for version in versions:
+        if ok and list((folder / version / "jars").glob("kafka_*.jar")):
+            _keep(version, folder / version)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _fetch(version: str, folder: Path) -> Path:
+    print(f"fetching the jars of Kafka {version} with Maven (once)", file=sys.stderr, flush=True)
     poms = [releases.pom(version)]
     without_tools = releases.pom(version, with_tools=False)
     if without_tools != poms[0]:
         poms.append(without_tools)  # a few releases were published without kafka-tools
-    digest = hashlib.sha256(poms[0].encode()).hexdigest()
-    with (root / f"{version}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        ready = home / "READY"
-        if not ready.exists() or ready.read_text().strip() != digest:
-            fetched = _fetch(version, poms, root / f"{version}.part")
-            (fetched / "READY").write_text(digest + "\n")
-            shutil.rmtree(home, ignore_errors=True)
-            fetched.rename(home)
-    return home / "jars"
-
-
-def _fetch(version: str, poms: list[str], folder: Path) -> Path:
-    print(f"fetching the jars of Kafka {version} with Maven (once)", file=sys.stderr, flush=True)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     output = ""
@@ -98,19 +139,40 @@ def _fetch(version: str, poms: list[str], folder: Path) -> Path:
         for text in poms:
             (folder / "pom.xml").write_text(text)
             shutil.rmtree(folder / "jars", ignore_errors=True)
-            output, ok = _run_maven(folder, refresh=attempt > 0)
+            output, ok = _copy_jars(folder, refresh=attempt > 0)
             if ok and list((folder / "jars").glob("kafka_*.jar")):
                 return folder
         time.sleep(2 * (attempt + 1))
     raise ClusterError(f"Maven could not resolve Kafka {version}:\n{output[-3000:]}")
 
 
-def _run_maven(folder: Path, *, refresh: bool) -> tuple[str, bool]:
-    command = ["mvn", "-q", "-B", *(["-U"] if refresh else []), "-f", str(folder / "pom.xml")]
-    command += ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={folder / 'jars'}"]
+def _copy_jars(folder: Path, *, refresh: bool = False) -> tuple[str, bool]:
+    """Bring the jars of the folder's project, or of each of its modules, to `jars` beside its `pom.xml`."""
+    words = [*(["-U"] if refresh else []), "-f", str(folder / "pom.xml")]
+    return _maven([*words, "dependency:copy-dependencies", "-DincludeScope=runtime", "-DoutputDirectory=jars"])
+
+
+def run_maven(words: Sequence[str]) -> None:
+    """Run Maven, again if it fails: the network may have."""
+    output = ""
+    for attempt in range(ATTEMPTS):
+        output, ok = _maven(["-U", *words] if attempt else words)
+        if ok:
+            return
+        time.sleep(2 * (attempt + 1))
+    raise ClusterError(f"Maven could not do {' '.join(words)}:\n{output[-3000:]}")
+
+
+def _maven(words: Sequence[str]) -> tuple[str, bool]:
+    """What it printed, and whether it succeeded."""
     try:
         run = subprocess.run(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=MAVEN_TIMEOUT_S, check=False
+            ["mvn", "-q", "-B", *words],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=MAVEN_TIMEOUT_S,
+            check=False,
         )
     except FileNotFoundError:
         raise ClusterError("Maven (mvn) is not installed; Debian's package is called maven") from None

@@ -95,6 +95,16 @@ def pom(version: str, *, with_tools: bool = True) -> str:
     )
 
 
+def parent_pom(versions: Sequence[str]) -> str:
+    """A Maven project of several releases' ones, each in the folder named after it."""
+    modules = "".join(f"<module>{version}</module>" for version in versions)
+    return (
+        "<project>\n  <modelVersion>4.0.0</modelVersion>\n  <groupId>local</groupId>\n"
+        "  <artifactId>kafka-releases</artifactId>\n  <version>1</version>\n  <packaging>pom</packaging>\n"
+        f"  <modules>{modules}</modules>\n</project>\n"
+    )
+
+
 def _dependency(group: str, artifact: str, version: str, without: Sequence[tuple[str, str]] = ()) -> str:
     exclusions = "".join(
         f"<exclusion><groupId>{g}</groupId><artifactId>{a}</artifactId></exclusion>" for g, a in without

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import re
-import subprocess
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from pykafka08.protocol.fields import MISSING, VersionRange
-from tests.brokers.jars import cache_root
+from tests.brokers.jars import cache_root, run_maven
 
 __all__ = ["Definition", "Fact", "definitions", "fetch_jar"]
 
@@ -60,12 +60,17 @@ class Definition:
 
 
 def fetch_jar(release: str) -> Path:
-    """The kafka-clients jar of a release, from the cache or with Maven."""
+    """The kafka-clients jar of a release, from the cache or with Maven: whole, by one process at a time."""
     folder = cache_root() / "clients"
+    folder.mkdir(parents=True, exist_ok=True)
     jar = folder / f"kafka-clients-{release}.jar"
-    if not jar.exists():
-        command = ["mvn", "-q", "-B", "dependency:copy", f"-Dartifact=org.apache.kafka:kafka-clients:{release}"]
-        subprocess.run([*command, f"-DoutputDirectory={folder}"], check=True, timeout=MAVEN_TIMEOUT_S)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not jar.exists():
+            part = folder / "part"
+            words = ["dependency:copy", f"-Dartifact=org.apache.kafka:kafka-clients:{release}"]
+            run_maven([*words, f"-DoutputDirectory={part}"])
+            (part / jar.name).replace(jar)
     return jar
 
 

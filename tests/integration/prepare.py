@@ -1,0 +1,34 @@
+"""`python -m tests.integration.prepare`: fetch what the tests with real brokers need, before they run.
+
+Without it the first test of each release fetches that release's jars, within the time that the test has.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+
+from tests.brokers.jars import resolve_all
+from tests.brokers.model import ClusterError
+from tests.conformance.kafka_json import fetch_jar
+from tests.integration.clusters import RELEASES
+
+CLIENTS = ("3.9.2", "4.3.0")
+"""The jars that tests/conformance and tests/protocol read Kafka's definitions from."""
+
+
+def main() -> int:
+    if shutil.which("mvn") is None:
+        return 0  # the tests say what they miss
+    try:
+        resolve_all(RELEASES)
+        for release in CLIENTS:
+            fetch_jar(release)
+    except ClusterError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
