@@ -6,18 +6,23 @@ The rest of the public class is in ``positions`` and ``consumer``; membership is
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
 
 import anyio.lowlevel
 
 from pykafka08.consumer.checks import check_offset, checked
 from pykafka08.consumer.member import ConsumerMember
 from pykafka08.consumer.positions import Positions
+from pykafka08.consumer.tables import is_table
 from pykafka08.errors import ConfigError, KafkaError
 from pykafka08.group.metadata import GroupMetadata
 from pykafka08.group.requests import OffsetAndMetadata
 from pykafka08.group.settings import GroupConfig
 from pykafka08.records.reader import FetchedBatch
 from pykafka08.records.record import Record, TopicPartition
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["Committing"]
 
@@ -28,14 +33,17 @@ class Committing(Positions):
     _group_config: GroupConfig | None
     _member: ConsumerMember | None
 
-    def acknowledge(self, what: Record | FetchedBatch) -> None:
-        """This record or batch, and all before it in its partition, is finished, though nothing more is asked for.
+    def acknowledge(self, what: Record | FetchedBatch | pa.RecordBatch) -> None:
+        """This record, batch or table, and all before it, is finished, though nothing more is asked for.
 
         It is the one that was handed out, no copy.  Without effect once the partition has gone to another member, or
         the record's log is lost: its topic was made again, or its log was cut before it.
         """
         if not isinstance(what, (Record, FetchedBatch)):
-            raise ConfigError(f"{what!r:.100} is neither a record nor a batch")
+            if not is_table(what):
+                raise ConfigError(f"{what!r:.100} is neither a record, nor a batch, nor a table")
+            self._reader.acknowledge_table(what)
+            return
         tp = TopicPartition(what.topic, what.partition)
         end = what.next_offset if isinstance(what, FetchedBatch) else what.offset + 1
         state = self._assignment.states.get(tp)

@@ -16,6 +16,7 @@ import anyio.lowlevel
 
 from pykafka08.cluster.client import Client
 from pykafka08.config import check_timeout
+from pykafka08.consumer.batches import Batches, Tables
 from pykafka08.consumer.checks import check_count, check_listener, check_topic, checked
 from pykafka08.consumer.committing import Committing
 from pykafka08.consumer.fetcher import Fetcher
@@ -30,13 +31,12 @@ from pykafka08.driver import TaskTree
 from pykafka08.errors import ClosedError, ConfigError, RequestTimeoutError
 from pykafka08.group.coordinator import RebalanceListener
 from pykafka08.group.pattern import SubscriptionPattern
-from pykafka08.records.reader import FetchedBatch
 from pykafka08.records.record import Record, TopicPartition
 
 if TYPE_CHECKING:
     from types import AsyncGeneratorType
 
-__all__ = ["Batches", "Consumer"]
+__all__ = ["Consumer"]
 
 
 class Consumer(Committing):
@@ -226,6 +226,18 @@ class Consumer(Committing):
         """
         return Batches(self._reader)
 
+    def arrow(self, *, max_rows: int = 100_000) -> Tables:
+        """pyarrow RecordBatches, as ``async for table in consumer.arrow()``; needs the extra ``arrow`` (ConfigError).
+
+        Each has columns ``offset``, ``timestamp``, ``key``, ``value``, ``headers``, ``topic`` and ``partition``, and
+        rows of one topic: of as many batches as are there, up to ``max_rows`` rows and a 32nd of
+        ``fetch_buffer_bytes``, of which one batch may be more.  What is too many comes with the next one.  Handed out,
+        a row counts as read; it is finished when the next table is asked for.  CorruptRecordError stands behind all
+        rows before the damaged batch: seek to its ``next_offset`` to go on behind it.
+        """
+        check_count("max_rows", max_rows)
+        return Tables(self._reader, max_rows, self._config.fetch_buffer_bytes)
+
     async def getone(self, *, timeout: float | None = None) -> Record:
         """The next record; RequestTimeoutError, which is a TimeoutError, if none comes within ``timeout`` seconds."""
         reader = self._reader
@@ -305,27 +317,6 @@ class Consumer(Committing):
             topics = {tp.topic for tp in self._assignment.states}
             self._client.drop_topics({tp.topic for tp in before} - topics)
             self._client.use_topics(topics)
-
-
-class Batches:
-    """The batches of a consumer, without end, until it is closed."""
-
-    __slots__ = ("_reader",)
-
-    def __init__(self, reader: Reader) -> None:
-        self._reader = reader
-
-    def __aiter__(self) -> Batches:
-        return self
-
-    async def __anext__(self) -> FetchedBatch:
-        self._reader.check_alone()
-        try:
-            return await self._reader.next_batch()
-        except ClosedError:
-            if not self._reader.is_closed:
-                raise
-        raise StopAsyncIteration
 
 
 def _deadline(timeout: float | None) -> float | None:

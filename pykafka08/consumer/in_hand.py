@@ -7,9 +7,10 @@ records and takes them.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Hashable, Iterable
 from operator import length_hint
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
 import anyio
 
@@ -20,7 +21,7 @@ from pykafka08.driver import Waiter
 from pykafka08.errors import KafkaError
 from pykafka08.records.record import TopicPartition
 
-__all__ = ["InHand", "Workload", "wait_for_news"]
+__all__ = ["InHand", "Rest", "Workload", "wait_for_news"]
 
 
 class Workload(Protocol):
@@ -37,6 +38,15 @@ class Workload(Protocol):
     def abandon(self) -> None: ...
 
 
+class Rest(NamedTuple):
+    """What is left of a table that was too long: the last rows of one batch, from ``start`` to ``end - 1``."""
+
+    tp: TopicPartition
+    start: int
+    end: int
+    table: Any
+
+
 class InHand:
     """The part of the reader that waits for nothing but the application."""
 
@@ -44,9 +54,15 @@ class InHand:
         self.cursor = Cursor()
         self.is_closed = False
         self._machine = machine
-        self._in_hand: HandedOut | None = None
-        """A batch that a cancelled call did not take with it."""
-        self._kept_error: KafkaError | None = None
+        self._pending: deque[HandedOut] = deque()
+        """Batches that were taken out of the machine, and that no call has taken with it yet."""
+        self._rest: Rest | None = None
+        self._table: Any = None
+        """The table in hand."""
+        self._table_ends: dict[TopicPartition, int] = {}
+        """The offset after its last row, of each of its partitions."""
+        self._kept_errors: list[KafkaError] = []
+        """What stands in the stream behind records that were handed out."""
         self.held: dict[TopicPartition, int] = {}
         """The first offset in hand of each partition; of the cursor's the cursor knows better."""
         self.began_at: dict[TopicPartition, int] = {}
@@ -67,15 +83,21 @@ class InHand:
 
     def position(self, tp: TopicPartition) -> int | None:
         """The offset of the next record; None while it is looked up."""
-        if self._in_hand is not None and self._in_hand.tp == tp:
-            return self._in_hand.start
-        return self.cursor.position if self.cursor.tp == tp else self._machine.position(tp)
+        if self._rest is not None and self._rest.tp == tp:
+            return self._rest.start
+        if self.cursor.tp == tp:
+            return self.cursor.position
+        for each in self._pending:
+            if each.tp == tp:
+                return each.start
+        return self._machine.position(tp)
 
     def forget(self, tp: TopicPartition) -> None:
         """What was fetched of the partition must not be read, and what is in hand of it counts for nothing."""
         self.held.pop(tp, None)
         self._acknowledged.pop(tp, None)
         self.began_at.pop(tp, None)
+        self._table_ends.pop(tp, None)
         self._handled_ahead.pop(tp, None)
         if self.workload is not None:
             self.workload.forget(tp)
@@ -93,7 +115,7 @@ class InHand:
             self._machine.assignment.go_back(self._machine.assignment.state(tp), position)
         if self.held.get(tp, -1) >= end_offset:
             del self.held[tp]
-        for offsets in (self._acknowledged, self.began_at):
+        for offsets in (self._acknowledged, self.began_at, self._table_ends):
             if tp in offsets:
                 offsets[tp] = min(offsets[tp], end_offset)
         if tp in self._handled_ahead:
@@ -105,11 +127,13 @@ class InHand:
     def _forget_fetched(self, tp: TopicPartition) -> None:
         if self.cursor.owner == tp:
             self.cursor.drop()
-        if self._in_hand is not None and self._in_hand.tp == tp:
-            self._in_hand = None
-        error = self._kept_error
-        if error is not None and (error.topic, error.partition) == tuple(tp):
-            self._kept_error = None
+        if self._rest is not None and self._rest.tp == tp:
+            self._rest = None
+        if self._pending:
+            self._pending = deque(each for each in self._pending if each.tp != tp)
+        if self._kept_errors:
+            of_others = [each for each in self._kept_errors if (each.topic, each.partition) != tuple(tp)]
+            self._kept_errors = of_others
 
     def withhold(self, tp: TopicPartition) -> None:
         """What was fetched of the partition must not be read for now; where it is read, and what is in hand, stay."""
@@ -150,6 +174,7 @@ class InHand:
         """The application asks for more: what it has in hand is finished."""
         self.calls += 1
         self.cursor.finish()
+        self._table = None
         if self.held or self._acknowledged:
             self.held.clear()
             if self.workload is None:  # else it is only reading ahead that asks for more
@@ -163,6 +188,12 @@ class InHand:
         if offset > self._acknowledged.get(tp, 0):
             self._acknowledged[tp] = offset
             self._tell_finished()
+
+    def acknowledge_table(self, table: object) -> None:
+        """All rows of it are finished; any table but the one handed out last is so by itself."""
+        if table is self._table:
+            for tp, offset in list(self._table_ends.items()):
+                self.acknowledge(tp, offset)
 
     def finished(self, tp: TopicPartition) -> int | None:
         """The offset before which every record of the partition is finished; None while it has no position."""
@@ -214,9 +245,8 @@ class InHand:
         self._finishing.set_result(None)
 
     def _raise_kept(self) -> None:
-        error, self._kept_error = self._kept_error, None
-        if error is not None:
-            raise error
+        if self._kept_errors and not self._pending:
+            raise self._kept_errors.pop(0)
 
 
 async def wait_for_news(news: Waiter[None], deadline: float | None) -> bool:

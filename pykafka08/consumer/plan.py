@@ -19,12 +19,14 @@ __all__ = ["FetchPlanner", "Group"]
 Send = SendFetch | SendListOffsets | SendEpochs
 
 SHORTEST_POLL = 0.005
+UNREAD_POLL = 0.5
+"""The longest while fetched records wait to be read: damage among them means that the partition is asked once more."""
 
 
 class Group:
     """The partitions that are read from one broker, at one moment."""
 
-    __slots__ = ("askable", "retry_at", "sits_out", "unlocated", "unvalidated", "used_bytes")
+    __slots__ = ("askable", "has_unread", "retry_at", "sits_out", "unlocated", "unvalidated", "used_bytes")
 
     def __init__(self) -> None:
         self.askable: list[PartitionState] = []
@@ -32,10 +34,12 @@ class Group:
         self.unvalidated: list[PartitionState] = []
         self.used_bytes = 0
         self.sits_out = False
+        self.has_unread = False
         self.retry_at: float | None = None
 
     def add(self, state: PartitionState, now: float, full_at: int) -> None:
         self.used_bytes += state.buffered_bytes
+        self.has_unread |= bool(state.buffer)
         if state.is_in_flight or state.is_halted:
             self.sits_out = True
         elif state.retry_at > now:
@@ -135,6 +139,8 @@ class FetchPlanner:
             max_wait = min(max_wait, max(SHORTEST_POLL, now - since))
         else:
             self._sits_out_since.pop(node_id, None)
+        if group.has_unread:
+            max_wait = min(max_wait, UNREAD_POLL)
         if group.retry_at is not None:
             max_wait = min(max_wait, max(SHORTEST_POLL, group.retry_at - now))
         return max_wait

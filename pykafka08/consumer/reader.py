@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import islice
 from operator import length_hint
+from typing import Any
 
 import anyio
 import anyio.lowlevel
 
 from pykafka08.consumer.fetcher import Fetcher
 from pykafka08.consumer.handing import HandedOut
-from pykafka08.consumer.in_hand import InHand, wait_for_news
+from pykafka08.consumer.in_hand import InHand, Rest, wait_for_news
 from pykafka08.consumer.machine import ConsumerMachine
+from pykafka08.consumer.tables import TablePlan
 from pykafka08.driver import Waiter
 from pykafka08.errors import ClosedError, ConcurrentReadError, ConfigError, CorruptRecordError, KafkaError
 from pykafka08.records.reader import FetchedBatch
@@ -67,9 +69,11 @@ class Reader(InHand):
         self.is_closed = True
         if self.workload is not None:
             self.workload.close()
-        for tp in (self.cursor.owner, None if self._in_hand is None else self._in_hand.tp):
-            if tp is not None:
-                self.withhold(tp)
+        rest = () if self._rest is None else (self._rest.tp,)
+        for tp in {*rest, *(each.tp for each in self._pending)}:
+            self.withhold(tp)
+        if self.cursor.owner is not None:
+            self.withhold(self.cursor.owner)
         self._tell_finished()
         if self.fetcher is not None:
             self.fetcher.stop()
@@ -94,6 +98,7 @@ class Reader(InHand):
     async def load(self, deadline: float | None) -> bool:
         """Have records in the cursor; False if none came before the deadline."""
         self.finish()
+        self._put_back_rest()
         self.is_reading = True
         try:
             return await self._load(deadline)
@@ -137,7 +142,7 @@ class Reader(InHand):
         except KafkaError as error:
             if not records:
                 raise
-            self._kept_error = error  # for the next call: these records must not be lost
+            self._kept_errors.append(error)  # for the next call: these records must not be lost
         self._records_in_turn += len(records)
         return records
 
@@ -158,7 +163,7 @@ class Reader(InHand):
                 continue
             if loaded:
                 return loaded
-            in_hand, self._in_hand = self._in_hand or self._hand_out(), None
+            in_hand = self._pending.popleft() if self._pending else self._hand_out()
             if in_hand is None:
                 return 0
             self.cursor.open(in_hand.batch, in_hand.start)
@@ -170,11 +175,34 @@ class Reader(InHand):
         self.cursor.drop()
         self._machine.records_damaged(tp, position, error, anyio.current_time())
 
+    def _put_back_rest(self) -> None:
+        """Rows of a table that are left come as records, or as a batch of their own."""
+        if self._rest is not None:
+            self.withhold(self._rest.tp)
+
     # Batches
+
+    def next_batch_nowait(self) -> FetchedBatch | None:
+        """The next batch, None if it takes :meth:`next_batch` to wait for it, or for a turn of the event loop."""
+        self.finish()
+        if self._pending or self._kept_errors or self._rest is not None or self.cursor.tp is not None:
+            return None
+        fetcher = self.open_fetcher()
+        if not self.may_hand_out():
+            return None
+        handed_out = self._hand_out()
+        if handed_out is None:
+            return None
+        if self._is_turn_due(fetcher, len(handed_out.batch)):
+            self._pending.append(handed_out)
+            return None
+        self.held[handed_out.tp] = handed_out.start
+        return handed_out.batch
 
     async def next_batch(self) -> FetchedBatch:
         """The next batch; waits for it without end."""
         self.finish()
+        self._put_back_rest()
         if (tp := self.cursor.tp) is not None:
             # Its records were taken one by one so far, and not all: the rest comes as a batch of its own.
             self.withhold(tp)
@@ -191,18 +219,104 @@ class Reader(InHand):
             if not self.may_hand_out():
                 await self._wait(news, None)
                 continue
-            if self._in_hand is None:
+            if not self._pending:
                 self._raise_kept()
-                self._in_hand = self._hand_out()
-                await self._take_turn(fetcher, len(self._in_hand.batch) if self._in_hand is not None else 0)
-                if not self.may_hand_out():
-                    continue
-            if self._in_hand is not None:
-                in_hand, self._in_hand = self._in_hand, None
-                self.held[in_hand.tp] = in_hand.start
-                return in_hand.batch
+                handed_out = self._hand_out()
+                if handed_out is not None:
+                    self._pending.append(handed_out)
+            await self._take_turn(fetcher, len(self._pending[0].batch) if self._pending else 0)
+            if not self.may_hand_out():
+                continue
+            if self._pending:
+                handed_out = self._pending.popleft()
+                self.held[handed_out.tp] = handed_out.start
+                return handed_out.batch
             if not news.is_done:
                 await self._wait(news, None)
+
+    # Tables
+
+    async def next_table(self, plan: TablePlan) -> Any:
+        """The next table; waits for it without end.  What is left of a longer one comes next."""
+        self.finish()
+        if (tp := self.cursor.tp) is not None:
+            self.withhold(tp)
+        self.is_reading = True
+        try:
+            while True:
+                fetcher = self.open_fetcher()
+                news = fetcher.news
+                if not self.may_hand_out():
+                    await self._wait(news, None)
+                    continue
+                await self._take_turn(fetcher, 0 if self._rest is not None else self._gather(plan))
+                if not self.may_hand_out():
+                    continue
+                table = self._make_table(plan)
+                if table is not None:
+                    return table
+                if not news.is_done and not self._machine.assignment.is_dirty:
+                    await self._wait(news, None)
+        finally:
+            self.is_reading = False
+
+    def _gather(self, plan: TablePlan) -> int:
+        """Have the batches of a table in ``_pending``, as far as they are there: how many records these have."""
+        self._raise_kept()
+        pending, count = self._pending, plan.count()
+        for each in pending:
+            count.add(each)
+        while not self._kept_errors and not count.is_full:
+            try:
+                handed_out = self._hand_out()
+            except KafkaError as error:
+                if not pending:
+                    raise
+                self._kept_errors.append(error)  # the rows before it come first
+                break
+            if handed_out is None:
+                break
+            pending.append(handed_out)
+            count.add(handed_out)
+        return count.rows
+
+    def _make_table(self, plan: TablePlan) -> Any:
+        """A table of what lies ready, None if nothing does, or if it is damaged and fetched once more."""
+        if self._rest is None:
+            pieces = plan.take(self._pending)
+            table, bad, error = plan.make(pieces)
+            if error is not None:
+                self._pending.extendleft(reversed(pieces[bad:]))
+                pieces = pieces[:bad]
+                self._piece_damaged(error, is_told_now=not pieces)
+            if not pieces:
+                return None
+            for each in pieces:
+                self.held.setdefault(each.tp, each.start)
+            ends = {each.tp: each.batch.next_offset for each in pieces}
+            tp = pieces[-1].tp
+        else:
+            tp, start, end, table = self._rest
+            self.held[tp] = start
+            ends = {tp: end}
+        self._rest = None
+        if len(table) > plan.max_rows:
+            table, rest, start = plan.cut(table)
+            self._rest = Rest(tp, start, ends[tp], rest)
+            ends[tp] = start
+        self._table, self._table_ends = table, ends
+        return table
+
+    def _piece_damaged(self, error: CorruptRecordError, *, is_told_now: bool) -> None:
+        """The first batch that is pending is no records: fetch it once more, or tell."""
+        damaged = self._pending[0]
+        self._forget_fetched(damaged.tp)
+        try:
+            self._machine.records_damaged(damaged.tp, damaged.start, error, anyio.current_time())
+        except CorruptRecordError:
+            if is_told_now:
+                raise
+            self._kept_errors.insert(0, error)
 
     def _hand_out(self) -> HandedOut | None:
         try:
@@ -217,8 +331,13 @@ class Reader(InHand):
 
     async def _take_turn(self, fetcher: Fetcher, records: int) -> None:
         """Let fetches out, and other tasks run, before ``records`` are worked on."""
-        is_sent = self._machine.assignment.is_dirty and fetcher.pump()
-        self._records_in_turn += records
-        if is_sent or self._records_in_turn >= RECORDS_PER_TURN:
+        if self._is_turn_due(fetcher, records):
             self._records_in_turn = 0
             await anyio.lowlevel.checkpoint()
+
+    def _is_turn_due(self, fetcher: Fetcher, records: int) -> bool:
+        is_sent = self._machine.assignment.is_dirty and fetcher.pump()
+        self._records_in_turn += records
+        if is_sent:
+            self._records_in_turn = RECORDS_PER_TURN
+        return self._records_in_turn >= RECORDS_PER_TURN

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 import anyio
 
 from pykafka08.admin import Admin
-from pykafka08.consumer.consumer import Batches, Consumer
+from pykafka08.consumer.batches import Batches
+from pykafka08.consumer.consumer import Consumer
 from pykafka08.errors import MirrorError, NoOffsetError, RequestTimeoutError
 from pykafka08.group.requests import OffsetAndMetadata
 from pykafka08.mirror.checkpoint import Checkpoint, Point

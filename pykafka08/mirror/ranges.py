@@ -8,7 +8,8 @@ from typing import Any
 
 import anyio
 
-from pykafka08.consumer.consumer import Batches, Consumer
+from pykafka08.consumer.batches import Batches
+from pykafka08.consumer.consumer import Consumer
 from pykafka08.records.reader import FetchedBatch
 from pykafka08.records.record import Record, TopicPartition
 

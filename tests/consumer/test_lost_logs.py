@@ -249,7 +249,7 @@ async def test_what_lies_taken_and_not_handed_out_below_a_cut_is_read_again(way:
         assert reader._load_nowait() == 10
         assert [next(reader.cursor.records).offset for _ in range(3)] == [0, 1, 2]
     else:
-        reader._in_hand = reader._hand_out()  # as by a call that was cancelled
+        reader._pending.append(reader._hand_out())  # as by a call that was cancelled
     first = 3 if way == "records" else 0
     world.machine.assignment.seek(A, 6)  # the machine's part of the cut
     reader.cut(A, 6)

@@ -1,0 +1,290 @@
+"""``Consumer.arrow``: tables over many batches, positions as exact as with batches."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import anyio
+import pytest
+
+from pykafka08 import ConfigError, Consumer, CorruptRecordError, EmbeddedCluster, NewRecord, Producer, TopicPartition
+from pykafka08.consumer.handing import HandedOut
+from pykafka08.consumer.tables import TablePlan
+from pykafka08.records.batch import patch_crc
+from pykafka08.records.reader import FetchedBatch, read_batches
+from tests.consumer.embedded import DEADLINE_S, fill, numbers, read_values, store, values
+from tests.consumer.groups import committed_in, until
+from tests.consumer.world import batch_bytes
+
+pytest.importorskip("pyarrow")
+
+pytestmark = pytest.mark.anyio
+
+T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+def consumer_of(cluster: EmbeddedCluster, *topics: str, **settings: Any) -> Consumer:
+    return Consumer(
+        *topics,
+        bootstrap_servers=cluster.bootstrap_servers,
+        auto_offset_reset="earliest",
+        retry_backoff_ms=10,
+        **settings,
+    )
+
+
+async def tables_until(consumer: Consumer, rows: int, **how: int) -> list[Any]:
+    """The next tables that have so many rows together."""
+    tables = []
+    with anyio.fail_after(DEADLINE_S):
+        async for table in consumer.arrow(**how):
+            tables.append(table)
+            rows -= len(table)
+            if rows <= 0:
+                return tables
+    raise AssertionError("the consumer was closed")
+
+
+def offsets(*tables: Any) -> list[int]:
+    return [offset for table in tables for offset in table.column("offset").to_pylist()]
+
+
+def damaged(base: int, count: int) -> bytes:
+    """A batch with a right checksum, and bytes that are no records."""
+    data = bytearray(batch_bytes(base, list(range(base, base + count))))
+    data[-6] = 0x7E  # the length of the last value lies
+    patch_crc(data)
+    return bytes(data)
+
+
+async def test_small_batches_are_one_table_with_every_column() -> None:
+    async with EmbeddedCluster(topics={"t": 1}) as cluster:
+        for number in range(20):
+            store(cluster, "t", batch_bytes(number * 2, [number * 2, number * 2 + 1]), number * 2 + 1)
+        async with Producer(bootstrap_servers=cluster.bootstrap_servers) as producer:
+            sent = NewRecord(None, key=b"k", headers=(("h", b"x"), ("i", None)), timestamp_ms=1234)
+            await producer.send_many("t", [sent])
+        async with consumer_of(cluster, "t") as consumer:
+            (table,) = await tables_until(consumer, 41)
+            assert offsets(table) == list(range(41))
+            assert numbers(table.column("value").to_pylist()[:40]) == list(range(40))
+            row = table.slice(40).to_pylist()[0]
+            assert row.pop("timestamp").timestamp() == 1.234
+            headers = [{"key": "h", "value": b"x"}, {"key": "i", "value": None}]
+            expected = {"offset": 40, "key": b"k", "value": None, "headers": headers, "topic": "t", "partition": 0}
+            assert row == expected
+            assert await consumer.position(T0) == 41
+
+
+@pytest.mark.parametrize("max_rows", [1, 7, 300, 1000])
+async def test_rows_that_are_too_many_come_with_the_next_table(max_rows: int) -> None:
+    async with EmbeddedCluster(topics={"t": 1}) as cluster:
+        await fill(cluster, "t", values(0, 700))
+        async with consumer_of(cluster, "t") as consumer:
+            seen: list[int] = []
+            with anyio.fail_after(DEADLINE_S):
+                async for table in consumer.arrow(max_rows=max_rows):
+                    assert 0 < len(table) <= max_rows
+                    seen += offsets(table)
+                    assert await consumer.position(T0) == seen[-1] + 1
+                    if len(seen) == 700:
+                        break
+            assert seen == list(range(700))
+
+
+async def test_what_is_left_of_a_table_is_read_in_any_other_way() -> None:
+    async with EmbeddedCluster(topics={"t": 1}) as cluster:
+        await fill(cluster, "t", values(0, 100))
+        async with consumer_of(cluster, "t") as consumer:
+            assert offsets(*await tables_until(consumer, 10, max_rows=10)) == list(range(10))
+            assert numbers(await read_values(consumer, 5)) == list(range(10, 15))
+            assert offsets(*await tables_until(consumer, 20, max_rows=20)) == list(range(15, 35))
+            assert (await consumer.getone(timeout=30)).offset == 35
+            assert offsets(*await tables_until(consumer, 4, max_rows=4)) == list(range(36, 40))
+            assert (await anext(consumer.batches())).records()[0].offset == 40
+
+
+async def test_a_table_has_one_topic_and_all_its_partitions() -> None:
+    async with EmbeddedCluster(topics={"t": 2, "u": 1}) as cluster:
+        for partition in (0, 1):
+            await fill(cluster, "t", values(0, 30), partition=partition)
+        await fill(cluster, "u", values(0, 30))
+        async with consumer_of(cluster, "t", "u") as consumer:
+            read: dict[tuple[str, int], list[int]] = {}
+            for table in await tables_until(consumer, 90):
+                rows = table.select(["topic", "partition", "offset"]).to_pylist()
+                assert len({row["topic"] for row in rows}) == 1
+                for row in rows:
+                    read.setdefault((row["topic"], row["partition"]), []).append(row["offset"])
+            assert read == {place: list(range(30)) for place in [("t", 0), ("t", 1), ("u", 0)]}
+
+
+async def test_a_group_commits_only_tables_that_are_finished() -> None:
+    async with EmbeddedCluster(topics={"t": 1}) as cluster:
+        await fill(cluster, "t", values(0, 50))
+        async with consumer_of(cluster, "t", group_id="g", auto_commit_interval_ms=10) as consumer:
+            tables = consumer.arrow(max_rows=20)
+            with anyio.fail_after(DEADLINE_S):
+                assert offsets(await anext(tables)) == list(range(20))
+                assert consumer._member is not None
+                assert {tp: each.offset for tp, each in consumer._member.commits.finished(None).items()} in (
+                    {},
+                    {T0: 0},
+                )
+                second = await anext(tables)
+                assert offsets(second) == list(range(20, 40))
+                await until(lambda: _committed(cluster) == 20)
+                consumer.acknowledge(second)
+                await until(lambda: _committed(cluster) == 40)
+        assert await committed_in(cluster, [T0]) == {0: 40}, "the third was never handed out"
+
+
+async def test_rows_of_a_log_that_is_lost_are_not_acknowledged() -> None:
+    async with EmbeddedCluster(topics={"t": 1}) as cluster:
+        await fill(cluster, "t", values(0, 50))
+        async with consumer_of(cluster, "t", group_id="g", enable_auto_commit=False) as consumer:
+            (table,) = await tables_until(consumer, 50)
+            await consumer.seek(T0, 10)
+            consumer.acknowledge(table)
+            assert consumer._reader.finished(T0) == 10
+            with pytest.raises(ConfigError):
+                consumer.acknowledge([table])  # type: ignore[arg-type]
+
+
+def _committed(cluster: EmbeddedCluster) -> int | None:
+    found = cluster._state.groups.offsets("g").get(T0)
+    return None if found is None else found.offset
+
+
+@pytest.mark.parametrize("how", ["seek", "pause"])
+async def test_the_rest_of_a_table_goes_with_its_partition(how: str) -> None:
+    async with EmbeddedCluster(topics={"t": 1}) as cluster:
+        await fill(cluster, "t", values(0, 50))
+        async with consumer_of(cluster, "t") as consumer:
+            tables = consumer.arrow(max_rows=10)
+            with anyio.fail_after(DEADLINE_S):
+                assert offsets(await anext(tables)) == list(range(10))
+                if how == "seek":
+                    await consumer.seek(T0, 44)
+                else:
+                    consumer.pause(T0)
+                    assert await consumer.position(T0) == 10
+                    consumer.resume(T0)
+                first = 44 if how == "seek" else 10
+                assert offsets(await anext(tables))[0] == first
+
+
+@pytest.mark.parametrize("max_rows", [3, 1000])
+async def test_damage_stands_behind_the_rows_before_it(max_rows: int) -> None:
+    """Nothing of it is lost, and one can go on behind it, in tables of one batch and of many."""
+    async with EmbeddedCluster(topics={"t": 2}) as cluster:
+        store(cluster, "t", batch_bytes(0, [0, 1, 2]), 2)
+        store(cluster, "t", damaged(3, 4), 6)
+        store(cluster, "t", batch_bytes(7, [7, 8]), 8)
+        await fill(cluster, "t", values(0, 9), partition=1)
+        async with consumer_of(cluster, "t") as consumer:
+            read: dict[int, list[int]] = {0: [], 1: []}
+            caught: list[CorruptRecordError] = []
+            with anyio.fail_after(DEADLINE_S):
+                while len(read[0]) < 5 or len(read[1]) < 9:
+                    try:
+                        async for table in consumer.arrow(max_rows=max_rows):
+                            for row in table.select(["partition", "offset"]).to_pylist():
+                                read[row["partition"]].append(row["offset"])
+                            if len(read[0]) == 5 and len(read[1]) == 9:
+                                break
+                    except CorruptRecordError as error:
+                        assert read[0] == [0, 1, 2]
+                        caught.append(error)
+                        await consumer.seek(T0, error.next_offset or 0)
+            assert read == {0: [0, 1, 2, 7, 8], 1: list(range(9))}
+            (error,) = caught
+            assert (error.topic, error.partition, error.offset, error.next_offset) == ("t", 0, 3, 7)
+
+
+async def test_damage_is_told_though_the_broker_may_hold_fetches_back_for_long() -> None:
+    """Half a minute: the partition is asked for once more before it is told."""
+    async with EmbeddedCluster(topics={"t": 2}) as cluster:
+        store(cluster, "t", damaged(0, 4), 3)
+        async with consumer_of(cluster, "t", fetch_max_wait_ms=30_000_000) as consumer:
+            with anyio.fail_after(DEADLINE_S), pytest.raises(CorruptRecordError):
+                await anext(consumer.arrow())
+
+
+async def test_aborted_transactions_and_control_batches_are_left_out() -> None:
+    async with EmbeddedCluster(topics={"t": 1}) as cluster:
+        async with Producer(bootstrap_servers=cluster.bootstrap_servers, transactional_id="x") as producer:
+            with suppress(ZeroDivisionError):
+                async with producer.transaction():
+                    await producer.send("t", b"0")
+                    raise ZeroDivisionError
+            async with producer.transaction():
+                await producer.send("t", b"1")
+        async with consumer_of(cluster, "t", isolation_level="read_committed") as consumer:
+            (table,) = await tables_until(consumer, 1)
+            assert table.column("value").to_pylist() == [b"1"]
+
+
+@pytest.mark.parametrize("max_rows", [0, -1, True, 1.5, None])
+async def test_a_number_of_rows_that_is_none_is_refused(max_rows: Any) -> None:
+    async with EmbeddedCluster(topics={"t": 1}) as cluster, consumer_of(cluster, "t") as consumer:
+        with pytest.raises(ConfigError):
+            consumer.arrow(max_rows=max_rows)
+
+
+# Which batches are one table
+
+
+def pieces(*of: tuple[str, int]) -> list[HandedOut]:
+    """Batches of a topic, of so many records of 10 bytes each."""
+    return [HandedOut(TopicPartition(topic, 0), batch_of(count), 0) for topic, count in of]
+
+
+def batch_of(count: int) -> FetchedBatch:
+    (batch,) = read_batches(batch_bytes(0, list(range(count))), topic="t", partition=0, fetch_offset=0)
+    return batch
+
+
+@pytest.mark.parametrize(
+    ("of", "taken"),
+    [
+        ([("t", 5), ("t", 5)], 2),
+        ([("t", 5), ("t", 4), ("t", 9), ("t", 1)], 3),
+        ([("t", 100), ("t", 1)], 1),
+        ([("t", 5), ("u", 1), ("t", 1)], 1),
+        ([("t", 1)] * 30, 10),
+    ],
+)
+def test_which_batches_are_one_table(of: list[tuple[str, int]], taken: int) -> None:
+    plan = TablePlan(list, max_rows=10, max_bytes=10_000)
+    count = plan.count()
+    for each in pieces(*of):
+        count.add(each)
+    assert count.batches == taken
+
+
+def test_a_table_is_bounded_by_bytes_but_for_one_batch() -> None:
+    size = batch_of(10).unpacked_bytes
+    for most, taken in ((1, 1), (size, 1), (2 * size - 1, 1), (2 * size, 2), (3 * size + 1, 3)):
+        count = TablePlan(list, max_rows=10_000, max_bytes=most).count()
+        for each in pieces(*[("t", 10)] * 5):
+            count.add(each)
+        assert count.batches == taken
+        assert count.is_full
+
+
+@pytest.mark.parametrize("bad", [0, 1, 2, 5, 8])
+def test_the_first_batch_that_is_no_records_is_found(bad: int) -> None:
+    all_pieces = pieces(*[("t", 1)] * 9)
+    broken = {id(all_pieces[each].batch) for each in (bad, 8)}
+
+    def to_list(batches: Any) -> list[int]:
+        if any(id(each) in broken for each in batches):
+            raise CorruptRecordError("no records")
+        return [id(each) for each in batches]
+
+    table, good, error = TablePlan(to_list, max_rows=100, max_bytes=10_000).make(all_pieces)
+    assert good == bad
+    assert (table or []) == [id(each.batch) for each in all_pieces[:bad]]
+    assert error is not None
