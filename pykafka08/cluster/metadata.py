@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from pykafka08.error_codes import ErrorCode
@@ -17,9 +17,10 @@ from pykafka08.protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from pykafka08.protocol.schema import ZERO_UUID
 
 __all__ = ["Broker", "LeaderNews", "Partition", "Snapshot", "Topic"]
+
+_REPLICA_NOT_AVAILABLE = int(ErrorCode.REPLICA_NOT_AVAILABLE)
 
 
 class Broker(NamedTuple):
@@ -129,8 +130,9 @@ class Snapshot:
         brokers = {each.node_id: Broker(each.node_id, each.host, each.port, each.rack) for each in response.brokers}
         if not brokers:
             brokers = {broker.node_id: broker for broker in spare_brokers}
+        shared: dict[Any, Any] = {}
         topics = {
-            topic.name: self._topic(topic, brokers)
+            topic.name: self._topic(topic, brokers, shared)
             for topic in response.topics
             if topic.name is not None and wanted(topic.name)
         }
@@ -170,28 +172,63 @@ class Snapshot:
             topics=MappingProxyType(topics),
         )
 
-    def _topic(self, topic: MetadataResponseTopic, brokers: Mapping[int, Broker]) -> Topic:
+    def _topic(self, topic: MetadataResponseTopic, brokers: Mapping[int, Broker], shared: dict[Any, Any]) -> Topic:
+        """The topic as the response has it; the one of this snapshot if nothing about it has changed."""
         assert topic.name is not None
-        topic_id = topic.topic_id if topic.topic_id != ZERO_UUID else None
+        topic_id = topic.topic_id if topic.topic_id.int else None
         before = self.topics.get(topic.name)
-        known: Mapping[int, Partition] = {}
-        if before is not None and topic_id is not None and before.topic_id == topic_id:
-            known = before.partitions  # of the same topic, so that a lower leader epoch can only be older news
+        is_same = before is not None and topic_id is not None and before.topic_id == topic_id
+        known = before.partitions if before is not None else _NO_PARTITIONS
+        found = topic.partitions
+        if len(found) > 1:
+            found = sorted(found, key=_index)
         partitions = {}
-        for each in sorted(topic.partitions, key=_index):
-            made = _partition(each)
+        changed = False
+        for each in found:
             old = known.get(each.partition_index)
-            if old is not None and old.leader_epoch > made.leader_epoch and old.leader in brokers:
-                made = old  # the broker asked has not heard of the newer leader yet
+            made = _partition(each, shared)
+            # Of the same topic a lower leader epoch can only be older news: the broker asked has not heard of the newer
+            # leader yet.
+            if old is None or not (is_same and old.leader_epoch > made.leader_epoch and old.leader in brokers):
+                changed = changed or old != made
+            else:
+                made = old
             partitions[each.partition_index] = made
-        return Topic(topic.name, topic_id, topic.error_code, topic.is_internal, MappingProxyType(partitions))
+        if before is not None and not changed and len(partitions) == len(known):
+            if before.topic_id == topic_id and (before.error, before.is_internal) == (
+                topic.error_code,
+                topic.is_internal,
+            ):
+                return before
+            return Topic(before.name, topic_id, topic.error_code, topic.is_internal, known)
+        if len(partitions) == 1:  # of clusters with very many topics, most; and there are not many different ones
+            number, made = partitions.popitem()
+            view = shared.get((number, made))
+            if view is None:
+                view = shared[number, made] = MappingProxyType({number: made})
+        else:
+            view = MappingProxyType(partitions)
+        return Topic(topic.name, topic_id, topic.error_code, topic.is_internal, view)
+
+
+_NO_PARTITIONS: Mapping[int, Partition] = MappingProxyType({})
 
 
 def _index(partition: MetadataResponsePartition) -> int:
     return partition.partition_index
 
 
-def _partition(each: MetadataResponsePartition) -> Partition:
-    """Error 9 only notes that some replica is down."""
-    error = 0 if each.error_code == ErrorCode.REPLICA_NOT_AVAILABLE else each.error_code
-    return Partition(each.leader_id, each.leader_epoch, tuple(each.replica_nodes), tuple(each.isr_nodes), error)
+def _partition(each: MetadataResponsePartition, shared: dict[Any, Any]) -> Partition:
+    """Error 9 only notes that some replica is down.
+
+    There are not nearly as many different ones as partitions: equal ones are one object, as are their lists of
+    replicas.  The garbage collector has so much less to look at.
+    """
+    error = 0 if each.error_code == _REPLICA_NOT_AVAILABLE else each.error_code
+    fields = (each.leader_id, each.leader_epoch, tuple(each.replica_nodes), tuple(each.isr_nodes), error)
+    found: Partition | None = shared.get(fields)
+    if found is None:
+        leader, leader_epoch, replicas, isr, error = fields
+        replicas = shared.setdefault(replicas, replicas)
+        found = shared[fields] = Partition(leader, leader_epoch, replicas, shared.setdefault(isr, isr), error)
+    return found

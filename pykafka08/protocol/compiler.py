@@ -191,7 +191,7 @@ def _kind_misfit(kind: str, value: object) -> str | None:
 
 _WANTED: dict[str, tuple[Any, str]] = {
     "bytes": ((bytes, bytearray, memoryview), "bytes-like"),
-    "records": ((bytes, bytearray, memoryview), "bytes-like"),
+    "records": ((bytes, bytearray, memoryview, list), "bytes-like"),
     "float64": ((float, int), "a float"),
 }
 _INTEGER_BITS = {

@@ -169,3 +169,43 @@ def test_a_leader_that_is_a_new_broker_comes_with_its_address() -> None:
 def test_what_is_old_or_unknown_is_no_news(news: tuple[str, int, int, int]) -> None:
     before = with_epochs((1, 3))
     assert before.with_leaders([LeaderNews(*news)]) is before
+
+
+CHANGES = {
+    "leader": lambda topic: setattr(topic.partitions[1], "leader_id", 1),
+    "epoch": lambda topic: setattr(topic.partitions[1], "leader_epoch", 9),
+    "replicas": lambda topic: setattr(topic.partitions[1], "replica_nodes", [2, 1]),
+    "in-sync replicas": lambda topic: setattr(topic.partitions[1], "isr_nodes", []),
+    "error of a partition": lambda topic: setattr(topic.partitions[1], "error_code", 5),
+    "error of the topic": lambda topic: setattr(topic, "error_code", 5),
+    "internal": lambda topic: setattr(topic, "is_internal", True),
+    "id": lambda topic: setattr(topic, "topic_id", UUID(int=8)),
+    "id gone": lambda topic: setattr(topic, "topic_id", UUID(int=0)),
+    "another number": lambda topic: setattr(topic.partitions[1], "partition_index", 2),
+    "one more": lambda topic: topic.partitions.append(MetadataResponsePartition(partition_index=2)),
+    "one less": lambda topic: topic.partitions.pop(),
+    "one twice": lambda topic: setattr(topic.partitions[1], "partition_index", 0),
+}
+
+
+@pytest.mark.parametrize("leaders", [[1, 2], [1, 2, 1]])
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_has_changed_is_what_a_snapshot_from_nothing_would_say(change: str, leaders: list[int]) -> None:
+    response = metadata(BROKERS, [topic("a", leaders), topic("b", leaders)])
+    response.topics[0].topic_id = ID
+    before = snapshot(response)
+    CHANGES[change](response.topics[0])
+    after = snapshot(response, before=before)
+    assert after.topics == snapshot(response).topics
+    assert after.topics["a"] != before.topics["a"]
+    assert after.topics["b"] is before.topics["b"], "kept, not made again"
+
+
+def test_equal_partitions_and_lists_of_replicas_are_held_once() -> None:
+    response = metadata(BROKERS, [topic(str(number), [1]) for number in range(50)])
+    made = snapshot(response)
+    assert len({id(each.partitions) for each in made.topics.values()}) == 1
+    response = metadata(BROKERS, [topic(str(number), [1, 2, 1]) for number in range(50)])
+    made = snapshot(response)
+    assert len({id(one) for each in made.topics.values() for one in each.partitions.values()}) == 2
+    assert made.topics["7"].partitions[0].replicas is made.topics["7"].partitions[2].isr

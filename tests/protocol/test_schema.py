@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import pickle
 import traceback
 from uuid import UUID
 
@@ -24,6 +25,7 @@ from pykafka08.protocol.messages.metadata import (
 from pykafka08.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from pykafka08.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from pykafka08.protocol.schema import (
+    ZERO_UUID,
     Message,
     Request,
     Struct,
@@ -304,3 +306,17 @@ def test_specifiers_take_only_what_they_know() -> None:
         int8(nullable="0+")  # type: ignore[call-arg]
     with pytest.raises(ValueError, match="not a version range"):
         int32(versions="soon")
+
+
+def test_decoded_uuids_are_uuids_in_every_way() -> None:
+    wanted = UUID("12345678-9abc-def0-1234-56789abcdef0")
+    asked = MetadataRequestTopic(topic_id=wanted, name="t")
+    frame = MetadataRequest(topics=[asked, MetadataRequestTopic(name="u")]).encode(12)
+    topics = MetadataRequest.decode(frame, 12).topics
+    assert topics is not None
+    found = topics[0].topic_id
+    assert type(found) is UUID
+    assert (found, str(found), hash(found), repr(found)) == (wanted, str(wanted), hash(wanted), repr(wanted))
+    assert found.is_safe is wanted.is_safe
+    assert pickle.loads(pickle.dumps(found)) == wanted
+    assert topics[1].topic_id is ZERO_UUID
