@@ -33,9 +33,9 @@ def compile_in(tree: Path, modules: Sequence[str]) -> list[Path]:
 
     SystemExit with a sentence where there is no compiler or a module does not compile; the output goes to stderr.
     """
-    words = (sysconfig.get_config_var("CC") or "cc").split()
-    if os.name == "posix" and not shutil.which(os.environ.get("CC", words[0]).split()[0]):
-        raise SystemExit(f"the compiled form needs a C compiler, and {words[0]!r} is not there; set CC to another")
+    compiler = (os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc").split()[0]
+    if os.name == "posix" and not shutil.which(compiler):
+        raise SystemExit(f"the compiled form needs a C compiler, and {compiler!r} is not there; set CC to another")
     environment = {**os.environ, "MYPYPATH": ""}
     command = [sys.executable, str(Path(__file__).resolve()), *modules]
     if subprocess.run(command, cwd=tree, env=environment, stdout=sys.stderr, check=False).returncode:
