@@ -1,0 +1,142 @@
+"""Writes the page and the charts of a run: ``python -m benchmarks.report RESULTS.json docs/performance.md``.
+
+The page is written anew but for what stands above its mark, which people write.  Charts go beside the results.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from benchmarks.charts import bar_chart
+from benchmarks.figures import Turn, cpu_rates, cpu_seconds_per_million, latencies, ratio_of, wall_rates
+from benchmarks.targets import outcomes
+
+__all__ = ["MARK", "charts_of", "page_of"]
+
+MARK = "<!-- below: written by benchmarks/report.py -->"
+OURS = "pykafka08"
+
+Turns = dict[str, list[Turn]]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("results", type=Path)
+    parser.add_argument("page", type=Path)
+    options = parser.parse_args()
+    results = json.loads(options.results.read_text())
+    charts = {}
+    for name, drawn in charts_of(results).items():
+        charts[name] = options.results.parent / f"{_file_name(name)}.svg"
+        charts[name].write_text(drawn)
+    links = {name: os.path.relpath(path, options.page.parent) for name, path in charts.items()}
+    above = options.page.read_text().partition(MARK)[0] if options.page.exists() else "# Performance\n\n"
+    options.page.write_text(above + page_of(results, links))
+
+
+def played(results: dict[str, Any]) -> dict[str, Turns]:
+    """The turns of each cell by player, as :mod:`benchmarks.figures` takes them."""
+    return {
+        cell["name"]: {name: [Turn(**turn) for turn in turns] for name, turns in cell["turns"].items()}
+        for cell in results["cells"]
+    }
+
+
+def page_of(results: dict[str, Any], links: dict[str, str]) -> str:
+    """The page from the mark on; ``links`` are the charts' files by cell."""
+    return "\n".join([MARK, *_page(results, links)]) + "\n"
+
+
+def _page(results: dict[str, Any], links: dict[str, str]) -> Iterator[str]:
+    cells = played(results)
+    loads = [cell["load_at_start"] for cell in results["cells"]]
+    yield "\n## Results\n"
+    yield f"{results['started']}. {results['machine']}."
+    if loads:
+        yield f"Load average when the cells began: {min(loads):.1f} to {max(loads):.1f}."
+    yield "\n| client | version | settings |\n|---|---|---|"
+    for client, described in results["clients"].items():
+        yield f"| {client} | {described['version']} | {described['settings']} |"
+    yield "\n### Targets\n"
+    yield "Ours over theirs: records per second of the client process's processor time, or microseconds."
+    yield "\n| | form | ours | theirs | of | wanted | measured (least..most) | cell |"
+    yield "|---|---|---|---|---|---|---|---|"
+    for each in outcomes(cells):
+        measured = str(each.measured) if each.measured else "-"
+        row = (each.mark, each.form, each.way, each.peer, each.unit, each.wanted_text, measured, each.cell)
+        yield f"| {' | '.join(row)} |"
+    yield from _behind_confluent(cells)
+    yield "\n### Every cell\n"
+    for cell in results["cells"]:
+        yield from _cell(cell, cells[cell["name"]], results["clients"], links.get(cell["name"]))
+    if results["failures"]:
+        yield "\n### What failed\n"
+        yield from (f"- {failure}" for failure in results["failures"])
+
+
+def _behind_confluent(cells: dict[str, Turns]) -> Iterator[str]:
+    """The rows that confluent-kafka does with less of the processor."""
+    rows = []
+    for name, turns in cells.items():
+        for ours in (player for player in turns if player.startswith(OURS) and "uvloop" not in player):
+            for peer in (player for player in turns if player.startswith("confluent")):
+                ratio = ratio_of(cpu_rates(turns[ours]), cpu_rates(turns[peer]))
+                if ratio is not None and ratio.median < 1:
+                    rows.append(f"| {ours} | {peer} | {ratio} | {name} |")
+    if rows:
+        yield "\n### Behind confluent-kafka\n"
+        yield "| ours | theirs | records per CPU second, ours over theirs | cell |\n|---|---|---|---|"
+        yield from rows
+
+
+def _cell(cell: dict[str, Any], turns: Turns, clients: dict[str, Any], link: str | None) -> Iterator[str]:
+    yield f"\n#### {cell['name']}\n"
+    yield f"Against: {cell['server']}. Load at start {cell['load_at_start']:.1f}."
+    if link:
+        yield f"\n![{cell['name']}]({link})"
+    yield (
+        "\n| player | M records/CPU s | spread | M records/s | CPU s/M records | peak MiB | "
+        "p50, p99, p99.9 us | rounds | how |"
+    )
+    yield "|---|---|---|---|---|---|---|---|---|"
+    for name, each in turns.items():
+        rates, walls = list(cpu_rates(each).values()), list(wall_rates(each).values())
+        spread = f"{min(rates) / 1e6:.3f}..{max(rates) / 1e6:.3f}"
+        shares = [latencies(each, share) for share in ("p50", "p99", "p99.9")]
+        late = ", ".join(f"{median(share.values()):,.0f}" for share in shares if share) or "-"
+        client, _, way = name.partition(" ")
+        how = clients.get(client, {}).get("ways", {}).get(way.split()[-1], "")
+        yield (
+            f"| {name} | {median(rates) / 1e6:.3f} | {spread} | {median(walls) / 1e6:.3f} | "
+            f"{cpu_seconds_per_million(each):.2f} | {max(turn.peak_rss for turn in each) >> 20} | {late} | "
+            f"{len(each)} | {how} |"
+        )
+    for name, missing in cell["missing"].items():
+        yield f"| {name} | - | - | - | - | - | - | 0 | {missing} is not there |"
+
+
+def charts_of(results: dict[str, Any]) -> dict[str, str]:
+    """An SVG for each cell, by its name."""
+    charts = {}
+    for name, turns in played(results).items():
+        bars = [
+            (player, median(cpu_rates(each).values()) / 1e6, player.startswith(OURS)) for player, each in turns.items()
+        ]
+        bars.sort(key=lambda bar: -bar[1])
+        charts[name] = bar_chart(name, "million records per second of the client's processor time", bars)
+    return charts
+
+
+def _file_name(cell: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", cell.lower()).strip("-")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""The benchmark of the codec alone: what it compares, and when it fails."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import pykafka08
+from benchmarks import codec
+from benchmarks.codec_jobs import Job, jobs
+
+ONE_JOB = "pack snappy 1 KiB"
+
+
+class Clock:
+    """Seconds that pass only when somebody works."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def worker(self, *seconds: float) -> Callable[[], object]:
+        """Takes these times by turns."""
+        calls = 0
+
+        def work() -> None:
+            nonlocal calls
+            self.now += seconds[calls % len(seconds)]
+            calls += 1
+
+        return work
+
+
+def test_both_come_to_the_same_in_every_small_job() -> None:
+    small = [job for job in jobs() if "small" in job.name or " 1 KiB" in job.name]
+    assert len(small) == 20
+    for job in small:
+        job.check()
+    with pytest.raises(RuntimeError, match="half: ours and theirs"):
+        Job("half", lambda: 1, lambda: 2, 1, "KiB").check()
+
+
+def test_a_ratio_is_their_time_over_ours() -> None:
+    clock = Clock()
+    job = Job("x", clock.worker(0.001), clock.worker(0.003), 100, "record")
+    ratio, ns = codec.measure(job, 5, clock=clock, turn=0.01)
+    assert ratio == pytest.approx(3)
+    assert ns == pytest.approx(10_000)
+
+
+def test_one_slow_round_changes_nothing() -> None:
+    clock = Clock()
+    job = Job("x", clock.worker(1, 1, 1, 50, 1), clock.worker(2), 1, "KiB")
+    assert codec.measure(job, 7, clock=clock, turn=0.01).ratio == pytest.approx(2)
+
+
+def test_more_than_fifteen_percent_are_a_fall() -> None:
+    assert not codec.has_fallen(0.86, 1.0)
+    assert codec.has_fallen(0.84, 1.0)
+    assert not codec.has_fallen(0.1, None)
+
+
+@pytest.mark.parametrize(("recorded", "code"), [(0.0, 0), (1e9, 1), (None, 2)])
+def test_the_exit_code(
+    recorded: float | None,
+    code: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    baseline = tmp_path / "baseline.json"
+    form = "compiled" if pykafka08.compiled else "pure"
+    if recorded is not None:
+        baseline.write_text(json.dumps({form: {"ratios": {ONE_JOB: recorded}}}))
+    monkeypatch.setattr(codec, "MORE_ROUNDS", (1,))
+    monkeypatch.setattr(sys, "argv", ["codec", "--jobs", ONE_JOB, "--rounds", "1", "--baseline", str(baseline)])
+    assert codec.main() == code
+    assert ("FALLEN" in capsys.readouterr().out) == (code == 1)
+
+
+def test_recording_keeps_the_other_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    baseline = tmp_path / "results" / "baseline.json"
+    baseline.parent.mkdir()
+    baseline.write_text(json.dumps({"pure": {"ratios": {"a": 1}}, "compiled": {"ratios": {"b": 2}}}))
+    monkeypatch.setattr(
+        sys, "argv", ["codec", "--jobs", ONE_JOB, "--rounds", "1", "--record", "--baseline", str(baseline)]
+    )
+    assert codec.main() == 0
+    written = json.loads(baseline.read_text())
+    form, other = ("compiled", "pure") if pykafka08.compiled else ("pure", "compiled")
+    assert list(written[form]["ratios"]) == [ONE_JOB, f"un{ONE_JOB}"]
+    assert len(written[other]["ratios"]) == 1
