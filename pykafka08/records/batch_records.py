@@ -5,7 +5,9 @@ In the compiled form that is ``decode_native``, else ``decode_loop``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
+from types import FunctionType
+from typing import NamedTuple
 
 from pykafka08.errors import RemoteProtocolError
 from pykafka08.records import decode_loop
@@ -32,7 +34,7 @@ class BatchRecords(PackedRecords):
         while left:
             size = min(left, CHUNK)
             try:
-                records, position = decode_loop.read_records(self, position, size)
+                records, position = _read_records(self, position, size)
             except (IndexError, RemoteProtocolError) as error:
                 raise self.damaged(error) from error
             left -= size
@@ -45,7 +47,7 @@ class BatchRecords(PackedRecords):
     def values(self) -> list[bytes | None]:
         """The values alone, at about half the price of records."""
         try:
-            values, position = decode_loop.read_values(self)
+            values, position = _read_values(self)
         except (IndexError, RemoteProtocolError) as error:
             raise self.damaged(error) from error
         self.check_end(position)
@@ -60,6 +62,24 @@ class BatchRecords(PackedRecords):
         return columns_of([self])
 
 
-def columns_of(batches: Sequence[BatchRecords]) -> Columns:
+def columns_of(batches: list[PackedRecords]) -> Columns:
     """The records of batches that lie in the same bytes; CorruptRecordError for the first that is damaged."""
-    return decode_loop.read_columns(batches)
+    return _read_columns(list(batches))
+
+
+class _Decoder(NamedTuple):
+    read_records: Callable[[PackedRecords, int, int], tuple[list[Record], int]]
+    read_values: Callable[[PackedRecords], tuple[list[bytes | None], int]]
+    read_columns: Callable[[list[PackedRecords]], Columns]
+
+
+def _chosen_form() -> _Decoder:
+    """Decided once: which decoder is faster depends on what this module runs as."""
+    if isinstance(columns_of, FunctionType):
+        return _Decoder(decode_loop.read_records, decode_loop.read_values, decode_loop.read_columns)
+    from pykafka08.records import decode_native
+
+    return _Decoder(decode_native.read_records, decode_native.read_values, decode_native.read_columns)
+
+
+_read_records, _read_values, _read_columns = _chosen_form()

@@ -7,7 +7,6 @@ returns the position after the last record; IndexError or RemoteProtocolError me
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
 
 from pykafka08.errors import RemoteProtocolError
 from pykafka08.records.columns import Columns
@@ -189,7 +188,7 @@ def read_values(packed: PackedRecords) -> tuple[list[bytes | None], int]:  # noq
     return values, position
 
 
-def read_columns(batches: Sequence[PackedRecords]) -> Columns:
+def read_columns(batches: list[PackedRecords]) -> Columns:
     """The records of batches that lie in the same bytes, one after another; CorruptRecordError for the first that is
     damaged.
     """

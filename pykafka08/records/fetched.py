@@ -11,6 +11,7 @@ from pykafka08.errors import CorruptRecordError
 from pykafka08.records.batch_records import BatchRecords, columns_of
 from pykafka08.records.columns import Columns
 from pykafka08.records.compression import Codec
+from pykafka08.records.packed import PackedRecords
 from pykafka08.records.record import Record, TimestampType
 
 if TYPE_CHECKING:
@@ -172,7 +173,7 @@ def gather_columns(batches: Sequence[FetchedBatch]) -> list[Columns]:
     CorruptRecordError for the first batch that is damaged.
     """
     gathered: list[Columns] = []
-    neighbours: list[BatchRecords] = []
+    neighbours: list[PackedRecords] = []
     for batch in batches:
         payload = batch.payload
         if not isinstance(payload, BatchRecords):

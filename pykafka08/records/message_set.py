@@ -11,13 +11,14 @@ import struct
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from itertools import repeat
 
 from pykafka08.errors import CorruptRecordError, LocalProtocolError, UnsupportedVersionError
 from pykafka08.records.checksums import crc32
 from pykafka08.records.columns import Columns
 from pykafka08.records.compression import Codec, compress, decompress
 from pykafka08.records.packed import CHUNK
-from pykafka08.records.record import Record, TimestampType
+from pykafka08.records.record import Record, TimestampType, records_of_rows
 
 __all__ = [
     "CODEC_MASK",
@@ -67,26 +68,11 @@ class MessageColumns:
 
     def chunks(self) -> Iterator[list[Record]]:
         """All records, at most CHUNK in a list."""
-        new = object.__new__
-        topic, partition, timestamp_type = self.topic, self.partition, self.timestamp_type
         for start in range(0, len(self.offsets), CHUNK):
             stop = start + CHUNK
-            records: list[Record] = []
             columns = (self.offsets, self.timestamps, self.key_column, self.value_column)
-            rows = zip(*(column[start:stop] for column in columns), strict=True)
-            for offset, timestamp, key, value in rows:
-                record = new(Record)
-                record.topic = topic
-                record.partition = partition
-                record.offset = offset
-                record.timestamp_ms = timestamp
-                record.timestamp_type = timestamp_type
-                record.key = key
-                record.value = value
-                record._headers = ()
-                record.leader_epoch = -1
-                records.append(record)
-            yield records
+            rows = zip(*(column[start:stop] for column in columns), repeat(()), strict=False)
+            yield records_of_rows(self.topic, self.partition, self.timestamp_type, -1, rows)
 
     @property
     def unpacked_bytes(self) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from pykafka08.errors import CorruptRecordError, RemoteProtocolError
+from pykafka08.records.record import TimestampType
 from pykafka08.wire import read_varint, read_varlong
 
 __all__ = ["CHUNK", "PackedRecords", "long_length", "long_sum", "not_negative"]
@@ -51,7 +52,7 @@ class PackedRecords:
     last_offset: int
     base_timestamp: int
     fixed_timestamp: int | None
-    timestamp_type: int
+    timestamp_type: TimestampType | int
     leader_epoch: int
 
     def __init__(
@@ -67,7 +68,7 @@ class PackedRecords:
         last_offset: int,
         base_timestamp: int,
         fixed_timestamp: int | None,
-        timestamp_type: int,
+        timestamp_type: TimestampType | int,
         leader_epoch: int,
     ) -> None:
         # No count makes a decoder loop, or set memory aside, further than the bytes allow.

@@ -5,13 +5,23 @@ Not here: how records are laid out in bytes (``batch`` for magic 2, ``message_se
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import IntEnum
 from typing import NamedTuple
 
 from pykafka08.errors import CorruptRecordError, RemoteProtocolError
 from pykafka08.wire import read_varint, take
 
-__all__ = ["Header", "Headers", "NewRecord", "Record", "TimestampType", "TopicPartition", "parse_headers"]
+__all__ = [
+    "Header",
+    "Headers",
+    "NewRecord",
+    "Record",
+    "TimestampType",
+    "TopicPartition",
+    "parse_headers",
+    "records_of_rows",
+]
 
 Header = tuple[str, bytes | None]
 Headers = tuple[Header, ...]
@@ -69,7 +79,7 @@ class Record:
     partition: int
     offset: int
     timestamp_ms: int
-    timestamp_type: int
+    timestamp_type: TimestampType | int
     key: bytes | None
     value: bytes | None
     leader_epoch: int
@@ -81,7 +91,7 @@ class Record:
         partition: int,
         offset: int,
         timestamp_ms: int = -1,
-        timestamp_type: int = TimestampType.NONE,
+        timestamp_type: TimestampType | int = TimestampType.NONE,
         key: bytes | None = None,
         value: bytes | None = None,
         headers: Headers = (),
@@ -129,6 +139,11 @@ class Record:
 
     __hash__ = None  # type: ignore[assignment]
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # Headers that nobody asked for stay bytes, damaged or not.
+        fields = (self.topic, self.partition, self.offset, self.timestamp_ms, self.timestamp_type, self.key, self.value)
+        return _restored, (*fields, self._headers, self.leader_epoch)
+
     def __repr__(self) -> str:
         parts = [f"{self.topic}[{self.partition}]@{self.offset}"]
         if self.timestamp_type != TimestampType.NONE:
@@ -140,6 +155,49 @@ class Record:
         if self.leader_epoch >= 0:
             parts.append(f"leader_epoch={self.leader_epoch}")
         return f"Record({', '.join(parts)})"
+
+
+def records_of_rows(
+    topic: str,
+    partition: int,
+    timestamp_type: TimestampType | int,
+    leader_epoch: int,
+    rows: Iterable[tuple[int, int, bytes | None, bytes | None, Headers | bytes]],
+) -> list[Record]:
+    """Records of one partition from rows of offset, timestamp, key, value and headers (parsed, or bytes)."""
+    new = Record.__new__
+    records: list[Record] = []
+    append = records.append
+    for offset, timestamp, key, value, headers in rows:
+        record = new(Record)
+        record.topic = topic
+        record.partition = partition
+        record.offset = offset
+        record.timestamp_ms = timestamp
+        record.timestamp_type = timestamp_type
+        record.key = key
+        record.value = value
+        record._headers = headers
+        record.leader_epoch = leader_epoch
+        append(record)
+    return records
+
+
+def _restored(
+    topic: str,
+    partition: int,
+    offset: int,
+    timestamp_ms: int,
+    timestamp_type: TimestampType | int,
+    key: bytes | None,
+    value: bytes | None,
+    headers: Headers | bytes,
+    leader_epoch: int,
+) -> Record:
+    """A record out of its pickled fields."""
+    record = Record(topic, partition, offset, timestamp_ms, timestamp_type, key, value, (), leader_epoch)
+    record._headers = headers
+    return record
 
 
 def _brief(data: bytes | None) -> str:

@@ -1,0 +1,127 @@
+"""The decoders of magic 2 against each other: one result, and one error where the bytes are no records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pykafka08.errors import CorruptRecordError, RemoteProtocolError
+from pykafka08.records import decode_loop, decode_native
+from pykafka08.records.batch_records import BatchRecords
+from pykafka08.records.columns import Columns
+from pykafka08.records.packed import PackedRecords
+from tests.records.samples import batch, read, record
+from tests.records.test_batch import BROKEN_BODIES, GOOD, SHOWS_IN_RECORDS_ONLY
+
+HEADER = b"\x02\x02h\x02x"
+FIELD = (
+    st.none() | st.binary(max_size=30) | st.sampled_from([b"x" * size for size in (57, 63, 64, 127, 128, 8190, 9000)])
+)
+ROWS = st.lists(
+    st.tuples(
+        st.integers(0, 200) | st.sampled_from([8191, 1 << 20]),
+        st.integers(-70, 70) | st.integers(-(1 << 41), 1 << 41),
+        FIELD,
+        FIELD,
+        st.sampled_from([b"\x00", b"\x00", HEADER]),
+    ),
+    min_size=1,
+    max_size=30,
+)  # fmt: skip
+
+
+def packed_of(data: bytes) -> list[BatchRecords]:
+    payloads = [found.payload for found in read(data)]
+    assert all(isinstance(payload, BatchRecords) for payload in payloads)
+    return payloads  # type: ignore[return-value]
+
+
+def contents(columns: Columns) -> tuple[object, ...]:
+    bounds = iter(() if columns.header_edges is None else columns.header_edges.tolist())
+    spans = [(start, end) if end > start else None for start, end in zip(bounds, bounds, strict=True)]
+    return (
+        columns.offsets.tolist(), columns.timestamps_ms.tolist(), columns.keys(), columns.values(), spans,
+        columns.key_edges is None, columns.value_edges is None,
+        columns.key_nulls is None, columns.value_nulls is None,
+    )  # fmt: skip
+
+
+@settings(max_examples=100, deadline=None)
+@given(sets=st.lists(ROWS, min_size=1, max_size=3), append_time=st.booleans(), base_offset=st.integers(0, 1 << 62))
+def test_any_batches(
+    sets: list[list[tuple[int, int, bytes | None, bytes | None, bytes]]], append_time: bool, base_offset: int
+) -> None:
+    data, expected = b"", []
+    for rows in sets:
+        delta, records = -1, []
+        for step, timestamp, key, value, headers in rows:
+            delta += 1 + step
+            records.append(record(delta, timestamp, key, value, headers))
+            parsed = () if headers == b"\x00" else (("h", b"x"),)
+            expected.append((base_offset + delta, 2000 if append_time else 1000 + timestamp, key, value, parsed))
+        data += batch(records, base_offset=base_offset, last_delta=delta + 5, attributes=8 * append_time)
+        base_offset += delta + 6
+    packed: list[PackedRecords] = list(packed_of(data))
+    results = []
+    for decoder in (decode_loop, decode_native):
+        columns = decoder.read_columns(packed)
+        rows_read = zip(
+            columns.offsets, columns.timestamps_ms, columns.keys(), columns.values(), columns.headers(), strict=True
+        )
+        assert list(rows_read) == expected
+        results.append(contents(columns))
+        made = []
+        for one in packed:
+            records, end = decoder.read_records(one, one.start, one.count)
+            assert end == one.end
+            made += [(each.offset, each.timestamp_ms, each.key, each.value, each.headers) for each in records]
+            assert decoder.read_values(one) == ([each.value for each in records], one.end)
+        assert made == expected
+    assert results[0] == results[1]
+
+
+def outcome(call: Callable[[PackedRecords], object], packed: PackedRecords) -> object:
+    try:
+        found = call(packed)
+    except (IndexError, RemoteProtocolError) as error:
+        return "damaged" if not isinstance(error, CorruptRecordError) else (error.offset, error.next_offset)
+    if isinstance(found, Columns):
+        return contents(found)
+    assert isinstance(found, tuple)
+    return "damaged" if found[1] != packed.end else found
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    places=st.lists(st.tuples(st.integers(0, 80), st.sampled_from([0, 1, 2, 14, 127, 128, 129, 254, 255])), max_size=4),
+    base_timestamp=st.sampled_from([0, 1000, (1 << 63) - 1, -(1 << 63), (1 << 63) - 40]),
+)
+def test_hostile_bytes_have_one_outcome(places: list[tuple[int, int]], base_timestamp: int) -> None:
+    body = bytearray(
+        GOOD + record(1, -3, None, b"v" * 20, HEADER) + record(2, 300, b"k", None) + record(3, 0, b"", b"")
+    )
+    for place, byte in places:
+        if place < len(body):
+            body[place] = byte
+    (packed,) = packed_of(batch(bytes(body), count=4, last_delta=3, base_timestamp=base_timestamp))
+    for name in ("read_values", "read_columns"):
+        judges = [getattr(decoder, name) for decoder in (decode_loop, decode_native)]
+        if name == "read_columns":
+            first, second = (outcome(lambda one, read=judge: read([one]), packed) for judge in judges)  # type: ignore[misc]
+        else:
+            first, second = (outcome(judge, packed) for judge in judges)
+        assert first == second, name
+
+
+@pytest.mark.parametrize("decoder", [decode_loop, decode_native])
+@pytest.mark.parametrize("name", BROKEN_BODIES)
+def test_every_kind_of_damage(decoder: object, name: str) -> None:
+    body, count = BROKEN_BODIES[name]
+    (packed,) = packed_of(batch(body, base_offset=50, count=count, last_delta=0))
+    assert outcome(lambda one: decoder.read_columns([one]), packed) == (50, 51)  # type: ignore[attr-defined]
+    if name not in SHOWS_IN_RECORDS_ONLY:
+        assert outcome(decoder.read_values, packed) == "damaged"  # type: ignore[attr-defined]
+        assert outcome(lambda one: decoder.read_records(one, one.start, one.count), packed) == "damaged"  # type: ignore[attr-defined]
