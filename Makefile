@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo venv test compiled test-compiled soak mirror-soak zookeeper-soak docker-test check bench-quick clean peers jars
+.PHONY: demo venv test compiled test-compiled soak mirror-soak zookeeper-soak docker-test check bench bench-quick clean peers jars
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py
@@ -49,8 +49,19 @@ check: $(VENV)/.developing
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench-quick: $(VENV)/.developing
-	$(BIN)/python -m benchmarks.run --quick --minutes 4
+# This client in both forms and its peers (benchmarks/README.md). TIME: minutes that bench may take. bench-quick has the main
+# rows, and fails if decoding or encoding has become slower against aiokafka's than the recorded baseline by more than 15 %.
+TIME ?= 15
+bench: compiled
+	@$(BIN)/python -m benchmarks.run --minutes $(TIME) --compiled-tree $(DEST) --results benchmarks/results/full.json \
+	  || failed=1; \
+	$(BIN)/python -m benchmarks.report benchmarks/results/full.json docs/performance.md && exit $${failed:-0}
+
+bench-quick: compiled
+	$(BIN)/python -m benchmarks.run --quick --no-uvloop --minutes 3 --turn-seconds 0.7 --compiled-tree $(DEST) \
+	  --results build/bench-quick.json
+	$(BIN)/python -m benchmarks.codec
+	$(BIN)/python -m benchmarks.codec --compiled-tree $(DEST)
 
 # kcat is a peer of the embedded broker in the tests; where it cannot be installed they say so in one line.
 APT_GET := apt-get -qq -o Acquire::Retries=5 -o DPkg::Lock::Timeout=120
