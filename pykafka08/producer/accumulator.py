@@ -15,6 +15,7 @@ from pykafka08.config import ProducerConfig
 from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import KafkaError, broker_error
 from pykafka08.producer.batch import BATCH_OVERHEAD, RECORD_OVERHEAD, Batch, Span
+from pykafka08.producer.failures import is_lasting
 from pykafka08.producer.partitioners import Chooser
 from pykafka08.producer.queues import PartitionQueue, TopicQueues, set_leader
 from pykafka08.records.record import Headers
@@ -274,7 +275,6 @@ class Accumulator:
                 self._route_parked(topic, now)
 
     def _route_parked(self, topic: TopicQueues, now: float) -> None:
-        error = ErrorCode.of(topic.error)
         if topic.partitions:
             parked, topic.parked = topic.parked, []
             for batch in parked:
@@ -284,7 +284,7 @@ class Accumulator:
                     self._close_batches(topic, batch.forwarded_to(), now)
             if not topic.parked:
                 topic.misses = 0
-        elif error != ErrorCode.NONE and not (isinstance(error, ErrorCode) and error.is_retriable):
+        elif is_lasting(topic.error):
             parked, topic.parked = topic.parked, []
             for batch in parked:
                 self._sending.batch_failed(batch, broker_error(topic.error, api="Metadata", topic=topic.name))

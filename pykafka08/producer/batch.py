@@ -105,7 +105,7 @@ class Batch:
         self._error: KafkaError | None = None
         self._record_errors: dict[int, KafkaError] | None = None
         self._routes: Sequence[tuple[Batch, int]] | None = None
-        self._encoded: bytes | bytearray | None = None
+        self._encoded: list[bytes] | None = None
         self._encoded_magic = UNKNOWN
 
     def __len__(self) -> int:
@@ -189,12 +189,12 @@ class Batch:
 
     # --- encoding -----------------------------------------------------------------------------------------------------
 
-    def encoded(self, magic: int) -> bytes | bytearray | None:
-        """The bytes kept by :meth:`keep_encoded` for that format."""
+    def encoded(self, magic: int) -> list[bytes] | None:
+        """The pieces kept by :meth:`keep_encoded` for that format."""
         return self._encoded if magic == self._encoded_magic else None
 
-    def keep_encoded(self, magic: int, data: bytes | bytearray) -> None:
-        """Keep the encoded bytes for further attempts."""
+    def keep_encoded(self, magic: int, data: list[bytes]) -> None:
+        """Keep the encoded pieces for further attempts."""
         self._encoded, self._encoded_magic, self.magic = data, magic, magic
 
     @property

@@ -18,6 +18,7 @@ from pykafka08.producer.accumulator import NEW_PARTITION_S, Accumulator
 from pykafka08.producer.batch import RECORD_OVERHEAD, Span, headers_size
 from pykafka08.producer.checks import check_partition
 from pykafka08.producer.delivery import SentRecords, add_span
+from pykafka08.producer.intake import Intake
 from pykafka08.producer.sender import Sender
 from pykafka08.records.record import Headers
 
@@ -31,13 +32,11 @@ class ColumnProducing:
 
     _accumulator: Accumulator
     _client: Client
+    _intake: Intake
     _sender: Sender
     _now: Callable[[], float]
-    _largest_seen: int
     _largest_chunk: int
     _max_block: float
-    _check_topic: Callable[[str], None]
-    _saw_largest: Callable[[int, str, int | None], None]
     _wait_for_room: Callable[[int, str | None], Awaitable[None]]
 
     async def enqueue_columns(
@@ -61,7 +60,7 @@ class ColumnProducing:
             raise RecordTypeError(f"topic {topic!r}: the columns are not of one length", topic=topic)
         if not {*map(type, values), *map(type, keys or ())} <= _BYTES:
             raise RecordTypeError(f"topic {topic!r}: values and keys are bytes or None here", topic=topic)
-        self._check_topic(topic)
+        self._intake.check_topic(topic)
         check_partition(partition, topic)
         if timestamps_ms is None:
             timestamps_ms = [time_ns() // 1_000_000] * count
@@ -75,10 +74,9 @@ class ColumnProducing:
             end = bisect_right(bounds, bounds[start] + self._largest_chunk, start + 1) - 1
             end = max(end, start + 1)
             largest = max(map(int.__sub__, bounds[start + 1 : end + 1], bounds[start:end]))
-            if largest > self._largest_seen:
-                self._saw_largest(largest, topic, partition)
+            self._intake.saw(largest, topic, partition)
             await self._wait_for_room(bounds[end] - bounds[start], topic)
-            self._check_topic(topic)  # the producer may have been closed meanwhile, or the transaction have ended
+            self._intake.check_topic(topic)  # meanwhile it may have been closed, or the transaction have ended
             part = slice(start, end)
             added = self._accumulator.columns_added(
                 topic,

@@ -17,7 +17,16 @@ from pykafka08.errors import (
 from pykafka08.producer.batch import Batch
 from pykafka08.producer.queues import PartitionQueue, QueueState, TopicQueues
 
-__all__ = ["expired", "in_doubt", "left_out", "placed", "possibly_written", "produce_error", "refused_as_too_large"]
+__all__ = [
+    "expired",
+    "in_doubt",
+    "is_lasting",
+    "left_out",
+    "placed",
+    "possibly_written",
+    "produce_error",
+    "refused_as_too_large",
+]
 
 
 def broker_name(snapshot: Snapshot, node_id: int) -> str:
@@ -148,3 +157,9 @@ def expired(
     )
     error.__cause__ = last
     return error
+
+
+def is_lasting(code: int) -> bool:
+    """It is an error of a topic's metadata that asking again would not mend."""
+    known: object = ErrorCode.of(code)
+    return code != ErrorCode.NONE and not (isinstance(known, ErrorCode) and known.is_retriable)

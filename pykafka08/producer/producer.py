@@ -24,17 +24,18 @@ from pykafka08.group.metadata import OffsetSource
 from pykafka08.group.requests import OffsetAndMetadata
 from pykafka08.producer.actions import Counters
 from pykafka08.producer.batch import BATCH_OVERHEAD, RECORD_OVERHEAD, Span, headers_size
-from pykafka08.producer.checks import as_bytes, as_headers, check_partition, check_timestamp, check_topic, too_large
+from pykafka08.producer.checks import as_bytes, as_headers
 from pykafka08.producer.columns import ColumnProducing
 from pykafka08.producer.delivery import Delivery, RecordMetadata, SentRecords, add_span, wait_until_ended
 from pykafka08.producer.health import ProducerHealth, producer_health
+from pykafka08.producer.intake import Intake
 from pykafka08.producer.partitioners import chooser_factory
 from pykafka08.producer.request import encoding_of
 from pykafka08.producer.room import Room
 from pykafka08.producer.sender import Sender
 from pykafka08.producer.transactions.block import TransactionBlock, Transactions
 from pykafka08.producer.transactions.sending import machine_of
-from pykafka08.records.record import Headers, NewRecord, TopicPartition
+from pykafka08.records.record import NewRecord, TopicPartition
 
 __all__ = ["Producer"]
 
@@ -68,8 +69,12 @@ class Producer(ColumnProducing):
         self._accumulator = accumulator = self._machine.accumulator
         self._room = Room(config.buffer_memory, lambda: accumulator.buffered_bytes)
         self._client_config: ClientConfig = client
-        self._largest_record = min(config.max_request_size - BATCH_OVERHEAD, config.buffer_memory)
-        self._largest_chunk = min(max(config.batch_size, self._largest_record), config.buffer_memory)
+        self._intake = Intake(config, accumulator, self._room, self._check)
+        if type(self).enqueue is Producer.enqueue:
+            self.enqueue = self._intake.add  # type: ignore[method-assign]  # one call less for each record
+        self._largest_chunk = min(
+            max(config.batch_size, config.max_request_size - BATCH_OVERHEAD), config.buffer_memory
+        )
         self._max_block = config.max_block_ms / 1000
         self._tasks = TaskTree()
         self._client: Client
@@ -77,10 +82,6 @@ class Producer(ColumnProducing):
         self._now: Callable[[], float]
         self._failure: KafkaError | None = None
         self._is_open = False
-        self._accepts = False
-        """Open, in a transaction if it has such, and no internal task has died."""
-        self._largest_seen = 1
-        """Size of the largest record that was offered: what ``ready`` waits for."""
         self._yielded_at = 0
 
     # --- life -------------------------------------------------------------------------------------------------------
@@ -101,8 +102,9 @@ class Producer(ColumnProducing):
             raise
         self._now = clock()
         self._sender = Sender(self._machine, self._client, self._room, self._encoding, self._now)
+        self._intake.now, self._intake.wake = self._now, self._sender.wake_if_wanted
         self._tasks.start("producer", self._sender.run)
-        self._is_open = self._accepts = True
+        self._is_open = self._intake.is_open = True
         self._tasks.on_failure(self._abort)
         try:
             await self._transactions.open(self._client, self._sender, self._now)
@@ -150,7 +152,7 @@ class Producer(ColumnProducing):
 
     def _abort(self, error: KafkaError) -> None:
         """Nothing can be delivered any more: end all that waits."""
-        self._accepts = False
+        self._intake.is_open = False
         self._failure = self._failure or error
         self._sender.close(error)
         self._room.fail(error)
@@ -185,37 +187,7 @@ class Producer(ColumnProducing):
         RecordTooLargeError: the record was not taken.  ConfigError: nor was one that the ``partitioner`` function
         refused; its delivery raises that where the topic was not known yet.
         """
-        accumulator = self._accumulator
-        if not self._accepts or type(topic) is not str or topic not in accumulator.topics:
-            self._check_topic(topic)
-        size = RECORD_OVERHEAD
-        if value is not None:
-            if type(value) is not bytes:
-                value = as_bytes(value, "value", topic)
-            size += len(value)
-        if key is not None:
-            if type(key) is not bytes:
-                key = as_bytes(key, "key", topic)
-            size += len(key)
-        checked: Headers = ()
-        if headers:
-            checked = as_headers(headers, topic)
-            size += headers_size(checked)
-        if partition is not None:
-            check_partition(partition, topic)
-        if timestamp_ms is None:
-            timestamp_ms = time_ns() // 1_000_000
-        else:
-            check_timestamp(timestamp_ms, topic)
-        if size > self._largest_seen:
-            self._saw_largest(size, topic, partition)
-        room = self._room
-        if accumulator.buffered_bytes + room.promised + size > room.capacity:
-            raise room.full(topic, partition)
-        batch = accumulator.record_added(topic, value, key, checked, partition, timestamp_ms, size, self._now())
-        if self._machine.wants_poll:
-            self._sender.wake()
-        return Delivery(batch, len(batch.timestamps) - 1)
+        return self._intake.add(topic, value, key, partition, headers, timestamp_ms)
 
     async def send(
         self,
@@ -279,8 +251,7 @@ class Producer(ColumnProducing):
             except BufferFullError:
                 pass  # wait, below
         size = RECORD_OVERHEAD + len(key or b"") + len(value or b"") + headers_size(checked)
-        if size > self._largest_seen:
-            self._saw_largest(size, topic, partition)
+        self._intake.saw(size, topic, partition)
         await self._wait_for_room(size, topic)
         return self.enqueue(topic, value, key, partition, checked, timestamp_ms)
 
@@ -294,10 +265,9 @@ class Producer(ColumnProducing):
             await self._enqueue_values(topic, values[middle:], spans)
             return
         largest = RECORD_OVERHEAD + max(lengths)
-        if largest > self._largest_seen:
-            self._saw_largest(largest, topic, None)
+        self._intake.saw(largest, topic, None)
         await self._wait_for_room(size, topic)
-        self._check_topic(topic)
+        self._intake.check_topic(topic)
         try:
             for span in self._accumulator.values_added(topic, values, time_ns() // 1_000_000, self._now()):
                 add_span(spans, *span)
@@ -313,8 +283,8 @@ class Producer(ColumnProducing):
         if enqueued - self._yielded_at >= CHUNK:
             self._yielded_at = enqueued
             await anyio.lowlevel.checkpoint()
-        if not self._accepts or not self._room.is_free(self._largest_seen):
-            await self._wait_for_room(self._largest_seen, None)
+        if not self._intake.is_open or not self._room.is_free(self._intake.largest_seen):
+            await self._wait_for_room(self._intake.largest_seen, None)
 
     async def _wait_for_room(self, size: int, topic: str | None) -> None:
         """Return when ``size`` bytes fit; the caller takes them before it awaits anything else."""
@@ -368,8 +338,8 @@ class Producer(ColumnProducing):
         await self._transactions.send_offsets(source, group_id)
 
     def _allow_records(self) -> None:
-        self._accepts = self._is_open and self._failure is None and self._transactions.accepts
-        if not self._accepts and self._room.has_line:
+        self._intake.is_open = self._is_open and self._failure is None and self._transactions.accepts
+        if not self._intake.is_open and self._room.has_line:
             self._room.fail(self._transactions.refusal())  # whoever waits for room must not get it in the next block
 
     # --- checks -----------------------------------------------------------------------------------------------------
@@ -381,17 +351,6 @@ class Producer(ColumnProducing):
             raise self._failure or ClosedError("the producer is not open; use it with 'async with'")
 
     def _check(self) -> None:
-        if not self._accepts:
+        if not self._intake.is_open:
             self._check_open()
             raise self._transactions.refusal()
-
-    def _check_topic(self, topic: str) -> None:
-        self._check()
-        if not isinstance(topic, str) or topic not in self._accumulator.topics:
-            check_topic(topic)
-
-    def _saw_largest(self, size: int, topic: str, partition: int | None) -> None:
-        """No record offered so far was as large."""
-        if size > self._largest_record:
-            raise too_large(size, self._config, topic, partition)
-        self._largest_seen = size

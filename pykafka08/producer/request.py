@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, cast
 
 from pykafka08.cluster.metadata import Broker, LeaderNews, Snapshot
 from pykafka08.config import ClientConfig, ProducerConfig
@@ -27,7 +27,8 @@ from pykafka08.protocol.messages.produce import (
 from pykafka08.protocol.schema import ZERO_UUID, VersionRange
 from pykafka08.protocol.versions import BrokerVersions
 from pykafka08.records.compression import Codec, check_level
-from pykafka08.records.writer import encode_batch
+from pykafka08.records.writer import encode_parts
+from pykafka08.wire import Buffer
 
 __all__ = [
     "Encoding",
@@ -137,7 +138,8 @@ def build_request(
         if topic is None:
             topic_id = metadata.topic_id(sealed.topic) or ZERO_UUID
             topic = topics[sealed.topic] = TopicProduceData(name=sealed.topic, topic_id=topic_id)
-        topic.partition_data.append(PartitionProduceData(index=sealed.partition, records=data))
+        # Encoders take the pieces as they are; what is decoded is always one.
+        topic.partition_data.append(PartitionProduceData(index=sealed.partition, records=cast("Buffer", data)))
     if not topics:
         raise _no_headers(versions)
     return kind(
@@ -161,12 +163,12 @@ def _check_codec(codec: Codec, version: int, versions: BrokerVersions) -> None:
         )
 
 
-def _encode(batch: Batch, magic: int, encoding: Encoding) -> bytes | bytearray:
-    data = encode_batch(
+def _encode(batch: Batch, magic: int, encoding: Encoding) -> list[bytes]:
+    data = encode_parts(
         magic,
         encoding.codec,
         timestamps=batch.timestamps,
-        keys=batch.keys if batch.keys is not None else [None] * len(batch),
+        keys=batch.keys,
         values=batch.values,
         headers=batch.headers,
         level=encoding.level,

@@ -22,11 +22,13 @@ class Room:
     def __init__(self, capacity: int, used: Callable[[], int]) -> None:
         self.capacity = capacity
         self.promised = 0
+        self.bound = capacity
+        """What may be taken in all, beside what is promised."""
         self._used = used
         self._line: deque[tuple[int, Waiter[None]]] = deque()
 
     def has(self, size: int) -> bool:
-        return self._used() + self.promised + size <= self.capacity
+        return self._used() + size <= self.bound
 
     @property
     def has_line(self) -> bool:
@@ -52,7 +54,7 @@ class Room:
             self._leave(size, waiter)
             raise
         if waiter.is_done:
-            self.promised -= size
+            self._promise(-size)
             return True
         self._leave(size, waiter)
         return False
@@ -61,15 +63,19 @@ class Room:
         if not waiter.is_done:
             self._line.remove((size, waiter))
         elif waiter.error is None:
-            self.promised -= size
+            self._promise(-size)
         self.grant()
 
     def grant(self) -> None:
         """Promise free room to those who wait."""
         while self._line and self.has(self._line[0][0]):
             size, waiter = self._line.popleft()
-            self.promised += size
+            self._promise(size)
             waiter.set_result(None)
+
+    def _promise(self, size: int) -> None:
+        self.promised += size
+        self.bound = self.capacity - self.promised
 
     def fail(self, error: KafkaError) -> None:
         """There will never be room again."""

@@ -68,6 +68,11 @@ class Sender:
         self._machine.wants_poll = False
         self._driver.wake()
 
+    def wake_if_wanted(self) -> None:
+        """Records were added: poll the machine if it has something to do about them."""
+        if self._machine.wants_poll:
+            self.wake()
+
     def close(self, error: KafkaError) -> None:
         """Fail all records that are left."""
         for action in self._machine.close(error):

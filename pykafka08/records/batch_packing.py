@@ -152,7 +152,7 @@ def encode_parts(
         for part in parts:
             crc = crc32c(part, crc)
         return [HEADER.pack(base_offset, size - 12, leader_epoch, 2, crc, *fields), *parts]
-    except (TypeError, AttributeError, UnicodeError, OverflowError, struct.error) as error:
+    except (TypeError, AttributeError, ValueError, OverflowError, struct.error) as error:
         raise LocalProtocolError(f"a record cannot be encoded: {error}") from error
 
 

@@ -39,8 +39,8 @@ def write_records(
 ) -> list[bytes]:
     """The records in pieces, to be joined; ``keys``, ``headers`` None: no record has one; ``deltas`` None: 0, 1, 2, ...
 
-    TypeError for what is not bytes, UnicodeError for the name of a header that has no UTF-8, OverflowError for numbers
-    beyond 64 bits.  Columns of one length, with at least one record.
+    TypeError for what is not bytes, ValueError for the name of a header that has no UTF-8, and for numbers beyond 64
+    bits.  Columns of one length, with at least one record.
     """
     # Taken out while it is used: the garbage collector may run other code, which may write records too.
     writer = _kept.pop() if _kept else BytesWriter()

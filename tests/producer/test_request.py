@@ -178,7 +178,7 @@ def test_codecs_that_the_release_has(codec: Codec) -> None:
     request = build_request([make_batch()], broker(7), METADATA, encoding, Unnumbered(), never)
     data = request.topic_data[0].partition_data[0].records
     assert data is not None
-    (batch,) = read_batches(data, topic="t", partition=0, fetch_offset=0)
+    (batch,) = read_batches(b"".join(data), topic="t", partition=0, fetch_offset=0)
     assert batch.values() == [b"v"]
 
 

@@ -1,0 +1,134 @@
+"""The way of a single record into its batch: what ``enqueue`` does, and nothing is done more often.
+
+Checks of what a record is made of stand in ``checks``, which batch it belongs to is found by ``accumulator``; here the
+commonest case is written out before all others.  The arguments are the application's, and of any type until checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import time_ns
+from typing import Any
+
+from pykafka08.config import ProducerConfig
+from pykafka08.producer.accumulator import Accumulator
+from pykafka08.producer.batch import BATCH_OVERHEAD, RECORD_OVERHEAD, Batch, headers_size
+from pykafka08.producer.checks import as_bytes, as_headers, check_partition, check_timestamp, check_topic, too_large
+from pykafka08.producer.handle import Delivery
+from pykafka08.producer.room import Room
+from pykafka08.records.record import Headers
+
+__all__ = ["Intake"]
+
+
+class Intake:
+    """``refuse()`` raises why no records are taken."""
+
+    def __init__(
+        self, config: ProducerConfig, accumulator: Accumulator, room: Room, refuse: Callable[[], None]
+    ) -> None:
+        self.is_open = False
+        """Records are taken: not before the producer is open, outside of transactions, nor after a failure."""
+        self.largest_seen = 1
+        """Size of the largest record that was offered: what ``ready`` waits for."""
+        self.now: Callable[[], float]
+        """The event loop's clock."""
+        self.wake: Callable[[], None]
+        """Called when the machine may have to be polled."""
+        self._config = config
+        self._accumulator = accumulator
+        self._room = room
+        self._refuse = refuse
+        self._largest_record = min(config.max_request_size - BATCH_OVERHEAD, config.buffer_memory)
+
+    def add(
+        self,
+        topic: Any,
+        value: Any,
+        key: Any = None,
+        partition: Any = None,
+        headers: Any = (),
+        timestamp_ms: Any = None,
+    ) -> Delivery:
+        """See :meth:`pykafka08.producer.producer.Producer.enqueue`."""
+        # A known topic, bytes, no headers, the time is now, and an open batch with room: the rest goes the long way.
+        if type(value) is bytes and timestamp_ms is None and not headers and type(topic) is str:
+            accumulator = self._accumulator
+            queues = accumulator.topics.get(topic)
+            if queues is not None and self.is_open:
+                size = RECORD_OVERHEAD + len(value)
+                queue = queues.sticky
+                if key is not None:
+                    queue = None
+                    if type(key) is bytes:
+                        size += len(key)
+                        queue = queues.by_key.get(key) if partition is None else queues.queues.get(partition)
+                elif partition is not None:
+                    queue = queues.queues.get(partition)
+                batch = queue.open if queue is not None else None
+                if (
+                    queue is not None
+                    and batch is not None
+                    and batch.size + size <= queue.limit
+                    and size <= self.largest_seen
+                    and accumulator.buffered_bytes + size <= self._room.bound
+                    and self.now() <= batch.closes_at
+                ):
+                    index = len(batch.values)
+                    batch.values.append(value)
+                    batch.timestamps.append(time_ns() // 1_000_000)
+                    if batch.keys is not None:
+                        batch.keys.append(key)
+                    elif key is not None:
+                        batch.append_key(key)
+                    if batch.headers is not None:
+                        batch.headers.append(())
+                    batch.size += size
+                    accumulator.buffered_bytes += size
+                    accumulator.enqueued += 1
+                    return Delivery(batch, index)
+        return self._add_any(topic, value, key, partition, headers, timestamp_ms)
+
+    def _add_any(self, topic: Any, value: Any, key: Any, partition: Any, headers: Any, timestamp_ms: Any) -> Delivery:
+        """The long way, on which everything is checked."""
+        self.check_topic(topic)
+        size = RECORD_OVERHEAD
+        content = None if value is None else as_bytes(value, "value", topic)
+        if content is not None:
+            size += len(content)
+        name = None if key is None else as_bytes(key, "key", topic)
+        if name is not None:
+            size += len(name)
+        checked: Headers = ()
+        if headers:
+            checked = as_headers(headers, topic)
+            size += headers_size(checked)
+        if partition is not None:
+            check_partition(partition, topic)
+        if timestamp_ms is None:
+            timestamp_ms = time_ns() // 1_000_000
+        else:
+            check_timestamp(timestamp_ms, topic)
+        self.saw(size, topic, partition)
+        accumulator = self._accumulator
+        if accumulator.buffered_bytes + size > self._room.bound:
+            raise self._room.full(topic, partition)
+        batch: Batch = accumulator.record_added(
+            topic, content, name, checked, partition, timestamp_ms, size, self.now()
+        )
+        self.wake()
+        return Delivery(batch, len(batch.timestamps) - 1)
+
+    def check_topic(self, topic: Any) -> None:
+        """Raise unless records of it can be taken."""
+        if not self.is_open:
+            self._refuse()
+        if not isinstance(topic, str) or topic not in self._accumulator.topics:
+            check_topic(topic)
+
+    def saw(self, size: int, topic: str, partition: int | None) -> None:
+        """A record of this size is offered; RecordTooLargeError if it never fits."""
+        if size > self.largest_seen:
+            if size > self._largest_record:
+                raise too_large(size, self._config, topic, partition)
+            self.largest_seen = size
