@@ -1,0 +1,160 @@
+"""Decoding and encoding alone, against aiokafka's in the same run, and against what was recorded before.
+
+    python -m benchmarks.codec                            exit code 1 if a ratio has fallen by more than 15 percent
+    python -m benchmarks.codec --compiled-tree DIR        the compiled form, in the tree that make compiled makes
+    python -m benchmarks.codec --record                   write the baseline of this form instead
+
+Ours and theirs take turns in one process; what counts is its processor time, so that neighbours disturb little.  A
+ratio is the median over the rounds of (their time / our time): above 1 we are ahead.  A ratio that seems to have
+fallen is measured again with more rounds before it fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+import pykafka08
+from benchmarks.codec_jobs import Job, jobs
+from benchmarks.machine import describe_machine
+
+BASELINE = Path(__file__).resolve().parent / "results" / "codec_baseline.json"
+ROUNDS = 7
+MORE_ROUNDS = (21, 63)
+RECORDING_ROUNDS = 21
+TURN_SECONDS = 0.012
+LARGEST_FALL = 0.15
+
+
+class Outcome(NamedTuple):
+    """Medians over the rounds: their time over ours, and nanoseconds of ours for one unit."""
+
+    ratio: float
+    ns: float
+
+
+def main() -> int:
+    options = _parser().parse_args()
+    if options.compiled_tree is not None:
+        return _run_in_tree(options)
+    form = "compiled" if pykafka08.compiled else "pure"
+    if options.expect_compiled and form == "pure":
+        print("this tree is not compiled", file=sys.stderr)
+        return 2
+    rounds = options.rounds or (RECORDING_ROUNDS if options.record else ROUNDS)
+    baseline = json.loads(options.baseline.read_text()) if options.baseline.exists() else {}
+    known = {} if options.record else baseline.get(form, {}).get("ratios", {})
+    load = os.getloadavg()[0]
+    print(f"codec, {form} form, {rounds} rounds, load {load:.1f}; ratio above 1: ahead of aiokafka")
+    measured, fallen = {}, []
+    for job in jobs():
+        if options.jobs not in job.name:
+            continue
+        job.check()
+        outcome, spent = measure(job, rounds), rounds
+        for more in MORE_ROUNDS:
+            if not has_fallen(outcome.ratio, known.get(job.name)):
+                break
+            outcome, spent = measure(job, more), more
+        measured[job.name] = round(outcome.ratio, 3)
+        line = f"  {job.name:34} {outcome.ratio:7.2f} x {outcome.ns:10.1f} ns per {job.unit}"
+        if has_fallen(outcome.ratio, known.get(job.name)):
+            fallen.append(job.name)
+            line += f"   FALLEN: {known[job.name]:.2f} was recorded; {spent} rounds"
+        print(line, flush=True)
+    if options.record:
+        baseline[form] = {"machine": describe_machine(), "load": round(load, 1), "rounds": rounds, "ratios": measured}
+        options.baseline.parent.mkdir(parents=True, exist_ok=True)
+        options.baseline.write_text(json.dumps(baseline, indent=1, sort_keys=True) + "\n")
+        return 0
+    if not known:
+        print(f"no baseline of the {form} form in {options.baseline}: nothing to compare with", file=sys.stderr)
+        return 2
+    behind = [name for name, ratio in measured.items() if ratio < 1]
+    print(
+        f"{len(measured)} jobs, behind aiokafka: {', '.join(behind) or 'none'}; fallen: {', '.join(fallen) or 'none'}"
+    )
+    return 1 if fallen else 0
+
+
+def has_fallen(ratio: float, recorded: float | None) -> bool:
+    """True if ``ratio`` is more than 15 percent below what was recorded; nothing recorded, nothing fallen."""
+    return recorded is not None and ratio < recorded * (1 - LARGEST_FALL)
+
+
+def measure(
+    job: Job, rounds: int, *, clock: Callable[[], float] = time.process_time, turn: float = TURN_SECONDS
+) -> Outcome:
+    """Both in turns of about ``turn`` seconds by ``clock``, who begins changing with each round."""
+    ours_times, theirs_times = _repeats(job.ours, clock, turn), _repeats(job.theirs, clock, turn)
+    ratios, seconds = [], []
+    gc.disable()
+    try:
+        for number in range(rounds):
+            gc.collect(1)
+            if number % 2:
+                theirs = _time(job.theirs, theirs_times, clock)
+                ours = _time(job.ours, ours_times, clock)
+            else:
+                ours = _time(job.ours, ours_times, clock)
+                theirs = _time(job.theirs, theirs_times, clock)
+            ratios.append(theirs / ours)
+            seconds.append(ours)
+    finally:
+        gc.enable()
+    return Outcome(median(ratios), median(seconds) / job.units * 1e9)
+
+
+def _repeats(call: Callable[[], object], clock: Callable[[], float], turn: float) -> int:
+    call()
+    times = 1
+    while True:
+        spent = _time(call, times, clock) * times
+        if spent >= turn / 2:
+            return max(1, round(times * turn / spent))
+        times *= 4
+
+
+def _time(call: Callable[[], object], times: int, clock: Callable[[], float]) -> float:
+    started = clock()
+    for _ in range(times):
+        call()
+    return (clock() - started) / times
+
+
+def _run_in_tree(options: argparse.Namespace) -> int:
+    tree = options.compiled_tree.resolve()
+    arguments = ["--expect-compiled", "--baseline", str(options.baseline.resolve()), "--jobs", options.jobs]
+    arguments += ["--record"] if options.record else []
+    arguments += ["--rounds", str(options.rounds)] if options.rounds else []
+    # The tree has a copy of the benchmarks too, and comes first wherever its package is looked for.
+    environment = {**os.environ, "PYTHONPATH": str(tree)}
+    command = [sys.executable, "-m", "benchmarks.codec", *arguments]
+    return subprocess.run(command, cwd=tree, env=environment, check=False).returncode
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("--record", action="store_true", help="write the baseline of this form")
+    add("--compiled-tree", type=Path, metavar="DIR", help="measure the compiled package in DIR")
+    add("--jobs", default="", metavar="WORDS", help="only jobs whose names have these words in a row")
+    add("--rounds", type=int, help=f"default {ROUNDS}, with --record {RECORDING_ROUNDS}")
+    add(
+        "--baseline", type=Path, default=BASELINE, metavar="FILE", help="default benchmarks/results/codec_baseline.json"
+    )
+    add("--expect-compiled", action="store_true", help=argparse.SUPPRESS)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())
