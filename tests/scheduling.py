@@ -2,9 +2,8 @@
 
 A *unit* stays together on one process: all tests that want the same real cluster, so that it is started once; the
 tests of one module otherwise, with what it has prepared. The tests with clusters mostly wait, for brokers that start,
-elect and notice what is gone; the others mostly compute. So the first process takes the others from the beginning, the
-rest take clusters, and each goes over to the other kind when its own is used up. There is one process more than
-there are cores.
+elect and notice what is gone; the others mostly compute. So every second process takes clusters, the rest the others,
+and each goes over to the other kind when its own is used up.
 
 The process that hands out knows tests by their ids only: what shares a cluster it is told by those that have collected
 them, in a file (pytest-xdist's own groups, put into the ids, have no effect with pytest 9.2).
@@ -30,7 +29,7 @@ from tests.brokers.releases import version_tuple
 
 CLUSTER = "cluster-"
 """What the names of the units with clusters begin with."""
-MAX_PROCESSES = 5
+MAX_PROCESSES = 6
 TOLD = "units_with_clusters"
 FOLDER = pytest.StashKey["TemporaryDirectory[str]"]()
 
@@ -78,8 +77,8 @@ def _place(item: pytest.Item) -> tuple[bool, tuple[int, ...], str]:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """One more than cores: tests with brokers leave a core idle for much of their time."""
-    return min(MAX_PROCESSES, len(os.sched_getaffinity(0)) + 1)
+    """Two for each core: in half of their time and more the tests wait, the machine's cores then being idle."""
+    return min(MAX_PROCESSES, 2 * len(os.sched_getaffinity(0)))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -119,7 +118,7 @@ class UnitScheduling(LoadScopeScheduling):  # type: ignore[misc]
 
     def _assign_work_unit(self, node: WorkerController) -> None:
         sizes = {unit: len(tests) for unit, tests in self.workqueue.items()}
-        chosen = next_unit(sizes, with_clusters=node is not self.nodes[0])
+        chosen = next_unit(sizes, with_clusters=self.nodes.index(node) % 2 == 1)
         self.workqueue.move_to_end(chosen, last=False)
         super()._assign_work_unit(node)
 
