@@ -25,6 +25,8 @@ _BLOCK = 64 << 10
 _LARGEST_PACKED_BLOCK = _BLOCK + _BLOCK // 255 + 16
 _DESCRIPTOR = b"\x60\x40"  # version 1, independent blocks; blocks of at most 64 KiB
 _HEADER_SIZE = 7
+_FIRST_BLOCK = _HEADER_SIZE + 4  # after its size
+_END_MARK = bytes(4)
 _PLAIN_FLAGS = 0x60  # version 1, independent blocks, no checksums, no content size, no dictionary
 _BLOCK_CHECKSUMS = 1 << 4  # flag: a checksum after each block
 _CONTENT_CHECKSUM = 1 << 2  # flag: a checksum after the end mark
@@ -69,7 +71,9 @@ class Lz4:
         checksum = _CHECKSUMS.get(bytes(data[4:6])) if data[:4] == _MAGIC and len(data) > _HEADER_SIZE else None
         if checksum is not None and (magic == 0 or data[_CHECKSUM_AT] == checksum):
             try:
-                unpacked = _unpack_blocks(self._unpack_block, data, limit)
+                unpacked = _unpack_block(self._unpack_block, data, limit)
+                if unpacked is None:
+                    unpacked = _unpack_blocks(self._unpack_block, data, limit)
             except self._error as error:
                 raise CorruptRecordError(f"lz4 data is damaged: {error}") from error
             if unpacked is not None:
@@ -101,6 +105,21 @@ def _pack_with_cramjam(data: Buffer) -> bytes:
     frame = bytes(space[: position + 4])
     scratch.give_back(room)
     return frame
+
+
+def _unpack_block(unpack: Callable[..., int], data: Buffer, limit: int) -> bytes | None:
+    """The content of one frame of one packed block, as small batches are; None if it is anything else."""
+    end = len(data) - (8 if data[4] & _BLOCK_CHECKSUMS else 4)
+    if end < _FIRST_BLOCK or _UINT32.unpack_from(data, _HEADER_SIZE)[0] != end - _FIRST_BLOCK or data[-4:] != _END_MARK:
+        return None
+    most = min(_BLOCK_SIZES[data[5] >> 4], (end - _FIRST_BLOCK) * _LARGEST_RATIO)
+    if most > limit or data[4] & _CONTENT_CHECKSUM or end - _FIRST_BLOCK > _BLOCK_SIZES[data[5] >> 4]:
+        return None
+    room = scratch.take(most)
+    space = memoryview(room)
+    unpacked = bytes(space[: unpack(memoryview(data)[_FIRST_BLOCK:end], space[:most], most)])
+    scratch.give_back(room)
+    return unpacked
 
 
 def _unpack_blocks(unpack: Callable[..., int], data: Buffer, limit: int) -> bytes | None:
