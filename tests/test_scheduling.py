@@ -61,7 +61,7 @@ def run(folder: Path, plugin: str, *words: str) -> subprocess.CompletedProcess[s
 def test_what_shares_a_cluster_stays_on_one_process_and_all_is_run_once(tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / f"test_{name}.py").write_text(SAMPLE)
-    result = run(tmp_path, "tests.scheduling", "--numprocesses", "3")
+    result = run(tmp_path, "tests.scheduling", "--numprocesses", "2")
     assert result.returncode == 0, result.stdout + result.stderr
     assert "54 passed" in result.stdout
     ran = [line.split(" ", 2) for line in (tmp_path / "ran").read_text().splitlines()]
