@@ -19,6 +19,7 @@ from pykafka08.driver import Waiter
 from pykafka08.errors import ClosedError, KafkaError
 from pykafka08.protocol.framing import FrameSplitter
 from pykafka08.protocol.schema import Response
+from pykafka08.wire import Buffer
 
 __all__ = ["Output", "Session"]
 
@@ -48,7 +49,7 @@ class Session:
         self._client_host = client_host
         self._output = output
         self._splitter = FrameSplitter()
-        self._frames: deque[bytes | bytearray] = deque()
+        self._frames: deque[Buffer] = deque()
         self._answers: list[bytes] = []
         self._swapped: list[bytes] = []
         self._death: ConnectionLife | None = None
@@ -122,7 +123,7 @@ class Session:
             at_once = life._replace(way="at once")
             self._life = self._cluster.timers.call_after(LAST_REQUEST_S, partial(self._life_over, at_once))
 
-    def _serve(self, frame: bytes | bytearray) -> None:
+    def _serve(self, frame: Buffer) -> None:
         if self._death is not None and self._death.way == "before":
             self._end("scripted: its life ended before a request was performed")
             return

@@ -7,6 +7,7 @@ through one staging buffer; a large frame gets a bytearray of its exact size, wh
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Iterator
 
@@ -21,6 +22,10 @@ MAX_FRAME_BYTES = 100 * 1024 * 1024
 _STAGING_BYTES = 64 * 1024
 _SMALLEST_OWN = 8 * 1024
 
+_STEP = 64 * 1024
+_LARGEST_KEPT = 2 * 1024 * 1024
+_MOST_KEPT = 8
+
 _OTHER_PROTOCOLS = (
     (b"HTTP", "the peer speaks HTTP"),
     (b"\x15\x03", "the peer answered with a TLS alert: it expects TLS, or refused it"),
@@ -30,7 +35,9 @@ _OTHER_PROTOCOLS = (
 
 
 class FrameSplitter:
-    """Iterate it for the whole frames received so far, without their sizes, each as bytes or bytearray.
+    """Iterate it for the whole frames received so far, without their sizes, each as bytes, bytearray or memoryview.
+
+    A frame stays what it is for as long as it, or a view of it, is held.
 
     A size that is not positive or above ``max_frame_bytes`` ends the stream: after the frames before it, iteration
     raises RemoteProtocolError, and goes on raising it.  No byte after such a size is kept.
@@ -42,8 +49,9 @@ class FrameSplitter:
         self._start = 0
         self._end = 0
         self._own: bytearray | None = None
+        self._own_size = 0
         self._filled = 0
-        self._frames: deque[bytes | bytearray] = deque()
+        self._frames: deque[Buffer] = deque()
         self._error: str | None = None
 
     @property
@@ -51,7 +59,7 @@ class FrameSplitter:
         """True if a frame has begun and is not complete: an end of the stream now cuts it off."""
         return self._own is not None or self._end > self._start
 
-    def __iter__(self) -> Iterator[bytes | bytearray]:
+    def __iter__(self) -> Iterator[Buffer]:
         while self._frames:
             yield self._frames.popleft()
         if self._error is not None:
@@ -70,7 +78,7 @@ class FrameSplitter:
     def next_buffer(self, sizehint: int = -1) -> memoryview:
         """Where the next bytes belong; never empty.  ``sizehint`` is asyncio's and has no influence."""
         if self._own is not None:
-            return memoryview(self._own)[self._filled :]
+            return memoryview(self._own)[self._filled : self._own_size]
         if self._end == len(self._staging):
             self._compact()
         return self._staging[self._end :]
@@ -84,9 +92,9 @@ class FrameSplitter:
             self._split()
             return
         self._filled += size
-        if self._filled == len(self._own):
-            self._frames.append(self._own)
-            self._own = None
+        if self._filled == self._own_size:
+            own, self._own = self._own, None
+            self._frames.append(own if len(own) == self._own_size else memoryview(own)[: self._own_size])
 
     def _split(self) -> None:
         """Takes the whole frames out of the staging buffer."""
@@ -108,8 +116,9 @@ class FrameSplitter:
         self._start, self._end = (at, end) if at < end else (0, 0)
 
     def _start_own(self, size: int, begun: memoryview) -> None:
-        self._own = bytearray(size)
+        self._own = _memory_for(size)
         self._own[: len(begun)] = begun
+        self._own_size = size
         self._filled = len(begun)
         self._start = self._end = 0
 
@@ -128,3 +137,51 @@ class FrameSplitter:
         for beginning, meaning in _OTHER_PROTOCOLS:
             if raw.startswith(beginning):
                 self._error += f"; {meaning}"
+
+
+# --- memory of large frames -------------------------------------------------------------------------------------------
+#
+# Frames of a megabyte come by the thousand, each a little longer or shorter than the last.  Memory asked for anew
+# each time is cleared and paged in each time, which costs as much as receiving into it, and leaves a heap of gaps.  So
+# the last few of the process are kept, and used again once nobody else holds them: whatever reads a frame, or views of
+# it, counts as a reference.
+
+_kept: deque[bytearray] = deque()
+
+
+def _memory_for(size: int) -> bytearray:
+    """At least ``size`` bytes that nobody else holds, and of which not much is left over."""
+    if not _STEP <= size <= _LARGEST_KEPT or _ALONE is None:
+        return bytearray(size)
+    for _ in range(len(_kept)):
+        try:
+            memory, references = _first_of(_kept)
+        except IndexError:  # another thread has it
+            break
+        is_fit = size <= len(memory) <= size + size // 4 + _STEP
+        if references == _ALONE and is_fit:
+            _kept.append(memory)  # another thread would see that it is held
+            return memory
+        if references != _ALONE or len(_kept) < _MOST_KEPT - 1:
+            _kept.append(memory)
+    made = bytearray((size + _STEP - 1) // _STEP * _STEP)
+    _kept.append(made)
+    while len(_kept) > _MOST_KEPT:
+        _kept.popleft()
+    return made
+
+
+def _first_of(kept: deque[bytearray]) -> tuple[bytearray, int]:
+    """The first of ``kept``, taken out, and how many references there are to it."""
+    memory = kept.popleft()
+    return memory, sys.getrefcount(memory)
+
+
+def _references_to_nothing_else() -> int | None:
+    """What is counted of memory that nobody holds; None where counts do not tell."""
+    if sys.implementation.name != "cpython" or not getattr(sys, "_is_gil_enabled", lambda: True)():
+        return None
+    return _first_of(deque([bytearray(1)]))[1]
+
+
+_ALONE = _references_to_nothing_else()

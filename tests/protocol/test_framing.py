@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import struct
 
 import pytest
@@ -70,8 +71,8 @@ def test_a_large_frame_is_received_into_its_own_memory() -> None:
     room[:] = bytes(1_000_000)
     splitter.bytes_received(1_000_000)
     (frame,) = splitter
-    assert isinstance(frame, bytearray)
-    assert frame is room.obj
+    assert isinstance(frame, memoryview)
+    assert frame.obj is room.obj
     assert list(splitter) == []
 
 
@@ -124,3 +125,37 @@ def test_other_protocols_are_named(beginning: bytes, meaning: str) -> None:
     splitter.feed(beginning)
     with pytest.raises(RemoteProtocolError, match=meaning):
         list(splitter)
+
+
+def test_memory_of_large_frames_is_used_again_once_nobody_holds_it() -> None:
+    splitter = FrameSplitter()
+    seen = set()
+    for number in range(200):
+        body = bytes((number,)) * (1_000_000 + number)
+        splitter.feed(framed(body))
+        (frame,) = splitter
+        assert frame == body
+        assert isinstance(frame, memoryview)
+        seen.add(id(frame.obj))
+        del frame
+    assert len(seen) < 10
+
+
+def test_a_frame_stays_what_it_is_while_a_view_of_it_is_held() -> None:
+    numbers = random.Random(3)
+    splitters = FrameSplitter(), FrameSplitter()
+    held: list[tuple[memoryview, bytes]] = []
+    for number in range(300):
+        size = numbers.choice((70_000, 90_000, 130_000, 300_000)) + numbers.randrange(5_000)
+        body = bytes((number % 256,)) * size
+        splitter = splitters[number % 2]
+        splitter.feed(framed(body)[:-10])
+        assert list(splitter) == []
+        splitter.feed(body[-10:])
+        (frame,) = splitter
+        start = numbers.randrange(size)
+        held.append((memoryview(memoryview(frame))[start : start + 50], body[start : start + 50]))
+        del frame
+        while len(held) > numbers.randrange(1, 30):
+            held.pop(numbers.randrange(len(held)))
+        assert all(view == wanted for view, wanted in held)
