@@ -1,21 +1,28 @@
 """The records of one batch of magic 2, read when they are asked for, by the decoder that suits.
 
-In the compiled form that is ``decode_native``, else ``decode_loop``.
+In the compiled form that is ``decode_native``.  Interpreted, batches of many records are read by ``decode_numpy`` where
+numpy is installed; all others, and those in which it finds something unusual, by ``decode_loop``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from types import FunctionType
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
+from functools import cache
+from importlib import import_module
+from itertools import repeat
+from types import FunctionType, ModuleType
+from typing import Any
 
 from pykafka08.errors import RemoteProtocolError
 from pykafka08.records import decode_loop
 from pykafka08.records.columns import Columns
 from pykafka08.records.packed import CHUNK, PackedRecords
-from pykafka08.records.record import Record
+from pykafka08.records.record import Headers, Record, records_of_rows
 
 __all__ = ["BatchRecords", "columns_of"]
+
+#: Fewer records than these are read sooner one by one: numpy takes its time for each call.
+_MANY = 200
 
 
 class BatchRecords(PackedRecords):
@@ -30,11 +37,15 @@ class BatchRecords(PackedRecords):
 
     def chunks(self) -> Iterator[list[Record]]:
         """All records, at most CHUNK in a list."""
+        columns = _vectorised([self])
+        return self._read_chunks() if columns is None else self._chunks_of(columns)
+
+    def _read_chunks(self) -> Iterator[list[Record]]:
         position, left = self.start, self.count
         while left:
             size = min(left, CHUNK)
             try:
-                records, position = _read_records(self, position, size)
+                records, position = _decoder.read_records(self, position, size)
             except (IndexError, RemoteProtocolError) as error:
                 raise self.damaged(error) from error
             left -= size
@@ -44,10 +55,31 @@ class BatchRecords(PackedRecords):
                 self.check_end(position)
             yield records
 
+    def _chunks_of(self, columns: Columns) -> Iterator[list[Record]]:
+        keys, values = _keys(columns), _values(columns)
+        pieces = columns.headers_in_bytes()
+        headers = None if pieces is None else [piece or () for piece in pieces]
+        for start in range(0, self.count, CHUNK):
+            stop = start + CHUNK
+            some: Iterable[Headers | bytes] = repeat(()) if headers is None else headers[start:stop]
+            rows = zip(
+                columns.offsets[start:stop].tolist(),
+                columns.timestamps_ms[start:stop].tolist(),
+                keys[start:stop],
+                values[start:stop],
+                some,
+                strict=False,
+            )
+            yield records_of_rows(self.topic, self.partition, self.timestamp_type, self.leader_epoch, rows)
+
     def values(self) -> list[bytes | None]:
         """The values alone, at about half the price of records."""
+        columns = _vectorised([self])
+        if columns is not None:
+            return _values(columns)
         try:
-            values, position = _read_values(self)
+            values: list[bytes | None]
+            values, position = _decoder.read_values(self)
         except (IndexError, RemoteProtocolError) as error:
             raise self.damaged(error) from error
         self.check_end(position)
@@ -64,22 +96,42 @@ class BatchRecords(PackedRecords):
 
 def columns_of(batches: list[PackedRecords]) -> Columns:
     """The records of batches that lie in the same bytes; CorruptRecordError for the first that is damaged."""
-    return _read_columns(list(batches))
+    columns = _vectorised(batches)
+    return _decoder.read_columns(batches) if columns is None else columns
 
 
-class _Decoder(NamedTuple):
-    read_records: Callable[[PackedRecords, int, int], tuple[list[Record], int]]
-    read_values: Callable[[PackedRecords], tuple[list[bytes | None], int]]
-    read_columns: Callable[[list[PackedRecords]], Columns]
+def _vectorised(batches: list[PackedRecords]) -> Columns | None:
+    """The records as columns, where numpy is quicker than a loop and finds nothing unusual."""
+    if not _IS_INTERPRETED or sum([packed.count for packed in batches]) < _MANY:
+        return None
+    decoder = _numpy_decoder()
+    columns: Columns | None = None if decoder is None else decoder.read_columns(batches)
+    return columns
 
 
-def _chosen_form() -> _Decoder:
-    """Decided once: which decoder is faster depends on what this module runs as."""
-    if isinstance(columns_of, FunctionType):
-        return _Decoder(decode_loop.read_records, decode_loop.read_values, decode_loop.read_columns)
-    from pykafka08.records import decode_native
-
-    return _Decoder(decode_native.read_records, decode_native.read_values, decode_native.read_columns)
+def _keys(columns: Columns) -> list[bytes | None]:
+    return _numpy_decoder().slices(columns, columns.key_edges, columns.key_nulls) or columns.keys()
 
 
-_read_records, _read_values, _read_columns = _chosen_form()
+def _values(columns: Columns) -> list[bytes | None]:
+    return _numpy_decoder().slices(columns, columns.value_edges, columns.value_nulls) or columns.values()
+
+
+@cache
+def _numpy_decoder() -> Any:
+    """The module ``decode_numpy``, imported when there is work for it; None without numpy."""
+    try:
+        return import_module("pykafka08.records.decode_numpy")
+    except ImportError:
+        return None
+
+
+_IS_INTERPRETED = isinstance(columns_of, FunctionType)
+
+
+def _chosen_decoder() -> ModuleType:
+    # Decided once: which is faster depends on what this module runs as.  The compiled one needs the package librt.
+    return decode_loop if _IS_INTERPRETED else import_module("pykafka08.records.decode_native")
+
+
+_decoder: Any = _chosen_decoder()

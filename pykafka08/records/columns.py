@@ -78,20 +78,22 @@ class Columns:
 
     def headers(self) -> list[Headers]:
         """The headers of each record; CorruptRecordError where the bytes are no headers."""
-        edges = self.header_edges
-        if edges is None:
-            return [()] * self.count
-        bounds = iter(edges.tolist())
-        data = self.data
-        return [
-            parse_headers(data[start:end]) if end > start else () for start, end in zip(bounds, bounds, strict=True)
-        ]
+        return [parse_headers(headers) if headers else () for headers in self.headers_in_bytes() or [b""] * self.count]
+
+    def headers_in_bytes(self) -> list[bytes] | None:
+        """What ``parse_headers`` reads, empty where a record has none; None if no record has any."""
+        return None if self.header_edges is None else _pieces(self.data, self.header_edges)
 
 
 def _slices(data: bytes, edges: memoryview | None, nulls: memoryview | None, count: int) -> list[bytes | None]:
     if edges is None:
         return [None] * count
-    bounds = iter(edges.tolist())
+    pieces = _pieces(data, edges)
     if nulls is None:
-        return [data[start:end] for start, end in zip(bounds, bounds, strict=True)]
-    return [None if null else data[start:end] for null, start, end in zip(nulls.tolist(), bounds, bounds, strict=True)]
+        return list(pieces)
+    return [None if is_null else piece for is_null, piece in zip(nulls.tolist(), pieces, strict=True)]
+
+
+def _pieces(data: bytes, edges: memoryview) -> list[bytes]:
+    bounds = iter(edges.tolist())
+    return [data[start:end] for start, end in zip(bounds, bounds, strict=True)]

@@ -11,7 +11,7 @@ from array import array
 from pykafka08.errors import RemoteProtocolError
 from pykafka08.records.columns import Columns
 from pykafka08.records.packed import PackedRecords, long_length, long_sum
-from pykafka08.records.record import Record
+from pykafka08.records.record import Record, new_record
 from pykafka08.wire import read_varint, read_varlong
 
 __all__ = ["read_columns", "read_records", "read_values"]
@@ -33,7 +33,7 @@ def read_records(  # noqa: C901 - unrolled on purpose
 ) -> tuple[list[Record], int]:
     """``count`` records from ``position`` and the position after them."""
     data = packed.data
-    signed, length, new = _SIGNED, _LENGTH, Record.__new__
+    signed, length, new = _SIGNED, _LENGTH, new_record
     topic, partition, leader_epoch = packed.topic, packed.partition, packed.leader_epoch
     base_offset, base_timestamp, timestamp_type = packed.base_offset, packed.base_timestamp, packed.timestamp_type
     records: list[Record] = []

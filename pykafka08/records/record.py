@@ -5,8 +5,9 @@ Not here: how records are laid out in bytes (``batch`` for magic 2, ``message_se
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import IntEnum
+from types import FunctionType
 from typing import NamedTuple
 
 from pykafka08.errors import CorruptRecordError, RemoteProtocolError
@@ -19,6 +20,7 @@ __all__ = [
     "Record",
     "TimestampType",
     "TopicPartition",
+    "new_record",
     "parse_headers",
     "records_of_rows",
 ]
@@ -157,6 +159,16 @@ class Record:
         return f"Record({', '.join(parts)})"
 
 
+def _made_by_init(kind: type[Record]) -> Record:
+    return kind("", -1, -1)
+
+
+_IS_INTERPRETED = isinstance(_made_by_init, FunctionType)
+
+#: Makes a record whose slots its caller fills; called with Record.  Compiled classes have no way around __init__.
+new_record: Callable[[type[Record]], Record] = object.__new__ if _IS_INTERPRETED else _made_by_init
+
+
 def records_of_rows(
     topic: str,
     partition: int,
@@ -165,9 +177,15 @@ def records_of_rows(
     rows: Iterable[tuple[int, int, bytes | None, bytes | None, Headers | bytes]],
 ) -> list[Record]:
     """Records of one partition from rows of offset, timestamp, key, value and headers (parsed, or bytes)."""
-    new = Record.__new__
     records: list[Record] = []
     append = records.append
+    if not _IS_INTERPRETED:
+        for offset, timestamp, key, value, headers in rows:
+            record = Record(topic, partition, offset, timestamp, timestamp_type, key, value, (), leader_epoch)
+            record._headers = headers
+            append(record)
+        return records
+    new = new_record
     for offset, timestamp, key, value, headers in rows:
         record = new(Record)
         record.topic = topic

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pykafka08.errors import CorruptRecordError, RemoteProtocolError
-from pykafka08.records import decode_loop, decode_native
+from pykafka08.records import decode_loop, decode_native, decode_numpy
 from pykafka08.records.batch_records import BatchRecords
 from pykafka08.records.columns import Columns
 from pykafka08.records.packed import PackedRecords
@@ -81,6 +82,13 @@ def test_any_batches(
             assert decoder.read_values(one) == ([each.value for each in records], one.end)
         assert made == expected
     assert results[0] == results[1]
+    vectorised = decode_numpy.read_columns(packed)
+    if vectorised is None:  # unusual, such as a record of 8 KiB, or a delta of 35 bits
+        assert max(len(row[2] or b"") + len(row[3] or b"") for rows in sets for row in rows) > 4000 or any(
+            abs(row[1]) >= 1 << 33 for rows in sets for row in rows
+        )
+    else:
+        assert contents(vectorised) == results[0]
 
 
 def outcome(call: Callable[[PackedRecords], object], packed: PackedRecords) -> object:
@@ -114,6 +122,54 @@ def test_hostile_bytes_have_one_outcome(places: list[tuple[int, int]], base_time
         else:
             first, second = (outcome(judge, packed) for judge in judges)
         assert first == second, name
+    vectorised = decode_numpy.read_columns([packed])
+    assert vectorised is None or contents(vectorised) == first
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    sizes=st.lists(st.integers(0, 150), min_size=1, max_size=60),
+    alphabet=st.sampled_from([b'abc"{}:, 0123456789', bytes(range(128, 256)), bytes(range(1, 256))]),
+    has_keys=st.booleans(),
+    seed=st.integers(0, 1000),
+)
+def test_usual_batches_are_read_by_numpy(sizes: list[int], alphabet: bytes, has_keys: bool, seed: int) -> None:
+    chance = random.Random(seed)
+    data, base_offset = b"", 0
+    for _ in range(3):
+        rows = [
+            record(row, row // 3, b"key%d" % row if has_keys else None, bytes(chance.choices(alphabet, k=size)))
+            for row, size in enumerate(sizes)
+        ]
+        data += batch(rows, base_offset=base_offset)
+        base_offset += len(rows)
+    packed: list[PackedRecords] = list(packed_of(data))
+    vectorised = decode_numpy.read_columns(packed)
+    expected = decode_loop.read_columns(packed)
+    if alphabet[0] < 128 and alphabet[-1] < 128:
+        assert vectorised is not None
+    if vectorised is not None:
+        assert contents(vectorised) == contents(expected)
+        assert decode_numpy.slices(vectorised, vectorised.value_edges, vectorised.value_nulls) == expected.values()
+    assert [each.value for one in packed_of(data) for chunk in one.chunks() for each in chunk] == expected.values()
+
+
+@pytest.mark.parametrize("damage", [0, 5000, 9990])
+def test_many_records_with_one_damaged(damage: int) -> None:
+    rows = [record(row, row, None, b"value %d" % row) for row in range(1000)]
+    data = bytearray(b"".join(rows))
+    place = sum(len(row) for row in rows[: damage // 10])
+    data[place] ^= 2
+    (packed,) = packed_of(batch(bytes(data), count=1000))
+    assert decode_numpy.read_columns([packed]) is None
+    made = []
+    with pytest.raises(CorruptRecordError):  # noqa: PT012 - the records before it come
+        for chunk in packed.chunks():
+            made += chunk
+    assert len(made) == damage // 10 // 256 * 256
+    for ask in (packed.values, packed.keys, packed.columns):
+        with pytest.raises(CorruptRecordError):
+            ask()
 
 
 @pytest.mark.parametrize("decoder", [decode_loop, decode_native])
