@@ -16,8 +16,10 @@ import json
 import os
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 from benchmarks.cells import CELLS, FORMS, Cell, select
 from benchmarks.machine import describe_machine
@@ -45,20 +47,31 @@ def main() -> int:
     if tree is None:
         print("compiled: SKIPPED, there is no compiled tree (make compiled, or --compiled-tree DIR)")
         forms = [form for form in forms if not form.compiled]
-    results = {"started": time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime()), "machine": describe_machine()}
     playing = Playing(forms, tree, options.turn_seconds)
-    show_clients(results["machine"], playing.clients(cells))
-    games = _play(cells, options, playing)
+    results: dict[str, Any] = {
+        "started": time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime()),
+        "machine": describe_machine(),
+        "clients": playing.clients(cells),
+    }
+    show_clients(results["machine"], results["clients"])
+    games: list[Game] = []
+    for game in _play(cells, options, playing):
+        games.append(game)
+        show_cell(game)
+        if options.results:  # after each cell, so that a run that is ended leaves what it has
+            _write(options.results, results, games, playing.failures)
     show_targets(games)
-    results["clients"] = playing.clients(cells)
-    results["cells"] = [game.to_dict() for game in games]
-    results["failures"] = playing.failures
     if options.results:
-        options.results.parent.mkdir(parents=True, exist_ok=True)
-        options.results.write_text(json.dumps(results, indent=1) + "\n")
+        _write(options.results, results, games, playing.failures)
     for failure in playing.failures:
         print(f"FAILED: {failure}", file=sys.stderr)
     return 1 if playing.failures else 0
+
+
+def _write(path: Path, results: dict[str, Any], games: list[Game], failures: list[str]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    whole = {**results, "cells": [game.to_dict() for game in games], "failures": failures}
+    path.write_text(json.dumps(whole, indent=1) + "\n")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -85,9 +98,8 @@ def _tree(given: Path | None) -> Path | None:
     return tree.resolve() if is_there else None
 
 
-def _play(cells: list[Cell], options: argparse.Namespace, playing: Playing) -> list[Game]:
+def _play(cells: list[Cell], options: argparse.Namespace, playing: Playing) -> Iterator[Game]:
     """All cells, one after the other; a cell that fails does not end the run."""
-    games: list[Game] = []
     with ExitStack() as stack:
         servers: dict[str, Server] = {}
         begun = time.monotonic()
@@ -105,9 +117,7 @@ def _play(cells: list[Cell], options: argparse.Namespace, playing: Playing) -> l
             except Exception as error:
                 playing.failed(f"{cell.name}: {type(error).__name__}: {error}")
                 continue
-            games.append(game)
-            show_cell(game)
-    return games
+            yield game
 
 
 if __name__ == "__main__":

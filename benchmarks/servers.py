@@ -80,7 +80,7 @@ class Kafka(Server):
     def _create(self, name: str, partitions: int, config: dict[str, str] | None = None) -> None:
         from confluent_kafka.admin import AdminClient, NewTopic
 
-        admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
         new = NewTopic(name, num_partitions=partitions, replication_factor=1, config=config or {})
         for future in admin.create_topics([new]).values():
             future.result(30)
