@@ -113,7 +113,8 @@ def _play(cells: list[Cell], options: argparse.Namespace, playing: Playing) -> I
                     opened = replay() if cell.server == "replay" else kafka(options.bootstrap_server, options.release)
                     servers[cell.server] = stack.enter_context(opened)
                 game = Game(cell, servers[cell.server], os.getloadavg()[0])
-                playing.play(game, options.rounds, min(LEAST_ROUNDS, options.rounds), share)
+                least = LEAST_ROUNDS if cell.is_main else LEAST_ROUNDS - 1
+                playing.play(game, options.rounds, min(least, options.rounds), share)
             except Exception as error:
                 playing.failed(f"{cell.name}: {type(error).__name__}: {error}")
                 continue
