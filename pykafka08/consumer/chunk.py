@@ -14,7 +14,7 @@ from pykafka08.records.reader import ControlType, FetchedBatch, read_batches
 from pykafka08.records.record import TopicPartition
 from pykafka08.wire import Buffer
 
-__all__ = ["Aborted", "Chunk"]
+__all__ = ["Aborted", "Answer", "Chunk"]
 
 
 class Aborted(NamedTuple):
@@ -24,13 +24,32 @@ class Aborted(NamedTuple):
     producer_id: int
 
 
+class Answer:
+    """The bytes of one Fetch answer: none of them goes before the last of its chunks is read."""
+
+    __slots__ = ("size",)
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+
 class Chunk:
     """Undecoded entries; :meth:`next_batch` checks and unpacks one at a time.
 
     ``next_offset`` is the offset after the last entry, ``leader_epoch`` that of the last entry, -1 if it has none.
     """
 
-    __slots__ = ("_ahead", "_announced", "_batches", "_cut_off", "_damage", "leader_epoch", "next_offset", "size")
+    __slots__ = (
+        "_ahead",
+        "_announced",
+        "_batches",
+        "_cut_off",
+        "_damage",
+        "answer",
+        "leader_epoch",
+        "next_offset",
+        "size",
+    )
 
     def __init__(
         self,
@@ -39,6 +58,7 @@ class Chunk:
         fetch_offset: int,
         next_offset: int,
         *,
+        answer: Answer | None = None,
         aborted: Iterable[Aborted] = (),
         leader_epoch: int = -1,
         check_crcs: bool = True,
@@ -47,6 +67,7 @@ class Chunk:
         self.next_offset = next_offset
         self.leader_epoch = leader_epoch
         self.size = len(records)
+        self.answer = answer or Answer(self.size)
         self._batches: Iterator[FetchedBatch] = read_batches(
             records,
             topic=tp.topic,
@@ -63,22 +84,23 @@ class Chunk:
 
     def next_batch(self) -> FetchedBatch | None:
         """The next batch an application may see, None at the end; CorruptRecordError where it is damaged."""
-        if self.is_drained():
-            return None
         batch, self._ahead = self._ahead, None
-        return batch
+        return batch if batch is not None else self._find_next()
 
     def is_drained(self) -> bool:
         """True if nothing visible is left; decodes up to the next visible batch, which raises where it is damaged."""
         if self._ahead is None:
-            if self._damage is not None:
-                raise self._damage
-            try:
-                self._ahead = self._find_visible()
-            except CorruptRecordError as error:
-                self._damage = error
-                raise
+            self._ahead = self._find_next()
         return self._ahead is None
+
+    def _find_next(self) -> FetchedBatch | None:
+        if self._damage is not None:
+            raise self._damage
+        try:
+            return self._find_visible()
+        except CorruptRecordError as error:
+            self._damage = error
+            raise
 
     def _find_visible(self) -> FetchedBatch | None:
         for batch in self._batches:

@@ -14,7 +14,6 @@ import anyio
 from pykafka08.cluster.client import Client, Purpose
 from pykafka08.cluster.metadata import Snapshot
 from pykafka08.config import ConsumerConfig
-from pykafka08.connection.connection import clock
 from pykafka08.consumer.actions import (
     Action,
     CutOff,
@@ -28,7 +27,7 @@ from pykafka08.consumer.actions import (
 from pykafka08.consumer.machine import ConsumerMachine
 from pykafka08.consumer.requests import FetchCall, ListOffsetsCall, ask_epochs, found_epochs
 from pykafka08.consumer.session import FetchSession
-from pykafka08.driver import Driver, Waiter, library_logger
+from pykafka08.driver import Driver, Waiter, clock, library_logger
 from pykafka08.errors import KafkaError
 from pykafka08.records.record import TopicPartition
 
@@ -44,7 +43,7 @@ class Fetcher:
         self._client = client
         self._machine = machine
         self._config = config
-        self._now = clock()
+        self.now = clock()
         self._on_start_anew: list[Callable[[TopicPartition], None]] = []
         self._on_cut_off: list[Callable[[TopicPartition, int], None]] = []
         self._inbox: list[Callable[[float], None]] = []
@@ -109,7 +108,7 @@ class Fetcher:
     def pump(self) -> bool:
         """Do at once what the driver's task would do in its turn; True if a request was made."""
         before = self._machine.next_wakeup()
-        actions = self.poll(self._now())
+        actions = self.poll(self.now())
         for action in actions:
             self._perform(action)
         if self._machine.next_wakeup() != before:

@@ -77,7 +77,8 @@ class InHand:
         self._handled_ahead: dict[TopicPartition, Collection[int]] = {}
         """What such a workload that has ended left finished behind what is not."""
         self._acknowledged: dict[TopicPartition, int] = {}
-        self._finishing: Waiter[None] = Waiter()
+        self._finishing: Waiter[None] | None = None
+        """Somebody waits for what is in hand."""
 
     # Positions
 
@@ -179,7 +180,8 @@ class InHand:
             self.held.clear()
             if self.workload is None:  # else it is only reading ahead that asks for more
                 self._acknowledged.clear()
-            self._tell_finished()
+            if self._finishing is not None:
+                self._tell_finished()
 
     def acknowledge(self, tp: TopicPartition, offset: int) -> None:
         """All before ``offset`` is finished, though it is in hand; what was not handed out never is."""
@@ -209,8 +211,10 @@ class InHand:
         """
         wanted = set(partitions)
         while any(self._is_in_hand(tp) for tp in wanted & self._machine.assignment.states.keys()):
-            self._finishing = Waiter() if self._finishing.is_done else self._finishing
-            if not await wait_for_news(self._finishing, deadline):
+            finishing = self._finishing
+            if finishing is None:
+                finishing = self._finishing = Waiter()
+            if not await wait_for_news(finishing, deadline):
                 return
 
     def progress(self) -> tuple[Hashable, bool]:
@@ -242,7 +246,9 @@ class InHand:
         return first
 
     def _tell_finished(self) -> None:
-        self._finishing.set_result(None)
+        finishing, self._finishing = self._finishing, None
+        if finishing is not None:
+            finishing.set_result(None)
 
     def _raise_kept(self) -> None:
         if self._kept_errors and not self._pending:

@@ -35,7 +35,7 @@ from pykafka08.consumer.actions import (
     SendFetch,
     SendListOffsets,
 )
-from pykafka08.consumer.chunk import Chunk
+from pykafka08.consumer.chunk import Answer, Chunk
 from pykafka08.consumer.handing import Handing
 from pykafka08.consumer.locating import place
 from pykafka08.consumer.partition import PartitionState
@@ -87,6 +87,7 @@ class ConsumerMachine(Handing):
         self._planner.landed(fetch)
         self._planner.broker_answered(fetch.node_id, is_capped=is_capped)
         by_tp = {answer.tp: answer for answer in answers}
+        whole = Answer(sum(len(answer.records) for answer in by_tp.values() if answer.records))
         jitter = self._jitter()
         for ask in fetch.asks:
             state = self.assignment.owner(ask)
@@ -111,7 +112,7 @@ class ConsumerMachine(Handing):
                 self.assignment.compare_logs(state, answer.diverging)
                 continue
             if answer.records:
-                self._keep(state, answer)
+                self._keep(state, answer, whole)
             if answer.records or not is_capped:
                 self.assignment.put_last(ask.tp)
 
@@ -164,7 +165,7 @@ class ConsumerMachine(Handing):
             if state is not None:
                 state.is_unvalidated = False  # brokers before 2.3 tell other brokers only
 
-    def _keep(self, state: PartitionState, answer: FetchedPartition) -> None:
+    def _keep(self, state: PartitionState, answer: FetchedPartition, whole: Answer) -> None:
         assert answer.records is not None
         assert state.fetch_offset is not None
         fetch_offset, (frontier, leader_epoch) = state.fetch_offset, read_last_entry(answer.records)
@@ -176,6 +177,7 @@ class ConsumerMachine(Handing):
             state.tp,
             fetch_offset,
             max(fetch_offset, frontier or 0),
+            answer=whole,
             aborted=answer.aborted,
             leader_epoch=leader_epoch,
             check_crcs=self._config.check_crcs,

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 from pykafka08.config import ConsumerConfig
 from pykafka08.consumer.actions import EpochAsk, FetchAsk, OffsetAsk, SendEpochs, SendFetch, SendListOffsets
+from pykafka08.consumer.chunk import Answer, Chunk
 from pykafka08.consumer.partition import PartitionState
 
 __all__ = ["FetchPlanner", "Group"]
@@ -19,6 +20,8 @@ __all__ = ["FetchPlanner", "Group"]
 Send = SendFetch | SendListOffsets | SendEpochs
 
 SHORTEST_POLL = 0.005
+ANSWERS_IN_BUFFER = 4
+"""As many have room: of fewer and larger ones the first would lie there half read, and nothing could come."""
 UNREAD_POLL = 0.5
 """The longest while fetched records wait to be read: damage among them means that the partition is asked once more."""
 
@@ -26,20 +29,20 @@ UNREAD_POLL = 0.5
 class Group:
     """The partitions that are read from one broker, at one moment."""
 
-    __slots__ = ("askable", "has_unread", "retry_at", "sits_out", "unlocated", "unvalidated", "used_bytes")
+    __slots__ = ("askable", "retry_at", "sits_out", "unlocated", "unread", "unvalidated")
 
     def __init__(self) -> None:
         self.askable: list[PartitionState] = []
         self.unlocated: list[PartitionState] = []
         self.unvalidated: list[PartitionState] = []
-        self.used_bytes = 0
+        self.unread: set[Answer] = set()
         self.sits_out = False
-        self.has_unread = False
         self.retry_at: float | None = None
 
     def add(self, state: PartitionState, now: float, full_at: int) -> None:
-        self.used_bytes += state.buffered_bytes
-        self.has_unread |= bool(state.buffer)
+        for each in state.buffer:
+            if isinstance(each, Chunk):
+                self.unread.add(each.answer)
         if state.is_in_flight or state.is_halted:
             self.sits_out = True
         elif state.retry_at > now:
@@ -115,8 +118,10 @@ class FetchPlanner:
 
     def _fetch(self, node_id: int, group: Group, now: float, share: int) -> SendFetch | None:
         max_wait = self._max_wait(node_id, group, now)
-        room = share - group.used_bytes
-        if group.used_bytes and room < min(share, self._config.max_partition_fetch_bytes):
+        # Answers count whole, until the last chunk of each is read: they lie in memory for as long.
+        used_bytes = sum(each.size for each in group.unread)
+        room = share - used_bytes
+        if used_bytes and room < min(share, self._config.max_partition_fetch_bytes):
             return None
         states = group.askable
         if node_id not in self._capped:
@@ -128,7 +133,8 @@ class FetchPlanner:
         for state in states:
             state.is_in_flight = True
             asks.append(_fetch_ask(state))
-        fetch = SendFetch(node_id, tuple(asks), min(self._config.fetch_max_bytes, room), max_wait)
+        most = max(share // ANSWERS_IN_BUFFER, self._config.max_partition_fetch_bytes)
+        fetch = SendFetch(node_id, tuple(asks), min(self._config.fetch_max_bytes, room, most), max_wait)
         self._in_flight[node_id] = fetch
         return fetch
 
@@ -139,7 +145,7 @@ class FetchPlanner:
             max_wait = min(max_wait, max(SHORTEST_POLL, now - since))
         else:
             self._sits_out_since.pop(node_id, None)
-        if group.has_unread:
+        if group.unread:
             max_wait = min(max_wait, UNREAD_POLL)
         if group.retry_at is not None:
             max_wait = min(max_wait, max(SHORTEST_POLL, group.retry_at - now))

@@ -319,11 +319,12 @@ class Reader(InHand):
             self._kept_errors.insert(0, error)
 
     def _hand_out(self) -> HandedOut | None:
+        fetcher = self.fetcher
         try:
-            handed_out = self._machine.next_batch(anyio.current_time())
+            handed_out = self._machine.next_batch(fetcher.now() if fetcher is not None else anyio.current_time())
         except KafkaError:
-            if self.fetcher is not None:
-                self.fetcher.pump()  # the other partitions go on
+            if fetcher is not None:
+                fetcher.pump()  # the other partitions go on
             raise
         if handed_out is not None and handed_out.tp not in self.began_at:
             self.began_at[handed_out.tp] = handed_out.start

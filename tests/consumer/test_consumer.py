@@ -472,7 +472,7 @@ async def test_wrong_arguments_are_refused_and_the_consumer_goes_on() -> None:
                 for wrong in ("t", [T0], None):
                     with pytest.raises(ConfigError, match="TopicPartition"):
                         at_once(wrong)  # type: ignore[arg-type]
-            with pytest.raises(ConfigError, match="neither a record nor a batch"):
+            with pytest.raises(ConfigError, match="neither a record, nor a batch"):
                 consumer.acknowledge(None)  # type: ignore[arg-type]
             assert await consumer.partitions_for_topic("t") == (0,)
             assert await read_values(consumer, 1) == [b"0"]

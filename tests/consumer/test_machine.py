@@ -123,15 +123,42 @@ def test_the_buffer_of_the_client_is_bounded() -> None:
 
 
 def test_a_capped_broker_is_told_how_much_room_there_is() -> None:
-    world = World({A: 1, B: 1}, max_partition_fetch_bytes=1000, fetch_buffer_bytes=3000)
+    world = World({A: 1, B: 1}, max_partition_fetch_bytes=1000, fetch_buffer_bytes=1950)
     for _ in range(100):
         world.logs[A].append(10)
     world.start()
-    assert world.fetch().max_bytes == 3000
+    assert world.fetch().max_bytes == 1000, "four answers have room, but for one of a partition's size"
     world.answer_all()
     buffered = world.machine.assignment.state(A).buffered_bytes
-    assert buffered > 800
-    assert world.fetch().max_bytes == 3000 - buffered
+    assert 800 < buffered < 950
+    assert world.fetch().max_bytes == 1000
+    world = World({A: 1, B: 1}, max_partition_fetch_bytes=1000, fetch_buffer_bytes=40_000)
+    world.start()
+    assert world.fetch().max_bytes == 10_000
+
+
+def test_an_answer_counts_whole_until_all_of_it_is_read() -> None:
+    world = World({A: 1, B: 1}, max_partition_fetch_bytes=1000, fetch_buffer_bytes=1600)
+    world.start()
+    world.answer_all()  # the broker is known to keep to max_bytes from now on
+    for tp in (A, B):
+        world.logs[tp].append(30)
+    world.answer_all()
+    states = world.machine.assignment.states
+    size = states[A].buffered_bytes
+    assert 600 < 2 * size < 1000
+    assert world.fetches() == []
+    assert world.next_batch() is not None
+    assert world.machine.position(A) == 30
+    assert world.machine.position(B) in (0, 30)
+    world.poll()
+    assert states[A].buffered_bytes + states[B].buffered_bytes == size
+    assert 1600 - size > 1000, "there is room, but for the other half of the answer"
+    assert world.fetches() == []
+    assert world.next_batch() is not None
+    assert world.next_batch() is None
+    world.poll()
+    assert len(world.fetches()) == 1
 
 
 def test_each_broker_has_its_share_of_the_buffer() -> None:
