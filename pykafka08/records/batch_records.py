@@ -19,10 +19,11 @@ from pykafka08.records.columns import Columns
 from pykafka08.records.packed import CHUNK, PackedRecords
 from pykafka08.records.record import Headers, Record, records_of_rows
 
-__all__ = ["BatchRecords", "columns_of"]
+__all__ = ["BatchRecords", "ahead_of", "columns_of"]
 
 #: Fewer records than these are read sooner one by one: numpy takes its time for each call.
 _MANY = 200
+_MANY_BYTES = 32 * 1024  # of small batches, likewise
 
 
 class BatchRecords(PackedRecords):
@@ -74,11 +75,15 @@ class BatchRecords(PackedRecords):
 
     def values(self) -> list[bytes | None]:
         """The values alone, at about half the price of records."""
+        if self.ahead is not None:
+            found: list[bytes | None] | None = self.ahead.values_of(self)
+            if found is not None:
+                return found
         columns = _vectorised([self])
         if columns is not None:
             return _values(columns)
+        values: list[bytes | None]
         try:
-            values: list[bytes | None]
             values, position = _decoder.read_values(self)
         except (IndexError, RemoteProtocolError) as error:
             raise self.damaged(error) from error
@@ -115,6 +120,14 @@ def _keys(columns: Columns) -> list[bytes | None]:
 
 def _values(columns: Columns) -> list[bytes | None]:
     return _numpy_decoder().slices(columns, columns.value_edges, columns.value_nulls) or columns.values()
+
+
+def ahead_of(data: bytes) -> Any:
+    """A ReadAhead over the batches of one buffer; None where it is of no use."""
+    decoder = _numpy_decoder() if _IS_INTERPRETED and len(data) > _MANY_BYTES else None
+    if decoder is None:
+        return None
+    return import_module("pykafka08.records.read_ahead").ReadAhead(data, decoder)
 
 
 @cache

@@ -6,7 +6,7 @@ are ``decode_loop``, ``decode_numpy`` and ``decode_native``; ``batch_records`` c
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from pykafka08.errors import CorruptRecordError, RemoteProtocolError
 from pykafka08.records.record import TimestampType
@@ -25,9 +25,11 @@ class PackedRecords:
     """``data[start:end]`` holds ``count`` records, those from the asked offset on.
 
     ``fixed_timestamp`` replaces the records' own where the log's append time rules.
+    ``ahead`` is a ReadAhead for small batches that have neighbours, else None.
     """
 
     __slots__ = (
+        "ahead",
         "base_offset",
         "base_timestamp",
         "count",
@@ -42,6 +44,7 @@ class PackedRecords:
         "topic",
     )
 
+    ahead: Any
     data: bytes
     start: int
     end: int
@@ -74,6 +77,7 @@ class PackedRecords:
         # No count makes a decoder loop, or set memory aside, further than the bytes allow.
         if count < 0 or count * _SMALLEST_RECORD > end - start:
             raise CorruptRecordError(f"batch claims {count} records in {end - start} bytes")
+        self.ahead = None
         self.data = data
         self.start = start
         self.end = end

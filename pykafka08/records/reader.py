@@ -11,10 +11,11 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from operator import itemgetter
+from typing import Any
 
 from pykafka08.errors import CorruptRecordError
 from pykafka08.records.batch import HEADER, HEADER_SIZE, is_crc_right
-from pykafka08.records.batch_records import BatchRecords
+from pykafka08.records.batch_records import BatchRecords, ahead_of
 from pykafka08.records.compression import DEFAULT_UNPACK_LIMIT, Codec, decompress
 from pykafka08.records.fetched import ControlType, FetchedBatch
 from pykafka08.records.message_set import (
@@ -44,6 +45,7 @@ _SMALLEST_SIZES = (*SMALLEST_MESSAGE, HEADER_SIZE - _ENTRY.size)
 _LARGEST_OFFSET = (1 << 63) - 1
 
 _BATCH = itemgetter(2)
+_SMALL = 500  # records
 _CODECS = tuple(Codec)  # by number; an index costs a tenth of an enum's call
 _LOG_APPEND_BIT = 1 << 3
 _TRANSACTIONAL_BIT = 1 << 4
@@ -117,7 +119,7 @@ def _read_entries(source: _Source) -> Iterator[tuple[int, int, FetchedBatch]]:
 class _Source:
     """What stays the same while one buffer is read."""
 
-    __slots__ = ("check_crcs", "data", "fetch_offset", "limit", "partition", "topic")
+    __slots__ = ("_ahead", "_is_ahead_known", "check_crcs", "data", "fetch_offset", "limit", "partition", "topic")
 
     def __init__(
         self, buffer: Buffer, topic: str, partition: int, fetch_offset: int, check_crcs: bool, limit: int
@@ -128,6 +130,15 @@ class _Source:
         self.fetch_offset = fetch_offset
         self.check_crcs = check_crcs
         self.limit = limit
+        self._ahead: Any = None
+        self._is_ahead_known = False
+
+    def ahead_in(self, data: bytes) -> Any:
+        """What reads small batches together: made for the first of them."""
+        if not self._is_ahead_known:
+            self._is_ahead_known = True
+            self._ahead = ahead_of(data)
+        return self._ahead
 
 
 def _read_entry(
@@ -210,6 +221,8 @@ def _read_batch(source: _Source, data: bytes, position: int, entry_end: int) -> 
     )
     if base_offset < source.fetch_offset:
         records.drop_below(source.fetch_offset)
+    if not codec and count < _SMALL:
+        records.ahead = source.ahead_in(data)
     return FetchedBatch(
         records,
         topic=source.topic,
