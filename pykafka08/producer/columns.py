@@ -1,4 +1,4 @@
-"""Whole columns for one partition: what copies records from elsewhere, thousands at a time.
+"""Whole columns of records: for one partition, as who copies records from elsewhere has them, or from pyarrow.
 
 The other half of the public class is in ``producer``.
 """
@@ -9,20 +9,27 @@ from bisect import bisect_right
 from collections.abc import Awaitable, Callable, Sequence
 from itertools import accumulate
 from time import time_ns
+from typing import Any, cast
 
 import anyio
+import anyio.lowlevel
 
 from pykafka08.cluster.client import Client
-from pykafka08.errors import RecordTypeError
+from pykafka08.errors import BufferFullError, RecordTypeError
 from pykafka08.producer.accumulator import NEW_PARTITION_S, Accumulator
+from pykafka08.producer.arrow import Columns, columns_of
 from pykafka08.producer.batch import RECORD_OVERHEAD, Span, headers_size
 from pykafka08.producer.checks import check_partition
-from pykafka08.producer.delivery import SentRecords, add_span
+from pykafka08.producer.delivery import Delivery, SentRecords, add_span, ended
 from pykafka08.producer.intake import Intake
+from pykafka08.producer.room import Room
 from pykafka08.producer.sender import Sender
 from pykafka08.records.record import Headers
 
-__all__ = ["ColumnProducing"]
+__all__ = ["CHUNK", "ColumnProducing"]
+
+CHUNK = 4096
+"""Records that ``send_many`` and ``send_arrow`` take at a time."""
 
 _BYTES = {bytes, type(None)}
 
@@ -37,7 +44,11 @@ class ColumnProducing:
     _now: Callable[[], float]
     _largest_chunk: int
     _max_block: float
+    _room: Room
+    _check: Callable[[], None]
     _wait_for_room: Callable[[int, str | None], Awaitable[None]]
+    enqueue: Callable[..., Delivery]
+    _enqueue_soon: Callable[..., Awaitable[Delivery]]
 
     async def enqueue_columns(
         self,
@@ -93,6 +104,79 @@ class ColumnProducing:
                 add_span(spans, *span)
             start = end
         return SentRecords(spans)
+
+    async def send_arrow(self, topic: str, data: Any) -> SentRecords:
+        """Write the rows of a pyarrow Table or RecordBatch, and wait as :meth:`send_many` does; the extra ``arrow``.
+
+        Columns: ``value``, and where there are such ``key`` (binary or text, null is none), ``headers`` (lists of key
+        and value, as fetched tables have them, or maps), ``partition``, ``timestamp`` (or integers of milliseconds;
+        null is now).  RecordTypeError for any other column, or another type: nothing was taken.
+        """
+        self._check()
+        spans: list[Span] = []
+        for columns in columns_of(topic, data, CHUNK):
+            if columns[1:] == (None,) * 4 and None not in columns.values:
+                await self._enqueue_values(topic, cast("list[bytes]", columns.values), spans)
+            else:
+                await self._enqueue_columns(topic, columns, spans)
+            await anyio.lowlevel.checkpoint()
+        return await ended(spans)
+
+    async def _enqueue_columns(self, topic: str, columns: Columns, spans: list[Span]) -> None:
+        """Records with keys, headers, partitions or times: as columns where all go to one partition."""
+        values, keys, headers, partitions, timestamps = columns
+        kinds = {*map(type, values), *map(type, keys or ())}
+        queues = self._accumulator.topics.get(topic)
+        if (
+            timestamps is None
+            and partitions is None
+            and queues is not None
+            and len(queues.partitions) == 1
+            and queues.chooser.keeps_keys
+            and kinds <= {bytes, type(None)}
+        ):
+            sent = await self.enqueue_columns(topic, queues.partitions[0], values, keys, headers)
+            for span in sent._spans:
+                add_span(spans, *span)
+            return
+        nothing = [None] * len(values)
+        rows = zip(
+            values,
+            keys or nothing,
+            partitions or nothing,
+            headers or [()] * len(values),
+            timestamps or nothing,
+            strict=True,
+        )
+        add = self.enqueue
+        for value, key, partition, each, timestamp in rows:
+            if self._room.has_line:
+                delivery = await self._enqueue_soon(topic, value, key, partition, each, timestamp)
+            else:
+                try:
+                    delivery = add(topic, value, key, partition, each, timestamp)
+                except BufferFullError:
+                    delivery = await self._enqueue_soon(topic, value, key, partition, each, timestamp)
+            add_span(spans, *delivery.place)
+
+    async def _enqueue_values(self, topic: str, values: list[bytes], spans: list[Span]) -> None:
+        """Many values at once: what ``enqueue`` checks of each is checked of all."""
+        lengths = list(map(len, values))
+        size = RECORD_OVERHEAD * len(values) + sum(lengths)
+        if size > self._largest_chunk and len(values) > 1:
+            middle = len(values) // 2
+            await self._enqueue_values(topic, values[:middle], spans)
+            await self._enqueue_values(topic, values[middle:], spans)
+            return
+        largest = RECORD_OVERHEAD + max(lengths)
+        self._intake.saw(largest, topic, None)
+        await self._wait_for_room(size, topic)
+        self._intake.check_topic(topic)
+        try:
+            for span in self._accumulator.values_added(topic, values, time_ns() // 1_000_000, self._now()):
+                add_span(spans, *span)
+        finally:
+            self._sender.wake()  # also for the records before one that the partitioner refused
 
     async def _wait_for_partition(self, topic: str, partition: int) -> None:
         """It may be new: ask for metadata for a while.  Where it stays missing, that is told as of any record."""

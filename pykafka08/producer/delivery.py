@@ -10,7 +10,7 @@ from typing import overload
 from pykafka08.producer.batch import Batch, Span
 from pykafka08.producer.handle import Delivery, RecordMetadata, metadata_of, waiter_of
 
-__all__ = ["Delivery", "RecordMetadata", "SentRecords", "add_span", "wait_until_ended"]
+__all__ = ["Delivery", "RecordMetadata", "SentRecords", "add_span", "ended", "wait_until_ended"]
 
 
 async def wait_until_ended(batch: Batch) -> None:
@@ -78,3 +78,12 @@ class SentRecords(Sequence[RecordMetadata]):
             if batch.is_forwarded or batch.error is not None or not batch.is_done:
                 for index in range(first, first + count):
                     metadata_of(*batch.follow(index))
+
+
+async def ended(spans: Sequence[Span]) -> SentRecords:
+    """Those records, when all have ended; raises what the first that failed ended with."""
+    for batch in dict.fromkeys(batch for batch, _, _ in spans):
+        await wait_until_ended(batch)
+    sent = SentRecords(spans)
+    sent.raise_first_error()
+    return sent

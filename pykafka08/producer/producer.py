@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
-from time import time_ns
 from typing import Any, cast
 
 import anyio
@@ -19,14 +18,15 @@ from pykafka08.cluster.client import Client
 from pykafka08.config import ClientConfig, ProducerConfig, build, check_timeout
 from pykafka08.connection.connection import clock
 from pykafka08.driver import TaskTree, library_logger
-from pykafka08.errors import BufferFullError, ClosedError, KafkaError, RequestTimeoutError
+from pykafka08.errors import BufferFullError, ClosedError, KafkaError, RecordTypeError, RequestTimeoutError
 from pykafka08.group.metadata import OffsetSource
 from pykafka08.group.requests import OffsetAndMetadata
 from pykafka08.producer.actions import Counters
+from pykafka08.producer.arrow import Columns
 from pykafka08.producer.batch import BATCH_OVERHEAD, RECORD_OVERHEAD, Span, headers_size
 from pykafka08.producer.checks import as_bytes, as_headers
-from pykafka08.producer.columns import ColumnProducing
-from pykafka08.producer.delivery import Delivery, RecordMetadata, SentRecords, add_span, wait_until_ended
+from pykafka08.producer.columns import CHUNK, ColumnProducing
+from pykafka08.producer.delivery import Delivery, RecordMetadata, SentRecords, add_span, ended, wait_until_ended
 from pykafka08.producer.health import ProducerHealth, producer_health
 from pykafka08.producer.intake import Intake
 from pykafka08.producer.partitioners import chooser_factory
@@ -43,8 +43,8 @@ log = library_logger("producer")
 
 Bytes = bytes | bytearray | memoryview
 
-CHUNK = 1024
-"""Records that ``send_many`` takes at a time, and after which ``ready`` lets others run."""
+TURN = 1024
+"""Records after which ``ready`` lets others run."""
 GRACE_S = 5.0
 """When the ``async with`` block is left by an exception, for records; for a transaction when it is closed."""
 
@@ -205,18 +205,33 @@ class Producer(ColumnProducing):
         """
         return await (await self._enqueue_soon(topic, value, key, partition, headers, timestamp_ms))
 
-    async def send_many(self, topic: str, records: Iterable[Bytes | NewRecord | None]) -> SentRecords:
+    async def send_many(
+        self,
+        topic: str,
+        records: Iterable[Bytes | NewRecord | None],
+        keys: Sequence[Bytes | None] | None = None,
+    ) -> SentRecords:
         """Write many records, values or :class:`NewRecord`, and wait until all of them have ended.
 
-        Returns where each was written, in the given order; raises what the first that failed ended with, when all have
-        ended.  An error of an argument is raised at once: the records before it are delivered.  Waits for room as
-        :meth:`send` does, for each thousand of records.
+        ``keys`` are those of the records, where these are values: as many of them.  Returns where each was written, in
+        the given order; raises what the first that failed ended with, when all have ended.  An error of an argument is
+        raised at once: the records before it are delivered.  Waits for room as :meth:`send` does, for some thousand
+        records at a time.
         """
         self._check()
         spans: list[Span] = []
         source = iter(records)
+        done = 0
         while chunk := list(islice(source, CHUNK)):
-            if set(map(type, chunk)) == {bytes}:
+            names = None if keys is None else list(keys[done : done + len(chunk)])
+            done += len(chunk)
+            if names is not None:
+                if len(names) != len(chunk) or NewRecord in set(map(type, chunk)):
+                    raise RecordTypeError(f"topic {topic!r}: keys are given for as many values", topic=topic)
+                await self._enqueue_columns(
+                    topic, Columns(cast("list[bytes | None]", chunk), cast("list[bytes | None]", names)), spans
+                )
+            elif set(map(type, chunk)) == {bytes}:
                 await self._enqueue_values(topic, cast("list[bytes]", chunk), spans)
             else:
                 for record in chunk:
@@ -226,11 +241,9 @@ class Producer(ColumnProducing):
                     delivery = await self._enqueue_soon(topic, value, key, partition, headers, timestamp_ms)
                     add_span(spans, *delivery.place)
             await anyio.lowlevel.checkpoint()
-        for batch in dict.fromkeys(batch for batch, _, _ in spans):
-            await wait_until_ended(batch)
-        sent = SentRecords(spans)
-        sent.raise_first_error()
-        return sent
+        if keys is not None and len(keys) != done:
+            raise RecordTypeError(f"topic {topic!r}: {len(keys)} keys are given for {done} values", topic=topic)
+        return await ended(spans)
 
     async def _enqueue_soon(
         self,
@@ -255,32 +268,13 @@ class Producer(ColumnProducing):
         await self._wait_for_room(size, topic)
         return self.enqueue(topic, value, key, partition, checked, timestamp_ms)
 
-    async def _enqueue_values(self, topic: str, values: list[bytes], spans: list[Span]) -> None:
-        """Many values at once: what ``enqueue`` checks of each is checked of all."""
-        lengths = list(map(len, values))
-        size = RECORD_OVERHEAD * len(values) + sum(lengths)
-        if size > self._largest_chunk and len(values) > 1:
-            middle = len(values) // 2
-            await self._enqueue_values(topic, values[:middle], spans)
-            await self._enqueue_values(topic, values[middle:], spans)
-            return
-        largest = RECORD_OVERHEAD + max(lengths)
-        self._intake.saw(largest, topic, None)
-        await self._wait_for_room(size, topic)
-        self._intake.check_topic(topic)
-        try:
-            for span in self._accumulator.values_added(topic, values, time_ns() // 1_000_000, self._now()):
-                add_span(spans, *span)
-        finally:
-            self._sender.wake()  # also for the records before one that the partitioner refused
-
     async def ready(self) -> None:
         """Return when there is room for a record; BufferFullError if there is none within ``max_block_ms``.
 
         In a loop around :meth:`enqueue` it also lets other tasks run, once in a thousand records.
         """
         enqueued = self._accumulator.enqueued
-        if enqueued - self._yielded_at >= CHUNK:
+        if enqueued - self._yielded_at >= TURN:
             self._yielded_at = enqueued
             await anyio.lowlevel.checkpoint()
         if not self._intake.is_open or not self._room.is_free(self._intake.largest_seen):

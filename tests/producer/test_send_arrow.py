@@ -1,0 +1,142 @@
+"""``send_arrow``, and ``send_many`` with keys: columns of any records, whatever partitions they go to."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from typing import Any
+
+import pytest
+
+from pykafka08 import ClosedError, EmbeddedCluster, NewRecord, Producer, RecordTypeError, UnsupportedVersionError
+from pykafka08.errors import BrokerError
+from pykafka08.producer.partitioners import murmur2_partition
+
+from .clusters import logs, producing
+
+pa = pytest.importorskip("pyarrow")
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.parametrize("version", ["0.8.2", "0.10.0", "4.3"])
+async def test_values_in_order(version: str) -> None:
+    values = [b"v%d" % number for number in range(9000)]
+    async with producing(version=version, batch_size=30_000) as (cluster, producer):
+        sent = await producer.send_arrow("t", pa.table({"value": pa.array(values, pa.binary())}))
+        assert [each.offset for each in sent] == list(range(9000))
+        assert [record.value for record in logs(cluster)[0]] == values
+        assert producer.counters[:5] == (9000, 9000, 0, 0, 0)
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+@pytest.mark.parametrize("is_known", [True, False])
+async def test_keys_choose_the_partition(partitions: int, is_known: bool) -> None:
+    values = [None if number % 7 == 0 else b"v%d" % number for number in range(5000)]
+    keys = [b"k%d" % (number % 50) for number in range(5000)]
+    async with producing(topics={"t": partitions}) as (cluster, producer):
+        if is_known:
+            await producer.send("t", b"first", b"k0", partition=0)
+        sent = await producer.send_arrow("t", pa.table({"key": pa.array(keys), "value": pa.array(values, pa.binary())}))
+        found = logs(cluster)
+        rows = [found[each.partition][each.offset] for each in sent]
+        assert [(row.key, row.value) for row in rows] == list(zip(keys, values, strict=True))
+        assert [each.partition for each in sent] == [murmur2_partition(key, partitions) for key in keys]
+        again = await producer.send_many("t", values, keys)
+        found = logs(cluster)
+        rows = [found[each.partition][each.offset] for each in again]
+        assert [(row.key, row.value) for row in rows] == list(zip(keys, values, strict=True))
+
+
+async def test_every_column() -> None:
+    when = datetime(2026, 1, 2, 3, 4, 5, 6000, tzinfo=timezone.utc)
+    header = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+    batch = pa.record_batch(
+        {
+            "value": pa.array(["text", None, "more"]),
+            "key": pa.array([b"a", None, b""], pa.large_binary()),
+            "headers": pa.array([[{"key": "h", "value": b"1"}, {"key": "n", "value": None}], [], None], header),
+            "partition": pa.array([1, 0, None], pa.int64()),
+            "timestamp": pa.array([when, None, when], pa.timestamp("us", tz="UTC")),
+        }
+    )
+    async with producing(topics={"t": 2}) as (cluster, producer):
+        sent = await producer.send_arrow("t", batch)
+        found = logs(cluster)
+        rows = [found[each.partition][each.offset] for each in sent]
+        assert [each.partition for each in sent] == [1, 0, murmur2_partition(b"", 2)]
+        assert [(row.value, row.key) for row in rows] == [(b"text", b"a"), (None, None), (b"more", b"")]
+        assert [row.headers for row in rows] == [(("h", b"1"), ("n", None)), (), ()]
+        stamp = int(when.timestamp() * 1000)
+        assert [row.timestamp_ms == stamp for row in rows] == [True, False, True]
+
+
+async def test_maps_are_headers_and_dictionaries_are_text() -> None:
+    table = pa.table(
+        {
+            "value": pa.array(["a", "b", "a"]).dictionary_encode(),
+            "headers": pa.array([[("h", "1")], [], [("h", "2")]], pa.map_(pa.string(), pa.string())),
+            "timestamp": [5, 6, 7],
+        }
+    )
+    async with producing() as (cluster, producer):
+        await producer.send_arrow("t", table)
+        assert [(row.value, row.headers, row.timestamp_ms) for row in logs(cluster)[0]] == [
+            (b"a", (("h", b"1"),), 5),
+            (b"b", (), 6),
+            (b"a", (("h", b"2"),), 7),
+        ]
+
+
+WRONG: dict[str, Any] = {
+    "no table": [b"v"],
+    "no column value": pa.table({"key": [b"k"]}),
+    "a column of another name": pa.table({"value": [b"v"], "offset": [1]}),
+    "values of numbers": pa.table({"value": [5]}),
+    "values of lists": pa.table({"value": [[b"v"]]}),
+    "partitions of text": pa.table({"value": [b"v"], "partition": ["1"]}),
+    "partitions beyond 32 bits": pa.table({"value": [b"v"], "partition": [1 << 40]}),
+    "times of text": pa.table({"value": [b"v"], "timestamp": ["now"]}),
+    "headers of numbers": pa.table({"value": [b"v"], "headers": [[{"key": "h", "value": 5}]]}),
+    "headers without a name": pa.table({"value": [b"v"], "headers": [[{"value": b"v"}]]}),
+}
+
+
+@pytest.mark.parametrize("table", WRONG.values(), ids=WRONG)
+async def test_what_is_no_such_table_is_told(table: Any) -> None:
+    async with producing() as (_, producer):
+        with pytest.raises(RecordTypeError, match="topic 't'"):
+            await producer.send_arrow("t", table)
+        assert producer.counters.enqueued == 0
+
+
+async def test_what_else_may_go_wrong() -> None:
+    table = pa.table({"value": [b"v"], "partition": [9]})
+    async with producing() as (_, producer):
+        with pytest.raises(BrokerError, match="no partition 9"):
+            await producer.send_arrow("t", table)
+        assert len(await producer.send_arrow("t", table.slice(0, 0))) == 0
+        with pytest.raises(RecordTypeError, match="keys are given for"):
+            await producer.send_many("t", [b"v"], [b"k", b"k"])
+        with pytest.raises(RecordTypeError, match="keys are given for"):
+            await producer.send_many("t", [NewRecord(b"v")], [b"k"])
+        with pytest.raises(RecordTypeError, match="bytes-like"):
+            await producer.send_many("t", [b"v"], ["k"])  # type: ignore[list-item]
+    with pytest.raises(ClosedError):
+        await producer.send_arrow("t", table)
+
+
+async def test_headers_need_a_broker_that_has_them() -> None:
+    header = pa.map_(pa.string(), pa.binary())
+    table = pa.table({"value": [b"v", b"w"], "headers": pa.array([[("h", b"1")], []], header)})
+    async with producing(version="0.10.2") as (cluster, producer):
+        with pytest.raises(UnsupportedVersionError, match=r"headers of records need Kafka 0\.11"):
+            await producer.send_arrow("t", table)
+        assert [row.value for row in logs(cluster)[0]] == [b"w"]
+
+
+async def test_in_a_transaction() -> None:
+    async with EmbeddedCluster(topics={"t": 1}) as cluster:
+        async with Producer(cluster.bootstrap_servers, transactional_id="x") as producer:
+            async with producer.transaction():
+                await producer.send_arrow("t", pa.table({"value": [b"a", b"b"], "key": [b"k", None]}))
+        assert [row.value for row in cluster.records("t", 0, committed=True)] == [b"a", b"b"]
