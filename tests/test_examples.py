@@ -97,6 +97,13 @@ def test_produce_and_consume(brokers: str) -> None:
     assert sorted(line.split(" ", 2)[2] for line in lines) == [f"b'key {n}' b'hello {n}'\n" for n in range(10)]
 
 
+def test_columns_of_a_topic(brokers: str) -> None:
+    pytest.importorskip("pyarrow")
+    assert run(str(EXAMPLES / "produce.py"), brokers, "greetings").returncode == 0
+    added = run(str(EXAMPLES / "columns.py"), brokers, "greetings")
+    assert (added.returncode, added.stdout) == (0, "10 records, 70 bytes\n"), added.stderr
+
+
 def heed_ctrl_c() -> None:
     """Whoever runs in the background of a shell may have been started with SIGINT ignored."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
