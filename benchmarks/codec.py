@@ -50,6 +50,7 @@ def main() -> int:
     if options.expect_compiled and form == "pure":
         print("this tree is not compiled", file=sys.stderr)
         return 2
+    _settle_memory()
     rounds = options.rounds or (RECORDING_ROUNDS if options.record else ROUNDS)
     baseline = json.loads(options.baseline.read_text()) if options.baseline.exists() else {}
     known = {} if options.record else baseline.get(form, {}).get("ratios", {})
@@ -112,6 +113,15 @@ def measure(
     finally:
         gc.enable()
     return Outcome(median(ratios), median(seconds) / job.units * 1e9)
+
+
+def _settle_memory() -> None:
+    """Have glibc keep what is freed, for both: else page faults, or their absence, are most of what large batches cost.
+
+    It maps large blocks anew each time until it has seen one of that size freed; up to 32 MiB count.
+    """
+    block = bytearray(31 << 20)
+    del block
 
 
 def _repeats(call: Callable[[], object], clock: Callable[[], float], turn: float) -> int:
