@@ -42,11 +42,10 @@ class ReadAhead:
     def _read_from(self, packed: PackedRecords) -> None:
         self._found.clear()
         batches = self._neighbours(packed)
-        self._unusual_until = batches[-1].end
-        if sum([each.count for each in batches]) < _FEW:
-            return
-        columns = self._decoder.read_columns(batches)
+        is_worth_it = sum([each.count for each in batches]) >= _FEW
+        columns = self._decoder.read_columns(batches) if is_worth_it else None
         if columns is None:
+            self._unusual_until = batches[-1].end
             return
         values = self._decoder.slices(columns, columns.value_edges, columns.value_nulls) or columns.values()
         row = 0
