@@ -89,10 +89,11 @@ class Playing:
                     turn = None
                 if turn is None:
                     playing.remove(player)
-                elif number == 0:
-                    records[player] = self._scaled(cell, turn)
-                else:
+                    continue
+                if number > 0:
                     game.turns.setdefault(player.name, []).append(turn)
+                # Later rounds correct the first, in which what a turn costs once weighed more than the records.
+                records[player] = max(records[player] if number > 0 else 0, self._scaled(cell, turn))
             now = time.monotonic()
             if seconds is not None and number >= least_rounds and now - begun + (now - started) > seconds:
                 return
