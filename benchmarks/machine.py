@@ -15,5 +15,5 @@ def describe_machine() -> str:
     if cpuinfo.exists():
         names = [line.partition(":")[2].strip() for line in cpuinfo.read_text().splitlines() if "model name" in line]
         model = names[0] if names else model
-    system = f"{platform.system()} {platform.release()}"
+    system = f"{platform.system()} {platform.release().partition('-')[0]}"
     return f"{os.cpu_count()} cores, {model}; {platform.python_implementation()} {platform.python_version()}; {system}"
