@@ -126,7 +126,7 @@ class Intake:
         if not isinstance(topic, str) or topic not in self._accumulator.topics:
             check_topic(topic)
 
-    def saw(self, size: int, topic: str, partition: int | None) -> None:
+    def saw(self, size: int, topic: Any, partition: Any) -> None:
         """A record of this size is offered; RecordTooLargeError if it never fits."""
         if size > self.largest_seen:
             if size > self._largest_record:
