@@ -73,7 +73,9 @@ def main() -> int:
             line += f"   FALLEN: {known[job.name]:.2f} was recorded; {spent} rounds"
         print(line, flush=True)
     if options.record:
-        baseline[form] = {"machine": describe_machine(), "load": round(load, 1), "rounds": rounds, "ratios": measured}
+        kept = baseline.get(form, {}).get("ratios", {}) if options.jobs else {}
+        ratios = {**kept, **measured}
+        baseline[form] = {"machine": describe_machine(), "load": round(load, 1), "rounds": rounds, "ratios": ratios}
         options.baseline.parent.mkdir(parents=True, exist_ok=True)
         options.baseline.write_text(json.dumps(baseline, indent=1, sort_keys=True) + "\n")
         return 0
@@ -155,7 +157,7 @@ def _run_in_tree(options: argparse.Namespace) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
-    add("--record", action="store_true", help="write the baseline of this form")
+    add("--record", action="store_true", help="write the baseline of this form; with --jobs, of those jobs")
     add("--compiled-tree", type=Path, metavar="DIR", help="measure the compiled package in DIR")
     add("--jobs", default="", metavar="WORDS", help="only jobs whose names have these words in a row")
     add("--rounds", type=int, help=f"default {ROUNDS}, with --record {RECORDING_ROUNDS}")
