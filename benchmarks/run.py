@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -31,6 +32,7 @@ LEAST_ROUNDS = 3
 
 
 def main() -> int:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the broker and the workers end with this process
     options = _parser().parse_args()
     cells = select(CELLS, options.cells)
     if options.quick:
