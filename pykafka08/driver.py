@@ -16,6 +16,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import anyio
 import structlog
 
+from pykafka08.clock import clock
 from pykafka08.errors import ClientFailedError, ClosedError
 
 __all__ = ["Driver", "Machine", "TaskTree", "Waiter", "Wakeup", "clock", "library_logger"]
@@ -288,12 +289,6 @@ class Driver(Generic[A]):
                 await self._wakeup.wait(self._machine.next_wakeup())
         finally:
             self._wakeup.close()
-
-
-def clock() -> Callable[[], float]:
-    """The running event loop's monotonic clock; a direct call costs a tenth of anyio's."""
-    loop = asyncio._get_running_loop()
-    return loop.time if loop is not None else anyio.current_time
 
 
 def _sole_cause(error: Exception) -> Exception:
