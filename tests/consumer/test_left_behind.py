@@ -128,7 +128,7 @@ async def test_a_commit_under_way_while_the_partition_goes_and_comes_back(settin
 async def test_a_commit_of_a_member_that_left_for_a_while_has_an_outcome_for_each() -> None:
     async with cluster_of() as cluster:
         await spread(cluster, "t", 2, 50)
-        async with consumer(cluster, "t", enable_auto_commit=False, max_poll_interval_ms=500) as reader:
+        async with consumer(cluster, "t", enable_auto_commit=False, max_poll_interval_ms=3000) as reader:
             await read(reader, 10)
             cluster.faults.answer("OffsetCommit", ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, times=None)
             refused = await reader.commit({T0: 1, T1: 1})

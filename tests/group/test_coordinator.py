@@ -156,7 +156,7 @@ async def test_broken_connections_are_mended(api: str, fault: str) -> None:
     parts = all_of("t", 3)
     async with EmbeddedCluster(topics={"t": 3}, group_min_session_timeout_ms=100) as cluster:
         getattr(cluster.faults, fault)(api)
-        async with member(cluster.bootstrap_servers, "t", session_timeout_ms=1000, max_poll_interval_ms=1000) as only:
+        async with member(cluster.bootstrap_servers, "t", session_timeout_ms=3000, max_poll_interval_ms=3000) as only:
             await wait_shared([only], parts)
             assert await only.group.commit({parts[0]: OffsetAndMetadata(7)}) == {}
             assert await only.group.committed(parts[:1]) == {parts[0]: OffsetAndMetadata(7)}
