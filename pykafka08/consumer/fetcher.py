@@ -30,6 +30,7 @@ from pykafka08.consumer.session import FetchSession
 from pykafka08.driver import Driver, Waiter, clock, library_logger
 from pykafka08.errors import KafkaError
 from pykafka08.records.record import TopicPartition
+from pykafka08.records.scratch import keep_freed_pages
 
 __all__ = ["Fetcher"]
 
@@ -67,6 +68,7 @@ class Fetcher:
 
     def start(self) -> None:
         """Begin to fetch."""
+        keep_freed_pages()
         self._machine.metadata_changed(self._client.metadata)
         self._client.on_metadata(self._metadata_changed)
         self._client.tasks.on_failure(lambda _: self.wake_readers())

@@ -6,14 +6,30 @@ formats writes into ``bytes``.  So the result is copied once, out of memory that
 
 from __future__ import annotations
 
-__all__ = ["LARGEST_KEPT", "give_back", "take"]
+from functools import cache
+
+__all__ = ["LARGEST_KEPT", "give_back", "keep_freed_pages", "take"]
 
 #: Larger buffers are not kept.
 LARGEST_KEPT = 2 << 20
 _SMALLEST = 128 << 10
 _MOST_KEPT = 4  # one for each thread that unpacks at the same time; a list's pop and append are safe among threads
 
+_FREED_PAGES_KEPT = 4 << 20
+
 _kept: list[bytearray] = []
+
+
+@cache
+def keep_freed_pages() -> None:
+    """Have the allocator keep the pages of the last few answers that were read, once in each process.
+
+    glibc takes the largest block that was mapped and freed as the size below which blocks come out of its heap, and
+    keeps twice as much free there.  That is an answer's size else, and the pages of each answer go back to the system
+    and are asked for, cleared and mapped anew for the next.  A limit that the environment sets stays; other allocators
+    have none of this.
+    """
+    bytes(_FREED_PAGES_KEPT)  # mapped, not touched, and freed at once
 
 
 def take(size: int) -> bytearray:
