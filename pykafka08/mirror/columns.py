@@ -28,9 +28,9 @@ def columns_of(batch: FetchedBatch) -> Columns:
     """The records of a batch that has some."""
     payload = batch.payload
     if isinstance(payload, MessageColumns):  # magic 0 and 1 are read as columns
-        keys = payload.key_column
-        has_keys = keys.count(None) < len(keys)
-        return Columns(payload.value_column, keys if has_keys else None, None, payload.timestamps, payload.offsets[0])
+        rows = payload.columns()
+        keys = None if rows.key_edges is None else payload.keys()
+        return Columns(payload.values(), keys, None, rows.timestamps_ms.tolist(), rows.offsets[0])
     records = batch.records()
     own_keys = [record.key for record in records]
     headers = [record.headers for record in records]

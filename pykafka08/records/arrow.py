@@ -81,13 +81,23 @@ def _joined(pieces: Sequence[Columns]) -> tuple[bytes, list[int]]:
     if len(pieces) == 1:
         return pieces[0].data, [0]
     shifts = []
+    parts = []
     size = 0
     for piece in pieces:
-        shifts.append(size)
-        size += len(piece.data)
+        # No more than its own bytes: what was between two pieces may have been other batches of the same answer.
+        start, end = _span(piece)
+        shifts.append(size - start)
+        parts.append(memoryview(piece.data)[start:end])
+        size += end - start
     if size > _LARGEST:
         raise LocalProtocolError(f"{size} bytes of records are too many for one Arrow batch: at most {_LARGEST}")
-    return b"".join([piece.data for piece in pieces]), shifts
+    return b"".join(parts), shifts
+
+
+def _span(piece: Columns) -> tuple[int, int]:
+    """Where the keys and values begin and end."""
+    some = [edges for edges in (piece.key_edges, piece.value_edges) if edges is not None and len(edges)]
+    return (min(edges[0] for edges in some), max(edges[-1] for edges in some)) if some else (0, 0)
 
 
 def _edges(columns: Sequence[memoryview | None], pieces: Sequence[Columns], shifts: Sequence[int]) -> Numbers | None:
@@ -99,8 +109,10 @@ def _edges(columns: Sequence[memoryview | None], pieces: Sequence[Columns], shif
         return None
     arrays = []
     for edges, piece, shift in zip(columns, pieces, shifts, strict=True):
-        numbers = np.zeros(2 * len(piece), dtype=np.int32) if edges is None else np.frombuffer(edges, dtype=np.int32)
-        arrays.append(numbers + shift)
+        if edges is None:
+            arrays.append(np.full(2 * len(piece), _span(piece)[0] + shift, dtype=np.int32))
+        else:
+            arrays.append(np.frombuffer(edges, dtype=np.int32) + shift)
     return np.concatenate(arrays, dtype=np.int32)
 
 

@@ -19,7 +19,7 @@ from pykafka08.records.columns import Columns
 from pykafka08.records.packed import CHUNK, PackedRecords
 from pykafka08.records.record import Headers, Record, records_of_rows
 
-__all__ = ["BatchRecords", "ahead_of", "columns_of"]
+__all__ = ["BatchRecords", "ahead_of", "columns_of", "field_slices"]
 
 #: Fewer records than these are read sooner one by one: numpy takes its time for each call.
 _MANY = 200
@@ -57,7 +57,8 @@ class BatchRecords(PackedRecords):
             yield records
 
     def _chunks_of(self, columns: Columns) -> Iterator[list[Record]]:
-        keys, values = _keys(columns), _values(columns)
+        keys = field_slices(columns, columns.key_edges, columns.key_nulls)
+        values = field_slices(columns, columns.value_edges, columns.value_nulls)
         pieces = columns.headers_in_bytes()
         headers = None if pieces is None else [piece or () for piece in pieces]
         for start in range(0, self.count, CHUNK):
@@ -81,7 +82,7 @@ class BatchRecords(PackedRecords):
                 return found
         columns = _vectorised([self])
         if columns is not None:
-            return _values(columns)
+            return field_slices(columns, columns.value_edges, columns.value_nulls)
         values: list[bytes | None]
         try:
             values, position = _decoder.read_values(self)
@@ -114,12 +115,11 @@ def _vectorised(batches: list[PackedRecords]) -> Columns | None:
     return columns
 
 
-def _keys(columns: Columns) -> list[bytes | None]:
-    return _numpy_decoder().slices(columns, columns.key_edges, columns.key_nulls) or columns.keys()
-
-
-def _values(columns: Columns) -> list[bytes | None]:
-    return _numpy_decoder().slices(columns, columns.value_edges, columns.value_nulls) or columns.values()
+def field_slices(columns: Columns, edges: memoryview | None, nulls: memoryview | None) -> list[bytes | None]:
+    """The keys or the values as bytes: by pyarrow where it is and there are many, else by Python."""
+    decoder = _numpy_decoder() if columns.count >= _MANY else None
+    fields: list[bytes | None] | None = None if decoder is None else decoder.slices(columns, edges, nulls)
+    return columns.fields(edges, nulls) if fields is None else fields
 
 
 def ahead_of(data: bytes) -> Any:

@@ -70,11 +70,20 @@ class Columns:
 
     def keys(self) -> list[bytes | None]:
         """The keys as bytes."""
-        return _slices(self.data, self.key_edges, self.key_nulls, self.count)
+        return self.fields(self.key_edges, self.key_nulls)
 
     def values(self) -> list[bytes | None]:
         """The values as bytes."""
-        return _slices(self.data, self.value_edges, self.value_nulls, self.count)
+        return self.fields(self.value_edges, self.value_nulls)
+
+    def fields(self, edges: memoryview | None, nulls: memoryview | None) -> list[bytes | None]:
+        """The keys or the values, whose edges and nulls these are."""
+        if edges is None:
+            return [None] * self.count
+        pieces = _pieces(self.data, edges)
+        if nulls is None:
+            return list(pieces)
+        return [None if is_null else piece for is_null, piece in zip(nulls.tolist(), pieces, strict=True)]
 
     def headers(self) -> list[Headers]:
         """The headers of each record; CorruptRecordError where the bytes are no headers."""
@@ -83,15 +92,6 @@ class Columns:
     def headers_in_bytes(self) -> list[bytes] | None:
         """What ``parse_headers`` reads, empty where a record has none; None if no record has any."""
         return None if self.header_edges is None else _pieces(self.data, self.header_edges)
-
-
-def _slices(data: bytes, edges: memoryview | None, nulls: memoryview | None, count: int) -> list[bytes | None]:
-    if edges is None:
-        return [None] * count
-    pieces = _pieces(data, edges)
-    if nulls is None:
-        return list(pieces)
-    return [None if is_null else piece for is_null, piece in zip(nulls.tolist(), pieces, strict=True)]
 
 
 def _pieces(data: bytes, edges: memoryview) -> list[bytes]:

@@ -11,9 +11,15 @@ import struct
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from functools import cache
+from importlib import import_module
 from itertools import repeat
+from types import FunctionType, ModuleType
+from typing import Any
 
 from pykafka08.errors import CorruptRecordError, LocalProtocolError, UnsupportedVersionError
+from pykafka08.records import messages_loop
+from pykafka08.records.batch_records import field_slices
 from pykafka08.records.checksums import crc32
 from pykafka08.records.columns import Columns
 from pykafka08.records.compression import Codec, compress, decompress
@@ -35,11 +41,8 @@ __all__ = [
 CODEC_MASK = 7
 TIMESTAMP_TYPE_BIT = 8
 
-#: offset, size after itself, CRC-32 of what follows it, magic, attributes, [timestamp,] key size
-_HEAD_0 = struct.Struct(">qiIBBi")
-_HEAD_1 = struct.Struct(">qiIBBqi")
 _SIZE = struct.Struct(">i")
-_CRC_FROM = 16
+_MANY = 50  # messages that are worth a look with numpy
 
 #: A fetch offset that no offset is below, not even those that produced sets have.
 EVERY_OFFSET = -1 << 63
@@ -49,74 +52,72 @@ SMALLEST_MESSAGE = (14, 22)
 
 
 class MessageColumns:
-    """Messages of one magic and one timestamp type, as columns."""
+    """Messages of one magic and one timestamp type: ``rows`` says where they lie, records are made when asked for."""
 
-    __slots__ = ("key_column", "magic", "offsets", "partition", "timestamp_type", "timestamps", "topic", "value_column")
+    __slots__ = ("magic", "partition", "rows", "timestamp_type", "topic")
 
-    def __init__(self, magic: int, timestamp_type: TimestampType, topic: str = "", partition: int = -1) -> None:
+    def __init__(self, rows: Columns, magic: int, timestamp_type: TimestampType) -> None:
+        self.rows = rows
         self.magic = magic
         self.timestamp_type = timestamp_type
-        self.topic = topic
-        self.partition = partition
-        self.offsets: list[int] = []
-        self.timestamps: list[int] = []
-        self.key_column: list[bytes | None] = []
-        self.value_column: list[bytes | None] = []
+        self.topic = ""
+        self.partition = -1
 
     def __len__(self) -> int:
-        return len(self.offsets)
+        return self.rows.count
 
     def chunks(self) -> Iterator[list[Record]]:
         """All records, at most CHUNK in a list."""
-        for start in range(0, len(self.offsets), CHUNK):
+        rows = self.rows
+        if not _IS_INTERPRETED:
+            for start in range(0, rows.count, CHUNK):
+                yield _decoder.read_records(rows, start, start + CHUNK, self.topic, self.partition, self.timestamp_type)
+            return
+        keys, values = self.keys(), self.values()
+        for start in range(0, rows.count, CHUNK):
             stop = start + CHUNK
-            columns = (self.offsets, self.timestamps, self.key_column, self.value_column)
-            rows = zip(*(column[start:stop] for column in columns), repeat(()), strict=False)
-            yield records_of_rows(self.topic, self.partition, self.timestamp_type, -1, rows)
+            fields = zip(
+                rows.offsets[start:stop].tolist(),
+                rows.timestamps_ms[start:stop].tolist(),
+                keys[start:stop],
+                values[start:stop],
+                repeat(()),
+                strict=False,
+            )
+            yield records_of_rows(self.topic, self.partition, self.timestamp_type, -1, fields)
 
     @property
     def unpacked_bytes(self) -> int:
         """Bytes of keys and values."""
-        return sum(len(each) for column in (self.key_column, self.value_column) for each in column if each)
+        edges = [each.tolist() for each in (self.rows.key_edges, self.rows.value_edges) if each is not None]
+        return sum([sum(each[1::2]) - sum(each[0::2]) for each in edges])
 
     def columns(self) -> Columns:
         """All fields as columns."""
-        parts: list[bytes] = []
-        key_edges, key_nulls = array("i"), array("B")
-        value_edges, value_nulls = array("i"), array("B")
-        position = 0
-        for key, value in zip(self.key_column, self.value_column, strict=True):
-            for field, edges, nulls in ((key, key_edges, key_nulls), (value, value_edges, value_nulls)):
-                edges.append(position)
-                nulls.append(field is None)
-                if field:
-                    parts.append(field)
-                    position += len(field)
-                edges.append(position)
-        return Columns(
-            b"".join(parts),
-            memoryview(array("q", self.offsets)),
-            memoryview(array("q", self.timestamps)),
-            key_edges=memoryview(key_edges),
-            key_nulls=memoryview(key_nulls),
-            value_edges=memoryview(value_edges),
-            value_nulls=memoryview(value_nulls),
-        )
+        return self.rows
 
     def values(self) -> list[bytes | None]:
         """The values alone."""
-        return self.value_column.copy()
+        return _fields(self.rows, self.rows.value_edges, self.rows.value_nulls)
 
     def keys(self) -> list[bytes | None]:
         """The keys alone."""
-        return self.key_column.copy()
+        return _fields(self.rows, self.rows.key_edges, self.rows.key_nulls)
 
     def drop_below(self, offset: int) -> None:
         """Forget the messages below ``offset``."""
-        first = bisect_left(self.offsets, offset)
+        rows = self.rows
+        first = bisect_left(rows.offsets, offset)
         if first:
-            for column in (self.offsets, self.timestamps, self.key_column, self.value_column):
-                del column[:first]
+            self.rows = Columns(
+                rows.data,
+                rows.offsets[first:],
+                rows.timestamps_ms[first:],
+                key_edges=None if rows.key_edges is None else rows.key_edges[2 * first :],
+                key_nulls=None if rows.key_nulls is None else rows.key_nulls[first:],
+                value_edges=None if rows.value_edges is None else rows.value_edges[2 * first :],
+                value_nulls=None if rows.value_nulls is None else rows.value_nulls[first:],
+            )
 
 
 def read_messages(
@@ -128,43 +129,8 @@ def read_messages(
     first message that is damaged.  The first message must be whole.  Messages below ``fetch_offset`` are passed over.
     """
     magic, attributes = data[position + 16], data[position + 17]
-    columns = MessageColumns(magic, _timestamp_type(magic, attributes))
-    head, timestamp = (_HEAD_0, -1) if magic == 0 else (_HEAD_1, 0)
-    view = memoryview(data)
-    add_offset, add_timestamp = columns.offsets.append, columns.timestamps.append
-    add_key, add_value = columns.key_column.append, columns.value_column.append
-    start = position
-    # 12 bytes of offset and size, then the smallest message; less than that is a cut-off tail.
-    while position + 12 + SMALLEST_MESSAGE[magic] <= end:
-        if magic:
-            offset, size, crc, this_magic, these_attributes, timestamp, key_size = head.unpack_from(data, position)
-        else:
-            offset, size, crc, this_magic, these_attributes, key_size = head.unpack_from(data, position)
-        after = position + 12 + size
-        if this_magic != magic or these_attributes != attributes or size < SMALLEST_MESSAGE[magic] or after > end:
-            break
-        if offset >= fetch_offset:
-            key_from = position + head.size
-            key_to = key_from + max(key_size, 0)
-            damage = None
-            if check_crcs and crc32(view[position + _CRC_FROM : after]) != crc:
-                damage = "checksum of a message is wrong"
-            elif key_size < -1 or key_to + 4 > after:
-                damage = f"message key of {key_size} bytes does not fit the message"
-            else:
-                (value_size,) = _SIZE.unpack_from(data, key_to)
-                if value_size < -1 or key_to + 4 + max(value_size, 0) != after:
-                    damage = f"message value of {value_size} bytes does not fit the message"
-            if damage is not None:
-                if position == start:
-                    raise CorruptRecordError(damage, offset=offset, next_offset=offset + 1)
-                break
-            add_offset(offset)
-            add_timestamp(timestamp)
-            add_key(None if key_size < 0 else data[key_from:key_to])
-            add_value(None if value_size < 0 else data[key_to + 4 : after])
-        position = after
-    return columns, position
+    rows, after = _read_run(data, position, end, fetch_offset, check_crcs, False)
+    return MessageColumns(rows, magic, _timestamp_type(magic, attributes)), after
 
 
 def _timestamp_type(magic: int, attributes: int) -> TimestampType:
@@ -183,53 +149,105 @@ def unwrap(data: bytes, position: int, end: int, *, check_crcs: bool, limit: int
     if codec > Codec.LZ4:
         raise CorruptRecordError(f"codec {codec} does not exist in magic {magic}")
     # The wrapper itself is an ordinary message.
-    outer, after = read_messages(data, position, end, check_crcs=check_crcs)
-    if after != end or len(outer) != 1 or outer.value_column[0] is None:
+    outer, after = _decoder.read_run(data, position, end, EVERY_OFFSET, check_crcs, False)
+    if after != end or len(outer) != 1 or outer.value_edges is None:
         raise CorruptRecordError("wrapper message holds no set")
-    packed = outer.value_column[0]
-    inner = decompress(Codec(codec), packed, limit=limit, magic=magic)
+    value_from, value_to = outer.value_edges
+    last_offset = outer.offsets[0]
+    inner = decompress(Codec(codec), data[value_from:value_to], limit=limit, magic=magic)
     try:
-        columns = _read_inner(inner, magic, check_crcs)
+        rows = _read_inner(inner, magic, check_crcs)
+        if magic:
+            # Relative offsets count from the first message that the producer sent, and compaction may have removed any
+            # but the last, which has the wrapper's offset.
+            shift = last_offset - rows.offsets[-1]
+            if shift:
+                rows.offsets = _moved(rows.offsets, shift)
     except CorruptRecordError as error:
-        error.next_offset = outer.offsets[0] + 1  # the whole wrapper is lost, whatever the offset inside
+        error.next_offset = last_offset + 1  # the whole wrapper is lost, whatever the offset inside
         raise
-    if magic:
-        # Relative offsets count from the first message that the producer sent, and compaction may have removed any but
-        # the last, which has the wrapper's offset.
-        shift = outer.offsets[0] - columns.offsets[-1]
-        if shift:
-            columns.offsets = [offset + shift for offset in columns.offsets]
-        columns.timestamp_type = outer.timestamp_type
-        if outer.timestamp_type == TimestampType.LOG_APPEND_TIME:
-            columns.timestamps = outer.timestamps * len(columns)
-    return columns
+    timestamp_type = _timestamp_type(magic, attributes)
+    if timestamp_type == TimestampType.LOG_APPEND_TIME:
+        rows.timestamps_ms = memoryview(array("q", [outer.timestamps_ms[0]]) * len(rows))
+    return MessageColumns(rows, magic, timestamp_type)
 
 
-def _read_inner(inner: bytes, magic: int, check_crcs: bool) -> MessageColumns:
+def _moved(offsets: memoryview, shift: int) -> memoryview:
+    try:
+        return memoryview(array("q", [offset + shift for offset in offsets.tolist()]))
+    except OverflowError as error:
+        raise CorruptRecordError("an offset inside a wrapper does not fit 64 bits") from error
+
+
+def _read_inner(inner: bytes, magic: int, check_crcs: bool) -> Columns:
     end = len(inner)
-    all_columns: MessageColumns | None = None
     position = 0
-    while position < end:
+    found: Columns | None = None
+    while position < end or found is None:
+        if not end:
+            raise CorruptRecordError("wrapper message holds an empty set")
         if position + 12 + SMALLEST_MESSAGE[magic] > end:
             raise CorruptRecordError("set inside a wrapper is cut off")
         if inner[position + 16] != magic:
             raise CorruptRecordError(f"message inside a wrapper of magic {magic} has magic {inner[position + 16]}")
         if inner[position + 17] & CODEC_MASK:
             raise CorruptRecordError("wrapper message inside a wrapper message")
-        columns, after = read_messages(inner, position, end, check_crcs=check_crcs)
+        # One run holds them all; if it does not, what follows it is found to be damaged.
+        rows, after = _read_run(inner, position, end, EVERY_OFFSET, check_crcs, True)
         if after == position:
             raise CorruptRecordError("set inside a wrapper is cut off, or a size in it lies")
-        position = after
-        if all_columns is None:
-            all_columns = columns
-        else:
-            all_columns.offsets += columns.offsets
-            all_columns.timestamps += columns.timestamps
-            all_columns.key_column += columns.key_column
-            all_columns.value_column += columns.value_column
-    if all_columns is None:
-        raise CorruptRecordError("wrapper message holds an empty set")
-    return all_columns
+        found, position = rows, after
+    return found
+
+
+def _read_run(
+    data: bytes, start: int, end: int, fetch_offset: int, check_crcs: bool, is_inner: bool
+) -> tuple[Columns, int]:
+    """The run at ``start``, by the decoder that suits: see ``messages_loop.read_run``."""
+    found: tuple[Columns, int] | None = None
+    if _IS_INTERPRETED and _has_stride(data, start, end):
+        decoder = _stride_decoder()
+        if decoder is not None:
+            found = decoder.read_run(data, start, end, fetch_offset, check_crcs, is_inner)
+    if found is None:
+        found = _decoder.read_run(data, start, end, fetch_offset, check_crcs, is_inner)
+    return found
+
+
+def _has_stride(data: bytes, start: int, end: int) -> bool:
+    """True if there are many messages and some of the first are of one size, as far as a look can tell."""
+    size = data[start + 8 : start + 12]
+    length = 12 + int.from_bytes(size, "big")
+    if start + _MANY * length > end:
+        return False
+    return all([data[start + row * length + 8 : start + row * length + 12] == size for row in (1, 2, _MANY - 1)])
+
+
+@cache
+def _stride_decoder() -> Any:
+    """The module ``messages_stride``, imported when there is work for it; None without numpy."""
+    try:
+        return import_module("pykafka08.records.messages_stride")
+    except ImportError:
+        return None
+
+
+def _fields(rows: Columns, edges: memoryview | None, nulls: memoryview | None) -> list[bytes | None]:
+    if not _IS_INTERPRETED:
+        fields: list[bytes | None] = _decoder.read_fields(rows.data, edges, nulls, rows.count)
+        return fields
+    return field_slices(rows, edges, nulls)
+
+
+_IS_INTERPRETED = isinstance(_moved, FunctionType)
+
+
+def _chosen_decoder() -> ModuleType:
+    # Decided once: which is faster depends on what this module runs as.  The compiled one needs the package librt.
+    return messages_loop if _IS_INTERPRETED else import_module("pykafka08.records.messages_native")
+
+
+_decoder: Any = _chosen_decoder()
 
 
 # Encoding

@@ -159,7 +159,7 @@ def _read_entry(
         columns, after = read_messages(
             data, position, len(data), fetch_offset=source.fetch_offset, check_crcs=source.check_crcs
         )
-        return (_batch_of_messages(source, columns, codec, columns.offsets[-1]) if len(columns) else None), after
+        return (_batch_of_messages(source, columns, codec, columns.rows.offsets[-1]) if len(columns) else None), after
     if offset < source.fetch_offset:
         return None, entry_end
     columns = unwrap(data, position, entry_end, check_crcs=source.check_crcs, limit=source.limit)
@@ -169,7 +169,7 @@ def _read_entry(
 def _batch_of_messages(source: _Source, columns: MessageColumns, codec: int, last_offset: int) -> FetchedBatch:
     columns.topic = source.topic
     columns.partition = source.partition
-    base_offset = columns.offsets[0]
+    base_offset = columns.rows.offsets[0]
     columns.drop_below(source.fetch_offset)
     return FetchedBatch(
         columns,
@@ -180,7 +180,7 @@ def _batch_of_messages(source: _Source, columns: MessageColumns, codec: int, las
         base_offset=base_offset,
         last_offset=last_offset,
         timestamp_type=columns.timestamp_type,
-        max_timestamp_ms=max(columns.timestamps, default=-1),
+        max_timestamp_ms=max(columns.rows.timestamps_ms.tolist(), default=-1),
     )
 
 

@@ -6,11 +6,12 @@ import pyarrow as pa
 import pytest
 
 from pykafka08.errors import CorruptRecordError
+from pykafka08.records import arrow
 from pykafka08.records.arrow import SCHEMA, to_arrow
 from pykafka08.records.compression import Codec
 from pykafka08.records.fetched import FetchedBatch
 from pykafka08.records.record import Record
-from pykafka08.records.writer import assign_offsets
+from pykafka08.records.writer import assign_offsets, encode_batch
 from tests.records.samples import FORMATS, batch, encode, read, record
 
 
@@ -48,6 +49,25 @@ def test_batches_of_all_formats_in_one() -> None:
     found = read(data)
     assert rows_of(to_arrow(found)) == expected([each for one in found for each in one])
     assert to_arrow(found).num_rows == offset
+
+
+@pytest.mark.parametrize("magic", [0, 1, 2])
+def test_batches_between_which_others_are_are_copied_once(magic: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    data, offset = b"", 0
+    for codec in [Codec.NONE, Codec.GZIP, Codec.SNAPPY] * 40:
+        data += assign_offsets(encode_set(magic, codec), offset).data
+        offset += 3
+    found = read(data)
+    assert len(found) == 120
+    monkeypatch.setattr(arrow, "_LARGEST", len(data) + 120 * 3 * 8)  # what all have at most once
+    assert rows_of(to_arrow(found)) == expected([each for one in found for each in one])
+
+
+def encode_set(magic: int, codec: Codec) -> bytes:
+    """Three records; the keys of some sets are all null."""
+    keys = [None, b"k", b""] if codec is Codec.GZIP else [None] * 3
+    values = [b"v" * 30, None, b""] if codec is not Codec.SNAPPY else [None] * 3
+    return bytes(encode_batch(magic, codec, timestamps=[1, 2, 3], keys=keys, values=values))
 
 
 def test_several_topics_and_partitions_keep_their_order() -> None:
