@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from pykafka08 import EmbeddedCluster
-from pykafka08.producer import producer as producer_module
+from pykafka08.producer import columns, intake
 from tests.faults.copy import Copy
 from tests.faults.embedded import kill
 from tests.faults.produce import Produce
@@ -38,7 +38,8 @@ async def test_the_wall_clock_does_not_matter(
 ) -> None:
     now_ns = clock(time.time_ns())
     monkeypatch.setattr(time, "time_ns", now_ns)
-    monkeypatch.setattr(producer_module, "time_ns", now_ns)
+    for module in (columns, intake):
+        monkeypatch.setattr(module, "time_ns", now_ns)
     monkeypatch.setattr(time, "time", lambda: now_ns() / 1e9)
     topics = {"w1": 6, "w2": 6, "in": 2, "out": 3}
     async with EmbeddedCluster(brokers=3, topics=topics, group_min_session_timeout_ms=100) as cluster:
