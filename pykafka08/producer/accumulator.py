@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
-from typing import Protocol
+from typing import Protocol, cast
 
 from pykafka08.cluster.metadata import Snapshot
 from pykafka08.config import ProducerConfig
@@ -171,6 +171,52 @@ class Accumulator:
         self.buffered_bytes += bounds[-1] - bounds[0]
         self.enqueued += len(values)
         return spans
+
+    def keyed_added(
+        self,
+        topic: str,
+        values: Sequence[bytes | None],
+        keys: Sequence[bytes],
+        headers: Sequence[Headers] | None,
+        timestamp_ms: int,
+        sizes: Sequence[int],
+        now: float,
+    ) -> list[Span]:
+        """Take records whose keys, none of them empty, choose their partitions; ``sizes`` are their encoded bytes.
+
+        The topic has partitions, and a partitioner that keeps keys.  The runs are in the order of the records.
+        """
+        queues = self.topics[topic]
+        known = queues.by_key
+        members: dict[int, list[int]] = {}
+        for row, key in enumerate(keys):
+            queue = known.get(key) or self._choose(queues, key, 0, now)
+            rows = members.get(queue.partition)
+            if rows is None:
+                members[queue.partition] = [row]
+            else:
+                rows.append(row)
+        stamps = [timestamp_ms] * len(values)
+        places: list[Span | None] = [None] * len(values)
+        for partition, rows in members.items():
+            spans = self.columns_added(
+                topic,
+                partition,
+                [values[row] for row in rows],
+                [keys[row] for row in rows],
+                None if headers is None else [headers[row] for row in rows],
+                stamps[: len(rows)],
+                list(accumulate([sizes[row] for row in rows], initial=0)),
+                now,
+            )
+            if len(members) == 1:
+                return spans
+            start = 0
+            for batch, first, count in spans:
+                for index in range(count):
+                    places[rows[start + index]] = (batch, first + index, 1)
+                start += count
+        return cast("list[Span]", places)
 
     def released(self, batch: Batch) -> None:
         """The records of ``batch`` no longer take room."""

@@ -19,7 +19,7 @@ from pykafka08.errors import BufferFullError, RecordTypeError
 from pykafka08.producer.accumulator import NEW_PARTITION_S, Accumulator
 from pykafka08.producer.arrow import Columns, columns_of
 from pykafka08.producer.batch import RECORD_OVERHEAD, Span, headers_size
-from pykafka08.producer.checks import check_partition
+from pykafka08.producer.checks import as_headers, check_partition, check_timestamps
 from pykafka08.producer.delivery import Delivery, SentRecords, add_span, ended
 from pykafka08.producer.intake import Intake
 from pykafka08.producer.room import Room
@@ -62,8 +62,9 @@ class ColumnProducing:
         """Put records into batches of one partition, in order; columns of one length, a timestamp of -1 is none.
 
         Waits for room as :meth:`send` does, not for the outcome, which is in the answer after :meth:`flush`.
-        RecordTypeError where a value or key is not bytes or None: nothing was taken.  Where the transaction ends while
-        it waits, the records taken before count with that, and the others are refused.
+        RecordTypeError where a value or key is not bytes or None, or a header or time is not what :meth:`enqueue`
+        takes, LocalProtocolError for a time out of range: nothing was taken.  Where the transaction ends while it
+        waits, the records taken before count with that, and the others are refused.
         """
         count = len(values)
         columns = [each for each in (keys, headers, timestamps_ms) if each is not None]
@@ -73,7 +74,11 @@ class ColumnProducing:
             raise RecordTypeError(f"topic {topic!r}: values and keys are bytes or None here", topic=topic)
         self._intake.check_topic(topic)
         check_partition(partition, topic)
-        if timestamps_ms is None:
+        if headers is not None:
+            headers = [as_headers(each, topic) if each != () else () for each in headers]
+        if timestamps_ms is not None:
+            check_timestamps(timestamps_ms, topic)
+        else:
             timestamps_ms = [time_ns() // 1_000_000] * count
         if self._client.metadata.topic_error(topic) or partition not in self._client.metadata.partitions(topic):
             await self._client.wait_for_topics([topic], timeout=self._max_block)
@@ -123,7 +128,7 @@ class ColumnProducing:
         return await ended(spans)
 
     async def _enqueue_columns(self, topic: str, columns: Columns, spans: list[Span]) -> None:
-        """Records with keys, headers, partitions or times: as columns where all go to one partition."""
+        """Records with keys, headers, partitions or times: as columns where one partition or their keys take all."""
         values, keys, headers, partitions, timestamps = columns
         kinds = {*map(type, values), *map(type, keys or ())}
         queues = self._accumulator.topics.get(topic)
@@ -131,14 +136,17 @@ class ColumnProducing:
             timestamps is None
             and partitions is None
             and queues is not None
-            and len(queues.partitions) == 1
             and queues.chooser.keeps_keys
-            and kinds <= {bytes, type(None)}
+            and kinds <= _BYTES
         ):
-            sent = await self.enqueue_columns(topic, queues.partitions[0], values, keys, headers)
-            for span in sent._spans:
-                add_span(spans, *span)
-            return
+            if len(queues.partitions) == 1:
+                sent = await self.enqueue_columns(topic, queues.partitions[0], values, keys, headers)
+                for span in sent._spans:
+                    add_span(spans, *span)
+                return
+            if queues.partitions and keys is not None and all(keys):
+                await self._enqueue_keyed(topic, values, cast("Sequence[bytes]", keys), headers, spans)
+                return
         nothing = [None] * len(values)
         rows = zip(
             values,
@@ -158,6 +166,33 @@ class ColumnProducing:
                 except BufferFullError:
                     delivery = await self._enqueue_soon(topic, value, key, partition, each, timestamp)
             add_span(spans, *delivery.place)
+
+    async def _enqueue_keyed(
+        self,
+        topic: str,
+        values: Sequence[bytes | None],
+        keys: Sequence[bytes],
+        headers: Sequence[Headers] | None,
+        spans: list[Span],
+    ) -> None:
+        """Many records at once, each of which has a key that chooses among the partitions."""
+        sizes = _sizes(values, keys, headers)
+        size = sum(sizes)
+        if size > self._largest_chunk and len(values) > 1:
+            middle = len(values) // 2
+            for part in (slice(middle), slice(middle, None)):
+                await self._enqueue_keyed(
+                    topic, values[part], keys[part], None if headers is None else headers[part], spans
+                )
+            return
+        self._intake.saw(max(sizes), topic, None)
+        await self._wait_for_room(size, topic)
+        self._intake.check_topic(topic)  # as in enqueue_columns
+        try:
+            stamp = time_ns() // 1_000_000
+            spans += self._accumulator.keyed_added(topic, values, keys, headers, stamp, sizes, self._now())
+        finally:
+            self._sender.wake()
 
     async def _enqueue_values(self, topic: str, values: list[bytes], spans: list[Span]) -> None:
         """Many values at once: what ``enqueue`` checks of each is checked of all."""

@@ -7,7 +7,15 @@ from typing import Any
 
 import pytest
 
-from pykafka08 import ClosedError, EmbeddedCluster, NewRecord, Producer, RecordTypeError, UnsupportedVersionError
+from pykafka08 import (
+    ClosedError,
+    EmbeddedCluster,
+    NewRecord,
+    Producer,
+    RecordTooLargeError,
+    RecordTypeError,
+    UnsupportedVersionError,
+)
 from pykafka08.errors import BrokerError
 from pykafka08.producer.partitioners import murmur2_partition
 
@@ -45,6 +53,51 @@ async def test_keys_choose_the_partition(partitions: int, is_known: bool) -> Non
         found = logs(cluster)
         rows = [found[each.partition][each.offset] for each in again]
         assert [(row.key, row.value) for row in rows] == list(zip(keys, values, strict=True))
+
+
+async def test_keyed_records_of_any_size_keep_their_order() -> None:
+    """More than the room at once, records of very different sizes, batches that end within a chunk."""
+    values = [b"%d:" % number + b"x" * (number * 37 % 5000) for number in range(600)]
+    keys = [b"k%d" % (number * number % 31) for number in range(600)]
+    names = pa.array([[("n", b"%d" % number)] if number % 3 else [] for number in range(600)], pa.map_("str", "binary"))
+    settings = {"batch_size": 20_000, "buffer_memory": 100_000, "max_request_size": 60_000}
+    async with producing(topics={"t": 4}, **settings) as (cluster, producer):
+        await producer.send("t", b"first", b"k0", partition=0)
+        sent = await producer.send_arrow(
+            "t", pa.table({"key": pa.array(keys), "value": pa.array(values), "headers": names})
+        )
+        found = logs(cluster)
+        rows = [found[each.partition][each.offset] for each in sent]
+        assert [(row.key, row.value) for row in rows] == list(zip(keys, values, strict=True))
+        assert [row.headers for row in rows] == [
+            (("n", b"%d" % number),) if number % 3 else () for number in range(600)
+        ]
+        for partition in range(4):
+            offsets = [each.offset for each in sent if each.partition == partition]
+            assert offsets == sorted(offsets)
+        assert producer.counters[:5] == (601, 601, 0, 0, 0)
+
+
+async def test_a_keyed_record_that_never_fits_keeps_back_none_before_it() -> None:
+    values = [b"v"] * 50 + [b"x" * 70_000, b"after"]
+    keys = [b"k%d" % number for number in range(len(values))]
+    async with producing(topics={"t": 4}, batch_size=20_000, max_request_size=60_000) as (cluster, producer):
+        await producer.send("t", b"first", b"k0", partition=0)
+        with pytest.raises(RecordTooLargeError):
+            await producer.send_many("t", values, keys)
+        await producer.flush()
+        assert sum(map(len, logs(cluster))) == 51
+
+
+async def test_keys_that_are_empty_or_missing_go_where_single_records_would() -> None:
+    keys = [b"", None, b"k"] * 100
+    async with producing(topics={"t": 3}) as (cluster, producer):
+        await producer.send("t", b"first", b"k0", partition=0)
+        sent = await producer.send_many("t", [b"v"] * 300, keys)
+        found = logs(cluster)
+        assert [found[each.partition][each.offset].key for each in sent] == keys
+        assert {each.partition for each in sent[0::3]} == {murmur2_partition(b"", 3)}
+        assert {each.partition for each in sent[2::3]} == {murmur2_partition(b"k", 3)}
 
 
 async def test_every_column() -> None:
