@@ -5,7 +5,7 @@ A value that slipped through would fail the whole batch, and the records of othe
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pykafka08.config import ProducerConfig
@@ -15,7 +15,15 @@ from pykafka08.producer.batch import BATCH_OVERHEAD
 from pykafka08.records.record import Headers
 from pykafka08.records.topic_name import topic_name_fault
 
-__all__ = ["as_bytes", "as_headers", "check_partition", "check_timestamp", "check_topic", "too_large"]
+__all__ = [
+    "as_bytes",
+    "as_headers",
+    "check_partition",
+    "check_timestamp",
+    "check_timestamps",
+    "check_topic",
+    "too_large",
+]
 
 _INT64_MAX = 2**63 - 1
 
@@ -81,6 +89,17 @@ def check_timestamp(timestamp_ms: object, topic: str) -> None:
         raise RecordTypeError(f"topic {topic!r}: timestamp_ms is an int of milliseconds, not {kind}", topic=topic)
     if not 0 <= timestamp_ms <= _INT64_MAX:
         raise LocalProtocolError(f"timestamp_ms={timestamp_ms} is not in 0..2**63-1", topic=topic)
+
+
+def check_timestamps(timestamps_ms: Sequence[int], topic: str) -> None:
+    """Whether they can be written together: whoever copies records has times below 0, too."""
+    kinds = {*map(type, timestamps_ms)} - {int}
+    if any(kind is bool or not issubclass(kind, int) for kind in kinds):
+        names = ", ".join(sorted(kind.__name__ for kind in kinds))
+        raise RecordTypeError(f"topic {topic!r}: timestamps_ms are ints of milliseconds, not {names}", topic=topic)
+    least, most = min(timestamps_ms, default=0), max(timestamps_ms, default=0)
+    if least < -_INT64_MAX or most > _INT64_MAX or most - least > _INT64_MAX:
+        raise LocalProtocolError(f"timestamps from {least} to {most} do not fit one batch", topic=topic)
 
 
 def too_large(size: int, config: ProducerConfig, topic: str, partition: int | None) -> KafkaError:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import anyio
 import anyio.lowlevel
 import pytest
@@ -11,6 +13,7 @@ from pykafka08 import (
     Consumer,
     EmbeddedCluster,
     KafkaError,
+    LocalProtocolError,
     Producer,
     RecordTooLargeError,
     RecordTypeError,
@@ -69,6 +72,30 @@ async def test_what_cannot_be_taken_is_refused_whole() -> None:
             with pytest.raises(BrokerError, match="no partition 3"):
                 await producer.enqueue_columns("t", 3, [b"a"])
             assert producer.counters.enqueued == 0
+
+
+@pytest.mark.parametrize("times", [[1.0], [True], ["1"], [None], [2**63], [-(2**63)], [2**70]])
+async def test_times_that_no_record_has_are_refused(times: list[Any]) -> None:
+    """Else the batch cannot be encoded, and with it the records of others."""
+    async with EmbeddedCluster(topics={"t": 1}) as cluster:
+        async with Producer(cluster.bootstrap_servers) as producer:
+            with pytest.raises((RecordTypeError, LocalProtocolError)):
+                await producer.enqueue_columns("t", 0, [b"a", b"b"], timestamps_ms=[5, *times])
+            sent = await producer.enqueue_columns("t", 0, [b"a", b"b"], timestamps_ms=[-1, 2**63 - 2])
+            await producer.flush()
+            assert [each.offset for each in sent] == [0, 1]
+
+
+@pytest.mark.parametrize("each", [None, 5, (("a",),), (("a", "b"),), ((b"a", b"b"),), (("\udcff", b""),)])
+async def test_headers_that_are_none_are_refused(each: Any) -> None:
+    async with EmbeddedCluster(topics={"t": 1}) as cluster:
+        async with Producer(cluster.bootstrap_servers) as producer:
+            with pytest.raises((RecordTypeError, LocalProtocolError)):
+                await producer.enqueue_columns("t", 0, [b"a", b"b"], headers=[(), each])
+            pairs: Any = [["name", bytearray(b"a")]]
+            sent = await producer.enqueue_columns("t", 0, [b"a", b"b"], headers=[pairs, ()])
+            await producer.flush()
+            assert [record.offset for record in sent] == [0, 1]
 
 
 async def test_more_than_the_buffer_is_taken_bit_by_bit() -> None:
