@@ -1,6 +1,7 @@
 """Does memory stay flat?  ``python -m benchmarks.memory consume|produce [--gib 10] [--partitions 64] [--size 100]``.
 
-One client of ours consumes or produces so many GiB against the replaying server; its memory is looked at as it goes.
+One client of ours consumes or produces so many GiB against the replaying server; its memory is looked at as it goes,
+from when another client has read one batch: the libraries that decode (interpreted, numpy and pyarrow) are loaded then.
 Prints a line for each tenth, and at the end whether what it holds beyond its start stayed within 1.5 times the bound:
 ``fetch_buffer_bytes`` or ``buffer_memory``, both at their defaults.  Exit code 1 if not.
 """
@@ -48,6 +49,10 @@ class Steps:
 async def consume(bootstrap: str, topic: ReadTopic, total: int) -> tuple[Steps, int]:
     from pykafka08 import Consumer, TopicPartition
 
+    one = ReadTopic(Profile(size=topic.profile.size), 1)
+    async with Consumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest") as consumer:
+        consumer.assign([TopicPartition(one.name, 0)])
+        (await anext(aiter(consumer.batches()))).values()
     async with Consumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest") as consumer:
         bound = consumer._config.fetch_buffer_bytes
         consumer.assign([TopicPartition(topic.name, index) for index in range(topic.profile.partitions)])

@@ -8,7 +8,9 @@ import os
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
+import anyio
 import anyio.lowlevel
 import pytest
 
@@ -16,12 +18,20 @@ from pykafka08.broker.server import EmbeddedCluster
 from pykafka08.cluster.client import Client
 from pykafka08.config import ClientConfig, parse_bootstrap_servers
 from pykafka08.connection.connection import Connection
+from pykafka08.consumer.consumer import Consumer
 from pykafka08.driver import TaskTree
 from pykafka08.protocol.messages.metadata import MetadataRequest
 
 pytestmark = pytest.mark.anyio
 
 WARM_UP = 20
+
+QUICK: dict[str, Any] = {
+    "group_id": "g",
+    "heartbeat_interval_ms": 20,
+    "retry_backoff_ms": 5,
+    "retry_backoff_max_ms": 20,
+}
 
 
 def objects() -> Counter[str]:
@@ -85,6 +95,14 @@ async def nothing_is_left(cycle: Callable[[], Awaitable[None]], times: int, clus
     assert {kind: count for kind, count in grown.items() if kind not in kept or count > most} == {}
 
 
+async def owns(consumer: Consumer, partitions: int, *others: Consumer) -> None:
+    """Reads, and lets the others read, until it owns so many."""
+    with anyio.fail_after(90):
+        while len(consumer.assignment()) != partitions:
+            for each in (consumer, *others):
+                await each.getmany(timeout=0.005)
+
+
 def configured(cluster: EmbeddedCluster) -> ClientConfig:
     return ClientConfig(bootstrap_servers=parse_bootstrap_servers(cluster.bootstrap_servers))
 
@@ -109,3 +127,28 @@ async def test_many_clients() -> None:
                 await client.wait_for_topics(["t"])
 
         await nothing_is_left(use, 60, cluster)
+
+
+async def test_rebalances() -> None:
+    async with (
+        EmbeddedCluster(topics={"t": 4}) as cluster,
+        Consumer("t", bootstrap_servers=cluster.bootstrap_servers, **QUICK) as staying,
+    ):
+
+        async def another_comes_and_goes(times: int) -> None:
+            for _ in range(times):
+                async with Consumer("t", bootstrap_servers=cluster.bootstrap_servers, **QUICK) as coming:
+                    await owns(coming, 2, staying)
+                await owns(staying, 4)
+                cluster.requests.clear()
+
+        # What stays opens its own connections, each when it first needs it.
+        await another_comes_and_goes(4)
+        before = descriptors(), tasks()
+        await another_comes_and_goes(16)
+        for _ in range(MOST_TURNS):
+            if descriptors() <= before[0] and tasks() <= before[1]:
+                break
+            await anyio.lowlevel.checkpoint()
+        assert descriptors() <= before[0]
+        assert tasks() <= before[1]
