@@ -17,6 +17,7 @@ try:
 except ImportError:
     pa = None
 
+from pykafka08.records import decode_stride
 from pykafka08.records.columns import Columns
 from pykafka08.records.packed import PackedRecords
 
@@ -33,6 +34,9 @@ _FAR = 1 << 62  # base timestamps beyond it could make a sum pass 64 bits
 
 def read_columns(batches: list[PackedRecords]) -> Columns | None:
     """The records of batches that lie in the same bytes; None if they are not as usual, which may be damage."""
+    alike = decode_stride.read_columns(batches[0]) if len(batches) == 1 else None
+    if alike is not None:
+        return alike
     data = batches[0].data
     raw = np.frombuffer(data, dtype=np.uint8)
     starts = np.array([packed.start for packed in batches])

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pykafka08.errors import CorruptRecordError, RemoteProtocolError
-from pykafka08.records import decode_loop, decode_native, decode_numpy
+from pykafka08.records import decode_loop, decode_native, decode_numpy, decode_stride
 from pykafka08.records.batch_records import BatchRecords
 from pykafka08.records.columns import Columns
 from pykafka08.records.packed import PackedRecords
@@ -152,6 +152,49 @@ def test_usual_batches_are_read_by_numpy(sizes: list[int], alphabet: bytes, has_
         assert contents(vectorised) == contents(expected)
         assert decode_numpy.slices(vectorised, vectorised.value_edges, vectorised.value_nulls) == expected.values()
     assert [each.value for one in packed_of(data) for chunk in one.chunks() for each in chunk] == expected.values()
+
+
+ALIKE = st.tuples(
+    st.none() | st.binary(min_size=3, max_size=3),
+    st.none() | st.binary(max_size=200),
+    st.integers(-2, 3000),
+    st.booleans(),
+)
+
+
+def alike_records(key: bytes | None, value: bytes | None, step: int) -> list[bytes]:
+    values = [value if value is None else value[row % 5 :] + value[: row % 5] for row in range(300)]
+    return [record(row, row * step, key, each) for row, each in enumerate(values)]
+
+
+@settings(max_examples=60, deadline=None)
+@given(fields=ALIKE, step=st.sampled_from([-2, -1, 0, 1, 3, 100]))  # others may begin with records of several lengths
+def test_records_of_one_length(fields: tuple[bytes | None, bytes | None, int, bool], step: int) -> None:
+    key, value, _, append_time = fields
+    (packed,) = packed_of(batch(alike_records(key, value, step), base_offset=7, attributes=8 * append_time))
+    columns = decode_stride.read_columns(packed)
+    assert columns is not None
+    assert contents(columns) == contents(decode_loop.read_columns([packed]))
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    fields=ALIKE,
+    places=st.lists(st.tuples(st.integers(0, 1 << 20), st.integers(0, 255)), min_size=1, max_size=3),
+    row=st.integers(0, 299),
+)
+def test_bytes_changed_among_records_of_one_length(
+    fields: tuple[bytes | None, bytes | None, int, bool], places: list[tuple[int, int]], row: int
+) -> None:
+    rows = alike_records(*fields[:3])
+    body = bytearray(b"".join(rows))
+    start = sum(len(each) for each in rows[:row])
+    for place, byte in places:
+        body[start + place % len(rows[row])] = byte
+    (packed,) = packed_of(batch(bytes(body), base_offset=7, count=300, last_delta=299))
+    columns = decode_stride.read_columns(packed)
+    if columns is not None:
+        assert contents(columns) == outcome(lambda one: decode_loop.read_columns([one]), packed)
 
 
 @pytest.mark.parametrize("damage", [0, 5000, 9990])
