@@ -1,0 +1,65 @@
+"""Waits for a wake-up end when it is set, or at their deadline, whatever timer the wait before has left."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import selectors
+
+import pytest
+
+from pykafka08.driver import Wakeup
+
+
+class Selector(selectors.SelectSelector):
+    """Moves the clock of ``loop`` instead of waiting."""
+
+    loop: VirtualLoop
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        assert timeout is not None, "nothing is due any more: whoever waits does so for ever"
+        self.loop.now += timeout
+        return super().select(0)
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    now = 0.0
+
+    def __init__(self) -> None:
+        selector = Selector()
+        super().__init__(selector)
+        selector.loop = self
+
+    def time(self) -> float:
+        return self.now
+
+
+async def waits(numbers: random.Random) -> None:
+    loop, wakeup = asyncio.get_running_loop(), Wakeup(keeps_timer=True)
+    for _ in range(100):
+        started = loop.time()
+        deadline = started + numbers.choice([-1, 0, 1, 2, 5, 30, numbers.uniform(0, 40)])
+        sets = [loop.call_at(started + numbers.uniform(0, 10), wakeup.set) for _ in range(numbers.choice([0, 0, 1, 2]))]
+        if numbers.random() < 0.15:
+            with pytest.raises(asyncio.TimeoutError):
+                await asyncio.wait_for(wakeup.wait(started + 100), numbers.choice([0.5, 3]) if not sets else 0)
+        elif not sets and numbers.random() < 0.2:
+            wakeup.set()
+            await wakeup.wait(deadline)
+            assert loop.time() == started
+        else:
+            await wakeup.wait(deadline)
+            due = min([deadline, *[each.when() for each in sets]])
+            assert loop.time() == pytest.approx(max(started, due), abs=1e-6)
+        for each in sets:
+            each.cancel()
+    wakeup.close()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_waits_end_when_they_are_due(seed: int) -> None:
+    loop = VirtualLoop()
+    try:
+        loop.run_until_complete(waits(random.Random(seed)))
+    finally:
+        loop.close()
