@@ -564,7 +564,8 @@ async def test_leaving_during_a_long_poll_does_not_wait_for_it() -> None:
     async with EmbeddedCluster(topics={"t": 1}) as cluster:
         with anyio.fail_after(20):
             async with consumer_of(cluster, "t", fetch_max_wait_ms=60_000) as consumer:
-                with pytest.raises(TimeoutError):
-                    await consumer.getone(timeout=0.05)
+                while "Fetch" not in [request.api for request in cluster.requests]:
+                    with pytest.raises(TimeoutError):
+                        await consumer.getone(timeout=0.05)
         assert [request.api for request in cluster.requests].count("Fetch") == 1
         assert log_of(cluster, "t").end_offset == 0
