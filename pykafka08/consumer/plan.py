@@ -20,7 +20,7 @@ __all__ = ["FetchPlanner", "Group"]
 Send = SendFetch | SendListOffsets | SendEpochs
 
 SHORTEST_POLL = 0.005
-ANSWERS_IN_BUFFER = 4
+ANSWERS_IN_BUFFER = 16
 """As many have room: of fewer and larger ones the first would lie there half read, and nothing could come."""
 UNREAD_POLL = 0.5
 """The longest while fetched records wait to be read: damage among them means that the partition is asked once more."""

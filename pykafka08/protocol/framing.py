@@ -23,8 +23,8 @@ _STAGING_BYTES = 64 * 1024
 _SMALLEST_OWN = 8 * 1024
 
 _STEP = 64 * 1024
-_LARGEST_KEPT = 2 * 1024 * 1024
-_MOST_KEPT = 8
+_LARGEST_KEPT = 9 * 512 * 1024  # an answer of the consumer's usual size, and a batch more
+_MOST_KEPT = 4
 
 _OTHER_PROTOCOLS = (
     (b"HTTP", "the peer speaks HTTP"),

@@ -134,7 +134,7 @@ def test_a_capped_broker_is_told_how_much_room_there_is() -> None:
     assert world.fetch().max_bytes == 1000
     world = World({A: 1, B: 1}, max_partition_fetch_bytes=1000, fetch_buffer_bytes=40_000)
     world.start()
-    assert world.fetch().max_bytes == 10_000
+    assert world.fetch().max_bytes == 2_500
 
 
 def test_an_answer_counts_whole_until_all_of_it_is_read() -> None:
