@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from pykafka08.errors import ConfigError, RecordTypeError
+from pykafka08.producer.checks import check_partition, check_timestamp
 from pykafka08.records.record import Headers
 
 __all__ = ["Columns", "columns_of"]
@@ -28,10 +29,10 @@ class Columns(NamedTuple):
 
 
 def columns_of(topic: str, data: Any, rows: int) -> Iterator[Columns]:
-    """The columns of a Table or RecordBatch, at most so many rows at a time.
+    """The columns of a Table or RecordBatch, at most so many rows at a time; all of them are checked before the first.
 
     RecordTypeError for what is no such table, has no column ``value`` or one that is unknown, or has the wrong types;
-    ConfigError without pyarrow.
+    LocalProtocolError for a time and UnknownTopicError for a partition below 0; ConfigError without pyarrow.
     """
     try:
         import pyarrow as pa
@@ -51,15 +52,24 @@ def columns_of(topic: str, data: Any, rows: int) -> Iterator[Columns]:
             topic=topic,
         )
     casts = {
-        name: _cast(pa, topic, name, data.column(name)) if name != "headers" else data.column(name) for name in names
+        name: (_header_column if name == "headers" else _cast)(pa, topic, name, data.column(name)) for name in names
     }
-    for batch in pa.table(casts).to_batches(max_chunksize=rows):
+    for name, check in (("timestamp", check_timestamp), ("partition", check_partition)):
+        least = _least(casts[name]) if name in casts else None
+        if least is not None:
+            check(least, topic)
+    return _pieces(pa.table(casts), rows)
+
+
+def _pieces(table: Any, rows: int) -> Iterator[Columns]:
+    names = table.column_names
+    for batch in table.to_batches(max_chunksize=rows):
         lists = {name: batch.column(name).to_pylist() for name in names}
         headers = lists.get("headers")
         yield Columns(
             lists["value"],
             lists.get("key"),
-            None if headers is None else [_headers(topic, each) for each in headers],
+            None if headers is None else [_headers(each) for each in headers],
             lists.get("partition"),
             lists.get("timestamp"),
         )
@@ -76,7 +86,8 @@ def _cast(pa: Any, topic: str, name: str, column: Any) -> Any:
             return column.cast(pa.int32())
         if name == "timestamp":
             if types.is_timestamp(kind):
-                return column.cast(pa.timestamp("ms", tz=kind.tz), safe=False).cast(pa.int64())
+                # Parts of a millisecond are cut off; seconds that are too many milliseconds are an error.
+                return column.cast(pa.timestamp("ms", tz=kind.tz), safe=kind.unit == "s").cast(pa.int64())
             if types.is_integer(kind):
                 return column.cast(pa.int64())
         if name in ("value", "key"):
@@ -92,18 +103,56 @@ def _cast(pa: Any, topic: str, name: str, column: Any) -> Any:
     raise RecordTypeError(f"topic {topic!r}: the column {name} holds {kind}; it must hold {wanted}", topic=topic)
 
 
-def _headers(topic: str, found: Any) -> Headers:
-    """Of one record: a list of structs of key and value, as fetched tables have it, or a map."""
-    if not found:
-        return ()
-    made = []
-    for each in found:
-        name, value = (each.get("key"), each.get("value")) if isinstance(each, dict) else each
-        value = value.encode() if isinstance(value, str) else value
-        if not isinstance(name, str) or not isinstance(value, (bytes, type(None))):
-            raise RecordTypeError(
-                f"topic {topic!r}: the column headers holds lists of a key, of text, and a value, of binary or text",
-                topic=topic,
-            )
-        made.append((name, value))
-    return tuple(made)
+def _header_column(pa: Any, topic: str, name: str, column: Any) -> Any:
+    """The column, if each row is null or holds keys, of text, and values: lists of structs, as fetched, or maps."""
+    types = pa.types
+    kind = column.type
+    is_list = types.is_list(kind) or types.is_large_list(kind)
+    found = [chunk.flatten() for chunk in column.chunks] if is_list else []
+    if types.is_null(kind) or (is_list and types.is_null(kind.value_type) and not any(map(len, found))):
+        return column  # pyarrow cannot tell of what these are
+    fields = {}
+    if types.is_map(kind):
+        fields = {"key": kind.key_type, "value": kind.item_type}
+    elif is_list and types.is_struct(kind.value_type):
+        fields = {field.name: field.type for field in kind.value_type}
+    is_one = fields.keys() == {"key", "value"} and _is_text(types, fields["key"])
+    if not is_one or not (_is_text(types, fields["value"]) or _is_bytes(types, fields["value"])):
+        raise RecordTypeError(
+            f"topic {topic!r}: the column {name} holds {kind}; it must hold lists of a key, of text, and a value, "
+            "of binary or text",
+            topic=topic,
+        )
+    try:
+        for chunk in column.chunks:
+            chunk.validate(full=True)
+    except pa.ArrowException as error:
+        raise RecordTypeError(f"topic {topic!r}: the column {name} cannot be read: {error}", topic=topic) from error
+    # Maps have no null keys; in a list there may be one, or a null instead of the pair.
+    if any(pairs.flatten()[pairs.type.get_field_index("key")].null_count for pairs in found):
+        raise RecordTypeError(f"topic {topic!r}: the column {name} has a pair without a key", topic=topic)
+    return column
+
+
+def _is_text(types: Any, kind: Any) -> bool:
+    return bool(types.is_string(kind) or types.is_large_string(kind))
+
+
+def _is_bytes(types: Any, kind: Any) -> bool:
+    return bool(
+        types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind) or types.is_null(kind)
+    )
+
+
+def _least(column: Any) -> int | None:
+    """The least number of the column, None if it has none."""
+    import pyarrow.compute as pc
+
+    least: int | None = pc.min_max(column)["min"].as_py()
+    return least
+
+
+def _headers(found: Any) -> Headers:
+    """Of one record."""
+    pairs = [(each["key"], each["value"]) if isinstance(each, dict) else each for each in found or ()]
+    return tuple([(name, value.encode() if isinstance(value, str) else value) for name, value in pairs])

@@ -115,7 +115,8 @@ class ColumnProducing:
 
         Columns: ``value``, and where there are such ``key`` (binary or text, null is none), ``headers`` (lists of key
         and value, as fetched tables have them, or maps), ``partition``, ``timestamp`` (or integers of milliseconds;
-        null is now).  RecordTypeError for any other column, or another type: nothing was taken.
+        null is now).  RecordTypeError for any other column, or another type, LocalProtocolError for a time and
+        UnknownTopicError for a partition below 0: nothing was taken.
         """
         self._check()
         spans: list[Span] = []

@@ -10,10 +10,12 @@ import pytest
 from pykafka08 import (
     ClosedError,
     EmbeddedCluster,
+    LocalProtocolError,
     NewRecord,
     Producer,
     RecordTooLargeError,
     RecordTypeError,
+    UnknownTopicError,
     UnsupportedVersionError,
 )
 from pykafka08.errors import BrokerError
@@ -151,6 +153,26 @@ WRONG: dict[str, Any] = {
     "times of text": pa.table({"value": [b"v"], "timestamp": ["now"]}),
     "headers of numbers": pa.table({"value": [b"v"], "headers": [[{"key": "h", "value": 5}]]}),
     "headers without a name": pa.table({"value": [b"v"], "headers": [[{"value": b"v"}]]}),
+    "headers that look like pairs": pa.table({"value": [b"v"], "headers": [["ab"]]}),
+    "headers that are lists of lists": pa.table({"value": [b"v"], "headers": [[["a", "b"]]]}),
+    "headers of text": pa.table({"value": [b"v"], "headers": ["ab"]}),
+    "headers that are one pair": pa.table({"value": [b"v"], "headers": [{"key": "h", "value": b"v"}]}),
+    "headers with binary keys": pa.table(
+        {"value": [b"v"], "headers": pa.array([[(b"h", b"v")]], pa.map_("binary", "binary"))}
+    ),
+    "a header that is null": pa.table({"value": [b"v"], "headers": [[{"key": "h", "value": b"v"}, None]]}),
+    "a header whose key is null": pa.table(
+        {"value": [b"v"], "headers": [[{"key": "h", "value": b"v"}, {"key": None}]]}
+    ),
+    "a header whose key is no text": pa.table(
+        {
+            "value": [b"v"],
+            "headers": pa.array([[(b"\xff", b"v")]], pa.map_("binary", "binary")).view(pa.map_("string", "binary")),
+        }
+    ),
+    "seconds that are too many milliseconds": pa.table(
+        {"value": [b"v"], "timestamp": pa.array([1 << 62], pa.timestamp("s"))}
+    ),
 }
 
 
@@ -160,6 +182,54 @@ async def test_what_is_no_such_table_is_told(table: Any) -> None:
         with pytest.raises(RecordTypeError, match="topic 't'"):
             await producer.send_arrow("t", table)
         assert producer.counters.enqueued == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "column"),
+    [
+        ("headers", pa.array([[]] * 9999 + [[7]])),
+        (
+            "headers",
+            pa.array(
+                [[]] * 9999 + [[{"key": None, "value": b"v"}]], pa.list_(pa.struct({"key": "str", "value": "binary"}))
+            ),
+        ),
+        ("timestamp", pa.array([1] * 9999 + [-5])),
+        ("timestamp", pa.array([1] * 9999 + [1 << 62], pa.timestamp("s"))),
+        ("partition", pa.array([0] * 9999 + [-1])),
+    ],
+)
+async def test_nothing_is_taken_before_the_last_row_is_checked(name: str, column: Any) -> None:
+    async with producing() as (_, producer):
+        with pytest.raises((RecordTypeError, LocalProtocolError, UnknownTopicError), match="topic"):
+            await producer.send_arrow("t", pa.table({"value": [b"v"] * 10_000, name: column}))
+        assert producer.counters.enqueued == 0
+
+
+async def test_headers_of_every_kind_that_are_taken() -> None:
+    pairs = pa.struct([("value", pa.large_binary()), ("key", pa.large_string())])
+    columns = [
+        (pa.array([[{"key": "a", "value": b"1"}, {"key": "b", "value": None}], None], pa.large_list(pairs)), b"1"),
+        (pa.array([[("a", "1"), ("b", None)], []], pa.map_("string", "large_string")), b"1"),
+        (pa.array([[("a", None), ("b", None)], []], pa.map_("string", pa.null())), None),
+        (pa.array([[], [{"key": "a", "value": b"1"}, {"key": "b", "value": None}], []], pa.list_(pairs))[1:], b"1"),
+    ]
+    async with producing() as (cluster, producer):
+        for column, value in columns:
+            await producer.send_arrow("t", pa.table({"value": [b"v", b"w"], "headers": column}))
+            assert [row.headers for row in logs(cluster)[0][-2:]] == [(("a", value), ("b", None)), ()]
+        for column in (pa.array([[], None]), pa.nulls(2), pa.array([[], []], pa.list_(pairs))):
+            await producer.send_arrow("t", pa.table({"value": [b"v", b"w"], "headers": column}))
+            assert [row.headers for row in logs(cluster)[0][-2:]] == [(), ()]
+
+
+async def test_parts_of_a_millisecond_are_cut_off() -> None:
+    async with producing() as (cluster, producer):
+        for unit, number in (("ns", 5_999_999), ("us", 5_999), ("ms", 5)):
+            await producer.send_arrow(
+                "t", pa.table({"value": [b"v"], "timestamp": pa.array([number], pa.timestamp(unit))})
+            )
+        assert [row.timestamp_ms for row in logs(cluster)[0]] == [5] * 3
 
 
 async def test_what_else_may_go_wrong() -> None:
