@@ -22,7 +22,7 @@ from pykafka08.consumer.tables import TablePlan
 from pykafka08.driver import Waiter
 from pykafka08.errors import ClosedError, ConcurrentReadError, ConfigError, CorruptRecordError, KafkaError
 from pykafka08.records.reader import FetchedBatch
-from pykafka08.records.record import Record
+from pykafka08.records.record import Record, TopicPartition
 
 __all__ = ["Reader"]
 
@@ -281,29 +281,39 @@ class Reader(InHand):
         return count.rows
 
     def _make_table(self, plan: TablePlan) -> Any:
-        """A table of what lies ready, None if nothing does, or if it is damaged and fetched once more."""
+        """A table of what lies ready, None if nothing does, or if it is damaged and fetched once more.
+
+        Whatever is raised on the way, the rows are still pending, or the rest.
+        """
         if self._rest is None:
             pieces = plan.take(self._pending)
-            table, bad, error = plan.make(pieces)
+            try:
+                table, bad, error = plan.make(pieces)
+            except BaseException:
+                self._pending.extendleft(reversed(pieces))
+                raise
             if error is not None:
                 self._pending.extendleft(reversed(pieces[bad:]))
                 pieces = pieces[:bad]
                 self._piece_damaged(error, is_told_now=not pieces)
             if not pieces:
                 return None
+            starts: dict[TopicPartition, int] = {}
             for each in pieces:
-                self.held.setdefault(each.tp, each.start)
+                starts.setdefault(each.tp, each.start)
             ends = {each.tp: each.batch.next_offset for each in pieces}
             tp = pieces[-1].tp
         else:
             tp, start, end, table = self._rest
-            self.held[tp] = start
-            ends = {tp: end}
-        self._rest = None
+            starts, ends = {tp: start}, {tp: end}
+        rest: Rest | None = None
         if len(table) > plan.max_rows:
-            table, rest, start = plan.cut(table)
-            self._rest = Rest(tp, start, ends[tp], rest)
+            table, left, start = plan.cut(table)
+            rest = Rest(tp, start, ends[tp], left)
             ends[tp] = start
+        self._rest = rest
+        for tp, start in starts.items():
+            self.held.setdefault(tp, start)
         self._table, self._table_ends = table, ends
         return table
 

@@ -8,7 +8,16 @@ from typing import Any
 import anyio
 import pytest
 
-from pykafka08 import ConfigError, Consumer, CorruptRecordError, EmbeddedCluster, NewRecord, Producer, TopicPartition
+from pykafka08 import (
+    ConfigError,
+    Consumer,
+    CorruptRecordError,
+    EmbeddedCluster,
+    LocalProtocolError,
+    NewRecord,
+    Producer,
+    TopicPartition,
+)
 from pykafka08.consumer.handing import HandedOut
 from pykafka08.consumer.tables import TablePlan
 from pykafka08.records.batch import patch_crc
@@ -18,6 +27,8 @@ from tests.consumer.groups import committed_in, until
 from tests.consumer.world import batch_bytes
 
 pytest.importorskip("pyarrow")
+
+from pykafka08.records.arrow import to_arrow
 
 pytestmark = pytest.mark.anyio
 
@@ -118,6 +129,48 @@ async def test_a_table_has_one_topic_and_all_its_partitions() -> None:
                 for row in rows:
                     read.setdefault((row["topic"], row["partition"]), []).append(row["offset"])
             assert read == {place: list(range(30)) for place in [("t", 0), ("t", 1), ("u", 0)]}
+
+
+@pytest.mark.parametrize(
+    "error", [MemoryError(), LocalProtocolError("too many bytes"), CorruptRecordError("no records")]
+)
+async def test_rows_of_a_table_that_could_not_be_made_are_not_lost(error: Exception) -> None:
+    failures = [error, error]
+
+    def to_arrow_at_last(batches: Any) -> Any:
+        if failures and len(batches) > len(failures):
+            raise failures.pop()
+        return to_arrow(batches)
+
+    plan = TablePlan(to_arrow_at_last, max_rows=25, max_bytes=1 << 20)
+    async with EmbeddedCluster(topics={"t": 1}) as cluster:
+        for number in range(0, 60, 10):
+            store(cluster, "t", batch_bytes(number, list(range(number, number + 10))), number + 9)
+        async with consumer_of(cluster, "t") as consumer:
+            read: list[int] = []
+            with anyio.fail_after(DEADLINE_S):
+                while len(read) < 60:
+                    try:
+                        read += offsets(await consumer._reader.next_table(plan))
+                    except type(error):
+                        assert await consumer.position(T0) == len(read)
+            assert read == list(range(60))
+            assert not failures
+
+
+async def test_one_batch_of_many_partitions_after_the_other() -> None:
+    """Fetched bytes of several partitions take turns in a table, which must not grow with what lies between them."""
+    count = 2000
+    async with EmbeddedCluster(topics={"t": 2}) as cluster:
+        for partition in (0, 1):
+            for offset in range(count):
+                store(cluster, "t", batch_bytes(offset, [offset], size=100), offset, partition=partition)
+        async with consumer_of(cluster, "t") as consumer:
+            read: dict[int, list[int]] = {0: [], 1: []}
+            for table in await tables_until(consumer, 2 * count):
+                for partition, offset in zip(table["partition"].to_pylist(), table["offset"].to_pylist(), strict=True):
+                    read[partition].append(offset)
+            assert read == {0: list(range(count)), 1: list(range(count))}
 
 
 async def test_a_group_commits_only_tables_that_are_finished() -> None:
