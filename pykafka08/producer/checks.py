@@ -5,19 +5,20 @@ A value that slipped through would fail the whole batch, and the records of othe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Sized
 from typing import Any
 
 from pykafka08.config import ProducerConfig
 from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import KafkaError, LocalProtocolError, RecordTooLargeError, RecordTypeError, broker_error
 from pykafka08.producer.batch import BATCH_OVERHEAD
-from pykafka08.records.record import Headers
+from pykafka08.records.record import Headers, NewRecord
 from pykafka08.records.topic_name import topic_name_fault
 
 __all__ = [
     "as_bytes",
     "as_headers",
+    "check_keys",
     "check_partition",
     "check_timestamp",
     "check_timestamps",
@@ -69,6 +70,18 @@ def as_headers(headers: Iterable[tuple[str, Any]], topic: str) -> Headers:
             raise LocalProtocolError(f"the name of a header is not Unicode text: {name!r:.100}", topic=topic) from error
         made.append((name, None if value is None else as_bytes(value, f"header {name!r}", topic)))
     return tuple(made)
+
+
+def check_keys(keys: object, records: Iterable[object], topic: str) -> None:
+    """As many as there are records, as far as these can be told without taking them."""
+    if not isinstance(keys, Sequence) or isinstance(keys, (str, bytes, bytearray, memoryview)):
+        raise RecordTypeError(f"topic {topic!r}: keys are a list of keys, not {type(keys).__name__}", topic=topic)
+    if isinstance(records, Sized) and len(keys) != len(records):
+        raise RecordTypeError(
+            f"topic {topic!r}: keys are given for as many values: {len(keys)} for {len(records)}", topic=topic
+        )
+    if isinstance(records, (list, tuple)) and NewRecord in {*map(type, records)}:
+        raise RecordTypeError(f"topic {topic!r}: keys are given for values, not for NewRecord", topic=topic)
 
 
 def check_partition(partition: object, topic: str) -> None:

@@ -24,7 +24,7 @@ from pykafka08.group.requests import OffsetAndMetadata
 from pykafka08.producer.actions import Counters
 from pykafka08.producer.arrow import Columns
 from pykafka08.producer.batch import BATCH_OVERHEAD, RECORD_OVERHEAD, Span, headers_size
-from pykafka08.producer.checks import as_bytes, as_headers
+from pykafka08.producer.checks import as_bytes, as_headers, check_keys
 from pykafka08.producer.columns import CHUNK, ColumnProducing
 from pykafka08.producer.delivery import Delivery, RecordMetadata, SentRecords, add_span, ended, wait_until_ended
 from pykafka08.producer.health import ProducerHealth, producer_health
@@ -213,12 +213,15 @@ class Producer(ColumnProducing):
     ) -> SentRecords:
         """Write many records, values or :class:`NewRecord`, and wait until all of them have ended.
 
-        ``keys`` are those of the records, where these are values: as many of them.  Returns where each was written, in
-        the given order; raises what the first that failed ended with, when all have ended.  An error of an argument is
-        raised at once: the records before it are delivered.  Waits for room as :meth:`send` does, for some thousand
+        ``keys`` are those of the records, where these are values: a list of as many, RecordTypeError where it is not,
+        and nothing is taken if ``records`` has a length.  Returns where each was written, in the given order; raises
+        what the first that failed ended with, when all have ended.  Any other error of an argument is raised at once:
+        the records before it are delivered.  Waits for room as :meth:`send` does, for some thousand
         records at a time.
         """
         self._check()
+        if keys is not None:
+            check_keys(keys, records, topic)
         spans: list[Span] = []
         source = iter(records)
         done = 0

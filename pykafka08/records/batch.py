@@ -13,6 +13,7 @@ from pykafka08.records.checksums import crc32c
 from pykafka08.wire import Buffer
 
 __all__ = [
+    "FAR_APART",
     "HEADER",
     "HEADER_SIZE",
     "is_crc_right",
@@ -24,6 +25,8 @@ __all__ = [
 #: base timestamp, largest timestamp, producer id, producer epoch, base sequence, record count
 HEADER = struct.Struct(">qiibIhiqqqhii")
 HEADER_SIZE = HEADER.size
+
+FAR_APART = "timestamps that are more than 63 bits apart do not fit one batch"
 
 _CRC = struct.Struct(">I")
 _CRC_AT = 17

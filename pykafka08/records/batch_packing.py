@@ -14,7 +14,7 @@ from operator import ne
 from types import FunctionType
 
 from pykafka08.errors import LocalProtocolError
-from pykafka08.records.batch import HEADER, HEADER_SIZE
+from pykafka08.records.batch import FAR_APART, HEADER, HEADER_SIZE
 from pykafka08.records.checksums import crc32c
 from pykafka08.records.compression import Codec, compress
 from pykafka08.records.record import Headers
@@ -46,6 +46,8 @@ class _Stamps(dict[int, bytes]):
     """A record's attributes, of which none is in use, and its timestamp delta, by delta."""
 
     def __missing__(self, delta: int) -> bytes:
+        if not -(1 << 63) <= delta < 1 << 63:
+            raise ValueError(FAR_APART)
         return b"\x00" + _long_varint(delta)
 
 
@@ -135,11 +137,11 @@ def encode_parts(
     if not count or lengths.count(count) != len(lengths):
         raise LocalProtocolError("a batch needs columns of one length with at least one record")
     attributes = codec | is_transactional << 4 | is_control << 5
-    largest_timestamp = max(timestamps)
-    if log_append_time_ms is not None:
-        attributes |= 8
-        largest_timestamp = log_append_time_ms
     try:
+        largest_timestamp = max(timestamps)
+        if log_append_time_ms is not None:
+            attributes |= 8
+            largest_timestamp = log_append_time_ms
         parts = _records_of(timestamps, keys, values, headers, offset_deltas)
         if codec:
             parts = [compress(codec, b"".join(parts), level=level)]

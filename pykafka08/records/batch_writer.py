@@ -15,6 +15,7 @@ from typing import Final
 from librt.strings import BytesWriter
 from mypy_extensions import i64, u8
 
+from pykafka08.records.batch import FAR_APART
 from pykafka08.records.record import Headers
 
 __all__ = ["write_records"]
@@ -26,6 +27,8 @@ _OWN_PIECE: Final = 16 << 10
 """A value of as many bytes is a piece of its own: it is not copied here."""
 
 _MOST_KEPT: Final = 4
+
+_MOST: Final = 9223372036854775807
 
 _kept: Final[list[BytesWriter]] = []
 
@@ -63,11 +66,15 @@ def _write_values(writer: BytesWriter, timestamps: list[int], values: list[bytes
     """Records of values alone."""
     pieces: list[bytes] = []
     base: i64 = timestamps[0]
+    earliest: i64 = (base if base > 0 else 0) - _MOST - 1
+    latest: i64 = (base if base < 0 else 0) + _MOST
     count: i64 = len(values)
     index: i64 = 0
     while index < count:
-        stamp: i64 = timestamps[index]
-        stamp -= base
+        time: i64 = timestamps[index]
+        if time < earliest or time > latest:
+            raise ValueError(FAR_APART)
+        stamp: i64 = time - base
         stamp = (stamp << 1) ^ (stamp >> 63)
         offset: i64 = index << 1
         value = values[index]
@@ -112,11 +119,15 @@ def _write_all(
     """Records of any kind."""
     pieces: list[bytes] = []
     base: i64 = timestamps[0]
+    earliest: i64 = (base if base > 0 else 0) - _MOST - 1
+    latest: i64 = (base if base < 0 else 0) + _MOST
     count: i64 = len(values)
     index: i64 = 0
     while index < count:
-        stamp: i64 = timestamps[index]
-        stamp -= base
+        time: i64 = timestamps[index]
+        if time < earliest or time > latest:
+            raise ValueError(FAR_APART)
+        stamp: i64 = time - base
         stamp = (stamp << 1) ^ (stamp >> 63)
         offset: i64 = index
         if deltas is not None:

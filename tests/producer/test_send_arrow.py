@@ -185,6 +185,23 @@ async def test_what_is_no_such_table_is_told(table: Any) -> None:
 
 
 @pytest.mark.parametrize(
+    ("records", "keys"),
+    [
+        ([b"v"] * 9000, [b"k"] * 9001),
+        ([b"v"] * 9000, [b"k"] * 8999),
+        ([b"v"] * 9000, (b"k" for _ in range(9000))),
+        ([b"v"] * 2, b"kk"),
+        ([b"v"] * 8999 + [NewRecord(b"v")], [b"k"] * 9000),
+    ],
+)
+async def test_keys_that_do_not_fit_are_refused_first(records: Any, keys: Any) -> None:
+    async with producing() as (_, producer):
+        with pytest.raises(RecordTypeError, match="topic 't': keys are"):
+            await producer.send_many("t", records, keys)
+        assert producer.counters.enqueued == 0
+
+
+@pytest.mark.parametrize(
     ("name", "column"),
     [
         ("headers", pa.array([[]] * 9999 + [[7]])),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -118,3 +119,36 @@ def test_what_is_not_bytes_leaves_nothing_behind(keys: list, values: list, heade
     with pytest.raises(LocalProtocolError, match="cannot be encoded"):
         encode_batch(Codec.NONE, timestamps=[1], keys=keys, values=values, headers=headers)
     assert_same([1, 2], None, [b"after", b"it"])
+
+
+FAR = 1 << 63
+
+
+@pytest.mark.parametrize("count", [1, 40])
+@pytest.mark.parametrize("keys", [None, [b"k"]])
+@pytest.mark.parametrize(
+    ("first", "second", "is_taken"),
+    [(0, FAR - 1, True), (-1, FAR - 2, True), (-1, FAR - 1, False), (FAR - 1, -1, True), (FAR - 1, -2, False),
+     (1 - FAR, 0, True), (1 - FAR, 1, False), (-FAR, -1, True), (-FAR, 0, False), (FAR - 1, -FAR, False)],
+)  # fmt: skip
+def test_timestamps_are_at_most_63_bits_apart(
+    first: int, second: int, is_taken: bool, keys: list[bytes] | None, count: int
+) -> None:
+    timestamps = [first] * count + [second] * count
+    names = None if keys is None else keys * 2 * count
+    if is_taken:
+        assert_same(timestamps, names, [b"v"] * 2 * count)
+        made = encode_batch(Codec.NONE, timestamps=timestamps, keys=names, values=[b"v"] * 2 * count)
+        assert [each.timestamp_ms for found in read(made) for each in found.records()] == timestamps
+    else:
+        for write in (write_records, pack_records):
+            with pytest.raises(ValueError, match="63 bits apart"):
+                write(timestamps, names, [b"v"] * 2 * count, None, None)
+        with pytest.raises(LocalProtocolError, match="63 bits apart"):
+            encode_batch(Codec.NONE, timestamps=timestamps, keys=names, values=[b"v"] * 2 * count)
+
+
+@pytest.mark.parametrize("wrong", [None, "now", 1 << 70])
+def test_a_time_that_is_none_is_told(wrong: Any) -> None:
+    with pytest.raises(LocalProtocolError):
+        encode_batch(Codec.NONE, timestamps=[5, wrong], keys=None, values=[b"v"] * 2)
