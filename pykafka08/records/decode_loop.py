@@ -121,6 +121,9 @@ def read_records(  # noqa: C901 - unrolled on purpose
         append(record)
     if position > packed.end:
         raise RemoteProtocolError("a record runs past the end of its batch")
+    offsets = [record.offset for record in records]
+    if offsets and (min(offsets) < base_offset or max(offsets) > packed.last_offset):
+        raise RemoteProtocolError("an offset is outside the batch")
     if packed.fixed_timestamp is not None:
         for record in records:
             record.timestamp_ms = packed.fixed_timestamp
@@ -129,7 +132,8 @@ def read_records(  # noqa: C901 - unrolled on purpose
 
 def read_values(packed: PackedRecords) -> tuple[list[bytes | None], int]:  # noqa: C901 - unrolled on purpose
     data, position = packed.data, packed.start
-    length = _LENGTH
+    signed, length = _SIGNED, _LENGTH
+    largest_delta = packed.last_offset - packed.base_offset
     values: list[bytes | None] = []
     append = values.append
     for _ in range(packed.count):
@@ -150,12 +154,17 @@ def read_values(packed: PackedRecords) -> tuple[list[bytes | None], int]:  # noq
             position += 2
         else:
             _, position = read_varlong(data, position)
-        if data[position] < 128:
+        byte = data[position]
+        if byte < 128:
+            delta = signed[byte]
             position += 1
-        elif data[position + 1] < 128:
+        elif (byte := byte + (data[position + 1] << 7)) < _THREE_BYTES:
+            delta = signed[byte]
             position += 2
         else:
-            _, position = read_varint(data, position)
+            delta, position = read_varint(data, position)
+        if not 0 <= delta <= largest_delta:
+            raise RemoteProtocolError("an offset is outside the batch")
         byte = data[position]
         if byte == _NULL:
             position += 1

@@ -13,6 +13,7 @@ from librt.strings import BytesWriter, write_i32_le, write_i64_le
 from mypy_extensions import i32, i64
 
 from pykafka08.errors import RemoteProtocolError
+from pykafka08.records import decode_loop
 from pykafka08.records.columns import Columns
 from pykafka08.records.packed import PackedRecords, long_length, long_sum
 from pykafka08.records.record import Record
@@ -31,7 +32,7 @@ def read_records(  # noqa: C901 - unrolled on purpose
     end: i64 = packed.end
     topic, partition, leader_epoch = packed.topic, packed.partition, packed.leader_epoch
     base_offset, base_timestamp, timestamp_type = packed.base_offset, packed.base_timestamp, packed.timestamp_type
-    fixed = packed.fixed_timestamp
+    last_offset, fixed = packed.last_offset, packed.fixed_timestamp
     records: list[Record] = []
     position: i64 = start
     left: i64 = count
@@ -85,6 +86,8 @@ def read_records(  # noqa: C901 - unrolled on purpose
             else:
                 offset, at = long_sum(data, position, base_offset)
                 position = at
+        if offset < base_offset or offset > last_offset:
+            raise RemoteProtocolError("an offset is outside the batch")
 
         key: bytes | None = None
         byte = data[position]
@@ -150,6 +153,7 @@ def read_values(packed: PackedRecords) -> tuple[list[bytes | None], int]:  # noq
     """The values of all records and the position after them; errors as in ``decode_loop``."""
     data = packed.data
     end: i64 = packed.end
+    largest_delta: i64 = packed.last_offset - packed.base_offset
     values: list[bytes | None] = []
     position: i64 = packed.start
     left: i64 = packed.count
@@ -179,13 +183,20 @@ def read_values(packed: PackedRecords) -> tuple[list[bytes | None], int]:  # noq
         else:
             _, at = read_varlong(data, position)
             position = at
-        if data[position] < 128:
+        byte = data[position]
+        if byte < 128:
             position += 1
-        elif data[position + 1] < 128:
-            position += 2
         else:
-            _, at = read_varint(data, position)
-            position = at
+            following = data[position + 1]
+            if following < 128:
+                byte += (following << 7) - 128
+                position += 2
+            else:
+                delta, at = read_varint(data, position)
+                byte = delta << 1 if delta >= 0 else 1
+                position = at
+        if byte & 1 or byte >> 1 > largest_delta:
+            raise RemoteProtocolError("an offset is outside the batch")
         byte = data[position]
         if byte == 1:
             position += 1
@@ -237,8 +248,8 @@ def read_columns(batches: list[PackedRecords]) -> Columns:
     for packed in batches:
         try:
             position = writer.append(packed)
-        except (IndexError, RemoteProtocolError) as error:
-            raise packed.damaged(error) from error
+        except (IndexError, RemoteProtocolError):
+            return decode_loop.read_columns(batches)  # its word is final: a null may be written in more than one byte
         packed.check_end(position)
     return writer.columns()
 

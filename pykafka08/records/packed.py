@@ -77,6 +77,8 @@ class PackedRecords:
         # No count makes a decoder loop, or set memory aside, further than the bytes allow.
         if count < 0 or count * _SMALLEST_RECORD > end - start:
             raise CorruptRecordError(f"batch claims {count} records in {end - start} bytes")
+        if not count and start != end:
+            raise CorruptRecordError(f"batch claims no records in {end - start} bytes")
         self.ahead = None
         self.data = data
         self.start = start
@@ -110,6 +112,8 @@ class PackedRecords:
             raise self.damaged(error) from error
         if position > self.end:
             raise self.damaged("a record runs past the end of its batch")
+        if not self.count:
+            self.check_end(position)
         self.start = position
 
     def check_end(self, position: int) -> None:

@@ -14,8 +14,8 @@ from pykafka08.records import decode_loop, decode_native, decode_numpy, decode_s
 from pykafka08.records.batch_records import BatchRecords
 from pykafka08.records.columns import Columns
 from pykafka08.records.packed import PackedRecords
-from tests.records.samples import batch, read, record
-from tests.records.test_batch import BROKEN_BODIES, GOOD, SHOWS_IN_RECORDS_ONLY
+from tests.records.samples import batch, read, record, varint
+from tests.records.test_batch import BROKEN_BODIES, GOOD
 
 HEADER = b"\x02\x02h\x02x"
 FIELD = (
@@ -221,6 +221,41 @@ def test_every_kind_of_damage(decoder: object, name: str) -> None:
     body, count = BROKEN_BODIES[name]
     (packed,) = packed_of(batch(body, base_offset=50, count=count, last_delta=0))
     assert outcome(lambda one: decoder.read_columns([one]), packed) == (50, 51)  # type: ignore[attr-defined]
-    if name not in SHOWS_IN_RECORDS_ONLY:
-        assert outcome(decoder.read_values, packed) == "damaged"  # type: ignore[attr-defined]
-        assert outcome(lambda one: decoder.read_records(one, one.start, one.count), packed) == "damaged"  # type: ignore[attr-defined]
+    assert outcome(decoder.read_values, packed) == "damaged"  # type: ignore[attr-defined]
+    assert outcome(lambda one: decoder.read_records(one, one.start, one.count), packed) == "damaged"  # type: ignore[attr-defined]
+
+
+VIEWS: list[Callable[[BatchRecords], list[bytes | None]]] = [
+    lambda packed: [each.value for chunk in packed.chunks() for each in chunk],
+    lambda packed: packed.values(),
+    lambda packed: packed.columns().values(),
+]
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("count", [3, 300, 700])
+@pytest.mark.parametrize("delta", [-1, 5000])
+def test_an_offset_outside_the_batch_is_damage_wherever_it_stands(
+    view: Callable[[BatchRecords], object], count: int, delta: int
+) -> None:
+    rows = [record(row if row != count // 2 else delta, 0, b"k", b"v") for row in range(count)]
+    (packed,) = packed_of(batch(rows, last_delta=count - 1))
+    with pytest.raises(CorruptRecordError, match="an offset is outside the batch"):
+        view(packed)
+
+
+@pytest.mark.parametrize("null", [b"\x81\x00", b"\x81\x80\x00", b"\x81\x80\x80\x80\x00"])
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("count", [3, 300, 700])
+def test_nulls_may_be_longer_than_one_byte(view: Callable[[BatchRecords], object], count: int, null: bytes) -> None:
+    rows = [record(row, 0, None, b"v") for row in range(count)]
+    fields = b"\x00\x00" + varint(count - 2) + null + null + b"\x00"
+    rows[-2] = varint(len(fields)) + fields
+    (packed,) = packed_of(batch(rows))
+    assert view(packed) == [*[b"v"] * (count - 2), None, b"v"]
+
+
+def test_no_records_have_no_bytes() -> None:
+    with pytest.raises(CorruptRecordError, match="claims no records") as caught:
+        packed_of(batch(GOOD, count=0, last_delta=0, base_offset=50))
+    assert (caught.value.offset, caught.value.next_offset) == (50, 51)
