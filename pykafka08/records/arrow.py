@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pykafka08.errors import ConfigError, LocalProtocolError
+from pykafka08.errors import ConfigError, CorruptRecordError, LocalProtocolError
 from pykafka08.records.columns import Columns
 from pykafka08.records.fetched import FetchedBatch, gather_columns
-from pykafka08.records.record import TimestampType
+from pykafka08.records.record import TimestampType, parse_headers
 
 try:
     import numpy as np
@@ -69,7 +69,7 @@ def to_arrow(batches: Sequence[FetchedBatch]) -> pa.RecordBatch:
         ),
         _binary(data, keys, _nulls([(piece.key_edges, piece.key_nulls) for piece in pieces], pieces), count),
         _binary(data, values, _nulls([(piece.value_edges, piece.value_nulls) for piece in pieces], pieces), count),
-        _headers(pieces, count),
+        _headers(pieces, batches, count),
         _topics([batch.topic for batch in batches], counts, count),
         _partitions([batch.partition for batch in batches], counts, count),
     ]
@@ -145,22 +145,43 @@ def _numbers(kind: pa.DataType, columns: Sequence[memoryview], count: int, nulls
     return pa.Array.from_buffers(kind, count, [None, pa.py_buffer(joined)])
 
 
-def _headers(pieces: Sequence[Columns], count: int) -> pa.Array:
+def _headers(pieces: Sequence[Columns], batches: Sequence[FetchedBatch], count: int) -> pa.Array:
     ends = np.zeros(count + 1, dtype=np.int32)
     names: list[str] = []
     values: list[bytes | None] = []
     if any(piece.header_edges is not None for piece in pieces):
         row = 0
         for piece in pieces:
-            for headers in piece.headers():
-                names += [name for name, _ in headers]
-                values += [value for _, value in headers]
+            first = row
+            for written in piece.headers_in_bytes() or [b""] * len(piece):
+                if written:
+                    try:
+                        headers = parse_headers(written)
+                    except CorruptRecordError as error:
+                        raise _placed(error, batches, row, piece.offsets[row - first]) from error
+                    names += [name for name, _ in headers]
+                    values += [value for _, value in headers]
                 row += 1
                 ends[row] = len(names)
     items = pa.StructArray.from_arrays(
         [pa.array(names, pa.string()), pa.array(values, pa.binary())], fields=list(_HEADER)
     )
     return pa.ListArray.from_arrays(pa.array(ends), items, type=SCHEMA.field("headers").type)
+
+
+def _placed(error: CorruptRecordError, batches: Sequence[FetchedBatch], row: int, offset: int) -> CorruptRecordError:
+    """The error about one record, from its batch on, as no row of that comes: reading goes on behind the record."""
+    for batch in batches:
+        if row < len(batch):
+            break
+        row -= len(batch)
+    return CorruptRecordError(
+        error.message,
+        topic=batch.topic,
+        partition=batch.partition,
+        offset=batch.base_offset,
+        next_offset=offset + 1,
+    )
 
 
 def _topics(topics: Sequence[str], counts: Numbers, count: int) -> pa.Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pykafka08.errors import CorruptRecordError
 from pykafka08.records.record import Headers, parse_headers
 
 __all__ = ["Columns"]
@@ -86,8 +87,18 @@ class Columns:
         return [None if is_null else piece for is_null, piece in zip(nulls.tolist(), pieces, strict=True)]
 
     def headers(self) -> list[Headers]:
-        """The headers of each record; CorruptRecordError where the bytes are no headers."""
-        return [parse_headers(headers) if headers else () for headers in self.headers_in_bytes() or [b""] * self.count]
+        """The headers of each record; CorruptRecordError, with its offset, for the first whose bytes are no headers."""
+        pieces = self.headers_in_bytes()
+        if pieces is None:
+            return [()] * self.count
+        headers: list[Headers] = []
+        try:
+            for piece in pieces:
+                headers.append(parse_headers(piece) if piece else ())  # noqa: PERF401 - counted where one is damaged
+        except CorruptRecordError as error:
+            offset = self.offsets[len(headers)]
+            raise CorruptRecordError(error.message, offset=offset, next_offset=offset + 1) from error
+        return headers
 
     def headers_in_bytes(self) -> list[bytes] | None:
         """What ``parse_headers`` reads, empty where a record has none; None if no record has any."""

@@ -21,6 +21,8 @@ from pykafka08 import (
 from pykafka08.consumer.handing import HandedOut
 from pykafka08.consumer.tables import TablePlan
 from pykafka08.records.batch import patch_crc
+from pykafka08.records.batch_packing import encode_batch
+from pykafka08.records.compression import Codec
 from pykafka08.records.reader import FetchedBatch, read_batches
 from tests.consumer.embedded import DEADLINE_S, fill, numbers, read_values, store, values
 from tests.consumer.groups import committed_in, until
@@ -254,6 +256,30 @@ async def test_damage_stands_behind_the_rows_before_it(max_rows: int) -> None:
             assert read == {0: [0, 1, 2, 7, 8], 1: list(range(9))}
             (error,) = caught
             assert (error.topic, error.partition, error.offset, error.next_offset) == ("t", 0, 3, 7)
+
+
+async def test_damaged_headers_are_damage_and_reading_goes_on_behind_them() -> None:
+    async with EmbeddedCluster(topics={"t": 1}) as cluster:
+        store(cluster, "t", batch_bytes(0, [0, 1, 2]), 2)
+        headers = [(), (("name", b"x"),), ()]
+        data = bytearray(
+            encode_batch(
+                Codec.NONE, timestamps=[5] * 3, keys=[None] * 3, values=[b"v"] * 3, headers=headers, base_offset=3
+            )
+        )
+        data[data.index(b"name") - 1] = 80  # the length of the name lies
+        patch_crc(data)
+        store(cluster, "t", bytes(data), 5)
+        store(cluster, "t", batch_bytes(6, [6, 7]), 7)
+        async with consumer_of(cluster, "t") as consumer:
+            assert offsets(*await tables_until(consumer, 3)) == [0, 1, 2]
+            with pytest.raises(CorruptRecordError) as caught:
+                await tables_until(consumer, 1)
+            error = caught.value
+            assert (error.topic, error.partition, error.offset, error.next_offset) == ("t", 0, 3, 5)
+            assert await consumer.position(T0) == 3
+            await consumer.seek(T0, error.next_offset)
+            assert offsets(*await tables_until(consumer, 3)) == [5, 6, 7]
 
 
 async def test_damage_is_told_though_the_broker_may_hold_fetches_back_for_long() -> None:
