@@ -114,6 +114,10 @@ class ProducerMachine:
         if batch.base_sequence < 0:
             self._queue_of(batch).sequences.number(batch)
 
+    def take_back(self, batch: Batch) -> None:
+        """A batch that was just numbered cannot be written."""
+        self._queue_of(batch).sequences.take_back(batch)
+
     @property
     def identity(self) -> Identity | None:
         """The producer id and epoch in use."""
@@ -160,7 +164,7 @@ class ProducerMachine:
     def records_refused(
         self, send: Send, batch: Batch, indices: Collection[int], error: KafkaError, now: float
     ) -> Batch | None:
-        """The broker's release cannot carry these records of a batch that is about to be sent.
+        """These records of a batch that is about to be sent cannot be written for that broker.
 
         The others stay in ``send`` as the batch that comes back; None if there are none.
         """

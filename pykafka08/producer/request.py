@@ -13,8 +13,9 @@ from typing import Protocol, cast
 from pykafka08.cluster.metadata import Broker, LeaderNews, Snapshot
 from pykafka08.config import ClientConfig, ProducerConfig
 from pykafka08.error_codes import ErrorCode
-from pykafka08.errors import KafkaError, RequestTimeoutError, UnsupportedVersionError
+from pykafka08.errors import KafkaError, LocalProtocolError, RequestTimeoutError, UnsupportedVersionError
 from pykafka08.producer.batch import Batch
+from pykafka08.producer.failures import placed
 from pykafka08.producer.reactions import Outcome
 from pykafka08.protocol.messages.init_producer_id import InitProducerIdRequest
 from pykafka08.protocol.messages.produce import (
@@ -59,6 +60,9 @@ class Numbering(Protocol):
 
     def number(self, batch: Batch) -> None:
         """It is written now: if it has no numbers, these are its own for good."""
+
+    def take_back(self, batch: Batch) -> None:
+        """It was not written after all: the numbers that it was given last are those of the next one."""
 
 
 class ProduceV1(ProduceRequest):
@@ -113,7 +117,8 @@ def build_request(
 
     Batches that have ended while the request waited for its connection are left out; RequestTimeoutError if all have.
     UnsupportedVersionError with the API InitProducerId if one is numbered, and the broker's release has no numbers.
-    Records that its release cannot carry are given to ``refuse``; UnsupportedVersionError if that leaves none.
+    Records that its release cannot carry, or no batch with those before them, are given to ``refuse``;
+    UnsupportedVersionError if that leaves none.
     """
     batches = [batch for batch in batches if not batch.is_done]
     if not batches:
@@ -124,16 +129,16 @@ def build_request(
     numbered = [batch for batch in batches if numbering.is_numbered(batch)]
     if numbered and magic < 2:
         versions.pick(InitProducerIdRequest)
-    for batch in numbered:
-        numbering.number(batch)
     topics: dict[str, TopicProduceData] = {}
     for batch in batches:
         sealed = _without_headers(batch, versions, refuse) if magic < 2 and batch.headers is not None else batch
         if sealed is None:
             continue
         data = sealed.encoded(magic)
-        if data is None:
-            data = _encode(sealed, magic, encoding)
+        while data is None and sealed is not None:
+            sealed, data = _numbered_and_encoded(sealed, magic, encoding, numbering, refuse)
+        if sealed is None:
+            continue
         topic = topics.get(sealed.topic)
         if topic is None:
             topic_id = metadata.topic_id(sealed.topic) or ZERO_UUID
@@ -161,6 +166,25 @@ def _check_codec(codec: Codec, version: int, versions: BrokerVersions) -> None:
             f"compression_type {codec.name.lower()!r} needs Kafka {since}; the broker is {versions.release_guess}",
             api="Produce",
         )
+
+
+def _numbered_and_encoded(
+    batch: Batch, magic: int, encoding: Encoding, numbering: Numbering, refuse: Refuse
+) -> tuple[Batch | None, list[bytes] | None]:
+    """The batch and its bytes; without bytes what is left of it, or None, where records were refused."""
+    is_first = batch.base_sequence < 0
+    if numbering.is_numbered(batch):
+        numbering.number(batch)
+    try:
+        return batch, _encode(batch, magic, encoding)
+    except LocalProtocolError as error:
+        if not is_first:
+            raise
+        if batch.base_sequence >= 0:
+            numbering.take_back(batch)
+        base = batch.timestamps[0]
+        far = [index for index, each in enumerate(batch.timestamps) if not -(1 << 63) <= each - base < 1 << 63]
+        return refuse(batch, far or list(range(len(batch))), placed(error, batch)), None
 
 
 def _encode(batch: Batch, magic: int, encoding: Encoding) -> list[bytes]:

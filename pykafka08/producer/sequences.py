@@ -64,6 +64,11 @@ class Sequences:
         batch.base_sequence = self.next
         self.next += len(batch)
 
+    def take_back(self, batch: Batch) -> None:
+        """The numbers that ``batch`` was given last: it cannot be written, and the next one has them."""
+        self.next = batch.base_sequence
+        batch.drop_numbers()
+
     # --- what became of them ------------------------------------------------------------------------------------------
 
     def acknowledged(self, batch: Batch, base_offset: int, now: float) -> None:

@@ -98,6 +98,24 @@ async def test_headers_that_are_none_are_refused(each: Any) -> None:
             assert [record.offset for record in sent] == [0, 1]
 
 
+@pytest.mark.parametrize("is_idempotent", [False, True])
+async def test_a_time_too_far_from_the_others_of_its_batch_fails_alone(is_idempotent: bool) -> None:
+    """Each call may be right, and yet their records do not fit one batch."""
+    async with EmbeddedCluster(topics={"t": 2}) as cluster:
+        settings: dict[str, Any] = {"linger_ms": 60_000, "enable_idempotence": is_idempotent}
+        async with Producer(cluster.bootstrap_servers, **settings) as producer:
+            for done in (0, 3):
+                before = await producer.enqueue_columns("t", 0, [b"a", b"b"], timestamps_ms=[-5, 6])
+                far = await producer.enqueue_columns("t", 0, [b"far"], timestamps_ms=[2**63 - 1])
+                after = producer.enqueue("t", b"c", partition=0)
+                other = producer.enqueue("t", b"d", partition=1)
+                await producer.flush()
+                with pytest.raises(LocalProtocolError, match="63 bits apart"):
+                    far[0]
+                assert [each.offset for each in [*before, await after]] == list(range(done, done + 3))
+                assert (await other).partition == 1
+
+
 async def test_more_than_the_buffer_is_taken_bit_by_bit() -> None:
     async with EmbeddedCluster(topics={"t": 1}) as cluster:
         async with Producer(cluster.bootstrap_servers, buffer_memory=50_000, batch_size=8_000) as producer:

@@ -50,6 +50,9 @@ class Unnumbered:
     def number(self, batch: Batch) -> None:
         raise AssertionError("nothing is numbered here")
 
+    def take_back(self, batch: Batch) -> None:
+        raise AssertionError("nothing is numbered here")
+
 
 def never(batch: Batch, indices: list[int], error: KafkaError) -> Batch | None:
     raise AssertionError("nothing is refused here")
