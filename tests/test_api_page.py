@@ -76,7 +76,8 @@ def members(cls: type) -> Iterator[str]:
         if name.startswith("_") or not owner.__module__.startswith("pykafka08."):
             continue
         member = vars(owner)[name]
-        yield name if isinstance(member, property) else call(name, getattr(cls, name))
+        is_property = isinstance(member, property) or inspect.isgetsetdescriptor(member)  # the latter where compiled
+        yield name if is_property else call(name, getattr(cls, name))
 
 
 @pytest.mark.parametrize("name", WITH_CALLS)

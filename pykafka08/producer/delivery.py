@@ -8,7 +8,8 @@ from itertools import accumulate
 from typing import overload
 
 from pykafka08.producer.batch import Batch, Span
-from pykafka08.producer.handle import Delivery, RecordMetadata, metadata_of, waiter_of
+from pykafka08.producer.handle import Delivery
+from pykafka08.producer.waits import RecordMetadata, metadata_of, waiter_of
 
 __all__ = ["Delivery", "RecordMetadata", "SentRecords", "add_span", "ended", "wait_until_ended"]
 

@@ -6,28 +6,14 @@ No future, no task and no event per record.  One waiter per batch is made, by th
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Any, NamedTuple, cast
+from typing import Any
 
 from mypy_extensions import mypyc_attr
 
-from pykafka08.driver import Waiter
-from pykafka08.errors import KafkaError
 from pykafka08.producer.batch import Batch, Span
+from pykafka08.producer.waits import RecordMetadata, outcome
 
-__all__ = ["Delivery", "RecordMetadata", "metadata_of", "waiter_of"]
-
-
-class RecordMetadata(NamedTuple):
-    """Where a record was written.
-
-    ``offset`` is -1 with acks=0, where the broker answers nothing.  ``timestamp_ms`` is the one in the log: the
-    record's own, the broker's where the topic says so, -1 on brokers before 0.10.
-    """
-
-    topic: str
-    partition: int
-    offset: int
-    timestamp_ms: int
+__all__ = ["Delivery"]
 
 
 @mypyc_attr(free_list_len=1)
@@ -54,11 +40,7 @@ class Delivery:
         return self._batch, self._index, 1
 
     def __await__(self) -> Generator[Any, None, RecordMetadata]:
-        batch, index = self._batch.follow(self._index)
-        while not batch.is_done:
-            yield from waiter_of(batch).__await__()
-            batch, index = batch.follow(index)
-        return metadata_of(batch, index)
+        return outcome(self._batch, self._index).__await__()
 
     def __repr__(self) -> str:
         batch, index = self._batch.follow(self._index)
@@ -67,24 +49,3 @@ class Delivery:
             return f"<Delivery to {where}, under way>"
         error = batch.error_of(index)
         return f"<Delivery to {where}, {f'offset {batch.offset_of(index)}' if error is None else repr(error)}>"
-
-
-def metadata_of(batch: Batch, index: int) -> RecordMetadata:
-    """The outcome of one record; raises its error, and KafkaError where the batch has not ended."""
-    if not batch.is_done:
-        raise KafkaError(
-            "the record is under way: await flush() before asking where it was written",
-            topic=batch.topic,
-            partition=batch.partition if batch.partition >= 0 else None,
-        )
-    error = batch.error_of(index)
-    if error is not None:
-        # One error object serves all records of the batch: a fresh traceback keeps it from growing with each await.
-        raise error.with_traceback(None)
-    return RecordMetadata(batch.topic, batch.partition, batch.offset_of(index), batch.timestamp_of(index))
-
-
-def waiter_of(batch: Batch) -> Waiter[None]:
-    if batch.listener is None:
-        batch.listener = Waiter[None]()
-    return cast("Waiter[None]", batch.listener)

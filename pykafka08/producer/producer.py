@@ -35,6 +35,7 @@ from pykafka08.producer.room import Room
 from pykafka08.producer.sender import Sender
 from pykafka08.producer.transactions.block import TransactionBlock, Transactions
 from pykafka08.producer.transactions.sending import machine_of
+from pykafka08.producer.waits import wait_for_room
 from pykafka08.records.record import NewRecord, TopicPartition
 
 __all__ = ["Producer"]
@@ -291,7 +292,7 @@ class Producer(ColumnProducing):
         now = self._now()
         self._machine.release_all(now)  # what lingers takes room that is wanted
         self._sender.wake()
-        if not await self._room.wait(size, now + self._max_block):
+        if not await wait_for_room(self._room, size, now + self._max_block):
             raise self._room.full(topic, None, f", for {self._max_block:g} s (max_block_ms)")
 
     async def flush(self, timeout: float | None = None) -> None:

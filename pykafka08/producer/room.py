@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-import anyio
-
 from pykafka08.driver import Waiter
 from pykafka08.errors import BufferFullError, KafkaError
 
@@ -39,27 +37,19 @@ class Room:
         """There is room, and nobody waits for it."""
         return not self._line and self.has(size)
 
-    async def wait(self, size: int, until: float) -> bool:
-        """True when ``size`` bytes are free for the caller, who takes them before it awaits anything else.
-
-        False if that was not so ``until`` a time of the event loop's clock.
-        """
+    def stand_in_line(self, size: int) -> Waiter[None]:
+        """Ends when ``size`` bytes are promised to who waits (``waits.wait_for_room``)."""
         waiter = Waiter[None]()
         self._line.append((size, waiter))
         self.grant()
-        try:
-            with anyio.CancelScope(deadline=until):
-                await waiter
-        except BaseException:
-            self._leave(size, waiter)
-            raise
-        if waiter.is_done:
-            self._promise(-size)
-            return True
-        self._leave(size, waiter)
-        return False
+        return waiter
 
-    def _leave(self, size: int, waiter: Waiter[None]) -> None:
+    def take_promised(self, size: int) -> None:
+        """What was promised is taken now."""
+        self._promise(-size)
+
+    def leave(self, size: int, waiter: Waiter[None]) -> None:
+        """Wait no longer; what was promised is for the next."""
         if not waiter.is_done:
             self._line.remove((size, waiter))
         elif waiter.error is None:

@@ -10,6 +10,7 @@ import pytest
 
 from pykafka08.errors import ClosedError
 from pykafka08.producer.room import Room
+from pykafka08.producer.waits import wait_for_room
 
 pytestmark = pytest.mark.anyio
 
@@ -23,7 +24,7 @@ class Store:
         self.served: list[str] = []
 
     async def take(self, name: str, size: int) -> None:
-        assert await self.room.wait(size, math.inf)
+        assert await wait_for_room(self.room, size, math.inf)
         assert self.room.has(size)
         self.used += size
         self.served.append(name)
@@ -72,7 +73,7 @@ async def test_promised_room_is_taken_before_its_caller_has_run() -> None:
 
 async def test_a_time_that_has_passed_leaves_the_line() -> None:
     store = Store(100, used=100)
-    assert not await store.room.wait(10, anyio.current_time() + 0.01)
+    assert not await wait_for_room(store.room, 10, anyio.current_time() + 0.01)
     assert not store.room.has_line
     store.free(100)
     assert store.room.is_free(100)
@@ -105,7 +106,7 @@ async def test_when_there_will_never_be_room_again_all_are_told() -> None:
 
     async def wait() -> None:
         try:
-            await store.room.wait(10, math.inf)
+            await wait_for_room(store.room, 10, math.inf)
         except ClosedError as error:
             told.append(error)
 
