@@ -215,10 +215,10 @@ class Producer(ColumnProducing):
         """Write many records, values or :class:`NewRecord`, and wait until all of them have ended.
 
         ``keys`` are those of the records, where these are values: a list of as many.  RecordTypeError where it is not,
-        before anything is taken if ``records`` has a length too.  Returns where each was written, in the given order; raises
-        what the first that failed ended with, when all have ended.  Any other error of an argument is raised at once:
-        the records before it are delivered.  Waits for room as :meth:`send` does, for some thousand
-        records at a time.
+        before anything is taken if ``records`` has a length too.  Returns where each was written, in the given order;
+        raises what the first that failed ended with, when all have ended.  Any other error of an argument is raised at
+        once: the records before it are delivered.  Waits for room as :meth:`send` does, for some thousand records at a
+        time.
         """
         self._check()
         if keys is not None:
