@@ -98,7 +98,6 @@ def test_produce_and_consume(brokers: str) -> None:
 
 
 def test_columns_of_a_topic(brokers: str) -> None:
-    pytest.importorskip("pyarrow")
     assert run(str(EXAMPLES / "produce.py"), brokers, "greetings").returncode == 0
     added = run(str(EXAMPLES / "columns.py"), brokers, "greetings")
     assert (added.returncode, added.stdout) == (0, "10 records, 70 bytes\n"), added.stderr

@@ -24,7 +24,6 @@ pytestmark = [pytest.mark.anyio]
 @pytest.fixture(params=["asyncio", "uvloop", "trio"])
 def anyio_backend(request: pytest.FixtureRequest) -> object:
     if request.param == "uvloop":
-        pytest.importorskip("uvloop")
         return ("asyncio", {"use_uvloop": True})
     return request.param
 

@@ -20,6 +20,7 @@ from pykafka08 import (
 )
 from pykafka08.consumer.handing import HandedOut
 from pykafka08.consumer.tables import TablePlan
+from pykafka08.records.arrow import to_arrow
 from pykafka08.records.batch import patch_crc
 from pykafka08.records.batch_packing import encode_batch
 from pykafka08.records.compression import Codec
@@ -27,10 +28,6 @@ from pykafka08.records.reader import FetchedBatch, read_batches
 from tests.consumer.embedded import DEADLINE_S, fill, numbers, read_values, store, values
 from tests.consumer.groups import committed_in, until
 from tests.consumer.world import batch_bytes
-
-pytest.importorskip("pyarrow")
-
-from pykafka08.records.arrow import to_arrow
 
 pytestmark = pytest.mark.anyio
 

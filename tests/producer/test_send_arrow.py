@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from pykafka08 import (
@@ -22,8 +23,6 @@ from pykafka08.errors import BrokerError
 from pykafka08.producer.partitioners import murmur2_partition
 
 from .clusters import logs, producing
-
-pa = pytest.importorskip("pyarrow")
 
 pytestmark = pytest.mark.anyio
 
