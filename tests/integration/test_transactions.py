@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -23,6 +23,8 @@ pytestmark = pytest.mark.anyio
 
 RELEASES = ["0.11.0.3", "2.8.2", "4.3.1"]
 READ_S = 60
+LAST = 5
+"""Of the transactions numbered from 0; the odd ones are aborted."""
 
 
 @pytest.fixture(params=RELEASES)
@@ -50,6 +52,21 @@ def reader(kafka: RealCluster, *topics: str, **settings: Any) -> Consumer:
     return Consumer(*topics, bootstrap_servers=kafka.bootstrap, **{**defaults, **settings})
 
 
+async def settled(consumer: Consumer, expected: Mapping[TopicPartition, int]) -> None:
+    """Wait until the group has these committed offsets, and with them nothing pending of that producer.
+
+    Before Kafka 4 the coordinator takes the offsets of an ended transaction over in a thread of its own, after all
+    answers.  Where that thread is late, it takes over, or drops, those of the producer's next transaction instead: an
+    aborted one's offset is committed, a committed one's lost (seen on 0.11.0.3 with the thread held).  So the next
+    transaction waits here, and no transaction follows an aborted one that had offsets.
+    """
+    with anyio.fail_after(READ_S):
+        while True:
+            committed = await consumer.committed(list(expected))
+            if {tp: offset and offset.offset for tp, offset in committed.items()} == expected:
+                return
+
+
 async def seen_by_all(kafka: RealCluster, topic: str, expected: list[str]) -> None:
     """Our consumer and the release's own, both of committed records, see exactly these in their one partition."""
     async with reader(kafka, topic) as consumer:
@@ -69,21 +86,23 @@ async def test_committed_and_aborted(kafka: RealCluster) -> None:
     expected: list[str] = []
     tp = TopicPartition(topic, 0)
     async with opened(kafka, f"id of {topic}") as producer, reader(kafka, group_id=f"group of {topic}") as consumer:
-        for number in range(6):
+        for number in range(LAST + 1):
             is_good = number % 2 == 0
             values = [f"{'good' if is_good else 'bad'} {number}-{index}" for index in range(50)]
             try:
                 async with producer.transaction():
                     await producer.send_many(topic, [value.encode() for value in values])
-                    await producer.send_offsets({tp: number}, f"group of {topic}")
+                    if is_good or number == LAST:
+                        await producer.send_offsets({tp: number}, f"group of {topic}")
                     if not is_good:
                         raise ZeroDivisionError
             except ZeroDivisionError:
                 continue
+            await settled(consumer, {tp: number})
             expected += values
         committed = (await consumer.committed([tp]))[tp]
         assert committed is not None
-        assert committed.offset == 4
+        assert committed.offset == LAST - 1
     await seen_by_all(kafka, topic, expected)
 
 
@@ -122,6 +141,7 @@ async def test_a_copy_job(kafka: RealCluster) -> None:
             filler.enqueue(source, value.encode(), partition=number % 2)
     done = 0
     is_member = not kafka.version.startswith("0.11")
+    is_settled_at_once = kafka.version.startswith("4.")
     topics = [source] * is_member
     async with (
         opened(kafka, f"id of {source}") as producer,
@@ -138,13 +158,16 @@ async def test_a_copy_job(kafka: RealCluster) -> None:
                         records = await consumer.getmany(max_records=30, timeout=1)
                         for record in records:
                             producer.enqueue(target, record.value)
-                        await producer.send_offsets(consumer)
+                        if is_settled_at_once or turn % 3:
+                            await producer.send_offsets(consumer)
                         if turn % 3 == 0:
                             raise TransactionAbortedError("the test wants it")
                 except (TransactionAbortedError, PartitionRevokedError):
                     await consumer.seek_to_committed()
                 else:
                     done += len(records)
+                    if records and not is_settled_at_once:
+                        await settled(consumer, {TopicPartition(source, r.partition): r.offset + 1 for r in records})
     async with reader(kafka, target) as consumer:
         copied = [(await consumer.getone(timeout=READ_S)).value for _ in range(count)]
         assert await consumer.getmany(timeout=0.5) == []
