@@ -4,34 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import random
-import selectors
 
 import pytest
 
 from pykafka08.driver import Wakeup
-
-
-class Selector(selectors.SelectSelector):
-    """Moves the clock of ``loop`` instead of waiting."""
-
-    loop: VirtualLoop
-
-    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        assert timeout is not None, "nothing is due any more: whoever waits does so for ever"
-        self.loop.now += timeout
-        return super().select(0)
-
-
-class VirtualLoop(asyncio.SelectorEventLoop):
-    now = 0.0
-
-    def __init__(self) -> None:
-        selector = Selector()
-        super().__init__(selector)
-        selector.loop = self
-
-    def time(self) -> float:
-        return self.now
+from tests.virtual_loop import VirtualLoop
 
 
 async def waits(numbers: random.Random) -> None:

@@ -162,7 +162,7 @@ class Connection:
         if self._transport is not None:
             # What ends as it is written ends after the caller has its waiter, as everything else does.
             self._transport.wake_writer(at_once=not machine.has_unanswered)
-        if deadline < self._wakes_at:
+        if deadline < self._wakes_at or machine.suspects_before(self._wakes_at):
             self._wakeup.set()
         return waiter
 
@@ -227,7 +227,8 @@ class Connection:
                 self._ready.set_result(machine.versions)
                 if self._on_ready is not None:
                     self._on_ready(self)
-        if machine.wants_poll:
+        # What was answered may have been held for longer than what is due now may be.
+        if machine.wants_poll or machine.suspects_before(self._wakes_at):
             self._wakeup.set()
 
     # --- the task ---------------------------------------------------------------------------------------------------

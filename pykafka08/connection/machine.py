@@ -100,6 +100,11 @@ class ConnectionMachine:
         """True if the peer has owed an answer, and sent nothing, for a while."""
         return bool(self._open) and now >= self._silence.suspicious_from(self._open[0])
 
+    def suspects_before(self, moment: float) -> bool:
+        """True if the peer is to be suspected earlier than ``moment``, should it go on saying nothing."""
+        is_owing = self.state is State.READY and bool(self._open)
+        return is_owing and self._silence.suspect_at(self._open[0]) < moment
+
     @property
     def has_unanswered(self) -> bool:
         """True if :meth:`data_sent` will end calls."""
