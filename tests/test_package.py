@@ -70,6 +70,27 @@ def test_a_client_loads_neither_the_broker_nor_the_console_nor_trio() -> None:
     assert not [name for name in loaded if name in unwanted]
 
 
+PREPARED = """
+import sys
+import anyio
+from pykafka08 import Consumer, EmbeddedCluster, compiled
+
+async def main():
+    async with EmbeddedCluster() as cluster:
+        before = "numpy" in sys.modules
+        async with Consumer(bootstrap_servers=cluster.bootstrap_servers):
+            print(compiled, before, "numpy" in sys.modules)
+
+anyio.run(main)
+"""
+
+
+def test_what_large_batches_are_decoded_with_is_loaded_before_there_are_any() -> None:
+    compiled, before, after = python(PREPARED).stdout.split()
+    assert before == "False"
+    assert after == ("False" if compiled == "True" else "True"), "the first large batch would wait for it"
+
+
 ROUND_TRIP = """
 import anyio
 from pykafka08 import Consumer, EmbeddedCluster, KafkaError, Producer

@@ -31,6 +31,7 @@ from pykafka08.driver import TaskTree
 from pykafka08.errors import ClosedError, ConfigError, RequestTimeoutError
 from pykafka08.group.coordinator import RebalanceListener
 from pykafka08.group.pattern import SubscriptionPattern
+from pykafka08.records.batch_records import prepare
 from pykafka08.records.record import Record, TopicPartition
 
 if TYPE_CHECKING:
@@ -106,6 +107,7 @@ class Consumer(Committing):
     async def __aenter__(self) -> Consumer:
         if self._client is not None:
             raise ClosedError("a consumer is entered once; make a new one")
+        prepare()  # now, rather than in the middle of a stream that first has a large batch after hours
         client = self._client = Client(self._client_config, self._tasks, allow_auto_topic_creation=False)
         await self._tasks.__aenter__()
         try:

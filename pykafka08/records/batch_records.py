@@ -19,7 +19,7 @@ from pykafka08.records.columns import Columns
 from pykafka08.records.packed import CHUNK, PackedRecords
 from pykafka08.records.record import Headers, Record, records_of_rows
 
-__all__ = ["BatchRecords", "ahead_of", "columns_of", "field_slices"]
+__all__ = ["BatchRecords", "ahead_of", "columns_of", "field_slices", "prepare"]
 
 #: Fewer records than these are read sooner one by one: numpy takes its time for each call.
 _MANY = 200
@@ -140,6 +140,12 @@ def _numpy_decoder() -> Any:
         return import_module("pykafka08.records.decode_numpy")
     except ImportError:
         return None
+
+
+def prepare() -> None:
+    """Load what large batches are decoded with, should that not have happened yet; it may take tenths of a second."""
+    if _IS_INTERPRETED:
+        _numpy_decoder()
 
 
 _IS_INTERPRETED = isinstance(columns_of, FunctionType)
