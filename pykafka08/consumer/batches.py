@@ -45,10 +45,10 @@ class Tables:
     __slots__ = ("_plan", "_reader")
 
     def __init__(self, reader: Reader, max_rows: int, buffer_bytes: int) -> None:
-        from pykafka08.records.arrow import to_arrow  # an extra: only who asks for tables needs it
+        from pykafka08.records.arrow import rows_to_arrow  # an extra: only who asks for tables needs it
 
         self._reader = reader
-        self._plan = TablePlan(to_arrow, max_rows=max_rows, max_bytes=max(1, buffer_bytes // SHARE_OF_BUFFER))
+        self._plan = TablePlan(rows_to_arrow, max_rows=max_rows, max_bytes=max(1, buffer_bytes // SHARE_OF_BUFFER))
 
     def __aiter__(self) -> Tables:
         return self

@@ -36,7 +36,8 @@ class Committing(Positions):
     def acknowledge(self, what: Record | FetchedBatch | pa.RecordBatch) -> None:
         """This record, batch or table, and all before it, is finished, though nothing more is asked for.
 
-        It is the one that was handed out, no copy.  Without effect once the partition has gone to another member, or
+        It is the one that was handed out; ConfigError for a table that is a part or copy of one, or another consumer's,
+        and for a batch that is another's.  Without effect once the partition has gone to another member, or
         the record's log is lost: its topic was made again, or its log was cut before it.
         """
         if not isinstance(what, (Record, FetchedBatch)):
@@ -44,6 +45,8 @@ class Committing(Positions):
                 raise ConfigError(f"{what!r:.100} is neither a record, nor a batch, nor a table")
             self._reader.acknowledge_table(what)
             return
+        if isinstance(what, FetchedBatch) and what.taken_from is not self._reader.stamp:
+            raise ConfigError(f"{what!r:.100} was not handed out by this consumer: acknowledge it where it was")
         tp = TopicPartition(what.topic, what.partition)
         end = what.next_offset if isinstance(what, FetchedBatch) else what.offset + 1
         state = self._assignment.states.get(tp)

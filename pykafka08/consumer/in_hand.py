@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Collection, Hashable, Iterable
 from operator import length_hint
 from typing import Any, NamedTuple, Protocol
+from weakref import WeakValueDictionary
 
 import anyio
 
@@ -18,7 +19,7 @@ from pykafka08.consumer.cursor import Cursor
 from pykafka08.consumer.handing import HandedOut
 from pykafka08.consumer.machine import ConsumerMachine
 from pykafka08.driver import Waiter
-from pykafka08.errors import KafkaError
+from pykafka08.errors import ConfigError, KafkaError
 from pykafka08.records.record import TopicPartition
 
 __all__ = ["InHand", "Rest", "Workload", "wait_for_news"]
@@ -59,6 +60,10 @@ class InHand:
         self._rest: Rest | None = None
         self._table: Any = None
         """The table in hand."""
+        self.stamp = object()
+        """Batches that were handed out have it as ``taken_from``."""
+        self._tables: WeakValueDictionary[int, Any] = WeakValueDictionary()
+        """Those that were handed out, by their identity, as long as somebody has them."""
         self._table_ends: dict[TopicPartition, int] = {}
         """The offset after its last row, of each of its partitions."""
         self._kept_errors: list[KafkaError] = []
@@ -192,7 +197,12 @@ class InHand:
             self._tell_finished()
 
     def acknowledge_table(self, table: object) -> None:
-        """All rows of it are finished; any table but the one handed out last is so by itself."""
+        """All rows of it are finished; an earlier one is so by itself.  ConfigError for any that was not handed out."""
+        if self._tables.get(id(table)) is not table:
+            raise ConfigError(
+                "this consumer did not hand out this table: acknowledge the very object that arrow() gave, no slice or "
+                "copy of it, or commit({TopicPartition(topic, partition): offset + 1}) up to a row"
+            )
         if table is self._table:
             for tp, offset in list(self._table_ends.items()):
                 self.acknowledge(tp, offset)

@@ -196,8 +196,7 @@ class Reader(InHand):
         if self._is_turn_due(fetcher, len(handed_out.batch)):
             self._pending.append(handed_out)
             return None
-        self.held[handed_out.tp] = handed_out.start
-        return handed_out.batch
+        return self._batch_of(handed_out)
 
     async def next_batch(self) -> FetchedBatch:
         """The next batch; waits for it without end."""
@@ -228,11 +227,15 @@ class Reader(InHand):
             if not self.may_hand_out():
                 continue
             if self._pending:
-                handed_out = self._pending.popleft()
-                self.held[handed_out.tp] = handed_out.start
-                return handed_out.batch
+                return self._batch_of(self._pending.popleft())
             if not news.is_done:
                 await self._wait(news, None)
+
+    def _batch_of(self, handed_out: HandedOut) -> FetchedBatch:
+        tp, batch, start = handed_out
+        self.held[tp] = start
+        batch.taken_from = self.stamp
+        return batch
 
     # Tables
 
@@ -288,21 +291,26 @@ class Reader(InHand):
         if self._rest is None:
             pieces = plan.take(self._pending)
             try:
-                table, bad, error = plan.make(pieces)
+                table, whole, error = plan.make(pieces)
             except BaseException:
                 self._pending.extendleft(reversed(pieces))
                 raise
+            spans = [(each.tp, each.start, each.batch.next_offset) for each in pieces[:whole]]
             if error is not None:
-                self._pending.extendleft(reversed(pieces[bad:]))
-                pieces = pieces[:bad]
-                self._piece_damaged(error, is_told_now=not pieces)
-            if not pieces:
+                damaged, left = pieces[whole], pieces[whole + 1 :]
+                if error.offset is not None and error.offset > damaged.start:
+                    # The rows before the damaged one come with this table, it and the others once more.
+                    spans.append((damaged.tp, damaged.start, error.offset))
+                    damaged = damaged._replace(start=error.offset)
+                self._pending.extendleft(reversed([damaged, *left]))
+                self._piece_damaged(error, is_told_now=table is None)
+            if table is None:
                 return None
             starts: dict[TopicPartition, int] = {}
-            for each in pieces:
-                starts.setdefault(each.tp, each.start)
-            ends = {each.tp: each.batch.next_offset for each in pieces}
-            tp = pieces[-1].tp
+            for tp, start, _ in spans:
+                starts.setdefault(tp, start)
+            ends = {tp: end for tp, _, end in spans}
+            tp = spans[-1][0]
         else:
             tp, start, end, table = self._rest
             starts, ends = {tp: start}, {tp: end}
@@ -315,6 +323,7 @@ class Reader(InHand):
         for tp, start in starts.items():
             self.held.setdefault(tp, start)
         self._table, self._table_ends = table, ends
+        self._tables[id(table)] = table
         return table
 
     def _piece_damaged(self, error: CorruptRecordError, *, is_told_now: bool) -> None:

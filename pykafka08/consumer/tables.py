@@ -19,7 +19,8 @@ __all__ = ["SHARE_OF_BUFFER", "Count", "TablePlan", "is_table"]
 SHARE_OF_BUFFER = 32
 """A table takes no more than this part of ``fetch_buffer_bytes``, but for one that is a single batch."""
 
-ToArrow = Callable[[Sequence[FetchedBatch]], Any]
+ToArrow = Callable[[Sequence[FetchedBatch]], "tuple[Any, CorruptRecordError | None]"]
+"""``records.arrow.rows_to_arrow``: the rows before the first whose headers are none, and what is wrong with that."""
 
 
 def is_table(thing: object) -> bool:
@@ -79,21 +80,39 @@ class TablePlan:
         return [pending.popleft() for _ in range(count.batches)]
 
     def make(self, pieces: Sequence[HandedOut]) -> tuple[Any, int, CorruptRecordError | None]:
-        """A table of the pieces before the first that is no records, how many these are, and what is wrong with it."""
+        """A table of the rows before the first damage, how many pieces are whole in it, and what is wrong there.
+
+        The rows of a piece before the one whose headers are none are in the table, too; None is a table of no rows.
+        """
+        if not pieces:
+            return None, 0, None
         try:
-            return self._to_arrow([each.batch for each in pieces]) if pieces else None, len(pieces), None
-        except CorruptRecordError as error:
+            table, error = self._to_arrow([each.batch for each in pieces])
+        except CorruptRecordError as damage:
             if len(pieces) == 1:
-                return None, 0, error
+                return None, 0, damage
+        else:
+            good = len(pieces) if error is None else _whole(pieces, len(table))
+            return table if len(table) else None, good, error
         half = len(pieces) // 2
         table, good, found = self.make(pieces[:half])
         if found is None:
-            _, more, found = self.make(pieces[half:])
+            second, more, found = self.make(pieces[half:])
             good += more
-            table = self._to_arrow([each.batch for each in pieces[:good]])
+            ends_within = second is not None and len(second) > sum([len(each.batch) for each in pieces[half:good]])
+            table, _, _ = self.make(pieces[: good + ends_within])
         return table, good, found
 
     def cut(self, table: Any) -> tuple[Any, Any, int]:
         """The first ``max_rows`` rows, the others, and the offset of the first of these."""
         rest = table.slice(self.max_rows)
         return table.slice(0, self.max_rows), rest, rest.column("offset")[0].as_py()
+
+
+def _whole(pieces: Sequence[HandedOut], rows: int) -> int:
+    """How many of the pieces are whole in the first ``rows`` rows."""
+    for number, each in enumerate(pieces):
+        rows -= len(each.batch)
+        if rows < 0:
+            return number
+    return len(pieces)

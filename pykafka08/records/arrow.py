@@ -8,7 +8,8 @@ out of it copies each of them once, so that the result keeps no fetched bytes al
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from itertools import chain
+from typing import Any, TypeVar
 
 from pykafka08.errors import ConfigError, CorruptRecordError, LocalProtocolError
 from pykafka08.records.columns import Columns
@@ -21,7 +22,7 @@ try:
 except ImportError as error:
     raise ConfigError("Arrow needs the packages pyarrow and numpy: pip install 'pykafka08[arrow]'") from error
 
-__all__ = ["SCHEMA", "to_arrow"]
+__all__ = ["SCHEMA", "rows_to_arrow", "to_arrow"]
 
 _HEADER = pa.struct([pa.field("key", pa.string(), nullable=False), pa.field("value", pa.binary())])
 
@@ -38,6 +39,8 @@ SCHEMA = pa.schema(
     ]
 )
 
+_Part = TypeVar("_Part", FetchedBatch, Columns)
+
 Numbers = np.ndarray[Any, np.dtype[Any]]
 
 _LARGEST = (1 << 31) - 1  # edges have 32 bits
@@ -49,9 +52,17 @@ def to_arrow(batches: Sequence[FetchedBatch]) -> pa.RecordBatch:
     The batches may be of several topics and partitions.  CorruptRecordError for the first that is damaged.
     LocalProtocolError for more than 2 GiB of unpacked bytes.
     """
+    table, error = rows_to_arrow(batches)
+    if error is not None:
+        raise error
+    return table
+
+
+def rows_to_arrow(batches: Sequence[FetchedBatch]) -> tuple[pa.RecordBatch, CorruptRecordError | None]:
+    """As :func:`to_arrow`, but where headers are no headers: the rows before them, and what is wrong with the next."""
     batches = [batch for batch in batches if len(batch)]
     if not batches:
-        return pa.RecordBatch.from_pylist([], schema=SCHEMA)
+        return pa.RecordBatch.from_pylist([], schema=SCHEMA), None
     pieces = gather_columns(batches)
     counts = np.array([len(batch) for batch in batches])
     count = int(counts.sum())
@@ -59,6 +70,7 @@ def to_arrow(batches: Sequence[FetchedBatch]) -> pa.RecordBatch:
     keys = _edges([piece.key_edges for piece in pieces], pieces, shifts)
     values = _edges([piece.value_edges for piece in pieces], pieces, shifts)
     has_none = [batch.timestamp_type == TimestampType.NONE for batch in batches]
+    headers, rows, error = _headers(pieces, batches, count)
     columns = [
         _numbers(pa.int64(), [piece.offsets for piece in pieces], count),
         _numbers(
@@ -69,11 +81,12 @@ def to_arrow(batches: Sequence[FetchedBatch]) -> pa.RecordBatch:
         ),
         _binary(data, keys, _nulls([(piece.key_edges, piece.key_nulls) for piece in pieces], pieces), count),
         _binary(data, values, _nulls([(piece.value_edges, piece.value_nulls) for piece in pieces], pieces), count),
-        _headers(pieces, batches, count),
+        headers,
         _topics([batch.topic for batch in batches], counts, count),
         _partitions([batch.partition for batch in batches], counts, count),
     ]
-    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+    table = pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+    return table if error is None else table.slice(0, rows), error
 
 
 def _joined(pieces: Sequence[Columns]) -> tuple[bytes, list[int]]:
@@ -145,43 +158,54 @@ def _numbers(kind: pa.DataType, columns: Sequence[memoryview], count: int, nulls
     return pa.Array.from_buffers(kind, count, [None, pa.py_buffer(joined)])
 
 
-def _headers(pieces: Sequence[Columns], batches: Sequence[FetchedBatch], count: int) -> pa.Array:
+def _headers(
+    pieces: Sequence[Columns], batches: Sequence[FetchedBatch], count: int
+) -> tuple[pa.Array, int, CorruptRecordError | None]:
+    """The headers, how many rows have them, and the error that stands in the next one."""
     ends = np.zeros(count + 1, dtype=np.int32)
     names: list[str] = []
     values: list[bytes | None] = []
+    rows, damage = count, None
     if any(piece.header_edges is not None for piece in pieces):
-        row = 0
-        for piece in pieces:
-            first = row
-            for written in piece.headers_in_bytes() or [b""] * len(piece):
+        rows = 0
+        try:
+            for written in chain.from_iterable(piece.headers_in_bytes() or [b""] * len(piece) for piece in pieces):
                 if written:
-                    try:
-                        headers = parse_headers(written)
-                    except CorruptRecordError as error:
-                        raise _placed(error, batches, row, piece.offsets[row - first]) from error
+                    headers = parse_headers(written)
                     names += [name for name, _ in headers]
                     values += [value for _, value in headers]
-                row += 1
-                ends[row] = len(names)
+                rows += 1
+                ends[rows] = len(names)
+        except CorruptRecordError as error:
+            ends[rows + 1 :] = len(names)
+            damage = _placed(error, pieces, batches, rows)
     items = pa.StructArray.from_arrays(
         [pa.array(names, pa.string()), pa.array(values, pa.binary())], fields=list(_HEADER)
     )
-    return pa.ListArray.from_arrays(pa.array(ends), items, type=SCHEMA.field("headers").type)
+    return pa.ListArray.from_arrays(pa.array(ends), items, type=SCHEMA.field("headers").type), rows, damage
 
 
-def _placed(error: CorruptRecordError, batches: Sequence[FetchedBatch], row: int, offset: int) -> CorruptRecordError:
-    """The error about one record, from its batch on, as no row of that comes: reading goes on behind the record."""
-    for batch in batches:
-        if row < len(batch):
-            break
-        row -= len(batch)
-    return CorruptRecordError(
-        error.message,
-        topic=batch.topic,
-        partition=batch.partition,
-        offset=batch.base_offset,
-        next_offset=offset + 1,
+def _placed(
+    error: CorruptRecordError, pieces: Sequence[Columns], batches: Sequence[FetchedBatch], row: int
+) -> CorruptRecordError:
+    """The error about the record in one row: reading goes on behind it."""
+    batch, _ = _at(batches, row)
+    piece, row = _at(pieces, row)
+    offset = piece.offsets[row]
+    placed = CorruptRecordError(
+        error.message, topic=batch.topic, partition=batch.partition, offset=offset, next_offset=offset + 1
     )
+    placed.__cause__ = error
+    return placed
+
+
+def _at(parts: Sequence[_Part], row: int) -> tuple[_Part, int]:
+    """The part that has the row, and which of its rows it is."""
+    for part in parts:
+        if row < len(part):
+            break
+        row -= len(part)
+    return part, row
 
 
 def _topics(topics: Sequence[str], counts: Numbers, count: int) -> pa.Array:

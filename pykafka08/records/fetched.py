@@ -59,6 +59,7 @@ class FetchedBatch:
         "payload",
         "producer_epoch",
         "producer_id",
+        "taken_from",
         "timestamp_type",
         "topic",
     )
@@ -97,6 +98,8 @@ class FetchedBatch:
         self.producer_epoch = producer_epoch
         self.base_sequence = base_sequence
         self.leader_epoch = leader_epoch
+        self.taken_from: object = None
+        """What tells one consumer's batches from another's."""
 
     @property
     def next_offset(self) -> int:

@@ -63,11 +63,9 @@ def read_run(  # noqa: C901 - a call for each message would show
                 found: i64 = checksum(body)
                 if found != crc:
                     damage = "checksum of a message is wrong"
-            if damage:
-                pass
-            elif key_size < -1 or key_to + 4 > after:
+            if not damage and (key_size < -1 or key_to + 4 > after):
                 damage = f"message key of {key_size} bytes does not fit the message"
-            else:
+            if not damage:
                 value_size = i64(read_i32_be(data, key_to))
                 if key_to + 4 + value_size != after and (value_size != -1 or key_to + 4 != after):
                     damage = f"message value of {value_size} bytes does not fit the message"

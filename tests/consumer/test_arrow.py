@@ -20,7 +20,7 @@ from pykafka08 import (
 )
 from pykafka08.consumer.handing import HandedOut
 from pykafka08.consumer.tables import TablePlan
-from pykafka08.records.arrow import to_arrow
+from pykafka08.records.arrow import rows_to_arrow
 from pykafka08.records.batch import patch_crc
 from pykafka08.records.batch_packing import encode_batch
 from pykafka08.records.compression import Codec
@@ -139,7 +139,7 @@ async def test_rows_of_a_table_that_could_not_be_made_are_not_lost(error: Except
     def to_arrow_at_last(batches: Any) -> Any:
         if failures and len(batches) > len(failures):
             raise failures.pop()
-        return to_arrow(batches)
+        return rows_to_arrow(batches)
 
     plan = TablePlan(to_arrow_at_last, max_rows=25, max_bytes=1 << 20)
     async with EmbeddedCluster(topics={"t": 1}) as cluster:
@@ -204,6 +204,33 @@ async def test_rows_of_a_log_that_is_lost_are_not_acknowledged() -> None:
                 consumer.acknowledge([table])  # type: ignore[arg-type]
 
 
+async def test_what_this_consumer_has_not_handed_out_is_not_acknowledged() -> None:
+    async with EmbeddedCluster(topics={"t": 1}) as cluster:
+        await fill(cluster, "t", values(0, 50))
+        async with (
+            consumer_of(cluster, "t", group_id="g", enable_auto_commit=False) as consumer,
+            consumer_of(cluster, "t", group_id="h", enable_auto_commit=False) as other,
+        ):
+            with anyio.fail_after(DEADLINE_S):
+                tables = consumer.arrow(max_rows=20)
+                first, second = await anext(tables), await anext(tables)
+                (foreign,) = await tables_until(other, 50)
+                for wrong in (second.slice(0, 5), second.select(["offset", "value"]), foreign):
+                    with pytest.raises(ValueError, match="very object that arrow"):
+                        consumer.acknowledge(wrong)
+                consumer.acknowledge(first)  # the second was asked for, so that it is finished already
+                assert consumer._reader.finished(T0) == 20
+                consumer.acknowledge(second)
+                assert consumer._reader.finished(T0) == 40
+                await other.seek(T0, 0)
+                batch = await anext(other.batches())
+                with pytest.raises(ValueError, match="not handed out by this consumer"):
+                    consumer.acknowledge(batch)
+                assert consumer._reader.finished(T0) == 40
+                other.acknowledge(batch)
+                assert other._reader.finished(T0) == 50
+
+
 def _committed(cluster: EmbeddedCluster) -> int | None:
     found = cluster._state.groups.offsets("g").get(T0)
     return None if found is None else found.offset
@@ -255,7 +282,8 @@ async def test_damage_stands_behind_the_rows_before_it(max_rows: int) -> None:
             assert (error.topic, error.partition, error.offset, error.next_offset) == ("t", 0, 3, 7)
 
 
-async def test_damaged_headers_are_damage_and_reading_goes_on_behind_them() -> None:
+@pytest.mark.parametrize("max_rows", [1, 4, 1000])
+async def test_damaged_headers_are_damage_and_reading_goes_on_behind_them(max_rows: int) -> None:
     async with EmbeddedCluster(topics={"t": 1}) as cluster:
         store(cluster, "t", batch_bytes(0, [0, 1, 2]), 2)
         headers = [(), (("name", b"x"),), ()]
@@ -269,14 +297,19 @@ async def test_damaged_headers_are_damage_and_reading_goes_on_behind_them() -> N
         store(cluster, "t", bytes(data), 5)
         store(cluster, "t", batch_bytes(6, [6, 7]), 7)
         async with consumer_of(cluster, "t") as consumer:
-            assert offsets(*await tables_until(consumer, 3)) == [0, 1, 2]
+            store(cluster, "t", damaged(8, 4), 11)  # found first, as all batches are read at once
+            read = offsets(*await tables_until(consumer, 4, max_rows=max_rows))
+            assert read == [0, 1, 2, 3], "the rows before it are there, those of its own batch too"
             with pytest.raises(CorruptRecordError) as caught:
-                await tables_until(consumer, 1)
+                await tables_until(consumer, 1, max_rows=max_rows)
             error = caught.value
-            assert (error.topic, error.partition, error.offset, error.next_offset) == ("t", 0, 3, 5)
-            assert await consumer.position(T0) == 3
+            assert (error.topic, error.partition, error.offset, error.next_offset) == ("t", 0, 4, 5)
+            assert await consumer.position(T0) == 4
             await consumer.seek(T0, error.next_offset)
-            assert offsets(*await tables_until(consumer, 3)) == [5, 6, 7]
+            assert offsets(*await tables_until(consumer, 3, max_rows=max_rows)) == [5, 6, 7]
+            with pytest.raises(CorruptRecordError) as caught:
+                await tables_until(consumer, 1, max_rows=max_rows)
+            assert (caught.value.offset, caught.value.next_offset) == (8, 12)
 
 
 async def test_damage_is_told_though_the_broker_may_hold_fetches_back_for_long() -> None:
@@ -355,10 +388,10 @@ def test_the_first_batch_that_is_no_records_is_found(bad: int) -> None:
     all_pieces = pieces(*[("t", 1)] * 9)
     broken = {id(all_pieces[each].batch) for each in (bad, 8)}
 
-    def to_list(batches: Any) -> list[int]:
+    def to_list(batches: Any) -> tuple[list[int], None]:
         if any(id(each) in broken for each in batches):
             raise CorruptRecordError("no records")
-        return [id(each) for each in batches]
+        return [id(each) for each in batches], None
 
     table, good, error = TablePlan(to_list, max_rows=100, max_bytes=10_000).make(all_pieces)
     assert good == bad
