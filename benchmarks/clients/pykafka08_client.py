@@ -20,7 +20,7 @@ from benchmarks.jobs import (
     Stopwatch,
     Task,
 )
-from pykafka08 import BufferFullError, Consumer, NewRecord, Producer, TopicPartition, __version__
+from pykafka08 import BufferFullError, Consumer, Producer, TopicPartition, __version__
 
 VERSION = __version__
 SETTINGS = (
@@ -33,7 +33,7 @@ MEANINGS = {
     "values": "async for batch in batches(), batch.values()",
     "arrow": "async for table in arrow(), lengths of the value column",
     "enqueue": "enqueue(), await ready() where it is full, await flush()",
-    "send_many": "await send_many(values), of NewRecord where there are keys",
+    "send_many": "await send_many(values), or send_many(values, keys)",
     "send_arrow": "await send_arrow(table)",
     "send": "100 tasks, each: await send()",
 }
@@ -75,7 +75,7 @@ async def enqueue_all(sender: Producer, topic: str, values: list[bytes], keys: l
 
 
 async def send_many(sender: Producer, topic: str, values: list[bytes], keys: list[bytes] | None) -> None:
-    await sender.send_many(topic, values if keys is None else list(map(NewRecord, values, keys)))
+    await sender.send_many(topic, values, keys)
 
 
 async def send_each(sender: Producer, topic: str, values: list[bytes], keys: list[bytes] | None) -> None:

@@ -12,16 +12,15 @@ from typing import Protocol, cast
 
 from pykafka08.cluster.metadata import Snapshot
 from pykafka08.config import ProducerConfig
-from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import KafkaError, broker_error
-from pykafka08.producer.batch import BATCH_OVERHEAD, RECORD_OVERHEAD, Batch, Span
-from pykafka08.producer.failures import is_lasting
+from pykafka08.producer.batch import BATCH_OVERHEAD, Batch, Span
+from pykafka08.producer.failures import is_lasting, no_such_partition
 from pykafka08.producer.partitioners import Chooser
 from pykafka08.producer.queues import PartitionQueue, TopicQueues, set_leader
+from pykafka08.producer.sizes import record_sizes
 from pykafka08.records.record import Headers
 
 __all__ = ["Accumulator", "Sending"]
-
 
 NEW_PARTITION_S = 1.0
 """How long a partition that metadata does not have is looked for: it may be new, and that broker behind."""
@@ -101,33 +100,36 @@ class Accumulator:
         self.enqueued += 1
         return batch
 
-    def values_added(self, topic: str, values: Sequence[bytes], timestamp_ms: int, now: float) -> list[Span]:
-        """Take values without keys, in order."""
+    def values_added(
+        self, topic: str, values: Sequence[bytes | None], timestamp_ms: int, now: float, size: int = 0
+    ) -> list[Span]:
+        """Take values without keys, in order; ``size`` is the bound of the encoded bytes of all, where it is known."""
         queues = self.topics.get(topic) or self._add_topic(topic)
-        lengths = list(accumulate(map(len, values), initial=0))
-
-        def bound(index: int) -> int:
-            """Of the encoded bytes of the values before ``index``."""
-            return lengths[index] + RECORD_OVERHEAD * index
-
+        sticky = queues.sticky
+        batch = sticky.open if sticky is not None else None
+        if size and sticky is not None and batch is not None and _has_room(batch, sticky, size, now):
+            first = len(batch.values)
+            batch.extend(values, timestamp_ms, size)
+            self.buffered_bytes += size
+            self.enqueued += len(values)
+            return [(batch, first, len(values))]
+        bounds = list(accumulate(record_sizes(values, None, None), initial=0))
         spans = []
         start = 0
         while start < len(values):
-            taken = bound(start)
-            first_size = bound(start + 1) - taken
+            first_size = bounds[start + 1] - bounds[start]
             sticky = queues.sticky
             batch = sticky.open if sticky is not None else None
-            if sticky is None or batch is None or batch.size + first_size > sticky.limit or now > batch.closes_at:
+            if sticky is None or batch is None or not _has_room(batch, sticky, first_size, now):
                 batch = self._batch_for(queues, None, None, first_size, now)
             end = start + 1
             sticky = queues.sticky
             if sticky is not None and batch is sticky.open:
-                last = bisect_right(range(len(lengths)), taken + sticky.limit - batch.size, key=bound) - 1
-                end = max(end, last)
+                end = max(end, bisect_right(bounds, bounds[start] + sticky.limit - batch.size, start + 1) - 1)
             spans.append((batch, len(batch), end - start))
-            batch.extend(values[start:end], timestamp_ms, bound(end) - taken)
+            batch.extend(values[start:end], timestamp_ms, bounds[end] - bounds[start])
             # Counted as they are taken: the application's partitioner may raise at any of them.
-            self.buffered_bytes += bound(end) - taken
+            self.buffered_bytes += bounds[end] - bounds[start]
             self.enqueued += end - start
             start = end
         return spans
@@ -140,35 +142,41 @@ class Accumulator:
         keys: Sequence[bytes | None] | None,
         headers: Sequence[Headers] | None,
         timestamps: Sequence[int],
-        bounds: Sequence[int],
+        size: int,
         now: float,
     ) -> list[Span]:
-        """Take records for a partition that is known; ``bounds`` are the encoded bytes before each, and of all."""
+        """Take records for a partition that is known; ``size`` is the bound of the encoded bytes of all."""
         queues = self.topics.get(topic) or self._add_topic(topic)
         if partition not in queues.partitions:
             raise no_such_partition(queues, partition)
         queue = self.queue(queues, partition)
         spans = []
-        start = 0
-        while start < len(values):
-            batch = queue.open
-            first_size = bounds[start + 1] - bounds[start]
-            if batch is None or batch.size + first_size > queue.limit or now > batch.closes_at:
-                batch = self._open_batch(queue, first_size, now, now)
-            end = start + 1
-            if batch is queue.open:
-                end = max(end, bisect_right(bounds, bounds[start] + queue.limit - batch.size, start + 1) - 1)
-            spans.append((batch, len(batch), end - start))
-            part = slice(start, end)
-            batch.extend_columns(
-                values[part],
-                None if keys is None else keys[part],
-                None if headers is None else headers[part],
-                timestamps[part],
-                bounds[end] - bounds[start],
-            )
-            start = end
-        self.buffered_bytes += bounds[-1] - bounds[0]
+        batch = queue.open
+        if batch is not None and _has_room(batch, queue, size, now):
+            spans.append((batch, len(batch.values), len(values)))
+            batch.extend_columns(values, keys, headers, timestamps, size)
+        else:
+            bounds = list(accumulate(record_sizes(values, keys, headers), initial=0))
+            start = 0
+            while start < len(values):
+                batch = queue.open
+                first_size = bounds[start + 1] - bounds[start]
+                if batch is None or not _has_room(batch, queue, first_size, now):
+                    batch = self._open_batch(queue, first_size, now, now)
+                end = start + 1
+                if batch is queue.open:
+                    end = max(end, bisect_right(bounds, bounds[start] + queue.limit - batch.size, start + 1) - 1)
+                spans.append((batch, len(batch), end - start))
+                part = slice(start, end)
+                batch.extend_columns(
+                    values[part],
+                    None if keys is None else keys[part],
+                    None if headers is None else headers[part],
+                    timestamps[part],
+                    bounds[end] - bounds[start],
+                )
+                start = end
+        self.buffered_bytes += size
         self.enqueued += len(values)
         return spans
 
@@ -206,7 +214,7 @@ class Accumulator:
                 [keys[row] for row in rows],
                 None if headers is None else [headers[row] for row in rows],
                 stamps[: len(rows)],
-                list(accumulate([sizes[row] for row in rows], initial=0)),
+                sum([sizes[row] for row in rows]),
                 now,
             )
             if len(members) == 1:
@@ -387,10 +395,6 @@ class Accumulator:
         return self._choose(topic, key, size, now)
 
 
-def no_such_partition(topic: TopicQueues, partition: int) -> KafkaError:
-    return broker_error(
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        f"topic {topic.name!r} has {len(topic.partitions)} partitions, and no partition {partition}",
-        topic=topic.name,
-        partition=partition,
-    )
+def _has_room(batch: Batch, queue: PartitionQueue, size: int, now: float) -> bool:
+    """The open batch of a queue takes so many bytes more."""
+    return batch.size + size <= queue.limit and now <= batch.closes_at

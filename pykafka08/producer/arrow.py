@@ -21,8 +21,8 @@ KNOWN = ("value", "key", "headers", "partition", "timestamp")
 class Columns(NamedTuple):
     """Lists of one length; None for a column that there is not."""
 
-    values: Sequence[bytes | None]
-    keys: Sequence[bytes | None] | None = None
+    values: list[bytes | None]
+    keys: list[bytes | None] | None = None
     headers: Sequence[Headers] | None = None
     partitions: Sequence[int | None] | None = None
     timestamps_ms: Sequence[int | None] | None = None

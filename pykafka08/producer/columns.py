@@ -15,23 +15,23 @@ import anyio
 import anyio.lowlevel
 
 from pykafka08.cluster.client import Client
-from pykafka08.errors import BufferFullError, RecordTypeError
+from pykafka08.errors import RecordTypeError
 from pykafka08.producer.accumulator import NEW_PARTITION_S, Accumulator
 from pykafka08.producer.arrow import Columns, columns_of
-from pykafka08.producer.batch import RECORD_OVERHEAD, Span, headers_size
+from pykafka08.producer.batch import Span
 from pykafka08.producer.checks import as_headers, check_partition, check_timestamps
 from pykafka08.producer.delivery import Delivery, SentRecords, add_span, ended
 from pykafka08.producer.intake import Intake
+from pykafka08.producer.queues import TopicQueues
 from pykafka08.producer.room import Room
 from pykafka08.producer.sender import Sender
-from pykafka08.records.record import Headers
+from pykafka08.producer.sizes import measured, record_sizes
+from pykafka08.records.record import Headers, NewRecord
 
-__all__ = ["CHUNK", "ColumnProducing"]
+__all__ = ["CHUNK", "ColumnProducing", "columns_of_records"]
 
-CHUNK = 4096
-"""Records that ``send_many`` and ``send_arrow`` take at a time."""
-
-_BYTES = {bytes, type(None)}
+CHUNK = 1024
+"""Records that ``send_many`` and ``send_arrow`` take at a time: as many as stay in a processor's cache meanwhile."""
 
 
 class ColumnProducing:
@@ -70,7 +70,10 @@ class ColumnProducing:
         columns = [each for each in (keys, headers, timestamps_ms) if each is not None]
         if any(len(each) != count for each in columns):
             raise RecordTypeError(f"topic {topic!r}: the columns are not of one length", topic=topic)
-        if not {*map(type, values), *map(type, keys or ())} <= _BYTES:
+        values = list(values)
+        keys = None if keys is None else list(keys)
+        sizes = measured(values, keys) if values else (0, 0)
+        if sizes is None:
             raise RecordTypeError(f"topic {topic!r}: values and keys are bytes or None here", topic=topic)
         self._intake.check_topic(topic)
         check_partition(partition, topic)
@@ -78,37 +81,76 @@ class ColumnProducing:
             headers = [as_headers(each, topic) if each != () else () for each in headers]
         if timestamps_ms is not None:
             check_timestamps(timestamps_ms, topic)
-        else:
-            timestamps_ms = [time_ns() // 1_000_000] * count
+        spans: list[Span] = []
+        if values:
+            await self._take_columns(topic, partition, values, keys, headers, timestamps_ms, sizes, spans)
+        return SentRecords(spans)
+
+    async def _take_columns(
+        self,
+        topic: str,
+        partition: int,
+        values: list[bytes | None],
+        keys: list[bytes | None] | None,
+        headers: Sequence[Headers] | None,
+        timestamps_ms: Sequence[int] | None,
+        sizes: tuple[int, int],
+        spans: list[Span],
+    ) -> None:
+        """Take columns that are checked, with bounds of the encoded bytes of all records and of the largest.
+
+        The sizes are without the headers'.
+        """
+        if timestamps_ms is None:
+            timestamps_ms = [time_ns() // 1_000_000] * len(values)
         if self._client.metadata.topic_error(topic) or partition not in self._client.metadata.partitions(topic):
             await self._client.wait_for_topics([topic], timeout=self._max_block)
             await self._wait_for_partition(topic, partition)
-        bounds = list(accumulate(_sizes(values, keys, headers), initial=0))
-        spans: list[Span] = []
+        total, largest = sizes
+        if headers is None and total <= self._largest_chunk:
+            await self._take_part(topic, partition, values, keys, headers, timestamps_ms, total, largest, spans)
+            return
+        bounds = list(accumulate(record_sizes(values, keys, headers), initial=0))
         start = 0
-        while start < count:
+        while start < len(values):
             end = bisect_right(bounds, bounds[start] + self._largest_chunk, start + 1) - 1
             end = max(end, start + 1)
-            largest = max(map(int.__sub__, bounds[start + 1 : end + 1], bounds[start:end]))
-            self._intake.saw(largest, topic, partition)
-            await self._wait_for_room(bounds[end] - bounds[start], topic)
-            self._intake.check_topic(topic)  # meanwhile it may have been closed, or the transaction have ended
             part = slice(start, end)
-            added = self._accumulator.columns_added(
+            await self._take_part(
                 topic,
                 partition,
                 values[part],
                 None if keys is None else keys[part],
                 None if headers is None else headers[part],
                 timestamps_ms[part],
-                bounds[start : end + 1],
-                self._now(),
+                bounds[end] - bounds[start],
+                max(map(int.__sub__, bounds[start + 1 : end + 1], bounds[start:end])),
+                spans,
             )
-            self._sender.wake()
-            for span in added:
-                add_span(spans, *span)
             start = end
-        return SentRecords(spans)
+
+    async def _take_part(
+        self,
+        topic: str,
+        partition: int,
+        values: Sequence[bytes | None],
+        keys: Sequence[bytes | None] | None,
+        headers: Sequence[Headers] | None,
+        timestamps_ms: Sequence[int],
+        total: int,
+        largest: int,
+        spans: list[Span],
+    ) -> None:
+        """Take as much as there may be room for at once."""
+        self._intake.saw(largest, topic, partition)
+        await self._wait_for_room(total, topic)
+        self._intake.check_topic(topic)  # meanwhile it may have been closed, or the transaction have ended
+        added = self._accumulator.columns_added(
+            topic, partition, values, keys, headers, timestamps_ms, total, self._now()
+        )
+        self._sender.wake_if_wanted()
+        for span in added:
+            add_span(spans, *span)
 
     async def send_arrow(self, topic: str, data: Any) -> SentRecords:
         """Write the rows of a pyarrow Table or RecordBatch, and wait as :meth:`send_many` does; the extra ``arrow``.
@@ -121,33 +163,31 @@ class ColumnProducing:
         self._check()
         spans: list[Span] = []
         for columns in columns_of(topic, data, CHUNK):
-            if columns[1:] == (None,) * 4 and None not in columns.values:
-                await self._enqueue_values(topic, cast("list[bytes]", columns.values), spans)
-            else:
-                await self._enqueue_columns(topic, columns, spans)
+            await self._enqueue_columns(topic, columns, spans)
             await anyio.lowlevel.checkpoint()
         return await ended(spans)
 
     async def _enqueue_columns(self, topic: str, columns: Columns, spans: list[Span]) -> None:
-        """Records with keys, headers, partitions or times: as columns where one partition or their keys take all."""
+        """Records of any kind: as columns where they are bytes, and one partition, the batch or their keys take all."""
         values, keys, headers, partitions, timestamps = columns
-        kinds = {*map(type, values), *map(type, keys or ())}
-        queues = self._accumulator.topics.get(topic)
-        if (
-            timestamps is None
-            and partitions is None
-            and queues is not None
-            and queues.chooser.keeps_keys
-            and kinds <= _BYTES
-        ):
-            if len(queues.partitions) == 1:
-                sent = await self.enqueue_columns(topic, queues.partitions[0], values, keys, headers)
-                for span in sent._spans:
-                    add_span(spans, *span)
+        sizes = measured(values, keys)
+        if sizes is not None:
+            is_now = timestamps is None
+            if keys is None and headers is None and partitions is None and is_now:
+                await self._enqueue_values(topic, values, sizes, spans)
                 return
-            if queues.partitions and keys is not None and all(keys):
-                await self._enqueue_keyed(topic, values, cast("Sequence[bytes]", keys), headers, spans)
-                return
+            queues = self._accumulator.topics.get(topic)
+            if queues is not None and (is_now or _are_times(timestamps)):
+                only = _only_partition(queues, partitions)
+                if only >= 0:
+                    await self._take_columns(
+                        topic, only, values, keys, headers, cast("list[int] | None", timestamps), sizes, spans
+                    )
+                    return
+                can_choose = bool(queues.partitions) and queues.chooser.keeps_keys and partitions is None and is_now
+                if can_choose and keys is not None and all(keys):
+                    await self._enqueue_keyed(topic, values, cast("Sequence[bytes]", keys), headers, spans)
+                    return
         nothing = [None] * len(values)
         rows = zip(
             values,
@@ -157,15 +197,8 @@ class ColumnProducing:
             timestamps or nothing,
             strict=True,
         )
-        add = self.enqueue
         for value, key, partition, each, timestamp in rows:
-            if self._room.has_line:
-                delivery = await self._enqueue_soon(topic, value, key, partition, each, timestamp)
-            else:
-                try:
-                    delivery = add(topic, value, key, partition, each, timestamp)
-                except BufferFullError:
-                    delivery = await self._enqueue_soon(topic, value, key, partition, each, timestamp)
+            delivery = await self._enqueue_soon(topic, value, key, partition, each, timestamp)
             add_span(spans, *delivery.place)
 
     async def _enqueue_keyed(
@@ -177,7 +210,7 @@ class ColumnProducing:
         spans: list[Span],
     ) -> None:
         """Many records at once, each of which has a key that chooses among the partitions."""
-        sizes = _sizes(values, keys, headers)
+        sizes = record_sizes(values, keys, headers)
         size = sum(sizes)
         if size > self._largest_chunk and len(values) > 1:
             middle = len(values) // 2
@@ -195,24 +228,24 @@ class ColumnProducing:
         finally:
             self._sender.wake()
 
-    async def _enqueue_values(self, topic: str, values: list[bytes], spans: list[Span]) -> None:
-        """Many values at once: what ``enqueue`` checks of each is checked of all."""
-        lengths = list(map(len, values))
-        size = RECORD_OVERHEAD * len(values) + sum(lengths)
+    async def _enqueue_values(
+        self, topic: str, values: list[bytes | None], sizes: tuple[int, int], spans: list[Span]
+    ) -> None:
+        """Many values at once, with bounds of the encoded bytes of all and of the largest."""
+        size, largest = sizes
         if size > self._largest_chunk and len(values) > 1:
             middle = len(values) // 2
-            await self._enqueue_values(topic, values[:middle], spans)
-            await self._enqueue_values(topic, values[middle:], spans)
+            for half in (values[:middle], values[middle:]):
+                await self._enqueue_values(topic, half, measured(half, None) or sizes, spans)
             return
-        largest = RECORD_OVERHEAD + max(lengths)
         self._intake.saw(largest, topic, None)
         await self._wait_for_room(size, topic)
         self._intake.check_topic(topic)
         try:
-            for span in self._accumulator.values_added(topic, values, time_ns() // 1_000_000, self._now()):
+            for span in self._accumulator.values_added(topic, values, time_ns() // 1_000_000, self._now(), size):
                 add_span(spans, *span)
         finally:
-            self._sender.wake()  # also for the records before one that the partitioner refused
+            self._sender.wake_if_wanted()  # also for the records before one that the partitioner refused
 
     async def _wait_for_partition(self, topic: str, partition: int) -> None:
         """It may be new: ask for metadata for a while.  Where it stays missing, that is told as of any record."""
@@ -221,13 +254,37 @@ class ColumnProducing:
                 await self._client.refresh(timeout=self._max_block)
 
 
-def _sizes(
-    values: Sequence[bytes | None], keys: Sequence[bytes | None] | None, headers: Sequence[Headers] | None
-) -> list[int]:
-    """Bounds of the encoded bytes of each record."""
-    sizes = [RECORD_OVERHEAD if value is None else RECORD_OVERHEAD + len(value) for value in values]
-    if keys is not None:
-        sizes = [size if key is None else size + len(key) for size, key in zip(sizes, keys, strict=True)]
-    if headers is not None:
-        sizes = [size + headers_size(each) for size, each in zip(sizes, headers, strict=True)]
-    return sizes
+def columns_of_records(records: list[Any]) -> Columns | None:
+    """Records as columns, if that is what all of them are and nothing in them has to be looked at one by one."""
+    if {*map(type, records)} != {NewRecord}:
+        return None
+    values, keys, headers, timestamps, partitions = map(list, zip(*records, strict=True))
+    if any(headers):
+        return None
+    nones = [None] * len(records)
+    return Columns(
+        values,
+        None if keys == nones else keys,
+        None,
+        None if partitions == nones else partitions,
+        None if timestamps == nones else timestamps,
+    )
+
+
+def _only_partition(queues: TopicQueues, partitions: Sequence[object] | None) -> int:
+    """The one partition that all these records go to, whatever their keys; -1 if there is none."""
+    if partitions is None or not any(each is not None for each in partitions):
+        is_only = len(queues.partitions) == 1 and queues.chooser.keeps_keys
+        return queues.partitions[0] if is_only else -1
+    first = partitions[0]
+    is_one = type(first) is int and {*map(type, partitions)} == {int} and partitions.count(first) == len(partitions)
+    return first if is_one and first in queues.partitions else -1
+
+
+def _are_times(timestamps: Sequence[Any] | None) -> bool:
+    """Each record has a time, and one that a record can have."""
+    return (
+        bool(timestamps)
+        and {*map(type, timestamps or ())} == {int}
+        and 0 <= min(timestamps or ()) <= max(timestamps or ()) < 1 << 63
+    )

@@ -22,6 +22,7 @@ __all__ = [
     "in_doubt",
     "is_lasting",
     "left_out",
+    "no_such_partition",
     "placed",
     "possibly_written",
     "produce_error",
@@ -54,6 +55,16 @@ def left_out(snapshot: Snapshot, node_id: int, batch: Batch) -> KafkaError:
         api="Produce",
         topic=batch.topic,
         partition=batch.partition,
+    )
+
+
+def no_such_partition(topic: TopicQueues, partition: int) -> KafkaError:
+    """The topic is known, and has no such partition."""
+    return broker_error(
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        f"topic {topic.name!r} has {len(topic.partitions)} partitions, and no partition {partition}",
+        topic=topic.name,
+        partition=partition,
     )
 
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, cast
+from typing import Any
 
 import anyio
 import anyio.lowlevel
@@ -25,7 +25,7 @@ from pykafka08.producer.actions import Counters
 from pykafka08.producer.arrow import Columns
 from pykafka08.producer.batch import BATCH_OVERHEAD, RECORD_OVERHEAD, Span, headers_size
 from pykafka08.producer.checks import as_bytes, as_headers, check_keys
-from pykafka08.producer.columns import CHUNK, ColumnProducing
+from pykafka08.producer.columns import CHUNK, ColumnProducing, columns_of_records
 from pykafka08.producer.delivery import Delivery, RecordMetadata, SentRecords, add_span, ended, wait_until_ended
 from pykafka08.producer.health import ProducerHealth, producer_health
 from pykafka08.producer.intake import Intake
@@ -33,6 +33,7 @@ from pykafka08.producer.partitioners import chooser_factory
 from pykafka08.producer.request import encoding_of
 from pykafka08.producer.room import Room
 from pykafka08.producer.sender import Sender
+from pykafka08.producer.sizes import measured
 from pykafka08.producer.transactions.block import TransactionBlock, Transactions
 from pykafka08.producer.transactions.sending import machine_of
 from pykafka08.producer.waits import wait_for_room
@@ -224,19 +225,18 @@ class Producer(ColumnProducing):
         if keys is not None:
             check_keys(keys, records, topic)
         spans: list[Span] = []
-        source = iter(records)
+        source: Iterator[Any] = iter(records)
         done = 0
         while chunk := list(islice(source, CHUNK)):
-            names = None if keys is None else list(keys[done : done + len(chunk)])
-            done += len(chunk)
-            if names is not None:
+            if keys is not None:
+                names: list[Any] = list(keys[done : done + len(chunk)])
                 if len(names) != len(chunk) or NewRecord in set(map(type, chunk)):
                     raise RecordTypeError(f"topic {topic!r}: keys are given for as many values", topic=topic)
-                await self._enqueue_columns(
-                    topic, Columns(cast("list[bytes | None]", chunk), cast("list[bytes | None]", names)), spans
-                )
-            elif set(map(type, chunk)) == {bytes}:
-                await self._enqueue_values(topic, cast("list[bytes]", chunk), spans)
+                await self._enqueue_columns(topic, Columns(chunk, names), spans)
+            elif (sizes := measured(chunk, None)) is not None:
+                await self._enqueue_values(topic, chunk, sizes, spans)
+            elif (columns := columns_of_records(chunk)) is not None:
+                await self._enqueue_columns(topic, columns, spans)
             else:
                 for record in chunk:
                     value, key, headers, timestamp_ms, partition = (
@@ -244,6 +244,7 @@ class Producer(ColumnProducing):
                     )
                     delivery = await self._enqueue_soon(topic, value, key, partition, headers, timestamp_ms)
                     add_span(spans, *delivery.place)
+            done += len(chunk)
             await anyio.lowlevel.checkpoint()
         if keys is not None and len(keys) != done:
             raise RecordTypeError(f"topic {topic!r}: {len(keys)} keys are given for {done} values", topic=topic)

@@ -279,3 +279,57 @@ async def test_in_a_transaction() -> None:
             async with producer.transaction():
                 await producer.send_arrow("t", pa.table({"value": [b"a", b"b"], "key": [b"k", None]}))
         assert [row.value for row in cluster.records("t", 0, committed=True)] == [b"a", b"b"]
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+@pytest.mark.parametrize("kind", ["values", "keys", "times", "one partition", "partitions", "headers", "nulls"])
+async def test_new_records_go_as_they_would_one_by_one(partitions: int, kind: str) -> None:
+    """Whichever way the list takes: the same place, time, key and headers as each of them sent alone."""
+
+    def made(number: int) -> NewRecord:
+        is_keyed = kind != "values" and (kind != "nulls" or number % 2 == 0)
+        return NewRecord(
+            None if kind == "nulls" and number % 3 == 0 else b"v%d" % number,
+            b"k%d" % (number % 40) if is_keyed else None,
+            (("h", b"%d" % number),) if kind == "headers" and number % 5 == 0 else (),
+            1_600_000_000_000 + number if kind in ("times", "nulls") else None,
+            {"one partition": 0, "partitions": number % partitions}.get(kind),
+        )
+
+    records = [made(number) for number in range(2500)]
+    async with producing(topics={"t": partitions}, batch_size=20_000) as (cluster, producer):
+        await producer.send("t", b"first", b"k0")  # the topic is known from here on
+        sent = await producer.send_many("t", records)
+        found = logs(cluster)
+        rows = [found[each.partition][each.offset] for each in sent]
+    assert [(row.value, row.key) for row in rows] == [(each.value, each.key) for each in records]
+    assert [row.headers for row in rows] == [each.headers for each in records]
+    for row, place, each in zip(rows, sent, records, strict=True):
+        assert row.timestamp_ms == place.timestamp_ms
+        assert each.timestamp_ms in (None, row.timestamp_ms)
+        if each.partition is not None:
+            assert place.partition == each.partition
+        elif each.key is not None:
+            assert place.partition == murmur2_partition(each.key, partitions)
+
+
+@pytest.mark.parametrize(
+    ("odd", "error"),
+    [
+        (NewRecord("text", b"k"), RecordTypeError),  # type: ignore[arg-type]
+        (NewRecord(b"v", "text"), RecordTypeError),  # type: ignore[arg-type]
+        (NewRecord(b"v", b"k", 5), RecordTypeError),  # type: ignore[arg-type]
+        (NewRecord(b"v", b"k", (), -1), LocalProtocolError),
+        (NewRecord(b"v", b"k", (), True), RecordTypeError),
+        (NewRecord(b"v", b"k", (), None, True), RecordTypeError),
+        (NewRecord(b"v", b"k", (), None, -1), UnknownTopicError),
+        (NewRecord(bytes(1 << 21), b"k"), RecordTooLargeError),
+    ],
+)
+async def test_a_new_record_that_is_refused_keeps_back_none_before_it(odd: NewRecord, error: type[Exception]) -> None:
+    async with producing() as (cluster, producer):
+        await producer.send("t", b"first")
+        with pytest.raises(error):
+            await producer.send_many("t", [*[NewRecord(b"v", b"k", (), 5)] * 20, odd, NewRecord(b"after")])
+        await producer.flush()
+        assert [record.value for record in logs(cluster)[0]] == [b"first", *[b"v"] * 20]
