@@ -177,6 +177,9 @@ class Snapshot:
         assert topic.name is not None
         topic_id = topic.topic_id if topic.topic_id.int else None
         before = self.topics.get(topic.name)
+        if before is None and len(topic.partitions) == 1:
+            view = _only_partition(topic.partitions[0], shared)
+            return Topic(topic.name, topic_id, topic.error_code, topic.is_internal, view)
         is_same = before is not None and topic_id is not None and before.topic_id == topic_id
         known = before.partitions if before is not None else _NO_PARTITIONS
         found = topic.partitions
@@ -201,14 +204,7 @@ class Snapshot:
             ):
                 return before
             return Topic(before.name, topic_id, topic.error_code, topic.is_internal, known)
-        if len(partitions) == 1:  # of clusters with very many topics, most; and there are not many different ones
-            number, made = partitions.popitem()
-            view = shared.get((number, made))
-            if view is None:
-                view = shared[number, made] = MappingProxyType({number: made})
-        else:
-            view = MappingProxyType(partitions)
-        return Topic(topic.name, topic_id, topic.error_code, topic.is_internal, view)
+        return Topic(topic.name, topic_id, topic.error_code, topic.is_internal, MappingProxyType(partitions))
 
 
 _NO_PARTITIONS: Mapping[int, Partition] = MappingProxyType({})
@@ -216,6 +212,22 @@ _NO_PARTITIONS: Mapping[int, Partition] = MappingProxyType({})
 
 def _index(partition: MetadataResponsePartition) -> int:
     return partition.partition_index
+
+
+def _only_partition(each: MetadataResponsePartition, shared: dict[Any, Any]) -> Mapping[int, Partition]:
+    """The partitions of a topic with one, as most of a cluster with very many topics; not many different ones."""
+    key = (
+        each.partition_index,
+        each.leader_id,
+        each.leader_epoch,
+        tuple(each.replica_nodes),
+        tuple(each.isr_nodes),
+        each.error_code,
+    )
+    found: Mapping[int, Partition] | None = shared.get(key)
+    if found is None:
+        found = shared[key] = MappingProxyType({each.partition_index: _partition(each, shared)})
+    return found
 
 
 def _partition(each: MetadataResponsePartition, shared: dict[Any, Any]) -> Partition:

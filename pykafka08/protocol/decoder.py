@@ -53,6 +53,22 @@ _SET_INT: Any = getattr(getattr(UUID, "int", None), "__set__", None)
 _SET_IS_SAFE: Any = getattr(getattr(UUID, "is_safe", None), "__set__", None)
 
 
+_new_uuid = _quickest_uuid()
+
+_KNOWN_UUIDS: dict[bytes, UUID] = {}
+"""Every fetch answer and each refresh of metadata has the same ids again."""
+
+_MOST_KNOWN = 20_000  # some megabytes
+
+
+def _make_uuid(value: bytes) -> UUID:
+    """The UUID of bytes that are not known yet; should there be very many, all are forgotten and made anew."""
+    if len(_KNOWN_UUIDS) >= _MOST_KNOWN:
+        _KNOWN_UUIDS.clear()
+    made = _KNOWN_UUIDS[value] = _new_uuid(value)
+    return made
+
+
 def _long_length(buffer: Buffer, at: int) -> tuple[int, int]:
     """A compact length that takes more than one byte, and the position after it."""
     length, at = read_unsigned_varint(buffer, at)
@@ -104,7 +120,8 @@ class DecoderSource:
         self.source = SourceText()
         self.source.scope.update(
             new=object.__new__,
-            make_uuid=_quickest_uuid(),
+            known_uuid=_KNOWN_UUIDS.get,
+            make_uuid=_make_uuid,
             read_varint=read_unsigned_varint,
             long_length=_long_length,
             bad_length=_bad_length,
@@ -239,7 +256,7 @@ class DecoderSource:
         )
         for letter, target, _ in self._run:
             if letter == "16s":
-                source.add(f"{target} = make_uuid({target})")
+                source.add(f"{target} = known_uuid({target}) or make_uuid({target})")
         self._run.clear()
         source.about = ()
 
@@ -258,10 +275,11 @@ class DecoderSource:
             size = struct.calcsize(">" + FIXED[field.element])
             source.add(f"stop = at + n * {size}", f"if n < 0 or stop > {end}: bad_count(n, at, {end})")
             if field.element == "uuid":
-                source.add(f"{target} = [make_uuid(buffer[i:i + 16]) for i in range(at, stop, 16)]")
+                source.add(f"{target} = [bytes(buffer[i:i + 16]) for i in range(at, stop, 16)]")
+                source.add(f"{target} = [known_uuid(each) or make_uuid(each) for each in {target}]")
             else:
                 many = source.name("many", _MANY[field.element])
-                source.add(f"{target} = list({many}[n](buffer, at)) if n else []")
+                source.add(f"{target} = [*{many}[n](buffer, at)] if n else []")
             source.add("at = stop")
         else:
             self._sized_elements(field, target)

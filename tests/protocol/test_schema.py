@@ -10,6 +10,7 @@ from uuid import UUID
 import pytest
 
 from pykafka08.errors import LocalProtocolError, UnsupportedVersionError
+from pykafka08.protocol import decoder
 from pykafka08.protocol.fields import VersionRange
 from pykafka08.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
 from pykafka08.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -320,3 +321,19 @@ def test_decoded_uuids_are_uuids_in_every_way() -> None:
     assert found.is_safe is wanted.is_safe
     assert pickle.loads(pickle.dumps(found)) == wanted
     assert topics[1].topic_id is ZERO_UUID
+
+
+def decoded_ids(ids: list[UUID]) -> list[UUID]:
+    frame = MetadataRequest(topics=[MetadataRequestTopic(topic_id=each, name="t") for each in ids]).encode(12)
+    return [topic.topic_id for topic in MetadataRequest.decode(frame, 12).topics or []]
+
+
+def test_equal_ids_are_one_object_and_no_more_are_kept_than_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decoder, "_MOST_KNOWN", 100)
+    decoder._KNOWN_UUIDS.clear()
+    ids = [UUID(int=number + 1) for number in range(150)]
+    first, again = decoded_ids(ids[:80]), decoded_ids(ids[:80])
+    assert first == ids[:80]
+    assert all(one is other for one, other in zip(first, again, strict=True))
+    assert decoded_ids(ids) == ids
+    assert len(decoder._KNOWN_UUIDS) <= 100
