@@ -106,5 +106,5 @@ class Columns:
 
 
 def _pieces(data: bytes, edges: memoryview) -> list[bytes]:
-    bounds = iter(edges.tolist())
-    return [data[start:end] for start, end in zip(bounds, bounds, strict=True)]
+    bounds = edges.tolist()
+    return [data[start:end] for start, end in zip(bounds[::2], bounds[1::2], strict=True)]

@@ -28,6 +28,7 @@ _Numbers = np.ndarray[Any, np.dtype[Any]]
 _ROUNDS = 4  # of dropping candidates: random bytes need two, text one
 _LARGEST_RECORD = 8191  # longer ones have lengths of three bytes
 _SMALLEST_RECORD = 6 << 1  # as its length is written
+_SHORT = 192  # bytes of a record that pyarrow's way is quicker for
 _AT_ONCE = 1024  # bytes objects, so that they are still in the cache when they go into the list
 _FAR = 1 << 62  # base timestamps beyond it could make a sum pass 64 bits
 
@@ -212,10 +213,11 @@ def _nulls(is_null: _Numbers) -> memoryview | None:
 
 
 def slices(columns: Columns, edges: memoryview | None, nulls: memoryview | None) -> list[bytes | None] | None:
-    """The keys or the values as bytes, by pyarrow, which makes them faster than Python; None without it."""
-    if pa is None or edges is None:
-        return None
+    """The keys or the values as bytes, by pyarrow, which makes short ones faster than Python; None if it would not."""
     count = len(columns)
+    # Neighbours tell how long they are, with what is around them: pyarrow copies each once more.
+    if pa is None or edges is None or edges[-1] - edges[0] > count * _SHORT:
+        return None
     # As in ``arrow``: fields and the gaps between them are one binary array.
     buffers = [None, pa.py_buffer(edges), pa.py_buffer(columns.data)]
     fields_and_gaps = pa.Array.from_buffers(pa.binary(), 2 * count - 1, buffers)
