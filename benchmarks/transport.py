@@ -6,8 +6,8 @@ Prints medians over the rounds, and the medians of the ratios within a round.  E
 process alone; the peer that answers is a process of its own, and answers from memory.  ``--package`` measures the
 pykafka08 of another directory (an older checkout, a compiled tree).
 
-The bare socket shows what of 1 MiB answers is the kernel's copy, which all pay: where the memory of asyncio's streams is
-warm it alone is about a third of what they cost.
+The bare socket shows what of 1 MiB answers is the kernel's copy, which all pay: where the memory of asyncio's streams
+is warm, it alone is about a third of what they cost.
 """
 
 from __future__ import annotations
