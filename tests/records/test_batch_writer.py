@@ -152,3 +152,25 @@ def test_timestamps_are_at_most_63_bits_apart(
 def test_a_time_that_is_none_is_told(wrong: Any) -> None:
     with pytest.raises(LocalProtocolError):
         encode_batch(Codec.NONE, timestamps=[5, wrong], keys=None, values=[b"v"] * 2)
+
+
+@pytest.mark.parametrize("sizes", [range(1, 200), range(8100, 8260), (1, 8191, 8192, 70_000)])
+@pytest.mark.parametrize("key_sizes", [None, (8,), range(1, 140), (60, 8160, 8192)])
+def test_runs_of_any_sizes(sizes: Sequence[int], key_sizes: Sequence[int] | None) -> None:
+    """The tables of interpreted Python where lengths grow by a byte, and where its lists of varints end."""
+    count = 300
+    values = [bytes([65 + index % 20]) * sizes[index % len(sizes)] for index in range(count)]
+    keys = None if key_sizes is None else [b"k" * key_sizes[index % len(key_sizes)] for index in range(count)]
+    timestamps = [5 + index // 100 * 300 for index in range(count)]
+    assert_same(timestamps, keys, values)
+    if keys is not None:
+        assert_same(timestamps, [None] * count, values)
+        assert_same(timestamps, [*keys[:-1], None], values)
+        assert_same(timestamps, [b"", *keys[1:]], values)
+
+
+def test_interpreted_pieces_are_few_and_small() -> None:
+    values = [b"v" * (60 + index % 80) for index in range(9000)]
+    pieces = pack_records([5] * len(values), None, values, None, None)
+    assert len(pieces) < 20
+    assert max(map(len, pieces)) < 128 << 10
