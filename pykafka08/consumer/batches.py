@@ -24,6 +24,7 @@ class Batches:
         self._reader = reader
 
     def __aiter__(self) -> Batches:
+        self._reader.check_open()
         return self
 
     async def __anext__(self) -> FetchedBatch:
@@ -51,6 +52,7 @@ class Tables:
         self._plan = TablePlan(rows_to_arrow, max_rows=max_rows, max_bytes=max(1, buffer_bytes // SHARE_OF_BUFFER))
 
     def __aiter__(self) -> Tables:
+        self._reader.check_open()
         return self
 
     async def __anext__(self) -> pa.RecordBatch:

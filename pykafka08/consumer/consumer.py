@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import AsyncIterator, Iterable
+from typing import Any
 
 import anyio
 import anyio.lowlevel
@@ -19,6 +19,7 @@ from pykafka08.config import check_timeout
 from pykafka08.consumer.batches import Batches, Tables
 from pykafka08.consumer.checks import check_count, check_listener, check_topic, checked
 from pykafka08.consumer.committing import Committing
+from pykafka08.consumer.cursor import Records
 from pykafka08.consumer.fetcher import Fetcher
 from pykafka08.consumer.health import ConsumerHealth, consumer_health
 from pykafka08.consumer.machine import ConsumerMachine
@@ -33,9 +34,6 @@ from pykafka08.group.coordinator import RebalanceListener
 from pykafka08.group.pattern import SubscriptionPattern
 from pykafka08.records.batch_records import prepare
 from pykafka08.records.record import Record, TopicPartition
-
-if TYPE_CHECKING:
-    from types import AsyncGeneratorType
 
 __all__ = ["Consumer"]
 
@@ -100,7 +98,6 @@ class Consumer(Committing):
         self._client: Client | None = None
         self._member: ConsumerMember | None = None
         self._tasks = TaskTree()
-        self._stream: AsyncGeneratorType[Record, None] | None = None
 
     # Life
 
@@ -172,8 +169,6 @@ class Consumer(Committing):
             return
         self._reader.close()
         try:
-            if self._stream is not None and not self._stream.ag_running:
-                await self._stream.aclose()
             if self._member is not None:
                 self._reader.is_leaving = True
                 await self._member.aclose(commits=commit, timeout=timeout)
@@ -195,30 +190,14 @@ class Consumer(Committing):
     # Reading
 
     def __aiter__(self) -> AsyncIterator[Record]:
-        """Records without end, until the consumer is closed.
+        """Records without end, until the consumer is closed; ClosedError if it is already.
 
         Left with ``break``, the loop can be taken up again where it was left.
         """
+        self._reader.check_open()
         self._reader.check_alone()
         self._reader.held.clear()
-        if self._stream is None:
-            # One for all loops: one that was left in its midst would be closed by the garbage collector.
-            self._stream = cast("AsyncGeneratorType[Record, None]", self._stream_records())
-        return self._stream
-
-    async def _stream_records(self) -> AsyncGenerator[Record, None]:
-        reader = self._reader
-        try:
-            while True:
-                reader.check_alone()
-                await reader.load(None)
-                for record in reader.cursor.records:
-                    yield record
-        except ClosedError:
-            if not reader.is_closed:
-                raise
-        finally:
-            self._stream = None
+        return Records(self._reader.cursor, self._reader.next_record)
 
     def batches(self) -> Batches:
         """Whole batches, as ``async for batch in consumer.batches()``: cheaper than records, the more so by values.
@@ -226,6 +205,7 @@ class Consumer(Committing):
         A batch has ``topic``, ``partition``, ``base_offset``, ``next_offset``, ``len()`` and ``values()``, and is
         iterated for its records.  Handed out, it counts as read; it is finished when the next one is asked for.
         """
+        self._reader.check_open()
         return Batches(self._reader)
 
     def arrow(self, *, max_rows: int = 100_000) -> Tables:
@@ -238,6 +218,7 @@ class Consumer(Committing):
         rows before the damaged batch: seek to its ``next_offset`` to go on behind it.
         """
         check_count("max_rows", max_rows)
+        self._reader.check_open()
         return Tables(self._reader, max_rows, self._config.fetch_buffer_bytes)
 
     async def getone(self, *, timeout: float | None = None) -> Record:

@@ -6,13 +6,13 @@ Reading costs nothing per record but the step of a list iterator: how far it has
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from operator import length_hint
 
 from pykafka08.records.reader import FetchedBatch
 from pykafka08.records.record import Record, TopicPartition
 
-__all__ = ["Cursor"]
+__all__ = ["Cursor", "Records"]
 
 
 class Cursor:
@@ -89,3 +89,28 @@ class Cursor:
         self._chunk = []
         self._finished = 0
         self._left = 0
+
+
+class Records:
+    """What ``async for record in consumer`` goes over: the cursor's records, without end, until the consumer is closed.
+
+    ``wait`` gives the next one when none lies ready; it raises StopAsyncIteration at the end.
+    """
+
+    __slots__ = ("_cursor", "_wait")
+
+    def __init__(self, cursor: Cursor, wait: Callable[[], Awaitable[Record]]) -> None:
+        self._cursor = cursor
+        self._wait = wait
+
+    def __aiter__(self) -> Records:
+        return self
+
+    def __anext__(self) -> Awaitable[Record]:
+        for record in self._cursor.records:
+            return _ready(record)
+        return self._wait()  # never compiled: who is cancelled there hears of it as in any other coroutine
+
+
+async def _ready(record: Record) -> Record:
+    return record

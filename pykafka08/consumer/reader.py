@@ -51,14 +51,19 @@ class Reader(InHand):
 
         While it leaves its group nothing is read, but positions are still there.
         """
-        if self.is_closed and (to_read or not self.is_leaving):
-            raise ClosedError("the consumer is closed")
+        if to_read or not self.is_leaving:
+            self.check_open()
         if self.fetcher is None:
             raise ClosedError("use the consumer with 'async with'")
         self.fetcher.check()
         for check in self._checks:
             check()
         return self.fetcher
+
+    def check_open(self) -> None:
+        """ClosedError if it is closed: a loop ends where that happens, but none begins after it."""
+        if self.is_closed:
+            raise ClosedError("the consumer is closed")
 
     def on_check(self, check: Callable[[], None]) -> None:
         """Call ``check()`` wherever the consumer is used: what it raises, the application gets."""
@@ -104,6 +109,18 @@ class Reader(InHand):
             return await self._load(deadline)
         finally:
             self.is_reading = False
+
+    async def next_record(self) -> Record:
+        """The next record, waited for without end; StopAsyncIteration when the consumer is closed."""
+        self.check_alone()
+        try:
+            while await self.load(None):
+                for record in self.cursor.records:
+                    return record
+        except ClosedError:
+            if not self.is_closed:
+                raise
+        raise StopAsyncIteration
 
     async def _load(self, deadline: float | None) -> bool:
         while True:

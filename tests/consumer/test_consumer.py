@@ -507,10 +507,17 @@ async def test_a_consumer_is_used_inside_its_block() -> None:
         async with consumer:
             with pytest.raises(ClosedError, match="entered once"):
                 await consumer.__aenter__()
+            records, batches = aiter(consumer), consumer.batches()
         with pytest.raises(ClosedError, match="closed"):
             await consumer.getone()
-        assert [record async for record in consumer] == []
-        assert [batch async for batch in consumer.batches()] == []
+        for begin in (lambda: aiter(consumer), consumer.batches, consumer.arrow):
+            with pytest.raises(ClosedError, match="closed"):
+                begin()
+        for stream in (records, batches):
+            with pytest.raises(StopAsyncIteration):
+                await anext(stream)
+        with pytest.raises(ClosedError, match="closed"):
+            aiter(batches)
         with pytest.raises(ClosedError):
             await consumer.seek(T0, 1)
         with pytest.raises(ClosedError, match="entered once"):
