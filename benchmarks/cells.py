@@ -99,10 +99,17 @@ _CONSUME = {
             ("aiokafka", "getmany_values"),
             ("confluent", "consume"),
             ("confluent", "consume_values"),
+            ("kafka_python", "poll"),
         ),
         is_quick=True,
     ),
-    "arrow": Cell("consume", "arrow", ("arrow",), (("aiokafka", "getmany"), ("confluent", "consume")), is_quick=True),
+    "arrow": Cell(
+        "consume",
+        "arrow",
+        ("arrow",),
+        (("aiokafka", "getmany"), ("confluent", "consume"), ("kafka_python", "poll")),
+        is_quick=True,
+    ),
 }
 _PRODUCE = {
     "enqueue": Cell(
@@ -116,7 +123,12 @@ _PRODUCE = {
         "produce",
         "send_many",
         ("send_many", "send_arrow"),
-        (("aiokafka", "send_batch"), ("confluent", "produce"), ("confluent", "produce_batch")),
+        (
+            ("aiokafka", "send_batch"),
+            ("confluent", "produce"),
+            ("confluent", "produce_batch"),
+            ("kafka_python", "send"),
+        ),
         is_quick=True,
     ),
     "send": Cell("produce", "awaited send", ("send",), (("aiokafka", "send_and_wait"),)),

@@ -50,7 +50,11 @@ TARGETS = (
     Target("produce send_many", "send_arrow", "confluent produce", 1.7, 4),
     Target("consume batches", "batches", "kafka_python poll", 4, 18),
     Target("consume iterate", "iterate", "kafka_python iterate", 4, 18),
+    Target("consume values", "values", "kafka_python poll", 4, 18),
+    Target("consume arrow", "arrow", "kafka_python poll", 4, 18),
     Target("produce enqueue", "enqueue", "kafka_python send", 4, 18),
+    Target("produce send_many", "send_many", "kafka_python send", 4, 18),
+    Target("produce send_many", "send_arrow", "kafka_python send", 4, 18),
 )
 LATENCY_TARGETS = (
     LatencyTarget("latency awaited single send", "send_one", "aiokafka send_one", "p50", 1.0),

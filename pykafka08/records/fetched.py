@@ -135,7 +135,7 @@ class FetchedBatch:
     def to_arrow(self) -> pyarrow.RecordBatch:
         """A pyarrow RecordBatch with a copy of all fields: see :func:`pykafka08.records.arrow.to_arrow`.
 
-        Needs the extra ``arrow``: MissingExtraError without it.
+        Needs the extra ``arrow``: ConfigError without it.
         """
         from pykafka08.records.arrow import to_arrow
 

@@ -1,0 +1,64 @@
+"""What a consumer that has nothing to read costs.
+
+    python -m benchmarks.idle [--partitions 2000] [--seconds 10]
+
+Processor time of this process, in per cent of a core, while one consumer waits on an embedded broker that runs as
+another process.  Exit code 1 if it is more than 2 %.  The form that runs is the one imported: a compiled tree's, when
+started there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import anyio
+
+import pykafka08
+from pykafka08 import Consumer
+
+ALLOWED = 2.0
+TOPIC = "idle"
+SETTLING_S = 3.0
+"""For metadata and the first fetches."""
+
+
+@contextmanager
+def broker_with(partitions: int) -> Iterator[str]:
+    command = [sys.executable, "-m", "pykafka08", "broker", "--port", "0", "--topic", f"{TOPIC}:{partitions}"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as broker:
+        assert broker.stdout is not None
+        try:
+            yield broker.stdout.readline().strip().partition("=")[2]
+        finally:
+            broker.terminate()
+
+
+async def per_cent_of_a_core(bootstrap: str, seconds: float) -> float:
+    async with Consumer(TOPIC, bootstrap_servers=bootstrap) as consumer:
+        with anyio.move_on_after(SETTLING_S):
+            await consumer.getone()
+        begin, begin_cpu = time.perf_counter(), time.process_time()
+        with anyio.move_on_after(seconds):
+            await consumer.getone()
+        return 100 * (time.process_time() - begin_cpu) / (time.perf_counter() - begin)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--partitions", type=int, default=2000)
+    parser.add_argument("--seconds", type=float, default=10.0)
+    options = parser.parse_args()
+    with broker_with(options.partitions) as bootstrap:
+        spent = anyio.run(per_cent_of_a_core, bootstrap, options.seconds)
+    form = "compiled" if pykafka08.compiled else "pure"
+    print(f"{form}, {options.partitions} partitions: {spent:.2f} % of a core, allowed {ALLOWED:.0f} %")
+    return spent > ALLOWED
+
+
+if __name__ == "__main__":
+    sys.exit(main())
