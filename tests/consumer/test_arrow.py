@@ -25,8 +25,9 @@ from pykafka08.records.batch import patch_crc
 from pykafka08.records.batch_packing import encode_batch
 from pykafka08.records.compression import Codec
 from pykafka08.records.reader import FetchedBatch, read_batches
-from tests.consumer.embedded import DEADLINE_S, fill, numbers, read_values, store, values
+from tests.consumer.embedded import DEADLINE_S, fill, log_of, numbers, read_values, store, values
 from tests.consumer.groups import committed_in, until
+from tests.consumer.groups import consumer as group_member
 from tests.consumer.world import batch_bytes
 
 pytestmark = pytest.mark.anyio
@@ -333,6 +334,55 @@ async def test_aborted_transactions_and_control_batches_are_left_out() -> None:
         async with consumer_of(cluster, "t", isolation_level="read_committed") as consumer:
             (table,) = await tables_until(consumer, 1)
             assert table.column("value").to_pylist() == [b"1"]
+
+
+@pytest.mark.parametrize("max_rows", [3, 1000])
+async def test_a_group_shares_tables_while_members_come_and_go(max_rows: int) -> None:
+    """Every record of a committed transaction is read, none of an aborted one, and all is committed at the end."""
+    async with EmbeddedCluster(topics={"t": 4}) as cluster:
+        async with Producer(bootstrap_servers=cluster.bootstrap_servers, transactional_id="x") as producer:
+            for number in range(8):
+                with suppress(ZeroDivisionError):
+                    async with producer.transaction():
+                        records = [NewRecord(b"%d" % number, partition=each % 4) for each in range(24)]
+                        await producer.send_many("t", records)
+                        if number % 2:
+                            raise ZeroDivisionError
+        ends = {number: 0 for number in range(4)}
+        seen: list[tuple[int, int]] = []
+
+        async def read(member: Consumer, most: int) -> None:
+            """Until ``most`` rows have come, or all have been seen by somebody."""
+            async for table in member.arrow(max_rows=max_rows):
+                assert set(table["value"].to_pylist()) <= {b"0", b"2", b"4", b"6"}
+                places = list(zip(table["partition"].to_pylist(), table["offset"].to_pylist(), strict=True))
+                seen.extend(places)
+                for partition, offset in places:
+                    ends[partition] = max(ends[partition], offset + 1)
+                member.acknowledge(table)
+                most -= len(table)
+                if most <= 0 or len(set(seen)) == 96:
+                    break
+
+        async def come_and_go() -> None:
+            for _ in range(2):
+                async with group_member(cluster, "t", **settings) as guest:
+                    with anyio.move_on_after(0.2):
+                        await read(guest, 10)
+
+        settings: dict[str, Any] = {"isolation_level": "read_committed", "auto_commit_interval_ms": 10}
+        with anyio.fail_after(DEADLINE_S):
+            async with group_member(cluster, "t", **settings) as member:
+                await read(member, 10)
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(come_and_go)
+                    while len(set(seen)) < 96:
+                        with anyio.move_on_after(0.2):
+                            await read(member, 96)
+        assert len(set(seen)) == 96
+        committed = await committed_in(cluster, [TopicPartition("t", number) for number in ends])
+        for number, end in ends.items():  # what is hidden behind the last row may be passed over already
+            assert end <= committed[number] <= log_of(cluster, "t", number).end_offset
 
 
 @pytest.mark.parametrize("max_rows", [0, -1, True, 1.5, None])
