@@ -225,14 +225,15 @@ class Producer(ColumnProducing):
         if keys is not None:
             check_keys(keys, records, topic)
         spans: list[Span] = []
+        is_checked = isinstance(records, (list, tuple))  # by check_keys
         source: Iterator[Any] = iter(records)
         done = 0
         while chunk := list(islice(source, CHUNK)):
             if keys is not None:
-                names: list[Any] = list(keys[done : done + len(chunk)])
-                if len(names) != len(chunk) or NewRecord in set(map(type, chunk)):
+                names: Any = keys[done : done + len(chunk)]
+                if len(names) != len(chunk) or (not is_checked and NewRecord in set(map(type, chunk))):
                     raise RecordTypeError(f"topic {topic!r}: keys are given for as many values", topic=topic)
-                await self._enqueue_columns(topic, Columns(chunk, names), spans)
+                await self._enqueue_columns(topic, Columns(chunk, names if type(names) is list else list(names)), spans)
             elif (sizes := measured(chunk, None)) is not None:
                 await self._enqueue_values(topic, chunk, sizes, spans)
             elif (columns := columns_of_records(chunk)) is not None:
