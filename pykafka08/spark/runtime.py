@@ -65,12 +65,15 @@ class Runtime:
         self.pid = os.getpid()
 
     def run(self, coroutine: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
-        """What ``coroutine`` returns or raises; RequestTimeoutError when it takes longer than ``timeout`` seconds."""
+        """What ``coroutine`` returns or raises; RequestTimeoutError when it takes longer than ``timeout`` seconds.
+
+        Not to be called by a coroutine that runs in here.
+        """
         task = self._loop.create_task(_bounded(coroutine, timeout))
         try:
             return self._loop.run_until_complete(task)
         except BaseException:
-            if not task.done():  # Ctrl-C stopped the loop, not the task
+            if not task.done() and not self._loop.is_running():  # Ctrl-C stopped the loop, not the task
                 task.cancel()
                 self._loop.run_until_complete(asyncio.wait([task]))
             raise
@@ -79,9 +82,7 @@ class Runtime:
         """What is kept under ``name``; made and entered if nothing is."""
         kept = self._kept.get(name)
         if kept is None:
-            kept = make()
-            self.run(kept.__aenter__())
-            self._kept[name] = kept
+            kept = self._kept[name] = self.run(_entered(make))
         return kept  # type: ignore[return-value]  # clients and producers enter as themselves
 
     def drop(self, name: Hashable) -> None:
@@ -104,6 +105,12 @@ class Runtime:
         self._loop.close()
         if getattr(_local, "runtime", None) is self:
             del _local.runtime
+
+
+async def _entered(make: Callable[[], AbstractAsyncContextManager[T]]) -> AbstractAsyncContextManager[T]:
+    made = make()  # in here: clients want a loop that runs
+    await made.__aenter__()
+    return made
 
 
 async def _bounded(coroutine: Coroutine[Any, Any, T], timeout: float | None) -> T:

@@ -1,0 +1,39 @@
+"""The data source ``pykafka08`` of Spark's Python Data Source API: which class reads and writes what.
+
+Spark makes an instance of it in several processes, with the options of the query; all work is done by what it returns.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter
+from pyspark.sql.types import StructType
+
+from pykafka08.spark.batch_reader import KafkaBatchReader
+from pykafka08.spark.columns import schema_of
+from pykafka08.spark.options import read_options, write_options
+from pykafka08.spark.sink.writer import KafkaWriter
+
+__all__ = ["KafkaDataSource"]
+
+
+class KafkaDataSource(DataSource):
+    """``spark.read.format("pykafka08")``; rows and options are those of Spark's own ``kafka`` source."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The format's name; ``kafka`` itself cannot be taken."""
+        return "pykafka08"
+
+    def schema(self) -> StructType:
+        """All columns, or those of the option ``columns``, in the order of Spark's own source."""
+        columns = self.options.get("columns")
+        names = [name.strip() for name in columns.split(",") if name.strip()] if columns is not None else None
+        return schema_of(names, include_headers=self.options.get("includeHeaders", "").lower() == "true")
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Reads in batch the columns of ``schema``."""
+        return KafkaBatchReader(read_options(self.options, streaming=False), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """Writes a batch; the query has to say ``mode("append")``."""
+        return KafkaWriter(write_options(self.options), schema, is_overwrite=overwrite)
