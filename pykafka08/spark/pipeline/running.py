@@ -1,0 +1,93 @@
+"""Stages of a pipeline run: one after the other until all that is there is through, or all at once for as long as told.
+
+Each micro-batch leaves a line in ``runs/RUN/progress.jsonl``, Spark's own progress document.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.listener import StreamingQueryListener
+from pyspark.sql.streaming.query import StreamingQuery
+
+from pykafka08.errors import ConfigError
+from pykafka08.spark.pipeline.settings import Pipeline
+from pykafka08.spark.pipeline.stages import Stage, stages
+
+__all__ = ["RunLog", "follow", "latest_run", "run_once", "select"]
+
+Say = Callable[[str], None]
+
+
+class RunLog(StreamingQueryListener):
+    """Writes each micro-batch down."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        started = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%S.%fZ")
+        self.folder = pipeline.root / "runs" / started
+        self.folder.mkdir(parents=True)
+        self._file = (self.folder / "progress.jsonl").open("a", encoding="utf-8")
+
+    def onQueryProgress(self, event: Any) -> None:
+        document = json.loads(event.progress.json)
+        self._file.write(json.dumps(document) + "\n")
+        self._file.flush()
+
+    def onQueryStarted(self, event: Any) -> None:
+        """Nothing to write: the first batch tells it."""
+
+    def onQueryIdle(self, event: Any) -> None:
+        """Nothing to write."""
+
+    def onQueryTerminated(self, event: Any) -> None:
+        """Nothing to write: the run tells it."""
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def latest_run(pipeline: Pipeline) -> Path | None:
+    """The folder of the newest run, None: there was none."""
+    return max((pipeline.root / "runs").glob("*"), default=None)
+
+
+def select(pipeline: Pipeline, names: Sequence[str]) -> list[Stage]:
+    """The stages with these names, all without; ConfigError for one that is not there."""
+    every = stages(pipeline)
+    unknown = set(names) - {one.name for one in every}
+    if unknown:
+        raise ConfigError(f"stage {', '.join(sorted(unknown))}: there are {', '.join(one.name for one in every)}")
+    return [one for one in every if not names or one.name in names]
+
+
+def run_once(spark: SparkSession, pipeline: Pipeline, chosen: Sequence[Stage], say: Say) -> None:
+    """Each stage until it has read all that its input holds when it starts.
+
+    Raises:
+        pyspark.errors.StreamingQueryException: a stage failed; those before it are done.
+    """
+    for stage in chosen:
+        query = stage.start(spark, pipeline, {"availableNow": True})
+        query.awaitTermination()
+        done = [one for one in query.recentProgress if one["numInputRows"]]
+        say(f"{stage.name}: {sum(one['numInputRows'] for one in done):,} rows in {len(done)} batches")
+
+
+def follow(spark: SparkSession, pipeline: Pipeline, chosen: Sequence[Stage], say: Say) -> None:
+    """All stages at once, until interrupted or one fails; none is left running."""
+    queries: list[StreamingQuery] = []
+    try:
+        for stage in chosen:
+            queries.append(stage.start(spark, pipeline, {"processingTime": pipeline.trigger}))
+            say(f"{stage.name}: started")
+        spark.streams.awaitAnyTermination()
+    finally:
+        for query in queries:
+            with suppress(Exception):  # the cause is on its way up already
+                query.stop()
