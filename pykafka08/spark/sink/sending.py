@@ -10,31 +10,50 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from pykafka08.config import ClientConfig
 from pykafka08.producer.delivery import SentRecords
 from pykafka08.producer.producer import Producer
 from pykafka08.spark.client_properties import PREFIX
 from pykafka08.spark.options import WriteOptions
 from pykafka08.spark.runtime import runtime
-from pykafka08.spark.sink.encoding import runs_of
+from pykafka08.spark.sink.encoding import Run, runs_of
 
-__all__ = ["DEFAULTS", "Totals", "drop_producer", "kept_producer", "send_rows", "settings_of"]
+__all__ = [
+    "DEFAULTS",
+    "Totals",
+    "client_settings",
+    "drop_producer",
+    "kept_producer",
+    "send_rows",
+    "settings_of",
+    "totals_of",
+]
 
 DEFAULTS: Mapping[str, Any] = {"batch_size": 512 * 1024, "linger_ms": 1000}
 """Of the sink's producers, where the user says nothing: nobody waits for a single row, and a task's end sends what
 lingers."""
 
 
+OF_TRANSACTIONS: Mapping[str, Any] = {"transaction_timeout_ms": 900_000}
+"""What a broker allows by default: a transaction is open until the slowest task of its batch has ended."""
+
+
+def client_settings(config: ClientConfig) -> dict[str, Any]:
+    """The keyword arguments of a client with this configuration."""
+    settings = {each.name: getattr(config, each.name) for each in fields(config)}
+    settings["bootstrap_servers"] = ",".join(f"[{host}]:{port}" for host, port in config.bootstrap_servers)
+    return settings
+
+
 def settings_of(options: WriteOptions, transactional_id: str | None = None) -> dict[str, Any]:
     """The keyword arguments of a task's producer."""
-    settings = {
-        each.name: getattr(config, each.name)
-        for config in (options.client, options.producer)
-        for each in fields(config)
-    }
-    settings["bootstrap_servers"] = ",".join(f"[{host}]:{port}" for host, port in options.client.bootstrap_servers)
+    settings = client_settings(options.client)
+    settings |= {each.name: getattr(options.producer, each.name) for each in fields(options.producer)}
     settings["transactional_id"] = transactional_id
-    unsaid = {name: value for name, value in DEFAULTS.items() if PREFIX + name.replace("_", ".") not in options.given}
+    defaults = DEFAULTS if transactional_id is None else {**DEFAULTS, **OF_TRANSACTIONS}
+    unsaid = {name: value for name, value in defaults.items() if PREFIX + name.replace("_", ".") not in options.given}
     return {**settings, **unsaid}
 
 
@@ -68,18 +87,26 @@ def send_rows(producer: Producer, batches: Iterable[pa.RecordBatch], topic: str 
     """
     loop = runtime()
     pending: list[SentRecords] = []
-    rows = size = 0
+    totals = Totals()
     for batch in batches:
         for run in runs_of(batch, topic):
             pending.append(loop.run(producer.enqueue_arrow(run.topic, run.rows, run.partition)))
-            rows += run.rows.num_rows
-            size += _content_bytes(run.rows)
+            totals = _added(totals, run)
         pending = [each for each in pending if not _has_ended(each)]
     if pending:
         loop.run(producer.flush())
         for each in pending:
             each.raise_first_error()
-    return Totals(rows, size)
+    return totals
+
+
+def totals_of(batches: Iterable[pa.RecordBatch], topic: str | None) -> Totals:
+    """What :func:`send_rows` would return, though nothing is written."""
+    totals = Totals()
+    for batch in batches:
+        for run in runs_of(batch, topic):
+            totals = _added(totals, run)
+    return totals
 
 
 def _has_ended(sent: SentRecords) -> bool:
@@ -90,5 +117,7 @@ def _has_ended(sent: SentRecords) -> bool:
     return True
 
 
-def _content_bytes(rows: pa.RecordBatch) -> int:
-    return sum(rows.column(name).nbytes for name in ("key", "value") if name in rows.schema.names)
+def _added(totals: Totals, run: Run) -> Totals:
+    contents = [run.rows.column(name) for name in ("key", "value") if name in run.rows.schema.names]
+    size = sum(pc.sum(pc.binary_length(each)).as_py() or 0 for each in contents)
+    return Totals(totals.rows + run.rows.num_rows, totals.bytes + size)
