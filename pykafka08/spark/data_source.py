@@ -5,15 +5,33 @@ Spark makes an instance of it in several processes, with the options of the quer
 
 from __future__ import annotations
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter
+import sys
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
 from pyspark.sql.types import StructType
 
-from pykafka08.spark.batch_reader import KafkaBatchReader
+from pykafka08.spark.batch_reader import FilteredBatchReader, KafkaBatchReader
 from pykafka08.spark.columns import schema_of
 from pykafka08.spark.options import read_options, write_options
 from pykafka08.spark.sink.writer import KafkaWriter
+from pykafka08.spark.stream_reader import KafkaStreamReader
 
 __all__ = ["KafkaDataSource"]
+
+FILTER_WORKER = "pyspark.sql.worker.data_source_pushdown_filters"
+"""What plans a read in a process of its own where filters are pushed down."""
+
+
+def _takes_filters() -> bool:
+    """True in a process to which Spark hands filters; nothing else there tells of the setting."""
+    main = getattr(sys.modules["__main__"], "__spec__", None)
+    return FILTER_WORKER in sys.modules or (main is not None and main.name == FILTER_WORKER)
 
 
 class KafkaDataSource(DataSource):
@@ -32,8 +50,19 @@ class KafkaDataSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Reads in batch the columns of ``schema``."""
-        return KafkaBatchReader(read_options(self.options, streaming=False), schema)
+        kind = FilteredBatchReader if _takes_filters() else KafkaBatchReader
+        return kind(read_options(self.options, streaming=False), schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """Reads as a stream the columns of ``schema``."""
+        return KafkaStreamReader(read_options(self.options, streaming=True), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Writes a batch; the query has to say ``mode("append")``."""
         return KafkaWriter(write_options(self.options), schema, is_overwrite=overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        """Writes a stream, in every output mode."""
+        from pykafka08.spark.sink.stream_writer import KafkaStreamWriter
+
+        return KafkaStreamWriter(write_options(self.options), schema)
