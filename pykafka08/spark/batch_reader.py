@@ -5,15 +5,20 @@ Options are read by ``options``, offsets found by ``locating``, ranges read by `
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
+from pykafka08.cluster.client import Client
 from pykafka08.driver import library_logger
+from pykafka08.errors import UnsupportedVersionError
+from pykafka08.records.record import TopicPartition
 from pykafka08.spark.columns import check_schema
-from pykafka08.spark.locating import resolve
+from pykafka08.spark.filters import Narrowing, narrowing_of
+from pykafka08.spark.locating import locate, resolve
 from pykafka08.spark.options import ReadOptions
 from pykafka08.spark.ranges import Range, ReadTask, plan_tasks
 from pykafka08.spark.reading import read_ranges
@@ -22,7 +27,7 @@ from pykafka08.spark.runtime import client, run
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["KafkaBatchReader", "TaskPartition", "task_partitions"]
+__all__ = ["FilteredBatchReader", "KafkaBatchReader", "TaskPartition", "task_partitions"]
 
 log = library_logger("spark")
 
@@ -70,3 +75,42 @@ class KafkaBatchReader(DataSourceReader):
         if isinstance(partition, TaskPartition):
             return read_ranges(partition.task, self._columns)
         return iter(())
+
+
+class FilteredBatchReader(KafkaBatchReader):
+    """The same, reading no more than the query's filters let pass of topics, partitions, offsets and times.
+
+    Spark raises DATA_SOURCE_PUSHDOWN_DISABLED for a reader that has ``pushFilters`` where the setting
+    ``spark.sql.python.filterPushdown.enabled`` is not on, hence a class of its own.
+    """
+
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+        super().__init__(options, schema)
+        self._narrowing = Narrowing()
+
+    def pushFilters(self, filters: list[Any]) -> Iterable[Any]:
+        """Takes the filters in; returns those that Spark is to check still."""
+        self._narrowing, unchecked = narrowing_of(filters)
+        return unchecked
+
+    def ranges(self) -> list[Range]:
+        """What is there to read and can pass the filters."""
+        ranges = self._narrowing.apply(super().ranges())
+        earliest = self._narrowing.not_before_ms
+        if earliest is None or not ranges:
+            return ranges
+        try:
+            return run(_from_time(client(self._options.client), ranges, earliest, self._options))
+        except UnsupportedVersionError:  # before 0.10.1
+            return ranges
+
+
+async def _from_time(opened: Client, ranges: list[Range], earliest_ms: int, options: ReadOptions) -> list[Range]:
+    """The ranges from their first records on that are as young."""
+    found = await locate(opened, {TopicPartition(each.topic, each.partition): earliest_ms for each in ranges}, options)
+    later = []
+    for each in ranges:
+        first = found[TopicPartition(each.topic, each.partition)]
+        if 0 <= first < each.end:
+            later.append(replace(each, start=max(each.start, first)))
+    return later
