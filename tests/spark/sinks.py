@@ -20,6 +20,7 @@ class ThreadedCluster:
         self._cluster = cluster
         self._portal = portal
         self.servers = cluster.bootstrap_servers
+        self.faults = cluster.faults
 
     def call(self, name: str, *args: Any) -> Any:
         """What that method of the cluster returns; an attribute's value where it is none."""
