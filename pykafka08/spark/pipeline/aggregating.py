@@ -39,6 +39,6 @@ def windowed(rows: DataFrame, aggregate: Aggregate) -> DataFrame:
 
 
 def current(gold: DataFrame, aggregate: Aggregate) -> DataFrame:
-    """The newest row of each window and group."""
+    """The newest row of each window and group, with the batch it is of."""
     newest = Window.partitionBy(*key_of(aggregate)).orderBy(F.col(BATCH).desc())
-    return gold.withColumn("_rank", F.row_number().over(newest)).where("_rank = 1").drop("_rank", BATCH)
+    return gold.withColumn("_rank", F.row_number().over(newest)).where("_rank = 1").drop("_rank")

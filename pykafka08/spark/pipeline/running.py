@@ -9,18 +9,20 @@ import json
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import Any
 
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryListener
 from pyspark.sql.streaming.query import StreamingQuery
 
 from pykafka08.errors import ConfigError
+from pykafka08.spark.pipeline.compacting import compact
+from pykafka08.spark.pipeline.session import session
 from pykafka08.spark.pipeline.settings import Pipeline
 from pykafka08.spark.pipeline.stages import Stage, stages
 
-__all__ = ["RunLog", "follow", "latest_run", "run_once", "select"]
+__all__ = ["RunLog", "follow", "run", "run_once", "select"]
 
 Say = Callable[[str], None]
 
@@ -52,11 +54,6 @@ class RunLog(StreamingQueryListener):
         self._file.close()
 
 
-def latest_run(pipeline: Pipeline) -> Path | None:
-    """The folder of the newest run, None: there was none."""
-    return max((pipeline.root / "runs").glob("*"), default=None)
-
-
 def select(pipeline: Pipeline, names: Sequence[str]) -> list[Stage]:
     """The stages with these names, all without; ConfigError for one that is not there."""
     every = stages(pipeline)
@@ -64,6 +61,38 @@ def select(pipeline: Pipeline, names: Sequence[str]) -> list[Stage]:
     if unknown:
         raise ConfigError(f"stage {', '.join(sorted(unknown))}: there are {', '.join(one.name for one in every)}")
     return [one for one in every if not names or one.name in names]
+
+
+def run(
+    pipeline: Pipeline,
+    names: Sequence[str],
+    *,
+    is_following: bool = False,
+    compacts: bool = True,
+    draws: bool = True,
+    say: Say = print,
+) -> bool:
+    """A whole run in a session of its own: stages, compaction, charts; False if a stage failed, which was said."""
+    chosen = select(pipeline, names)
+    spark = session(pipeline)
+    log = RunLog(pipeline)
+    spark.streams.addListener(log)
+    try:
+        (follow if is_following else run_once)(spark, pipeline, chosen, say)
+    except StreamingQueryException as error:
+        say(f"failed: {error}")
+        return False
+    finally:
+        spark.stop()  # the listener has heard of every batch then
+        log.close()
+    if compacts and not is_following:
+        for table, (before, after, deleted) in compact(pipeline).items():
+            say(f"compaction of {table}: {before} files, now {after}; {deleted} deleted")
+    if draws:
+        from pykafka08.spark.pipeline.charts import draw
+
+        say(f"charts: {draw(pipeline, log.folder)}")
+    return True
 
 
 def run_once(spark: SparkSession, pipeline: Pipeline, chosen: Sequence[Stage], say: Say) -> None:

@@ -18,18 +18,18 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.sql.streaming.readwriter import DataStreamWriter
+from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 
 from pykafka08.spark.pipeline import tables
 from pykafka08.spark.pipeline.aggregating import key_of, windowed
 from pykafka08.spark.pipeline.decoding import BRONZE_SCHEMA, accepted, decoded, rejected
 from pykafka08.spark.pipeline.duplicates import days_to_compare, first_of_each, not_there
 from pykafka08.spark.pipeline.settings import Aggregate, Duplicates, Pipeline, Source
-from pykafka08.spark.pipeline.starting import start_options
+from pykafka08.spark.pipeline.starting import kafka_options, start_options
 from pykafka08.spark.pipeline.table import Entry, Table
 from pykafka08.spark.pipeline.table_source import NEW_ROWS
 
-__all__ = ["Stage", "kafka_options", "stages"]
+__all__ = ["Stage", "stages"]
 
 KAFKA = "pykafka08"
 """The format of source and sink."""
@@ -66,21 +66,9 @@ def stages(pipeline: Pipeline) -> list[Stage]:
     return made
 
 
-def kafka_options(source: Source) -> dict[str, str]:
-    """What the data source is told, but for where it starts."""
-    options = {"kafka.bootstrap.servers": source.bootstrap_servers, "includeHeaders": "true"}
-    options.update({"subscribePattern": source.pattern} if source.pattern else {"subscribe": ",".join(source.topics)})
-    if source.max_offsets_per_trigger:
-        options["maxOffsetsPerTrigger"] = str(source.max_offsets_per_trigger)
-    if source.target_records_per_task:
-        options["targetRecordsPerTask"] = str(source.target_records_per_task)
-    return {**options, **source.options}
-
-
 def _ingest(pipeline: Pipeline, source: Source) -> Callable[[SparkSession], DataStreamWriter]:
     def writer(spark: SparkSession) -> DataStreamWriter:
-        has_begun = (pipeline.checkpoint(f"ingest-{source.name}") / "offsets" / "0").exists()
-        start = {} if has_begun else start_options(source)
+        start = start_options(pipeline, source)
         records = spark.readStream.format(KAFKA).options(**kafka_options(source), **start).load()
         dated = records.withColumn("ingest_date", F.current_date())
         return dated.writeStream.format("parquet").option("path", str(pipeline.bronze(source.name))).partitionBy(
@@ -142,9 +130,8 @@ def _without_duplicates(pipeline: Pipeline, table: Table, rows: DataFrame, dupli
     return not_there(first, tables.read(spark, table, files, schema), duplicates)
 
 
-def _table_stream(spark: SparkSession, table: Table, part: str, *, is_in_order: bool = False) -> Any:
-    reader = spark.readStream.format("pykafka08-table").option("path", str(table.folder)).option("part", part)
-    return reader.option("inOrder", str(is_in_order).lower())
+def _table_stream(spark: SparkSession, table: Table, part: str) -> DataStreamReader:
+    return spark.readStream.format("pykafka08-table").option("path", str(table.folder)).option("part", part)
 
 
 def _dead_letters(pipeline: Pipeline) -> Callable[[SparkSession], DataStreamWriter]:
@@ -204,7 +191,8 @@ def _aggregate(pipeline: Pipeline, name: str, aggregate: Aggregate) -> Callable[
 def _publish(pipeline: Pipeline, name: str, aggregate: Aggregate) -> Callable[[SparkSession], DataStreamWriter]:
     def writer(spark: SparkSession) -> DataStreamWriter:
         schema = tables.gold_schema(spark, pipeline.decode, aggregate)
-        rows = _table_stream(spark, Table(pipeline.gold(name)), tables.ROWS, is_in_order=True).schema(schema).load()
+        gold = _table_stream(spark, Table(pipeline.gold(name)), tables.ROWS)
+        rows = gold.option("inOrder", "true").option("kinds", "batch,backfill").schema(schema).load()
         key = F.to_json(F.struct(*key_of(aggregate))).alias("key")
         value = F.to_json(F.struct(*key_of(aggregate), *aggregate.measures)).alias("value")
         return _to_kafka(

@@ -1,78 +1,156 @@
-"""Where the ingest of a source begins, when it has no checkpoint yet."""
+"""Where the ingest of a source begins, and what its topics hold: asked of the cluster before Spark is.
+
+The start is resolved once and kept in ``starts/SOURCE.json``: a first batch that is replayed begins at the same offsets
+though its topics have grown or lost records meanwhile, and ``verify`` knows where the rows must begin.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import json
+import os
+import tempfile
 from collections.abc import Iterable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import fields
+from pathlib import Path
 
 from pykafka08 import Admin, TopicPartition
+from pykafka08.cluster.client import Client
 from pykafka08.errors import ConfigError
-from pykafka08.spark.options import read_options
-from pykafka08.spark.pipeline.settings import Source
+from pykafka08.spark.locating import find_partitions, offsets_of_limit
+from pykafka08.spark.offsets_json import EARLIEST, LATEST, read_offsets, write_offsets
+from pykafka08.spark.options import Limit, ReadOptions, read_options
+from pykafka08.spark.pipeline.settings import Pipeline, Source
 from pykafka08.zookeeper import reading
 from pykafka08.zookeeper.bridge import ZooKeeper
 
-__all__ = ["admin_of", "offsets_document", "start_options"]
+__all__ = ["Offsets", "committed_offsets", "extent", "kafka_options", "start_of", "start_options", "started"]
 
 GROUP = "group:"
-EARLIEST = -2
-"""As Spark's offsets JSON has it."""
+Offsets = dict[TopicPartition, int]
 
 
-def start_options(source: Source) -> dict[str, str]:
-    """Options of the data source for `starting`.
+def kafka_options(source: Source) -> dict[str, str]:
+    """What the data source is told, but for where it starts."""
+    options = {"kafka.bootstrap.servers": source.bootstrap_servers, "includeHeaders": "true"}
+    options.update({"subscribePattern": source.pattern} if source.pattern else {"subscribe": ",".join(source.topics)})
+    if source.max_offsets_per_trigger:
+        options["maxOffsetsPerTrigger"] = str(source.max_offsets_per_trigger)
+    if source.target_records_per_task:
+        options["targetRecordsPerTask"] = str(source.target_records_per_task)
+    return {**options, **source.options}
+
+
+def start_options(pipeline: Pipeline, source: Source) -> dict[str, str]:
+    """The option that says where the stream begins; the cluster is asked the first time only.
 
     Raises:
-        ConfigError: none of the forms, or the group has no offset of these topics.
+        ConfigError: `starting` has none of the forms, or the group has no offset of these topics.
     """
+    path = _path(pipeline, source)
+    if not path.exists():
+        _write(path, write_offsets(start_of(source)))
+    return {"startingOffsets": path.read_text()}
+
+
+def started(pipeline: Pipeline, source: Source) -> Offsets | None:
+    """Where the ingest began; None if it never did."""
+    path = _path(pipeline, source)
+    return read_offsets(path.read_text()) if path.exists() else None
+
+
+def committed_offsets(pipeline: Pipeline, source: Source) -> Offsets | None:
+    """The offset behind the last one that bronze holds, by the checkpoint; None if there is no batch yet."""
+    folder = pipeline.checkpoint(f"ingest-{source.name}")
+    manifest = pipeline.bronze(source.name) / "_spark_metadata"
+    done = [one for one in _numbers(folder / "offsets") if (manifest / str(one)).exists() or _compacted(manifest, one)]
+    if not done:
+        return None
+    return read_offsets((folder / "offsets" / str(max(done))).read_text().splitlines()[2])
+
+
+def start_of(source: Source) -> Offsets:
+    """The offsets that `starting` means now."""
     starting = source.starting
     if starting.startswith(GROUP):
-        return {"startingOffsets": asyncio.run(_of_group(source, starting.removeprefix(GROUP)))}
+        return asyncio.run(_of_group(source, starting.removeprefix(GROUP)))
+    if starting.startswith("{"):
+        return asyncio.run(_offsets(source, {"startingOffsets": starting}))
     if starting.isdigit():
-        return {"startingTimestamp": starting}
-    if starting in ("earliest", "latest") or starting.startswith("{"):
-        return {"startingOffsets": starting}
+        return asyncio.run(_offsets(source, {"startingTimestamp": starting}))
+    if starting in ("earliest", "latest"):
+        return asyncio.run(_offsets(source, {"startingOffsets": starting}))
     raise ConfigError(
         f"sources.{source.name}.starting: {starting!r} is neither earliest, latest, a time in ms, offsets as JSON "
         "nor group:NAME"
     )
 
 
-def offsets_document(committed: Mapping[TopicPartition, int], partitions: Iterable[TopicPartition]) -> str:
-    """Spark's offsets JSON: every partition, at its committed offset, without one at the earliest."""
-    offsets: dict[str, dict[str, int]] = {}
-    for tp in sorted(partitions):
-        offsets.setdefault(tp.topic, {})[str(tp.partition)] = committed.get(tp, EARLIEST)
-    return json.dumps(offsets, separators=(",", ":"), sort_keys=True)
+def extent(source: Source) -> tuple[Offsets, Offsets]:
+    """The first and the end offset of each partition, now."""
+    return asyncio.run(_extent(source))
 
 
-def admin_of(source: Source) -> Admin:
-    """A client of the source's cluster, with the same settings as the data source."""
-    options = {"subscribe": ",".join(source.topics) or "x", **source.options}
-    options["kafka.bootstrap.servers"] = source.bootstrap_servers
-    client = read_options(options, streaming=True).settings.client
-    return Admin(**{one.name: getattr(client, one.name) for one in fields(client)})
+def _path(pipeline: Pipeline, source: Source) -> Path:
+    return pipeline.root / "starts" / f"{source.name}.json"
 
 
-async def _of_group(source: Source, group: str) -> str:
-    if not source.topics:
-        raise ConfigError(f"sources.{source.name}.starting: the offsets of a group are taken for topics, not a pattern")
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    number, draft = tempfile.mkstemp(dir=path.parent)
+    with os.fdopen(number, "w") as file:
+        file.write(text)
+    os.replace(draft, path)
+
+
+def _numbers(folder: Path) -> list[int]:
+    return [int(path.name) for path in folder.glob("*") if path.name.isdigit()]
+
+
+def _compacted(manifest: Path, batch: int) -> bool:
+    """Spark joins the entries of its manifest every ten batches, and deletes the single ones."""
+    return any(int(path.stem) >= batch for path in manifest.glob("*.compact") if path.stem.isdigit())
+
+
+def _options(source: Source, start: Mapping[str, str]) -> ReadOptions:
+    return read_options({**kafka_options(source), **start}, streaming=True)
+
+
+async def _offsets(source: Source, start: Mapping[str, str]) -> Offsets:
+    options = _options(source, start)
+    async with Client(options.settings.client, allow_auto_topic_creation=False) as client:
+        found = await find_partitions(client, options.selection)
+        return await offsets_of_limit(client, found.partitions, options.starting, options, side="starting")
+
+
+async def _extent(source: Source) -> tuple[Offsets, Offsets]:
+    options = _options(source, {})
+    async with Client(options.settings.client, allow_auto_topic_creation=False) as client:
+        partitions = (await find_partitions(client, options.selection)).partitions
+        first = await offsets_of_limit(client, partitions, Limit(point=EARLIEST), options, side="starting")
+        return first, await offsets_of_limit(client, partitions, Limit(point=LATEST), options, side="ending")
+
+
+async def _of_group(source: Source, group: str) -> Offsets:
+    """Partitions without an offset begin at their first one."""
+    first, _ = await _extent(source)
     async with AsyncExitStack() as stack:
-        admin = await stack.enter_async_context(admin_of(source))
-        described = await admin.describe_topics(source.topics)
-        partitions = [TopicPartition(name, number) for name, topic in described.items() for number in topic.partitions]
         if source.zookeeper:
             zk = await stack.enter_async_context(ZooKeeper(source.zookeeper))
             known = await reading.group(zk, group, lambda error: None)
             committed = dict(known.offsets) if known is not None else {}
         else:
-            found = await admin.list_group_offsets(group, partitions)
+            client = _options(source, {}).settings.client
+            settings = {one.name: getattr(client, one.name) for one in fields(client)}
+            admin = await stack.enter_async_context(Admin(**settings))
+            found = await admin.list_group_offsets(group, first)
             committed = {tp: each.offset for tp, each in found.items()}
-    if not any(tp in committed for tp in partitions):
-        raise ConfigError(
-            f"sources.{source.name}.starting: group {group!r} has no offset of {', '.join(source.topics)}"
-        )
-    return offsets_document(committed, partitions)
+    _check_any(source, group, committed, first)
+    return {tp: committed.get(tp, at) for tp, at in first.items()}
+
+
+def _check_any(
+    source: Source, group: str, committed: Mapping[TopicPartition, int], wanted: Iterable[TopicPartition]
+) -> None:
+    if not any(tp in committed for tp in wanted):
+        raise ConfigError(f"sources.{source.name}.starting: group {group!r} has no offset of what is read")

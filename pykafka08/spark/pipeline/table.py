@@ -111,7 +111,7 @@ class Table:
 
         ``with_attempts``: also the folders that no entry names.  Nobody may be writing then.
         """
-        live = {one.path for part in self._parts() for one in self.live(part)}
+        live = {one.path for part in self.parts() for one in self.live(part)}
         known = {one.path for entry in self.entries() for one in entry.added}
         gone = [path for entry in self.entries(until=before - 1) for path in entry.removed if path not in live]
         deleted = 0
@@ -126,7 +126,8 @@ class Table:
                 shutil.rmtree(folder)
         return deleted
 
-    def _parts(self) -> set[str]:
+    def parts(self) -> set[str]:
+        """All that ever had a file."""
         return {one.part for entry in self.entries() for one in entry.added}
 
     def _versions(self) -> list[int]:

@@ -1,9 +1,10 @@
 """The log of a table as a stream: format ``pykafka08-table``, rows of the files that each entry of new rows brings.
 
 Its offset is the version of the newest entry read, so a batch that is replayed has the same files: exactly once.
-Compactions and backfills are passed over: the rows they hold were read before.
+Compactions are passed over, and backfills unless they are asked for: the rows they hold were read before.
 
-Options: ``path`` (the table's folder), ``part``, ``inOrder`` (``true``: one task reads all files in the log's order).
+Options: ``path`` (the table's folder), ``part``, ``kinds`` (of entries whose rows are read, default ``batch``),
+``inOrder`` (``true``: one task reads all files in the log's order).
 The user gives the schema; columns that a file lacks are null.
 """
 
@@ -20,6 +21,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from pykafka08.spark.pipeline.arrow_rows import fitted
 from pykafka08.spark.pipeline.table import Table
 
 __all__ = ["NEW_ROWS", "TableDataSource"]
@@ -46,13 +48,15 @@ class TableDataSource(DataSource):
 
     def streamReader(self, schema: StructType) -> TableStreamReader:
         options = {key.lower(): value for key, value in self.options.items()}
-        return TableStreamReader(options["path"], options["part"], options.get("inorder") == "true", schema)
+        kinds = tuple(options.get("kinds", NEW_ROWS).split(","))
+        return TableStreamReader(options["path"], options["part"], kinds, options.get("inorder") == "true", schema)
 
 
 class TableStreamReader(DataSourceStreamReader):
     """Offsets are ``{"version": n}``, of the newest entry that was read."""
 
-    def __init__(self, path: str, part: str, is_in_order: bool, schema: StructType) -> None:
+    def __init__(self, path: str, part: str, kinds: tuple[str, ...], is_in_order: bool, schema: StructType) -> None:
+        self._kinds = kinds
         self._path = path
         self._part = part
         self._is_in_order = is_in_order
@@ -68,7 +72,7 @@ class TableStreamReader(DataSourceStreamReader):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         table = Table(Path(self._path))
         entries = table.entries(after=start["version"], until=end["version"])
-        files = [one for entry in entries if entry.kind == NEW_ROWS for one in entry.added if one.part == self._part]
+        files = [one for entry in entries if entry.kind in self._kinds for one in entry.added if one.part == self._part]
         paths = table.paths(files)
         size = max(1, len(paths)) if self._is_in_order else FILES_PER_TASK
         return [Files(tuple(paths[at : at + size])) for at in range(0, len(paths), size)]
@@ -78,13 +82,3 @@ class TableStreamReader(DataSourceStreamReader):
             with pq.ParquetFile(path) as file:
                 for batch in file.iter_batches(ROWS_PER_BATCH):
                     yield fitted(batch, self._schema)
-
-
-def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The columns of ``schema``, in its order and types; null where ``batch`` has none of that name."""
-    there = set(batch.schema.names)
-    columns = [
-        batch.column(one.name).cast(one.type) if one.name in there else pa.nulls(batch.num_rows, one.type)
-        for one in schema
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)

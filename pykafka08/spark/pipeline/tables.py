@@ -36,8 +36,8 @@ def gold_schema(spark: SparkSession, decode: Decode, aggregate: Aggregate) -> St
 
 
 def gold_rows(windows: DataFrame, batch: int) -> DataFrame:
-    """Windows with the batch they are of and their day."""
-    return windows.withColumn(BATCH, F.lit(batch).cast("long")).withColumn("event_date", F.to_date("window_start"))
+    """Windows with the batch they are of."""
+    return windows.withColumn(BATCH, F.lit(batch).cast("long"))
 
 
 def read(spark: SparkSession, table: Table, files: Iterable[Added], schema: StructType) -> DataFrame:
