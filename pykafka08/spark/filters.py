@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from pykafka08.spark.ranges import Range
@@ -27,6 +27,8 @@ FIRST_AND_END: Mapping[str, Callable[[int], tuple[int | None, int | None]]] = {
 EQUALS = ("EqualTo", "EqualNullSafe")
 LOWER_BOUNDS = ("EqualTo", "EqualNullSafe", "GreaterThan", "GreaterThanOrEqual")
 NEVER_NULL = ("topic", "partition", "offset", "timestamp", "timestampType")
+
+EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 Bounds = tuple[int | None, int | None]
 
@@ -81,8 +83,7 @@ def _is_taken(narrowing: Narrowing, each: Any) -> bool:
         return column in NEVER_NULL
     if column == "timestamp":
         if kind in LOWER_BOUNDS and isinstance(value, datetime) and value.tzinfo is not None:
-            earliest = int(value.timestamp() // 0.001)
-            narrowing.not_before_ms = max(narrowing.not_before_ms or 0, earliest - 1)
+            narrowing.not_before_ms = max(narrowing.not_before_ms or 0, (value - EPOCH) // timedelta(milliseconds=1))
         return False
     if column == "topic" and (values := _values(kind, value, str)) is not None:
         narrowing.topics.append(frozenset(values))

@@ -158,7 +158,8 @@ class _Reading:
                 of_leaders.setdefault(leader, []).append(place)
         if is_leaderless:
             self._client.invalidate(snapshot.generation)
-        budget = max(LEAST_FETCH_BYTES, self._settings.fetch_bytes // max(1, len(of_leaders)))
+        most = self._settings.fetch_bytes
+        budget = max(most // max(1, len(of_leaders)), min(most, LEAST_FETCH_BYTES))
         for leader, places in of_leaders.items():
             if leader not in self._pending:
                 self._fetch(leader, pick(places, budget), budget)
