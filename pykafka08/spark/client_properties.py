@@ -39,8 +39,10 @@ REFUSED_BY_SINK = {
     "key.serializer": "Kafka option 'key.serializer' is not supported as keys are serialized with ByteArraySerializer.",
     "value.serializer": "Kafka option 'value.serializer' is not supported as value are serialized with "
     "ByteArraySerializer.",
+    "transactional.id": "Kafka option 'transactional.id' is not supported: each task of a stream has one of its own. "
+    "Instead set the sink option 'exactlyOnce', and 'transactionalIdPrefix' where ids must have a certain beginning.",
 }
-"""As Spark's KafkaSourceProvider says it."""
+"""As Spark's KafkaSourceProvider says it, but for the last."""
 
 NO_GROUP = "partitions are assigned, nobody joins a group"
 WITHOUT_EFFECT = {
@@ -98,7 +100,6 @@ OF_CONSUMER: Mapping[str, Convert] = {
 OF_PRODUCER: Mapping[str, Convert] = {
     "acks": _acks,
     "enable.idempotence": boolean,
-    "transactional.id": _text,
     "transaction.timeout.ms": whole,
     "linger.ms": whole,
     "batch.size": whole,

@@ -24,7 +24,7 @@ from pykafka08.zookeeper import paths
 from pykafka08.zookeeper.bridge import ZooKeeper
 from pykafka08.zookeeper.nodes.consumers import Offset
 
-__all__ = ["CommittedGroup", "GroupCommits", "commit_offsets", "parse_group"]
+__all__ = ["CommittedGroup", "GroupCommits", "commit_offsets", "commit_or_warn", "parse_group"]
 
 log = library_logger("spark")
 
@@ -68,6 +68,16 @@ def commit_offsets(client: ClientConfig, group: CommittedGroup, offsets: Offsets
         run(_write_all(keep(("zookeeper", servers), lambda: ZooKeeper(servers)), group.name, offsets))
 
 
+def commit_or_warn(client: ClientConfig, group: CommittedGroup, offsets: Offsets) -> KafkaError | None:
+    """:func:`commit_offsets`, whose failure is logged and returned: no query depends on it."""
+    try:
+        commit_offsets(client, group, offsets)
+    except KafkaError as error:
+        log.warning("spark.group_commit_failed", group=group.name, cause=str(error))
+        return error
+    return None
+
+
 async def _write_all(zk: ZooKeeper, group: str, offsets: Offsets) -> None:
     for (topic, partition), offset in sorted(offsets.items()):
         path, data = paths.offset(group, topic, partition), Offset(offset).encode()
@@ -108,13 +118,9 @@ class GroupCommits:
             offsets, self._wanted = self._wanted, {}
         if not offsets or offsets == self.committed:
             return
-        try:
-            commit_offsets(self._client, self.group, offsets)
-        except KafkaError as error:
-            self.error = error
-            log.warning("spark.group_commit_failed", group=self.group.name, cause=str(error))
-        else:
-            self.committed, self.error = offsets, None
+        self.error = commit_or_warn(self._client, self.group, offsets)
+        if self.error is None:
+            self.committed = offsets
 
     def close(self) -> None:
         """When what was wanted has been tried, close the connections."""

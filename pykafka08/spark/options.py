@@ -82,7 +82,7 @@ class ReadOptions:
     retry_interval_ms: int = 1000
     columns: tuple[str, ...] | None = None
     commit_group: str | None = None
-    """``group`` or ``zookeeper:group``."""
+    """``group`` or ``zookeeper:group@host:port/chroot``: told of what a stream has processed."""
     offsets_from: str | None = None
     """``group:g`` or ``zookeeper:g``: where a new read starts, before ``starting``."""
     ignored: tuple[str, ...] = ()
@@ -116,7 +116,6 @@ class WriteOptions:
     topic: str | None = None
     is_exactly_once: bool = False
     transactional_id_prefix: str = "spark-kafka-sink"
-    commit_group: str | None = None
     given: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
 
 
@@ -195,19 +194,19 @@ OF_READ: Mapping[str, tuple[str, Convert]] = {
 }
 """By option: which attribute has its value ("" where several options make one), and how it is read."""
 OF_SETTINGS = ("fail_on_data_loss", "poll_timeout_ms", "include_headers", "fetch_bytes")
-OF_STREAMS = ("maxoffsetspertrigger", "minoffsetspertrigger", "maxtriggerdelay", "maxbytespertrigger")
+OF_STREAMS = ("maxoffsetspertrigger", "minoffsetspertrigger", "maxtriggerdelay", "maxbytespertrigger", "commitgroup")
 SHOWN = {
     "maxoffsetspertrigger": "maxOffsetsPerTrigger",
     "minoffsetspertrigger": "minOffsetsPerTrigger",
     "maxtriggerdelay": "maxTriggerDelay",
     "maxbytespertrigger": "maxBytesPerTrigger",
+    "commitgroup": "commitGroup",
 }
 
 OF_WRITE: Mapping[str, tuple[str, Convert]] = {
     "topic": ("topic", _text),
     "exactlyonce": ("is_exactly_once", boolean),
     "transactionalidprefix": ("transactional_id_prefix", _text),
-    "commitgroup": ("commit_group", _text),
     "includeheaders": ("", boolean),  # headers are written wherever there is such a column, as Spark does
     "checkpointlocation": ("", _text),  # Spark's own, passed on
     "queryname": ("", _text),

@@ -26,6 +26,7 @@ from pykafka08.spark.admission import Delay, prorated
 from pykafka08.spark.batch_reader import TaskPartition, task_partitions
 from pykafka08.spark.columns import check_schema
 from pykafka08.spark.data_loss import report_data_loss
+from pykafka08.spark.group_commits import commit_or_warn, parse_group
 from pykafka08.spark.locating import find_partitions, locate, offsets_of_limit
 from pykafka08.spark.offsets_json import EARLIEST, LATEST, Document, document, offsets_of
 from pykafka08.spark.options import ReadOptions
@@ -69,6 +70,7 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._last_end: Document | None = None
         self._latest: Offsets | None = None
         self._topic_ids: dict[str, UUID] = {}
+        self._group = parse_group(options.commit_group) if options.commit_group is not None else None
         self._is_available_now = False
         self._target: Offsets | None = None
         """Where a query with Trigger.AvailableNow ends."""
@@ -219,7 +221,12 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return iter(())
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Nothing: the checkpoint has the offsets.  Groups are told by ``group_commits``."""
+        """All before ``end`` is processed: the group of ``commitGroup`` is told, one batch late and never of the last.
+
+        The checkpoint has the offsets, so that a failure is only logged.  ``listener`` tells groups of each batch.
+        """
+        if self._group is not None:
+            commit_or_warn(self._options.client, self._group, offsets_of(end))
 
 
 def _shown(partitions: Any) -> str:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.types import StringType, StructField, StructType
 
-from pykafka08.errors import KafkaError
+from pykafka08.errors import ConfigError, KafkaError
+from pykafka08.spark.options import OptionError, write_options
 from pykafka08.spark.sink.encoding import NullTopicError, runs_of
 from pykafka08.spark.sink.row_schema import RowSchemaError, check_columns, check_mode
-from pykafka08.spark.sink.sending import Totals, drop_producer, kept_producer, send_rows
+from pykafka08.spark.sink.sending import Totals, drop_producer, kept_producer, send_rows, settings_of
+from pykafka08.spark.sink.stream_writer import KafkaStreamWriter
+from pykafka08.spark.sink.writer import KafkaWriter
 from tests.spark.sinks import embedded
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -144,3 +148,31 @@ def test_what_the_cluster_refuses_fails_the_task_and_the_next_has_a_new_producer
         assert "'t'" in str(raised.value)
         drop_producer(settings)
         assert kept_producer(settings) is not first
+
+
+# --- what is refused on the driver ------------------------------------------------------------------------------------
+
+TEXT = StructType([StructField("value", StringType())])
+
+
+def test_settings_that_cannot_be_honoured_are_refused_before_any_task() -> None:
+    given = {"kafka.bootstrap.servers": "localhost:1", "topic": "t"}
+    with pytest.raises(OptionError, match=r"'transactional\.id' is not supported"):
+        write_options({**given, "kafka.transactional.id": "x"})
+    with pytest.raises(OptionError, match="Unknown option"):
+        write_options({**given, "commitGroup": "g"})
+    exactly_once = {**given, "exactlyOnce": "true"}
+    with pytest.raises(OptionError, match="exactlyOnce is for streams"):
+        KafkaWriter(write_options(exactly_once), TEXT, is_overwrite=False)
+    with pytest.raises(ConfigError, match="acks='all'"):
+        KafkaStreamWriter(write_options({**exactly_once, "kafka.acks": "1"}), TEXT)
+    KafkaStreamWriter(write_options(exactly_once), TEXT)
+
+
+def test_the_sink_has_large_batches_unless_the_user_wants_others() -> None:
+    given = {"kafka.bootstrap.servers": "h:9093,[::1]:1", "topic": "t"}
+    settings = settings_of(write_options(given))
+    assert (settings["batch_size"], settings["linger_ms"], settings["acks"]) == (524_288, 1000, "all")
+    assert settings["bootstrap_servers"] == "[h]:9093,[::1]:1"
+    settings = settings_of(write_options({**given, "kafka.batch.size": "16384", "kafka.acks": "1"}), "x")
+    assert (settings["batch_size"], settings["acks"], settings["transaction_timeout_ms"]) == (16_384, 1, 900_000)

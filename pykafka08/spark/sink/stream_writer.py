@@ -13,10 +13,12 @@ from pyspark.sql import datasource
 from pyspark.sql.datasource import WriterCommitMessage
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from pykafka08.config import ClientConfig, ProducerConfig, build
 from pykafka08.driver import library_logger
 from pykafka08.errors import UnsupportedVersionError
 from pykafka08.spark.options import WriteOptions
 from pykafka08.spark.sink.markers import Place
+from pykafka08.spark.sink.sending import settings_of
 from pykafka08.spark.sink.two_phase import Prepared, abort_batch, commit_batch, prepare
 from pykafka08.spark.sink.writer import Written, check_schema, write_task
 
@@ -54,6 +56,8 @@ class KafkaStreamWriter(StreamWriter):
 
     def __init__(self, options: WriteOptions, schema: StructType) -> None:
         check_schema(schema, options)
+        if options.is_exactly_once:
+            build(settings_of(options, options.transactional_id_prefix), ClientConfig, ProducerConfig)  # it may refuse
         self._options = options
         self._arrow = None if TAKES_ARROW else to_arrow_schema(schema)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
-from pykafka08.spark.options import WriteOptions
+from pykafka08.spark.options import OptionError, WriteOptions
 from pykafka08.spark.sink.row_schema import check_columns, check_mode
 from pykafka08.spark.sink.sending import Totals, drop_producer, kept_producer, send_rows, settings_of
 
@@ -40,6 +40,8 @@ class KafkaWriter(DataSourceArrowWriter):
 
     def __init__(self, options: WriteOptions, schema: StructType, *, is_overwrite: bool) -> None:
         check_mode(is_overwrite=is_overwrite)
+        if options.is_exactly_once:
+            raise OptionError("exactlyOnce", "true", "a batch is written at least once; exactlyOnce is for streams")
         check_schema(schema, options)
         self._options = options
 
