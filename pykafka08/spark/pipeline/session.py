@@ -8,7 +8,6 @@ import sys
 from pyspark.sql import SparkSession
 
 from pykafka08.spark import register, session_conf
-from pykafka08.spark.java import provide_java
 from pykafka08.spark.pipeline.settings import Pipeline
 from pykafka08.spark.pipeline.table_source import TableDataSource
 
@@ -25,7 +24,6 @@ ALWAYS = {
 
 def session(pipeline: Pipeline) -> SparkSession:
     """The session that the settings ask for; on this machine it listens to nobody else."""
-    provide_java()
     conf = dict(session_conf())
     if pipeline.spark.master.startswith("local"):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else the first python3 on the path
