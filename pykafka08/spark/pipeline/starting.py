@@ -142,6 +142,7 @@ async def _of_group(source: Source, group: str) -> Offsets:
         else:
             client = _options(source, {}).settings.client
             settings = {one.name: getattr(client, one.name) for one in fields(client)}
+            settings["bootstrap_servers"] = source.bootstrap_servers
             admin = await stack.enter_async_context(Admin(**settings))
             found = await admin.list_group_offsets(group, first)
             committed = {tp: each.offset for tp, each in found.items()}

@@ -125,19 +125,27 @@ def _decoded(spark: SparkSession, pipeline: Pipeline) -> Finding:
     table = Table(pipeline.silver)
     entries = [one for one in table.entries() if one.kind == "batch"]
     read, duplicates = (sum(one.counts.get(name, 0) for one in entries) for name in ("read", "duplicates"))
-    bronze = all_bronze(spark, pipeline)
+    bronze = all_bronze(spark, pipeline).withColumn("in_bronze", F.lit(1)).withColumn("in_silver", F.lit(0))
     places = silver_of(spark, pipeline, tables.ACCEPTED).select(*PLACE)
     places = places.unionByName(silver_of(spark, pipeline, tables.REJECTED).select(*PLACE))
-    rows, distinct = places.count(), places.distinct().count()
-    missing = bronze.join(places, list(PLACE), "left_anti").count()
-    invented = places.join(bronze, list(PLACE), "left_anti").count()
-    pending = bronze.count() - read
+    places = places.withColumn("in_bronze", F.lit(0)).withColumn("in_silver", F.lit(1))
+    each = bronze.unionByName(places).groupBy(*PLACE).agg(F.sum("in_bronze").alias("b"), F.sum("in_silver").alias("s"))
+    counted = ("sum(b)", "sum(s)", "count_if(s > 0)", "count_if(s = 0)", "count_if(b = 0)")
+    there, rows, distinct, missing, invented = _counts(each, *counted)
+    pending = there - read
     lost = missing - pending - duplicates
     text = (
         f"{rows:,} rows of {read:,}, {duplicates:,} duplicates by key, {rows - distinct:,} doubled, {lost:,} lost, "
         f"{invented:,} of unknown origin, {pending:,} pending"
     )
     return Finding("decode", rows == distinct and lost == 0 and invented == 0 and pending >= 0, text)
+
+
+def _counts(rows: DataFrame, *expressions: str) -> list[int]:
+    """Aggregates over all rows in one query, 0 where there are none."""
+    found = rows.agg(*[F.expr(one) for one in expressions]).first()
+    assert found is not None
+    return [one or 0 for one in found]
 
 
 def _topic(spark: SparkSession, bootstrap_servers: str, topic: str) -> DataFrame:
@@ -161,7 +169,7 @@ def _letters(spark: SparkSession, pipeline: Pipeline, letters: DeadLetters) -> F
     places = _topic(spark, letters.bootstrap_servers, letters.topic).select(
         *[told[f"dead-letter.{name}"].cast("string").alias(name) for name in names]
     )
-    rows, distinct = places.count(), places.distinct().count()
+    rows, distinct = _counts(places, "count(*)", f"count(distinct struct({', '.join(names)}))")
     text = f"{distinct:,} of {refused:,} refused records in {letters.topic}, {rows - distinct:,} doubled"
     return Finding("dead-letters", rows == distinct == refused, text)
 
@@ -183,7 +191,7 @@ def _aggregated(spark: SparkSession, pipeline: Pipeline, name: str, aggregate: A
     differ = F.lit(False)
     for measure in aggregate.measures:
         differ = differ | ~_alike(pairs, anew, measure)
-    windows, differing = pairs.count(), pairs.where(differ).count()
+    windows, differing = _counts(pairs.select(differ.alias("differs")), "count(*)", "count_if(differs)")
     text = f"{windows:,} windows, {differing:,} differ from silver"
     if differing:
         text += " (rows later than the watermark, or still pending: a backfill of their dates takes them in)"
@@ -211,7 +219,12 @@ def _published(spark: SparkSession, pipeline: Pipeline, name: str, aggregate: Ag
     newest = records.groupBy(F.col("key").cast("string").alias("key")).agg(
         F.max_by(F.col("value").cast("string"), "offset").alias("value")
     )
-    rows, missing = newest.count(), expected.exceptAll(newest).count()
-    other = newest.exceptAll(expected).count()
-    text = f"{rows:,} keys in {aggregate.topic}, {missing:,} windows missing or older there, {other:,} that differ"
-    return Finding(f"publish-{name}", missing == 0 and other == 0, text)
+    pairs = expected.withColumnRenamed("value", "gold").join(newest, "key", "full_outer")
+    rows, missing, differing = _counts(
+        pairs,
+        "count_if(value is not null)",
+        "count_if(value is null)",
+        "count_if(value is not null and not value <=> gold)",
+    )
+    text = f"{rows:,} keys in {aggregate.topic}, {missing:,} windows missing there, {differing:,} that differ"
+    return Finding(f"publish-{name}", missing == 0 and differing == 0, text)
