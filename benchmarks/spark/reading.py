@@ -114,7 +114,7 @@ def compare(
 
 
 def processor_seconds() -> float:
-    """What all processes of this session have used: ours, the JVM and the Python workers, also those that have ended."""
+    """What all processes of this session have used: ours, the JVM and its Python workers, also those that ended."""
     parents, used = {}, {}
     for entry in Path("/proc").glob("[0-9]*/stat"):
         try:
