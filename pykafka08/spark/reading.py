@@ -31,7 +31,7 @@ from pykafka08.records.record import TopicPartition
 from pykafka08.records.scratch import keep_freed_pages
 from pykafka08.spark.data_loss import report_data_loss
 from pykafka08.spark.fetching import Asked, Fetched, Place, RangeFetch, pick
-from pykafka08.spark.ranges import ReadTask
+from pykafka08.spark.ranges import Range, ReadTask
 from pykafka08.spark.rows import MAX_BYTES, MAX_ROWS, Rows, cut, default_columns
 from pykafka08.spark.runtime import runtime
 
@@ -154,6 +154,8 @@ class _Reading:
                 self._suspect(place)
             elif leader is None:
                 is_leaderless = True
+                if now - place.progressed_at > SETTLING_S:
+                    self._suspect(place)
             elif place.not_before <= now:
                 of_leaders.setdefault(leader, []).append(place)
         if is_leaderless:
@@ -207,6 +209,9 @@ class _Reading:
                 elif each.next_offset is not None and each.next_offset > each.offset:
                     each.place.advance(each.next_offset, len(each.records), self._now())
                     taken.append(each)
+                elif len(each.records) and each.cut_off_size is None:
+                    self._hold(each.place)
+                    taken.append(each)  # damage: decoding tells what it is
                 else:
                     self._came_empty(each)
         return taken
@@ -296,6 +301,13 @@ class _Reading:
         known = self._client.metadata.topic_id(place.range.topic)
         return place.range.topic_id is not None and known is not None and known != place.range.topic_id
 
+    def _is_gone(self, asked: Range) -> bool:
+        """True if the cluster says so; not if the topic has another error for the moment."""
+        snapshot = self._client.metadata
+        error = snapshot.topic_error(asked.topic)
+        is_known = asked.partition in snapshot.partitions(asked.topic)
+        return not is_known and error in (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
     def _suspect(self, place: Place) -> None:
         if place not in self._suspects:
             self._suspects.append(place)
@@ -303,13 +315,15 @@ class _Reading:
     async def _look_at_suspects(self) -> None:
         """Ask where the partitions begin and end whose records do not come; move over what is lost, or raise."""
         suspects, self._suspects = self._suspects, []
+        if suspects:  # a worker's metadata can be older than the plan
+            await self._client.refresh(timeout=self._patience)
         for place in suspects:
             asked = place.range
             if self._is_other_topic(place):
                 self._lose(place, asked.end, f"the topic {asked.topic} was deleted and created again")
                 continue
             leader = self._client.metadata.leader(asked.topic, asked.partition)
-            if asked.partition not in self._client.metadata.partitions(asked.topic):
+            if self._is_gone(asked):
                 self._lose(place, asked.end, f"the partition {place.name} is gone")
             elif leader is not None:
                 earliest, latest = await self._bounds(leader, place)

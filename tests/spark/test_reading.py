@@ -13,6 +13,7 @@ from pykafka08 import NewRecord, Producer
 from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import BrokerError, CorruptRecordError, RequestTimeoutError
 from pykafka08.records.record import TopicPartition
+from pykafka08.spark import reading
 from pykafka08.spark.columns import schema_of
 from pykafka08.spark.data_loss import DataLossError
 from pykafka08.spark.locating import resolve
@@ -191,12 +192,12 @@ def test_leaders_move_and_brokers_go_while_a_range_is_read() -> None:
     with embedded(brokers=3, topics={"t": 2}, replication_factor=3) as cluster:
         fill(cluster, [*values(3000, 0), *values(3000, 1)], batch_size=2000)
         options = options_of(cluster, fetchBytes="10000")
-        reading = read_ranges(task_of(options, plan(options)))
-        batches = [next(reading)]
+        batches_of = read_ranges(task_of(options, plan(options)))
+        batches = [next(batches_of)]
         cluster.call("move_leader", "t", 0, cluster.call("leader", "t", 0) % 3 + 1)
-        batches += [next(reading), next(reading)]
+        batches += [next(batches_of), next(batches_of)]
         cluster.call("stop_broker", cluster.call("leader", "t", 1))
-        found = table(iter([*batches, *reading]))
+        found = table(iter([*batches, *batches_of]))
     assert found.column("offset").to_pylist() == [*range(3000), *range(3000)]
 
 
@@ -258,10 +259,36 @@ def test_a_topic_that_was_made_anew(version: str) -> None:
         assert list(read_ranges(task_of(lenient, task))) == []
 
 
-def test_damage_is_told_with_its_place() -> None:
+def test_a_topic_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "SETTLING_S", 0.0)
     with embedded(topics={"t": 1}) as cluster:
-        whole = batch_bytes(0, [0, 1, 2], last=2)
-        keep(cluster, whole[:-2] + bytes([whole[-2] ^ 1]) + whole[-1:], 2)
+        fill(cluster, values(100))
+        strict, lenient = options_of(cluster), options_of(cluster, failOnDataLoss="false")
+        ranges = plan(strict)
+        cluster.call("delete_topic", "t")
+        with pytest.raises(DataLossError, match="offsets 0 to 99 of t-0 cannot be read: the partition t-0 is gone"):
+            list(read_ranges(task_of(strict, ranges)))
+        assert list(read_ranges(task_of(lenient, ranges))) == []
+
+
+def test_a_plan_is_newer_than_what_a_worker_knows() -> None:
+    with embedded(topics={"t": 1}) as cluster:
+        fill(cluster, values(5))
+        assert read(cluster).num_rows == 5
+        other = options_of(cluster, **{"kafka.client.id": "driver"})
+        cluster.call("delete_topic", "t")
+        cluster.call("create_topic", "t")
+        fill(cluster, values(7))
+        found = table(read_ranges(task_of(options_of(cluster), plan(other))))
+    assert found.column("offset").to_pylist() == list(range(7))
+
+
+@pytest.mark.parametrize(("at", "value"), [(-2, b"\xff"), (8, b"\0\0\0\1")], ids=["in a record", "in the head"])
+def test_damage_is_told_with_its_place(at: int, value: bytes) -> None:
+    with embedded(topics={"t": 1}) as cluster:
+        whole = bytearray(batch_bytes(0, [0, 1, 2], last=2))
+        whole[at : at + len(value)] = value
+        keep(cluster, bytes(whole), 2)
         with pytest.raises(CorruptRecordError) as caught:
             read(cluster)
     assert (caught.value.topic, caught.value.partition, caught.value.offset) == ("t", 0, 0)
@@ -272,9 +299,9 @@ def test_a_task_that_ends_early_leaves_nothing_behind() -> None:
         fill(cluster, values(3000), batch_size=2000)
         options = options_of(cluster, fetchBytes="20000")
         task = task_of(options, plan(options))
-        reading = read_ranges(task)
-        next(reading)
-        reading.close()
+        batches_of = read_ranges(task)
+        next(batches_of)
+        batches_of.close()
         assert table(read_ranges(task)).column("offset").to_pylist() == list(range(3000))
 
 
