@@ -89,10 +89,8 @@ def _text_fields(decode: Decode, text: Column) -> tuple[Column, Column]:
     """What a text in Spark's JSON or CSV gives; broken: it gave nothing, or a field would not fit."""
     schema = StructType([*_schema(decode).fields, StructField(BROKEN, StringType())])
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": BROKEN, **decode.options}
-    if decode.format == "csv":
-        fields = F.from_csv(text, schema.simpleString().removeprefix("struct<").removesuffix(">"), options)
-    else:
-        fields = F.from_json(text, schema, options)
+    reads = F.from_csv if decode.format == "csv" else F.from_json
+    fields = reads(text, schema.toDDL(), options)
     broken = F.col("_fields").isNull() | F.col(f"_fields.{BROKEN}").isNotNull() | F.col(f"{RAW}.value").isNull()
     return fields, broken
 
