@@ -144,6 +144,13 @@ class ColumnProducing:
             await anyio.lowlevel.checkpoint()
         return SentRecords(spans)
 
+    async def partitions(self, topic: str) -> tuple[int, ...]:
+        """A topic's partitions, in order; waits for its metadata as records do: UnknownTopicError after a while."""
+        self._check()
+        if self._client.metadata.topic_error(topic) or not self._client.metadata.partitions(topic):
+            await self._client.wait_for_topics([topic], timeout=self._max_block)
+        return tuple(sorted(self._client.metadata.partitions(topic)))
+
     async def _enqueue_columns(self, topic: str, columns: Columns, spans: list[Span]) -> None:
         """Records with keys, headers, partitions or times: as columns where one partition or their keys take all."""
         values, keys, headers, partitions, timestamps = columns

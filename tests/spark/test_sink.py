@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import random
+
 import pyarrow as pa
 import pytest
 from pyspark.sql.types import StringType, StructField, StructType
 
 from pykafka08.errors import ConfigError, KafkaError
+from pykafka08.producer.murmur2 import unsigned_murmur2
+from pykafka08.producer.partitioners import murmur2_partition
 from pykafka08.spark.options import OptionError, write_options
 from pykafka08.spark.sink.encoding import NullTopicError, runs_of
+from pykafka08.spark.sink.key_partitions import LONG, murmur2_of
 from pykafka08.spark.sink.row_schema import RowSchemaError, check_columns, check_mode
 from pykafka08.spark.sink.sending import Totals, drop_producer, kept_producer, send_rows, settings_of
 from pykafka08.spark.sink.stream_writer import KafkaStreamWriter
@@ -77,6 +82,42 @@ def test_rows_are_grouped_by_topic_and_partition_in_their_order() -> None:
     assert found == {("u", 1): ["a", "e"], ("t", None): ["b", "f"], ("u", 0): ["c"], ("t", 0): ["d"]}
     by_option = {(run.topic, run.partition): run.rows.num_rows for run in runs_of(batch, "v")}
     assert by_option == {("v", None): 2, ("v", 0): 2, ("v", 1): 2}
+
+
+def test_keys_are_hashed_as_one_by_one() -> None:
+    chance = random.Random(5)
+    keys = [None if number % 17 == 0 else chance.randbytes(number % 40) for number in range(2000)]
+    keys += [chance.randbytes(LONG + number) for number in range(9)]
+    expected = [0 if key is None else unsigned_murmur2(key) & 0x7FFFFFFF for key in keys]
+    for kind in (pa.binary(), pa.large_binary()):
+        assert murmur2_of(pa.array(keys, kind)).tolist() == expected
+        assert murmur2_of(pa.array(keys, kind).slice(7, 100)).tolist() == expected[7:107]
+    assert murmur2_of(pa.array(["", "21", "foobar", "é"])).tolist() == [
+        unsigned_murmur2(each) & 0x7FFFFFFF for each in (b"", b"21", b"foobar", "é".encode())
+    ]
+    assert murmur2_of(pa.array([None, None], pa.binary())).tolist() == [0, 0]
+
+
+def test_keys_choose_where_no_partition_is_given() -> None:
+    batch = rows(
+        value=["a", "b", "c", "d", "e"],
+        key=["k1", "k2", None, "k1", ""],
+        topic=["t", "u", "t", "u", "t"],
+        partition=pa.array([None, None, None, 7, None], pa.int32()),
+    )
+    topics = {"t": (0, 1, 2), "u": (0, 5)}
+    found = {
+        value: (run.topic, run.partition)
+        for run in runs_of(batch, None, topics.__getitem__)
+        for value in run.rows.column("value").to_pylist()
+    }
+    assert found == {
+        "a": ("t", murmur2_partition(b"k1", 3)),
+        "b": ("u", topics["u"][murmur2_partition(b"k2", 2)]),
+        "c": ("t", None),
+        "d": ("u", 7),
+        "e": ("t", murmur2_partition(b"", 3)),
+    }
 
 
 def test_the_highest_partition_is_a_partition() -> None:

@@ -5,13 +5,15 @@ Nothing is made for each row: codes of topic and partition are sorted, and the r
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from pykafka08.spark.sink.key_partitions import murmur2_of
 
 __all__ = ["NullTopicError", "Run", "runs_of"]
 
@@ -39,9 +41,12 @@ class Run(NamedTuple):
     """Columns ``value`` and, where there are such, ``key`` and ``headers``; nothing else."""
 
 
-def runs_of(batch: pa.RecordBatch, topic: str | None) -> Iterator[Run]:
+def runs_of(
+    batch: pa.RecordBatch, topic: str | None, partitions_of: Callable[[str], Sequence[int]] | None = None
+) -> Iterator[Run]:
     """The rows of ``batch``, those for one topic and partition together; ``topic`` takes the place of the column.
 
+    With ``partitions_of``, which tells a topic's partitions, keys choose among them as in the Java producer.
     NullTopicError for a row without one; ValueError for a partition below 0.
     """
     if not batch.num_rows:
@@ -52,6 +57,8 @@ def runs_of(batch: pa.RecordBatch, topic: str | None) -> Iterator[Run]:
         rows = rows.select([name for name in rows.schema.names if name != "key"])
     topics, topic_codes = _topics(batch, topic)
     partitions = _partitions(batch) if "partition" in names else None
+    if partitions_of is not None and "key" in rows.schema.names:
+        partitions = _by_key(rows.column("key"), partitions, topics, topic_codes, partitions_of)
     if topic_codes is None and partitions is None:
         yield Run(topics[0], None, rows)
         return
@@ -92,3 +99,23 @@ def _partitions(batch: pa.RecordBatch) -> Any:
     if least < 0:
         raise ValueError(f"Invalid partition: {least}. Partition number should always be non-negative or null.")
     return column.fill_null(_ANY).to_numpy()
+
+
+def _by_key(
+    keys: pa.Array, partitions: Any, topics: list[str], topic_codes: Any, partitions_of: Callable[[str], Sequence[int]]
+) -> Any:
+    """``partitions``, with those that keys choose where a row has a key and no partition."""
+    is_open = keys.is_valid().to_numpy(zero_copy_only=False)
+    chosen = np.full(len(keys), _ANY, np.int64)
+    if partitions is not None:
+        chosen[:] = partitions
+        is_open &= chosen == _ANY
+    if not is_open.any():
+        return partitions
+    hashes = murmur2_of(keys)
+    for code, topic in enumerate(topics):
+        rows = is_open if topic_codes is None else is_open & (topic_codes == code)
+        if rows.any():
+            choices = np.asarray(partitions_of(topic), np.int64)
+            chosen[rows] = choices[hashes[rows] % len(choices)]
+    return chosen

@@ -5,7 +5,7 @@ The producer lives in the worker's ``runtime``, whose clock stands still while S
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -88,8 +88,15 @@ def send_rows(producer: Producer, batches: Iterable[pa.RecordBatch], topic: str 
     loop = runtime()
     pending: list[SentRecords] = []
     totals = Totals()
+    known: dict[str, Sequence[int]] = {}
+
+    def partitions_of(name: str) -> Sequence[int]:
+        if name not in known:
+            known[name] = loop.run(producer.partitions(name))
+        return known[name]
+
     for batch in batches:
-        for run in runs_of(batch, topic):
+        for run in runs_of(batch, topic, partitions_of):
             pending.append(loop.run(producer.enqueue_arrow(run.topic, run.rows, run.partition)))
             totals = _added(totals, run)
         pending = [each for each in pending if not _has_ended(each)]
