@@ -10,7 +10,7 @@ import itertools
 import struct
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from operator import ne
+from operator import add, ne
 from types import FunctionType
 
 from pykafka08.errors import LocalProtocolError
@@ -180,10 +180,13 @@ def pack_records(
     base, count = timestamps[0], len(values)
     if keys is None:
         keys = [None] * count
-    if count >= _LONG_RUN and headers is None and deltas is None and all(values) and keys.count(None) == count:
+    nulls = keys.count(None)
+    if count >= _LONG_RUN and headers is None and deltas is None and nulls in (0, count) and all(values):
         ends = [*itertools.compress(range(1, count), map(ne, timestamps[1:], timestamps)), count]
         if len(ends) * _LONG_RUN <= count:
-            return _pack_runs(timestamps, ends, values)  # type: ignore[arg-type]
+            if nulls:
+                return _pack_runs(timestamps, ends, values)  # type: ignore[arg-type]
+            return _pack_keyed_runs(timestamps, ends, keys, values)  # type: ignore[arg-type]
     stamps = map(_stamp, [timestamp - base for timestamp in timestamps])
     offsets = _kept_offsets(count, _OFFSETS, b"") if deltas is None else map(_varint, deltas)
     tails = itertools.repeat(_NO_HEADERS, count) if headers is None else map(_pack_headers, headers)
@@ -239,6 +242,37 @@ def _pack_runs(timestamps: Sequence[int], ends: Iterable[int], values: Sequence[
     parts[1::5] = offsets
     parts[2::5] = map(lengths.__getitem__, sizes)
     parts[3::5] = values
+    return parts
+
+
+def _pack_keyed_runs(
+    timestamps: Sequence[int], ends: Iterable[int], keys: Sequence[bytes], values: Sequence[bytes]
+) -> list[bytes]:
+    """As :func:`_pack_runs`, for records that all have a key."""
+    offsets = _kept_offsets(len(values), _OFFSETS, b"")
+    key_sizes, value_sizes = list(map(len, keys)), list(map(len, values))
+    lengths = {size: _varint(size) for size in {*key_sizes, *value_sizes}}
+    spans = {size: size + len(length) for size, length in lengths.items()}
+    contents = list(map(add, map(spans.__getitem__, key_sizes), map(spans.__getitem__, value_sizes)))
+    heads: list[bytes] = []
+    for end in ends:
+        start = len(heads)
+        stamp = _stamp(timestamps[start] - timestamps[0])
+        while start < end:
+            width = len(offsets[start])
+            until = bisect_right(offsets, width, start, end, key=len)
+            rest = width + len(stamp) + len(_NO_HEADERS)
+            part = contents[start:until]
+            table = {size: _varint(rest + size) + stamp for size in set(part)}
+            heads += map(table.__getitem__, part)
+            start = until
+    parts = [_NO_HEADERS] * (7 * len(values))
+    parts[0::7] = heads
+    parts[1::7] = offsets
+    parts[2::7] = map(lengths.__getitem__, key_sizes)
+    parts[3::7] = keys
+    parts[4::7] = map(lengths.__getitem__, value_sizes)
+    parts[5::7] = values
     return parts
 
 
