@@ -14,16 +14,13 @@ __all__ = ["register", "session_conf"]
 
 
 def session_conf() -> dict[str, str]:
-    """The settings of a Spark session under which small batches are fast and filters reach the plan; all optional.
+    """The settings of a Spark session under which small batches are fast; all optional.
 
     They must be given before the session starts: ``SparkSession.builder.config(map=session_conf())``.  On a machine
     without Java this sets ``JAVA_HOME``, to the runtime that the extra ``spark`` has brought (:mod:`~.java`).
     """
     provide_java()
-    return {
-        "spark.python.unix.domain.socket.enabled": "true",
-        "spark.sql.python.filterPushdown.enabled": "true",
-    }
+    return {"spark.python.unix.domain.socket.enabled": "true"}
 
 
 def register(spark: Any) -> None:

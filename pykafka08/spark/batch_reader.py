@@ -80,8 +80,9 @@ class KafkaBatchReader(DataSourceReader):
 class FilteredBatchReader(KafkaBatchReader):
     """The same, reading no more than the query's filters let pass of topics, partitions, offsets and times.
 
-    Spark raises DATA_SOURCE_PUSHDOWN_DISABLED for a reader that has ``pushFilters`` where the setting
-    ``spark.sql.python.filterPushdown.enabled`` is not on, hence a class of its own.
+    For the option ``pushFilters`` alone, since Spark (4.3) keeps the plan of a query with filters for the next query of
+    the same data frame, also if that one has none.  Spark raises DATA_SOURCE_PUSHDOWN_DISABLED for a reader that has
+    ``pushFilters`` where ``spark.sql.python.filterPushdown.enabled`` is not on, hence a class of its own.
     """
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:

@@ -5,8 +5,6 @@ Spark makes an instance of it in several processes, with the options of the quer
 
 from __future__ import annotations
 
-import sys
-
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
@@ -23,15 +21,6 @@ from pykafka08.spark.sink.writer import KafkaWriter
 from pykafka08.spark.stream_reader import KafkaStreamReader
 
 __all__ = ["KafkaDataSource"]
-
-FILTER_WORKER = "pyspark.sql.worker.data_source_pushdown_filters"
-"""What plans a read in a process of its own where filters are pushed down."""
-
-
-def _takes_filters() -> bool:
-    """True in a process to which Spark hands filters; nothing else there tells of the setting."""
-    main = getattr(sys.modules["__main__"], "__spec__", None)
-    return FILTER_WORKER in sys.modules or (main is not None and main.name == FILTER_WORKER)
 
 
 class KafkaDataSource(DataSource):
@@ -50,8 +39,8 @@ class KafkaDataSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Reads in batch the columns of ``schema``."""
-        kind = FilteredBatchReader if _takes_filters() else KafkaBatchReader
-        return kind(read_options(self.options, streaming=False), schema)
+        options = read_options(self.options, streaming=False)
+        return FilteredBatchReader(options, schema) if options.pushes_filters else KafkaBatchReader(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Reads as a stream the columns of ``schema``."""

@@ -81,6 +81,8 @@ class ReadOptions:
     num_retries: int = 3
     retry_interval_ms: int = 1000
     columns: tuple[str, ...] | None = None
+    pushes_filters: bool = False
+    """Filters of the query shorten the plan of a batch (``batch_reader.FilteredBatchReader``)."""
     commit_group: str | None = None
     """``group`` or ``zookeeper:group@host:port/chroot``: told of what a stream has processed."""
     offsets_from: str | None = None
@@ -184,6 +186,7 @@ OF_READ: Mapping[str, tuple[str, Convert]] = {
     "includeheaders": ("include_headers", boolean),
     # our own
     "columns": ("columns", _names),
+    "pushfilters": ("pushes_filters", boolean),
     "targetrecordspertask": ("target_records_per_task", positive),
     "targetbytespertask": ("target_bytes", positive),
     "fetchbytes": ("fetch_bytes", positive),
@@ -270,6 +273,8 @@ def _refuse_ends(given: Mapping[str, str]) -> None:
         if option in given:
             what = "ending timestamp" if option == "endingtimestamp" else "ending offset"
             raise OptionError(option, given[option], f"{what} not valid in streaming queries")
+    if "pushfilters" in given:
+        raise OptionError("pushfilters", given["pushfilters"], "filters reach the plan of batch queries alone")
 
 
 def _selection(given: Mapping[str, str]) -> Selection:

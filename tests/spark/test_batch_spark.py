@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -70,6 +71,15 @@ def test_rows_are_what_was_produced(spark: SparkSession, clusters: Clusters, rel
     assert load(spark, kafka.bootstrap, topic).count() == len(expected)
 
 
+@pytest.fixture
+def pushdown(spark: SparkSession) -> Iterator[None]:
+    """Spark hands filters to the readers that want them."""
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    yield
+    spark.conf.unset("spark.sql.python.filterPushdown.enabled")
+
+
+@pytest.mark.usefixtures("pushdown")
 def test_projection_filters_and_limits(spark: SparkSession) -> None:
     with embedded(topics={"t": 3}) as cluster:
         records = [
@@ -81,9 +91,12 @@ def test_projection_filters_and_limits(spark: SparkSession) -> None:
         given = spark.read.format("pykafka08").schema("value binary, partition int")
         assert given.options(**{"kafka.bootstrap.servers": cluster.servers, "subscribe": "t"}).load().count() == 30_000
         assert frame.limit(3).count() == 3
-        bounds = frame.where("partition = 2 and offset >= 100 and offset < 103")
-        assert sorted(row.value for row in bounds.collect()) == [b"302", b"305", b"308"]
-        late = frame.where(f"timestamp >= timestamp_millis({FIRST_MS + 29_995}) and topic in ('t', 'u')")
+        for pushed in ("true", "false"):
+            bounds = load(spark, cluster.servers, "t", pushFilters=pushed)
+            bounds = bounds.where("partition = 2 and offset >= 100 and offset < 103")
+            assert sorted(row.value for row in bounds.collect()) == [b"302", b"305", b"308"]
+        late = load(spark, cluster.servers, "t", pushFilters="true")
+        late = late.where(f"timestamp >= timestamp_millis({FIRST_MS + 29_995}) and topic in ('t', 'u')")
         assert sorted(row.value for row in late.collect()) == [b"%d" % number for number in range(29_995, 30_000)]
         assert frame.where("topic = 'u'").count() == 0
         assert load(spark, cluster.servers, "t", minPartitions="6").rdd.getNumPartitions() == 6
