@@ -53,6 +53,7 @@ def _stages(rows_axis: Any, rate_axis: Any, documents: list[dict[str, Any]]) -> 
     rate_axis.set_title("rows a second")
     for axis in (rows_axis, rate_axis):
         axis.invert_yaxis()
+        axis.locator_params(axis="x", nbins=4)
 
 
 def _reasons(axis: Any, pipeline: Pipeline) -> None:

@@ -24,6 +24,9 @@ from pykafka08.spark.pipeline.stages import Stage, stages
 
 __all__ = ["RunLog", "follow", "run", "run_once", "select"]
 
+ATTEMPTS = 3
+NOT_STARTED = "Python worker failed to connect back"
+"""Spark's words: it gives a Python process ten seconds to start, which no setting changes and a busy machine exceeds."""
 Say = Callable[[str], None]
 
 
@@ -102,10 +105,26 @@ def run_once(spark: SparkSession, pipeline: Pipeline, chosen: Sequence[Stage], s
         pyspark.errors.StreamingQueryException: a stage failed; those before it are done.
     """
     for stage in chosen:
-        query = stage.start(spark, pipeline, {"availableNow": True})
-        query.awaitTermination()
+        query = _finished(spark, pipeline, stage, say)
         done = [one for one in query.recentProgress if one["numInputRows"]]
         say(f"{stage.name}: {sum(one['numInputRows'] for one in done):,} rows in {len(done)} batches")
+
+
+def _finished(spark: SparkSession, pipeline: Pipeline, stage: Stage, say: Say) -> StreamingQuery:
+    """A stage that is through; begun again where Spark gave up on a process of its own that was slow to start."""
+    for _ in range(ATTEMPTS - 1):
+        query = stage.start(spark, pipeline, {"availableNow": True})
+        try:
+            query.awaitTermination()
+        except StreamingQueryException as error:
+            if NOT_STARTED not in str(error):
+                raise
+            say(f"{stage.name}: {NOT_STARTED}; begun again")
+        else:
+            return query
+    query = stage.start(spark, pipeline, {"availableNow": True})
+    query.awaitTermination()
+    return query
 
 
 def follow(spark: SparkSession, pipeline: Pipeline, chosen: Sequence[Stage], say: Say) -> None:

@@ -29,9 +29,11 @@ def session(pipeline: Pipeline) -> SparkSession:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else the first python3 on the path
         conf["spark.driver.bindAddress"] = conf["spark.driver.host"] = "127.0.0.1"
         conf["spark.ui.enabled"] = "false"
+        conf["spark.ui.showConsoleProgress"] = "false"
         conf["spark.sql.shuffle.partitions"] = str(os.cpu_count() or 1)
     builder = SparkSession.builder.master(pipeline.spark.master).appName(pipeline.name)
     spark = builder.config(map={**conf, **pipeline.spark.conf, **ALWAYS}).getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")  # its warnings are about each query of each batch
     prepare(spark)
     return spark
 
