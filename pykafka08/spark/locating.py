@@ -187,7 +187,7 @@ def _check_same(
     raise OffsetsMismatchError(
         f"Partitions specified for Kafka {what} don't match what are assigned. Maybe topic partitions are created or "
         f"deleted while the query is running. If {side}Offsets contains specific offsets, you must specify all "
-        f"TopicPartitions. Use -1 for latest, -2 for earliest. "
+        f"TopicPartitions. Use -1 for latest, -2 for earliest, if you don't care. "
         f"Specified: {_shown(named)} Assigned: {_shown(partitions)}"
     )
 
