@@ -72,7 +72,6 @@ class ReadOptions:
     """Timestamps on brokers before 0.10.1, which know only those of files: whole segments too many are read."""
     max_offsets_per_trigger: int | None = None
     min_offsets_per_trigger: int | None = None
-    max_bytes_per_trigger: int | None = None
     max_trigger_delay_ms: int = 900_000
     min_partitions: int | None = None
     max_records_per_partition: int | None = None
@@ -85,8 +84,6 @@ class ReadOptions:
     """Filters of the query shorten the plan of a batch (``batch_reader.FilteredBatchReader``)."""
     commit_group: str | None = None
     """``group`` or ``zookeeper:group@host:port/chroot``: told of what a stream has processed."""
-    offsets_from: str | None = None
-    """``group:g`` or ``zookeeper:g``: where a new read starts, before ``starting``."""
     ignored: tuple[str, ...] = ()
     """Options of streams that a batch was given; Spark's connector warns, too."""
     given: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
@@ -190,19 +187,16 @@ OF_READ: Mapping[str, tuple[str, Convert]] = {
     "targetrecordspertask": ("target_records_per_task", positive),
     "targetbytespertask": ("target_bytes", positive),
     "fetchbytes": ("fetch_bytes", positive),
-    "maxbytespertrigger": ("max_bytes_per_trigger", positive),
     "segmentgranulartimestamps": ("allows_segment_granularity", boolean),
     "commitgroup": ("commit_group", _text),
-    "offsets.from": ("offsets_from", _text),
 }
 """By option: which attribute has its value ("" where several options make one), and how it is read."""
 OF_SETTINGS = ("fail_on_data_loss", "poll_timeout_ms", "include_headers", "fetch_bytes")
-OF_STREAMS = ("maxoffsetspertrigger", "minoffsetspertrigger", "maxtriggerdelay", "maxbytespertrigger", "commitgroup")
+OF_STREAMS = ("maxoffsetspertrigger", "minoffsetspertrigger", "maxtriggerdelay", "commitgroup")
 SHOWN = {
     "maxoffsetspertrigger": "maxOffsetsPerTrigger",
     "minoffsetspertrigger": "minOffsetsPerTrigger",
     "maxtriggerdelay": "maxTriggerDelay",
-    "maxbytespertrigger": "maxBytesPerTrigger",
     "commitgroup": "commitGroup",
 }
 
