@@ -34,17 +34,29 @@ MAX_WAIT_MS = 500
 class Place:
     """Where the reading of one range stands.
 
-    ``position`` is the next offset to fetch.  ``not_before`` and ``progressed_at`` are seconds of the loop's clock.
+    ``average`` is what a record of the topic took before, 0 if it is not known; ``position`` the next offset to fetch.
+    ``not_before`` and ``progressed_at`` are seconds of the loop's clock.
     """
 
-    __slots__ = ("_bytes", "_least", "_offsets", "attempts", "not_before", "position", "progressed_at", "range")
+    __slots__ = (
+        "_bytes",
+        "_estimate",
+        "_least",
+        "_offsets",
+        "attempts",
+        "not_before",
+        "position",
+        "progressed_at",
+        "range",
+    )
 
-    def __init__(self, asked: Range, now: float) -> None:
+    def __init__(self, asked: Range, now: float, average: float = 0.0) -> None:
         self.range = asked
         self.position = asked.start
         self.progressed_at = now
         self.not_before = 0.0
         self.attempts = 0
+        self._estimate = asked.average_bytes or average
         self._least = 0
         self._bytes = 0.0
         self._offsets = 0
@@ -58,9 +70,14 @@ class Place:
         """``"topic-0"``, as Spark's error texts have it."""
         return f"{self.range.topic}-{self.range.partition}"
 
+    @property
+    def average_bytes(self) -> float:
+        """Fetched bytes for each offset, as far as is known; 0 if nothing is."""
+        return self._bytes / self._offsets if self._offsets else self._estimate
+
     def wanted_bytes(self, most: int) -> int:
         """What the next fetch asks of the partition: all that is left of the range by the average, at most ``most``."""
-        average = self._bytes / self._offsets if self._offsets else self.range.average_bytes
+        average = self.average_bytes
         if not average:
             return max(most, self._least)
         left = (self.range.end - self.position) * average * SLACK_RATIO + SLACK_BYTES

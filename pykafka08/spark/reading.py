@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from anyio.lowlevel import checkpoint
 
 from pykafka08.cluster.client import Client, Purpose
+from pykafka08.config import ClientConfig
 from pykafka08.consumer.actions import OffsetAsk
 from pykafka08.consumer.chunk import Chunk
 from pykafka08.consumer.partition import EARLIEST, LATEST
@@ -46,6 +47,11 @@ LEAST_FETCH_BYTES = 512 * 1024
 """Asked of a leader at least, however many share the task's bytes."""
 SETTLING_S = 10.0
 """How long a partition may be unknown, or end before its range does, before that is believed: leaders change."""
+
+
+_averages: dict[tuple[ClientConfig, str], float] = {}
+"""Bytes of a record, by cluster and topic, as this worker's tasks have found: what a micro-batch fetches beyond its
+small ranges is fetched for nothing."""
 
 
 def read_ranges(task: ReadTask, columns: Sequence[str] | None = None) -> Iterator[pyarrow.RecordBatch]:
@@ -116,7 +122,7 @@ class _Reading:
             self._client.tasks.check()
             taken = self._take_answers()
             await self._look_at_suspects()
-            self._places = [place for place in self._open_places() if not place.is_done]
+            self._note_done()
             self._send()
             if taken or not self._places:
                 await checkpoint()  # what was submitted is written in the loop's next turn
@@ -132,11 +138,19 @@ class _Reading:
 
     async def _begin(self) -> None:
         now = self._now()
-        self._places = [Place(each, now) for each in self._ranges]
+        config = self._settings.client
+        self._places = [Place(each, now, _averages.get((config, each.topic), 0.0)) for each in self._ranges]
         topics = {each.topic for each in self._ranges}
         self._client.use_topics(topics)
         while any(topic not in self._client.metadata.topics for topic in topics):
             await self._client.refresh(timeout=self._settings.poll_timeout_ms / 1000)
+
+    def _note_done(self) -> None:
+        """Ranges that are read need nothing any more, but tell how large records are."""
+        for place in self._open_places():
+            if place.is_done and place.average_bytes:
+                _averages[self._settings.client, place.range.topic] = place.average_bytes
+        self._places = [place for place in self._open_places() if not place.is_done]
 
     def _open_places(self) -> list[Place]:
         return self._places or []

@@ -16,6 +16,7 @@ from pykafka08.records.record import TopicPartition
 from pykafka08.spark import reading
 from pykafka08.spark.columns import schema_of
 from pykafka08.spark.data_loss import DataLossError
+from pykafka08.spark.fetching import Place
 from pykafka08.spark.locating import resolve
 from pykafka08.spark.options import ReadOptions, read_options
 from pykafka08.spark.ranges import Range, ReadTask, plan_tasks
@@ -323,3 +324,17 @@ def test_partitions_by_name() -> None:
         options = read_options({"kafka.bootstrap.servers": cluster.servers, "assign": '{"t":[0,2]}'}, streaming=False)
         assert [TopicPartition(each.topic, each.partition) for each in plan(options)] == [("t", 0), ("t", 2)]
         assert sum(batch.num_rows for batch in read_ranges(task_of(options, plan(options)))) == 12
+
+
+def test_small_ranges_ask_for_little_once_the_size_of_records_is_known() -> None:
+    most = 4 << 20
+    unknown = Place(Range("t", 0, 0, 1000), 0.0)
+    assert unknown.wanted_bytes(most) == most
+    unknown.advance(1000, 100_000, 1.0)
+    assert unknown.is_done
+    known = Place(Range("t", 0, 1000, 2000), 0.0, unknown.average_bytes)
+    assert 100_000 < known.wanted_bytes(most) < 200_000
+    assert known.wanted_bytes(50_000) == 50_000
+    known.grow(300_000)
+    assert known.wanted_bytes(50_000) == 300_000
+    assert Place(Range("t", 0, 0, 1 << 40), 0.0, 100.0).wanted_bytes(most) == most
