@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo venv test compiled test-compiled soak mirror-soak zookeeper-soak docker-test check bench bench-quick clean peers jars
+.PHONY: demo venv test compiled test-compiled soak mirror-soak zookeeper-soak docker-test check pipeline-demo pipeline-soak bench bench-quick clean peers jars
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py
@@ -36,6 +36,14 @@ mirror-soak: $(VENV)/.developing
 zookeeper-soak: $(VENV)/.developing
 	PYKAFKA08_SOAK=1 $(BIN)/python -m pytest tests/zookeeper tests/integration/test_legacy_groups.py \
 		tests/integration/test_legacy_faults.py
+
+# All departures from New York in 2013 through the whole pipeline, to charts, on the embedded broker; a minute or two.
+pipeline-demo: $(VENV)/.pipeline
+	$(BIN)/python examples/pipeline/flights.py
+
+# The pipeline killed at twenty places and run again; half an hour.
+pipeline-soak: $(VENV)/.developing
+	PYKAFKA08_SOAK=1 $(BIN)/python -m pytest tests/spark/pipeline
 
 # Real brokers in containers, with an engine of its own where none runs (docker/README.md): the compose files, and the
 # integration tests of some releases. DOCKER_TESTS is what -k of pytest takes.
@@ -89,6 +97,10 @@ $(VENV)/.installed: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	touch $@
 
+$(VENV)/.pipeline: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[pipeline]'
+	touch $@
+
 $(VENV)/.developing: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
-	touch $@ $(VENV)/.installed
+	touch $@ $(VENV)/.installed $(VENV)/.pipeline

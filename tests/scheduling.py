@@ -1,7 +1,8 @@
 """Which process of a run (pytest-xdist) gets which tests next.
 
-A *unit* stays together on one process: all tests that want the same real cluster, so that it is started once; the
-tests of one module otherwise, with what it has prepared. The tests with clusters mostly wait, for brokers that start,
+A *unit* stays together on one process: all tests that want the same real cluster, so that it is started once; all that
+want the Spark session, which costs 1 GiB; the tests of one module otherwise, with what it has prepared. The tests with
+clusters mostly wait, for brokers that start,
 elect and notice what is gone; the others mostly compute. So every second process takes clusters, the rest the others,
 and each goes over to the other kind when its own is used up.
 
@@ -29,6 +30,8 @@ from tests.brokers.releases import version_tuple
 
 CLUSTER = "cluster-"
 """What the names of the units with clusters begin with."""
+SPARK = f"{CLUSTER}of-spark"
+"""The unit with the Spark session: its tests start clusters of their own."""
 MAX_PROCESSES = 6
 TOLD = "units_with_clusters"
 FOLDER = pytest.StashKey["TemporaryDirectory[str]"]()
@@ -42,6 +45,8 @@ LENGTHS = {"tests/faults/test_killed_tasks.py": 10}
 
 def unit_of(item: pytest.Item) -> str | None:
     """The name of the cluster that a test shares with others; None for a test without clusters."""
+    if "spark" in getattr(item, "fixturenames", ()):
+        return SPARK
     if "clusters" not in getattr(item, "fixturenames", ()) and item.get_closest_marker("compose") is None:
         return None
     release, is_special = wanted_cluster(item)

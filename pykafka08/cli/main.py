@@ -23,6 +23,7 @@ commands:
   mirror     copy topics, and carry groups over, from any cluster to any other
   zk         show and change what old clusters keep in ZooKeeper
   migrate    move a group's offsets from ZooKeeper to Kafka
+  pipeline   topics through Spark into Parquet tables and back to Kafka, each input once
   broker     serve Kafka from memory on this machine, playing any release from 0.8.0 to 4.3
 
 options:
@@ -33,7 +34,7 @@ exit status: 0 done, 1 failure while running, 2 wrong usage, 4 no broker reached
 130 and 143 ended by SIGINT and SIGTERM after closing
 """
 
-COMMANDS = ("consume", "produce", "mirror", "migrate", "zk", "broker")
+COMMANDS = ("consume", "produce", "mirror", "migrate", "zk", "pipeline", "broker")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -160,12 +160,36 @@ class ColumnProducing:
         null is now).  RecordTypeError for any other column, or another type, LocalProtocolError for a time and
         UnknownTopicError for a partition below 0: nothing was taken.
         """
+        return await ended((await self.enqueue_arrow(topic, data))._spans)
+
+    async def enqueue_arrow(self, topic: str, data: Any, partition: int | None = None) -> SentRecords:
+        """:meth:`send_arrow` that waits for room alone, not for the outcome: that is in the answer after :meth:`flush`.
+
+        With a ``partition`` all rows go there; the table has no such column then.
+        """
         self._check()
         spans: list[Span] = []
         for columns in columns_of(topic, data, CHUNK):
-            await self._enqueue_columns(topic, columns, spans)
+            if partition is not None:
+                if columns.partitions is not None:
+                    raise RecordTypeError(f"topic {topic!r}: the rows have a column partition already", topic=topic)
+                values, keys, headers, _, times = columns
+                now = time_ns() // 1_000_000
+                stamps = None if times is None else [now if each is None else each for each in times]
+                sent = await self.enqueue_columns(topic, partition, values, keys, headers, stamps)
+                for span in sent._spans:
+                    add_span(spans, *span)
+            else:
+                await self._enqueue_columns(topic, columns, spans)
             await anyio.lowlevel.checkpoint()
-        return await ended(spans)
+        return SentRecords(spans)
+
+    async def partitions(self, topic: str) -> tuple[int, ...]:
+        """A topic's partitions, in order; waits for its metadata as records do: UnknownTopicError after a while."""
+        self._check()
+        if self._client.metadata.topic_error(topic) or not self._client.metadata.partitions(topic):
+            await self._client.wait_for_topics([topic], timeout=self._max_block)
+        return tuple(sorted(self._client.metadata.partitions(topic)))
 
     async def _enqueue_columns(self, topic: str, columns: Columns, spans: list[Span]) -> None:
         """Records of any kind: as columns where they are bytes, and one partition, the batch or their keys take all."""

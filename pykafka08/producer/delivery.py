@@ -24,6 +24,10 @@ async def wait_until_ended(batch: Batch) -> None:
         pending += current.forwarded_to()
 
 
+def _is_over(batch: Batch) -> bool:
+    return batch.is_done or (batch.is_forwarded and all(map(_is_over, batch.forwarded_to())))
+
+
 def add_span(spans: list[Span], batch: Batch, first: int, count: int) -> None:
     """Append a run of records, joined with the run before where it goes on from there."""
     if spans:
@@ -72,6 +76,11 @@ class SentRecords(Sequence[RecordMetadata]):
 
     def __repr__(self) -> str:
         return f"<SentRecords: {len(self)}>"
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all have ended: then :meth:`raise_first_error` says how, and nothing is waited for."""
+        return all(_is_over(batch) for batch, _, _ in self._spans)
 
     def raise_first_error(self) -> None:
         """Raise what the first record that failed ended with, if one did; KafkaError if one is under way."""

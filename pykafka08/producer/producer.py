@@ -35,6 +35,7 @@ from pykafka08.producer.room import Room
 from pykafka08.producer.sender import Sender
 from pykafka08.producer.sizes import measured
 from pykafka08.producer.transactions.block import TransactionBlock, Transactions
+from pykafka08.producer.transactions.handed_over import OpenTransaction
 from pykafka08.producer.transactions.sending import machine_of
 from pykafka08.producer.waits import wait_for_room
 from pykafka08.records.record import NewRecord, TopicPartition
@@ -336,6 +337,14 @@ class Producer(ColumnProducing):
         A mapping of offsets needs a ``group_id``, and is taken whoever the group's members are.
         """
         await self._transactions.send_offsets(source, group_id)
+
+    async def hand_over_transaction(self) -> OpenTransaction:
+        """Wait until all of the transaction is acknowledged, and leave it open beyond its block and this producer.
+
+        Whoever has the answer ends it, in another process too (``producer.transactions.handed_over``), within
+        ``transaction_timeout_ms``.  This producer can only be closed then.
+        """
+        return await self._transactions.hand_over()
 
     def _allow_records(self) -> None:
         self._intake.is_open = self._is_open and self._failure is None and self._transactions.accepts

@@ -22,7 +22,7 @@ try:
 except ImportError as error:
     raise ConfigError("Arrow needs the packages pyarrow and numpy: pip install 'pykafka08[arrow]'") from error
 
-__all__ = ["SCHEMA", "rows_to_arrow", "to_arrow"]
+__all__ = ["SCHEMA", "ArrowFields", "rows_to_arrow", "to_arrow"]
 
 _HEADER = pa.struct([pa.field("key", pa.string(), nullable=False), pa.field("value", pa.binary())])
 
@@ -63,30 +63,76 @@ def rows_to_arrow(batches: Sequence[FetchedBatch]) -> tuple[pa.RecordBatch, Corr
     batches = [batch for batch in batches if len(batch)]
     if not batches:
         return pa.RecordBatch.from_pylist([], schema=SCHEMA), None
-    pieces = gather_columns(batches)
-    counts = np.array([len(batch) for batch in batches])
-    count = int(counts.sum())
-    data, shifts = _joined(pieces)
-    keys = _edges([piece.key_edges for piece in pieces], pieces, shifts)
-    values = _edges([piece.value_edges for piece in pieces], pieces, shifts)
+    fields = ArrowFields(batches)
     has_none = [batch.timestamp_type == TimestampType.NONE for batch in batches]
-    headers, rows, error = _headers(pieces, batches, count)
+    headers, rows, error = fields.headers_and_damage()
     columns = [
-        _numbers(pa.int64(), [piece.offsets for piece in pieces], count),
-        _numbers(
-            pa.timestamp("ms", tz="UTC"),
-            [piece.timestamps_ms for piece in pieces],
-            count,
-            np.repeat(has_none, counts) if any(has_none) else None,
-        ),
-        _binary(data, keys, _nulls([(piece.key_edges, piece.key_nulls) for piece in pieces], pieces), count),
-        _binary(data, values, _nulls([(piece.value_edges, piece.value_nulls) for piece in pieces], pieces), count),
+        fields.offsets(),
+        fields.timestamps("ms", np.repeat(has_none, fields.counts) if any(has_none) else None),
+        fields.keys(),
+        fields.values(),
         headers,
-        _topics([batch.topic for batch in batches], counts, count),
-        _partitions([batch.partition for batch in batches], counts, count),
+        _topics([batch.topic for batch in batches], fields.counts, fields.count),
+        _partitions([batch.partition for batch in batches], fields.counts, fields.count),
     ]
     table = pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
     return table if error is None else table.slice(0, rows), error
+
+
+class ArrowFields:
+    """The fields of all records of ``batches`` as arrays, each made when it is asked for.
+
+    No batch may be empty.  ``count`` is the number of records, ``counts`` that of each batch.  Errors are those of
+    :func:`to_arrow`.
+    """
+
+    def __init__(self, batches: Sequence[FetchedBatch]) -> None:
+        self._batches = batches
+        self._pieces = gather_columns(batches)
+        self._joined_data: tuple[bytes, list[int]] | None = None
+        self.counts = np.array([len(batch) for batch in batches])
+        self.count = int(self.counts.sum())
+
+    def offsets(self) -> pa.Array:
+        """As ``int64``."""
+        return _numbers(pa.int64(), [piece.offsets for piece in self._pieces], self.count)
+
+    def timestamps(self, unit: str, nulls: Numbers | None = None) -> pa.Array:
+        """As ``timestamp`` in UTC, in ``unit`` "ms" or "us"; null where ``nulls`` is true."""
+        columns = [piece.timestamps_ms for piece in self._pieces]
+        return _numbers(pa.timestamp(unit, tz="UTC"), columns, self.count, nulls, factor=1000 if unit == "us" else 1)
+
+    def keys(self) -> pa.Array:
+        """As ``binary``."""
+        return self._binary([(piece.key_edges, piece.key_nulls) for piece in self._pieces])
+
+    def values(self) -> pa.Array:
+        """As ``binary``."""
+        return self._binary([(piece.value_edges, piece.value_nulls) for piece in self._pieces])
+
+    def headers(self) -> pa.Array:
+        """As ``list<struct<key: string, value: binary>>``, empty where a record has none."""
+        headers, _, error = self.headers_and_damage()
+        if error is not None:
+            raise error
+        return headers
+
+    def headers_and_damage(self) -> tuple[pa.Array, int, CorruptRecordError | None]:
+        """The headers, how many rows have them, and the error that stands in the next one."""
+        return _headers(self._pieces, self._batches, self.count)
+
+    def has_headers(self) -> bool:
+        """False if no record has any."""
+        return any(piece.header_edges is not None for piece in self._pieces)
+
+    def _binary(self, fields: Sequence[tuple[memoryview | None, memoryview | None]]) -> pa.Array:
+        if all(edges is None for edges, _ in fields):
+            return pa.nulls(self.count, pa.binary())
+        if self._joined_data is None:
+            self._joined_data = _joined(self._pieces)
+        data, shifts = self._joined_data
+        edges = _edges([edges for edges, _ in fields], self._pieces, shifts)
+        return _binary(data, edges, _nulls(fields, self._pieces), self.count)
 
 
 def _joined(pieces: Sequence[Columns]) -> tuple[bytes, list[int]]:
@@ -151,8 +197,12 @@ def _binary(data: bytes, edges: Numbers | None, nulls: Numbers | None, count: in
     return fields_and_gaps.take(pa.array(rows, mask=nulls))
 
 
-def _numbers(kind: pa.DataType, columns: Sequence[memoryview], count: int, nulls: Numbers | None = None) -> pa.Array:
+def _numbers(
+    kind: pa.DataType, columns: Sequence[memoryview], count: int, nulls: Numbers | None = None, *, factor: int = 1
+) -> pa.Array:
     joined = columns[0] if len(columns) == 1 else np.concatenate([np.frombuffer(each, np.int64) for each in columns])
+    if factor != 1:
+        joined = np.frombuffer(joined, np.int64) * factor
     if nulls is not None:
         return pa.array(np.frombuffer(joined, np.int64), mask=nulls).cast(kind)
     return pa.Array.from_buffers(kind, count, [None, pa.py_buffer(joined)])

@@ -6,6 +6,7 @@ from typing import Any
 
 import anyio
 import anyio.lowlevel
+import pyarrow as pa
 import pytest
 
 from pykafka08 import (
@@ -195,3 +196,25 @@ async def test_a_partition_that_is_new_is_found() -> None:
             sent = await producer.enqueue_columns("t", 1, [b"a"])
             await producer.flush()
             assert sent[0].offset == 0
+
+
+async def test_rows_of_a_table_are_taken_for_one_partition_and_nobody_waits() -> None:
+    table = pa.table({"value": [b"a", None, b"c"], "key": ["k", None, ""], "timestamp": [1_600_000_000_000, None, 7]})
+    async with EmbeddedCluster(topics={"t": 3}) as cluster:
+        async with Producer(cluster.bootstrap_servers, linger_ms=60_000) as producer:
+            sent = await producer.enqueue_arrow("t", table, 2)
+            others = await producer.enqueue_arrow("t", table.select(["value"]))
+            assert not sent.is_done
+            assert len(others) == 3
+            await producer.flush()
+            assert sent.is_done
+            assert others.is_done
+            assert {each.partition for each in sent} == {2}
+            with pytest.raises(RecordTypeError, match="partition already"):
+                await producer.enqueue_arrow("t", table.append_column("partition", pa.array([0, 0, 0])), 1)
+        async with Consumer(bootstrap_servers=cluster.bootstrap_servers, auto_offset_reset="earliest") as consumer:
+            consumer.assign([TopicPartition("t", 2)])
+            records = (await read(consumer, 3))[:3]
+    assert [(each.key, each.value) for each in records] == [(b"k", b"a"), (None, None), (b"", b"c")]
+    assert records[0].timestamp_ms == 1_600_000_000_000
+    assert records[2].timestamp_ms == 7

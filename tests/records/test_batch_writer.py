@@ -81,6 +81,16 @@ def test_many_records_are_cut_into_pieces() -> None:
     assert len(assert_same([1] * 9000, [b"k"] * 9000, [b"v" * 100] * 9000)) > 1
 
 
+@pytest.mark.parametrize("run", [1, 40, 500, 9000])
+def test_keys_in_runs_of_one_timestamp(run: int) -> None:
+    chance = random.Random(run)
+    timestamps = [1_700_000_000_000 + place // run * 70 for place in range(9000)]
+    values = [b"v" * chance.choice([1, 60, 63, 64, 70, 8200]) for _ in range(9000)]
+    keys = [b"k" * chance.choice([0, 1, 9, 63, 64, 200]) for _ in range(9000)]
+    assert_same(timestamps, keys, values)
+    assert_same(timestamps, [*keys[:-1], None], values)
+
+
 @pytest.mark.parametrize("codec", list(Codec))
 def test_a_whole_batch_in_pieces(codec: Codec) -> None:
     chance = random.Random(1)

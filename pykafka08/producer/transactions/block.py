@@ -22,6 +22,7 @@ from pykafka08.group.metadata import GroupMetadata, OffsetSource
 from pykafka08.group.requests import OffsetAndMetadata
 from pykafka08.producer.machine import ProducerMachine
 from pykafka08.producer.sender import Sender
+from pykafka08.producer.transactions.handed_over import OpenTransaction
 from pykafka08.producer.transactions.requests import TransactionRequests
 from pykafka08.producer.transactions.sending import TransactionalSending
 from pykafka08.producer.transactions.states import TransactionState
@@ -61,6 +62,7 @@ class Transactions:
         self._transactor: Transactor
         self._is_open = False
         self._is_ending = False
+        self._is_handed_over = False
         self._at_end: list[Callable[[bool], None]] = []
         """Told whether the transaction was committed."""
         self._block_end: Waiter[None] = Waiter()
@@ -118,6 +120,8 @@ class Transactions:
         self._on_change()
 
     async def commit(self) -> None:
+        if self._is_handed_over:
+            return
         self._is_ending = True
         self._on_change()
         try:
@@ -132,8 +136,29 @@ class Transactions:
         finally:
             self._ended()
 
+    async def hand_over(self) -> OpenTransaction:
+        """Everything in the transaction is acknowledged: leave its end to whoever gets this."""
+        self.block()
+        machine = self._transactor.machine
+        if not self.accepts:
+            raise machine.refusal()
+        self._is_ending = True
+        self._on_change()
+        await self._flush()
+        if machine.state is not TransactionState.IN_TRANSACTION:
+            self._is_ending = False  # it is aborted as its block ends
+            raise machine.refusal()
+        if not machine.has_started or machine.identity is None:
+            self._is_ending = False
+            raise TransactionStateError("there is nothing in the transaction that another process could end")
+        self._is_handed_over = True
+        self._ended()
+        return OpenTransaction(machine.transactional_id, *machine.identity, machine.is_v2)
+
     async def abort(self, cause: BaseException) -> None:
         """``cause`` is raised by the caller afterwards."""
+        if self._is_handed_over:
+            return
         self._is_ending = True
         self._on_change()
         try:

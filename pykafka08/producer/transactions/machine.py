@@ -157,6 +157,11 @@ class TransactionMachine:
         if self.state is not TransactionState.IN_TRANSACTION:
             raise self.refusal()
 
+    @property
+    def has_started(self) -> bool:
+        """The coordinator may know of the transaction."""
+        return self._has_started
+
     def refusal(self) -> KafkaError:
         """Why nothing can be written, begun or committed now."""
         if self.error is None:

@@ -1,0 +1,179 @@
+"""``pykafka08 pipeline``: topics of any clusters through Spark into Parquet and back to Kafka, each input once.
+
+Here: options, what is printed.  What is done is in ``pykafka08.spark.pipeline``, of the extra ``pipeline``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from datetime import date
+from typing import TYPE_CHECKING
+
+from pykafka08.cli.notes import note
+from pykafka08.cli.options import new_parser
+from pykafka08.errors import ConfigError, KafkaError, NoBrokersError
+
+if TYPE_CHECKING:
+    from pykafka08.spark.pipeline.settings import Pipeline
+
+__all__ = ["main"]
+
+PROG = "pykafka08 pipeline"
+EPILOG = """\
+CONFIG.toml is described in docs/pipeline.md.  Run again, a pipeline goes on where it was, whatever ended it.
+exit status: 0 done, 1 a stage failed or verify found something wrong, 2 wrong usage or settings, 4 no broker reached
+"""
+DONE, FAILED, USAGE, NO_BROKER, INTERRUPTED = 0, 1, 2, 4, 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _parser().parse_args(arguments)
+    try:
+        from pykafka08.spark.pipeline import settings
+
+        return ACTIONS[options.action](settings.read(options.config), options)
+    except ImportError as error:
+        note(f"{PROG}: {error}; pip install 'pykafka08[pipeline]'")
+        return USAGE
+    except ConfigError as error:
+        note(f"{PROG}: {error}")
+        return USAGE
+    except NoBrokersError as error:
+        note(f"{PROG}: {error}")
+        return NO_BROKER
+    except KafkaError as error:
+        note(f"{PROG}: {error}")
+        return FAILED
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = new_parser(PROG, "Kafka to Parquet and back by Spark: bronze, silver, gold, dead letters.", EPILOG)
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    texts = {
+        "plan": "print what a run would read: tasks, sizes, expected duration",
+        "run": "run the stages until all is through, or on and on with --follow",
+        "validate": "check the settings, and that the clusters and topics are there",
+        "verify": "prove from offsets and rows that nothing was lost or doubled",
+        "backfill": "make days of silver and gold anew from bronze",
+        "status": "lag, throughput and last batch of each stage",
+    }
+    made = {name: actions.add_parser(name, help=text, description=text) for name, text in texts.items()}
+    for one in made.values():
+        one.add_argument("config", metavar="CONFIG.toml")
+    made["run"].add_argument("--follow", action="store_true", help="all stages at once, until Ctrl-C")
+    made["run"].add_argument("--stage", action="append", default=[], metavar="NAME", help="this stage only")
+    made["run"].add_argument("--no-compaction", action="store_true", help="leave small files as they are")
+    made["run"].add_argument("--no-charts", action="store_true", help="draw no picture of the run")
+    made["verify"].add_argument(
+        "--kafka", action="store_true", help="count the ranges in Kafka, too, where there are holes"
+    )
+    for name, text in (("--from", "first day, event time in UTC"), ("--to", "last day")):
+        made["backfill"].add_argument(
+            name, dest=f"day_{name[2:]}", required=True, type=date.fromisoformat, metavar="YYYY-MM-DD", help=text
+        )
+    return parser
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def _plan(pipeline: Pipeline, options: argparse.Namespace) -> int:
+    from pykafka08.spark.pipeline.planning import plan
+
+    for one in plan(pipeline):
+        by = "by the last run" if one.is_rate_known else "at a usual rate; no run has shown it yet"
+        lost = f", {one.lost:,} more are deleted already" if one.lost else ""
+        _say(
+            f"{one.source}: {one.offsets:,} offsets in {one.partitions} partitions{lost}; {one.tasks} tasks, "
+            f"{one.batches} batches, about {one.seconds:,.0f} s ({by})"
+        )
+    return DONE
+
+
+def _validate(pipeline: Pipeline, options: argparse.Namespace) -> int:
+    from pykafka08.spark.pipeline.stages import stages
+    from pykafka08.spark.pipeline.starting import extent
+
+    for name, source in pipeline.sources.items():
+        _, end = extent(source)
+        _say(f"sources.{name}: {len(end)} partitions of {len({tp.topic for tp in end})} topics")
+    from pykafka08.spark.pipeline.decoding import columns_of
+    from pykafka08.spark.pipeline.session import session
+
+    spark = session(pipeline)
+    try:
+        from pykafka08.spark.pipeline.validating import validate
+
+        validate(spark, pipeline)
+    finally:
+        spark.stop()
+    _say(f"columns: {', '.join(columns_of(pipeline.decode))}")
+    _say(f"stages: {', '.join(one.name for one in stages(pipeline))}")
+    return DONE
+
+
+def _run(pipeline: Pipeline, options: argparse.Namespace) -> int:
+    from pykafka08.spark.pipeline.running import run
+
+    return DONE if run(
+        pipeline,
+        options.stage,
+        is_following=options.follow,
+        compacts=not options.no_compaction,
+        draws=not options.no_charts,
+        say=_say,
+    ) else FAILED  # fmt: skip
+
+
+def _verify(pipeline: Pipeline, options: argparse.Namespace) -> int:
+    from pykafka08.spark.pipeline.session import session
+    from pykafka08.spark.pipeline.verifying import verify
+
+    spark = session(pipeline)
+    is_right = True
+    try:
+        for finding in verify(spark, pipeline, against_kafka=options.kafka):
+            is_right = is_right and finding.is_right
+            _say(f"{'ok   ' if finding.is_right else 'WRONG'} {finding.stage}: {finding.text}")
+    finally:
+        spark.stop()
+    return DONE if is_right else FAILED
+
+
+def _backfill(pipeline: Pipeline, options: argparse.Namespace) -> int:
+    from pykafka08.spark.pipeline.backfilling import backfill
+    from pykafka08.spark.pipeline.session import session
+
+    spark = session(pipeline)
+    try:
+        for one in backfill(spark, pipeline, options.day_from, options.day_to):
+            _say(f"{one.table}: {one.rows_before:,} rows replaced by {one.rows_after:,}")
+    finally:
+        spark.stop()
+    return DONE
+
+
+def _status(pipeline: Pipeline, options: argparse.Namespace) -> int:
+    from pykafka08.spark.pipeline.status import status
+
+    for one in status(pipeline):
+        rate = f"{one.rows_per_second:,.0f} rows/s" if one.rows_per_second is not None else "-"
+        batch = "-" if one.batch is None else str(one.batch)
+        _say(f"{one.stage}: lag {one.lag}, {rate}, batch {batch}, last rows {one.at or '-'}")
+    return DONE
+
+
+ACTIONS: dict[str, Callable[[Pipeline, argparse.Namespace], int]] = {
+    "plan": _plan,
+    "validate": _validate,
+    "run": _run,
+    "verify": _verify,
+    "backfill": _backfill,
+    "status": _status,
+}

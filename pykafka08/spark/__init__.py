@@ -1,0 +1,30 @@
+"""Kafka on Spark from Python: the data source ``pykafka08`` for batch and streaming, without a connector jar.
+
+``register(spark)`` once, then ``spark.read.format("pykafka08")``, with the options of Spark's own ``kafka`` source.
+This module needs no pyspark until ``register`` is called.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pykafka08.spark.java import provide_java
+
+__all__ = ["register", "session_conf"]
+
+
+def session_conf() -> dict[str, str]:
+    """The settings of a Spark session under which small batches are fast; all optional.
+
+    They must be given before the session starts: ``SparkSession.builder.config(map=session_conf())``.  On a machine
+    without Java this sets ``JAVA_HOME``, to the runtime that the extra ``spark`` has brought (:mod:`~.java`).
+    """
+    provide_java()
+    return {"spark.python.unix.domain.socket.enabled": "true"}
+
+
+def register(spark: Any) -> None:
+    """Make the format ``pykafka08`` known to a SparkSession, classic or Connect."""
+    from pykafka08.spark.data_source import KafkaDataSource
+
+    spark.dataSource.register(KafkaDataSource)

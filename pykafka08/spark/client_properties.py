@@ -1,0 +1,183 @@
+"""``kafka.*`` options of Spark's source and sink as settings of this client.  Pure.
+
+Kafka's own property names, of a consumer for the source and of a producer for the sink.  What cannot be honoured is an
+error that says so; the few that change nothing in Spark's own connector either are listed with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from typing import Any
+
+from pykafka08.config import ClientConfig, ConsumerConfig, ProducerConfig, build
+from pykafka08.errors import ConfigError
+from pykafka08.setting_hints import hint
+from pykafka08.spark.option_values import OptionError, boolean, whole
+
+__all__ = ["PREFIX", "consumer_settings", "producer_settings"]
+
+PREFIX = "kafka."
+
+INSTEAD_OF_RESET = (
+    "Kafka option 'auto.offset.reset' is not supported. Instead set the source option 'startingoffsets' to 'earliest' "
+    "or 'latest' to specify where to start. Structured Streaming manages which offsets are consumed internally, rather "
+    "than relying on the kafkaConsumer to do it. This will ensure that no data is missed when new topics/partitions "
+    "are dynamically subscribed. Note that 'startingoffsets' only applies when a new Streaming query is started, and "
+    "that resuming will always pick up from where the query left off. See the docs for more details."
+)
+REFUSED_BY_SOURCE = {
+    "auto.offset.reset": INSTEAD_OF_RESET,
+    "key.deserializer": "Kafka option 'key.deserializer' is not supported as keys are deserialized as byte arrays with "
+    "ByteArrayDeserializer. Use DataFrame operations to explicitly deserialize the keys.",
+    "value.deserializer": "Kafka option 'value.deserializer' is not supported as values are deserialized as byte "
+    "arrays with ByteArrayDeserializer. Use DataFrame operations to explicitly deserialize the values.",
+    "enable.auto.commit": "Kafka option 'enable.auto.commit' is not supported",
+    "interceptor.classes": "Kafka option 'interceptor.classes' is not supported",
+}
+REFUSED_BY_SINK = {
+    "key.serializer": "Kafka option 'key.serializer' is not supported as keys are serialized with ByteArraySerializer.",
+    "value.serializer": "Kafka option 'value.serializer' is not supported as value are serialized with "
+    "ByteArraySerializer.",
+    "transactional.id": "Kafka option 'transactional.id' is not supported: each task of a stream has one of its own. "
+    "Instead set the sink option 'exactlyOnce', and 'transactionalIdPrefix' where ids must have a certain beginning.",
+}
+"""As Spark's KafkaSourceProvider says it, but for the last."""
+
+NO_GROUP = "partitions are assigned, nobody joins a group"
+WITHOUT_EFFECT = {
+    "allow.auto.create.topics": "a reader creates no topics",
+    "group.instance.id": NO_GROUP,
+    "heartbeat.interval.ms": NO_GROUP,
+    "max.poll.interval.ms": NO_GROUP,
+    "partition.assignment.strategy": NO_GROUP,
+    "session.timeout.ms": NO_GROUP,
+    "max.poll.records": "rows come in Arrow batches, whatever the size of a poll",
+}
+"""Of a consumer: what changes no row that Spark's connector reads, and none here."""
+
+Convert = Callable[[str, str], Any]
+
+
+def _text(_: str, value: str) -> str:
+    return value
+
+
+def _partitioner(name: str, value: str) -> str:
+    raise OptionError(name, value, "a partitioner that is a Java class cannot be used; write a column 'partition'")
+
+
+def _acks(_: str, value: str) -> int | str:
+    return int(value) if value.lstrip("-").isdigit() else value
+
+
+OF_CLIENT: Mapping[str, Convert] = {
+    "bootstrap.servers": _text,
+    "client.id": _text,
+    "broker.version": _text,
+    "request.timeout.ms": whole,
+    "default.api.timeout.ms": whole,
+    "retry.backoff.ms": whole,
+    "retry.backoff.max.ms": whole,
+    "reconnect.backoff.ms": whole,
+    "reconnect.backoff.max.ms": whole,
+    "socket.connection.setup.timeout.ms": whole,
+    "connections.max.idle.ms": whole,
+    "metadata.max.age.ms": whole,
+    "receive.message.max.bytes": whole,
+}
+OF_CONSUMER: Mapping[str, Convert] = {
+    "group.id": _text,
+    "fetch.min.bytes": whole,
+    "fetch.max.wait.ms": whole,
+    "fetch.max.bytes": whole,
+    "max.partition.fetch.bytes": whole,
+    "check.crcs": boolean,
+    "isolation.level": lambda _, value: value.lower(),
+    "max.unpacked.bytes": whole,
+    "client.rack": _text,
+}
+OF_PRODUCER: Mapping[str, Convert] = {
+    "acks": _acks,
+    "enable.idempotence": boolean,
+    "transaction.timeout.ms": whole,
+    "linger.ms": whole,
+    "batch.size": whole,
+    "compression.type": _text,
+    "compression.gzip.level": whole,
+    "compression.lz4.level": whole,
+    "compression.zstd.level": whole,
+    "delivery.timeout.ms": whole,
+    "buffer.memory": whole,
+    "max.block.ms": whole,
+    "max.request.size": whole,
+    "max.in.flight.requests.per.connection": whole,
+    "partitioner.class": _partitioner,
+}
+
+
+def consumer_settings(options: Mapping[str, str], client_id: str) -> tuple[ClientConfig, ConsumerConfig]:
+    """The ``kafka.*`` options among ``options`` for the source; OptionError for what cannot be honoured."""
+    properties = _properties(options, "consumer", {**OF_CLIENT, **OF_CONSUMER}, REFUSED_BY_SOURCE)
+    properties.setdefault("client_id", client_id)
+    client, consumer = _built(properties, ClientConfig, ConsumerConfig)
+    return client, consumer
+
+
+def producer_settings(options: Mapping[str, str], client_id: str) -> tuple[ClientConfig, ProducerConfig]:
+    """The ``kafka.*`` options among ``options`` for the sink; OptionError for what cannot be honoured."""
+    properties = _properties(options, "producer", {**OF_CLIENT, **OF_PRODUCER}, REFUSED_BY_SINK)
+    codec = str(properties.get("compression_type", "none"))
+    levels = {name: properties.pop(name) for name in list(properties) if name.endswith("_level")}
+    if (level := levels.get(f"compression_{codec}_level")) is not None:
+        properties["compression_level"] = level
+    properties.setdefault("client_id", client_id)
+    client, producer = _built(properties, ClientConfig, ProducerConfig)
+    return client, producer
+
+
+def _properties(
+    options: Mapping[str, str], side: str, known: Mapping[str, Convert], refused: Mapping[str, str]
+) -> dict[str, Any]:
+    if not options.get(f"{PREFIX}bootstrap.servers"):
+        what = f"Option 'kafka.bootstrap.servers' must be specified for configuring Kafka {side}"
+        raise OptionError("kafka.bootstrap.servers", None, what)
+    result: dict[str, Any] = {}
+    for option, value in options.items():
+        if not option.startswith(PREFIX):
+            continue
+        name = option.removeprefix(PREFIX)
+        if name in refused:
+            raise OptionError(option, value, refused[name])
+        if name in known:
+            result[name.replace(".", "_")] = known[name](option, value)
+        elif not _is_without_effect(name, value, side):
+            raise OptionError(option, value, _unknown(name, known))
+    return result
+
+
+def _is_without_effect(name: str, value: str, side: str) -> bool:
+    if name == "security.protocol":
+        return value.upper() == "PLAINTEXT"
+    return side == "consumer" and name in WITHOUT_EFFECT
+
+
+def _unknown(name: str, known: Mapping[str, Convert]) -> str:
+    meant = hint(name, [each.replace(".", "_") for each in known])
+    return f"Kafka option '{name}' is not supported" + (f" ({meant})" if meant else "")
+
+
+def _built(properties: dict[str, Any], *kinds: type) -> list[Any]:
+    try:
+        return build(properties, *kinds)
+    except ConfigError as error:
+        # The error begins with the setting; the user wrote the property.
+        setting = next((name for kind in kinds for name in _names(kind) if error.message.startswith(name)), None)
+        if setting is None:
+            raise
+        option = PREFIX + setting.replace("_", ".")
+        raise OptionError(option, str(properties.get(setting)), error.message) from error
+
+
+def _names(kind: type) -> list[str]:
+    return sorted((field.name for field in fields(kind)), key=len, reverse=True)

@@ -1,0 +1,30 @@
+"""What follows when offsets of a plan are in Kafka no more: the option ``failOnDataLoss`` of Spark's source."""
+
+from __future__ import annotations
+
+from pykafka08.driver import library_logger
+from pykafka08.errors import KafkaError
+
+__all__ = ["FAIL_INSTRUCTIONS", "DataLossError", "report_data_loss"]
+
+log = library_logger("spark")
+
+FAIL_INSTRUCTIONS = (
+    "Some data may have been lost because they are not available in Kafka any more; either the data was aged out by "
+    "Kafka or the topic may have been deleted before all the data in the topic was processed. If you don't want your "
+    'streaming query to fail on such cases, set the source option "failOnDataLoss" to "false".'
+)
+"""What Spark's own source says, which people search for."""
+
+
+class DataLossError(KafkaError):
+    """Records that a query was to read are lost, and ``failOnDataLoss`` is true."""
+
+
+def report_data_loss(
+    what: str, *, is_failure: bool, topic: str | None = None, partition: int | None = None, offset: int | None = None
+) -> None:
+    """Raise DataLossError with ``what`` was lost, or, if that is no failure, log a warning."""
+    if is_failure:
+        raise DataLossError(f"{what}. {FAIL_INSTRUCTIONS}", topic=topic, partition=partition, offset=offset)
+    log.warning("spark.data_loss", what=what, topic=topic, partition=partition, offset=offset)

@@ -1,0 +1,58 @@
+"""Values of options: text in, whole numbers, booleans and times out, or an error with the option's name.  Pure."""
+
+from __future__ import annotations
+
+import re
+
+from pykafka08.errors import ConfigError
+
+__all__ = ["OptionError", "boolean", "milliseconds", "positive", "whole"]
+
+UNITS = {"us": 0.001, "ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+SHOWN = {"minpartitions": "minPartitions"}
+"""Where Spark's words have the name in another form than it came in."""
+DURATION = re.compile(r"([0-9]+)\s*([a-z]*)")
+
+
+class OptionError(ConfigError):
+    """An option has no possible meaning, or cannot be honoured; ``value`` is None where the option is missing."""
+
+    def __init__(self, option: str, value: str | None, why: str) -> None:
+        super().__init__(why if value is None else f"{why} [option {option!r}, value {value!r}]")
+        self.option = option
+        self.value = value
+        self.why = why
+
+    def __reduce__(self) -> tuple[type[OptionError], tuple[str, str | None, str]]:
+        return OptionError, (self.option, self.value, self.why)
+
+
+def whole(option: str, value: str) -> int:
+    """A whole number, as Java reads it."""
+    if not re.fullmatch(r"[+-]?[0-9]{1,19}", value):
+        raise OptionError(option, value, f'For input string: "{value}": not a whole number')
+    return int(value)
+
+
+def positive(option: str, value: str) -> int:
+    """A whole number above zero."""
+    number = whole(option, value)
+    if number <= 0:
+        raise OptionError(option, value, f"{SHOWN.get(option, option)} must be positive")
+    return number
+
+
+def boolean(option: str, value: str) -> bool:
+    """``true`` or ``false`` in any case."""
+    lower = value.lower()
+    if lower not in ("true", "false"):
+        raise OptionError(option, value, f'For input string: "{value}": neither true nor false')
+    return lower == "true"
+
+
+def milliseconds(option: str, value: str) -> int:
+    """A duration as Spark writes it (``15m``, ``10s``, ``500ms``, ``1h``, ``1d``); milliseconds without a unit."""
+    match = DURATION.fullmatch(value.strip().lower())
+    if match is None or match[2] not in {"", *UNITS}:
+        raise OptionError(option, value, f"Failed to parse time string: {value}; units are {', '.join(UNITS)}")
+    return int(int(match[1]) * UNITS[match[2] or "ms"])

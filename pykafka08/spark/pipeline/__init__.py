@@ -1,0 +1,19 @@
+"""A complete pipeline: topics of any clusters → bronze → silver → gold, on Spark, each input exactly once.
+
+    settings     the TOML file as a typed model
+    table        a folder of Parquet files with an own log: what is in it, atomically
+    table_source a table's log as a stream, in Spark
+    decoding     raw records to typed rows; rules; what is refused, and why
+    duplicates   one row for each business key
+    aggregating  windows over event time
+    stages       each stage as a query with a checkpoint
+    running      stages one after the other, or all at once
+    planning     tasks, sizes and expected duration, before a run
+    verifying    proof from offsets and rows
+    backfilling  dates anew, with the same functions
+    compacting   small files of a table made one
+    status       lag, throughput, last batch
+    charts       a run as pictures
+
+Nothing here is imported by the data source.  ``docs/pipeline.md`` is the guide.
+"""

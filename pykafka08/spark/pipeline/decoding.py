@@ -1,0 +1,114 @@
+"""Raw records to typed rows: format, event time, rules; and for what is refused, the reason.
+
+Pure functions of DataFrames: streams and backfills go through the same ones.
+
+Bronze has the columns of :data:`BRONZE_SCHEMA`.  A decoded row has the columns of the settings' schema, then
+``event_time``, ``event_date`` (UTC) and the record's coordinates :data:`COORDINATES`; beside these, until accepted and
+rejected are parted, the raw ``key``, ``value``, ``headers`` and ``reason`` (null: accepted) in one column :data:`RAW`.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import DataType, StringType, StructField, StructType
+
+from pykafka08.errors import ConfigError
+from pykafka08.spark.pipeline.settings import Decode
+
+__all__ = ["BRONZE_SCHEMA", "COORDINATES", "accepted", "columns_of", "decoded", "rejected"]
+
+BRONZE_SCHEMA = (
+    "key BINARY, value BINARY, partition INT, offset BIGINT, timestamp TIMESTAMP, timestampType INT, "
+    "headers ARRAY<STRUCT<key: STRING, value: BINARY>>, topic STRING, ingest_date DATE"
+)
+COORDINATES = ("_source", "_topic", "_partition", "_offset", "_timestamp")
+RAW = "_raw"
+BROKEN = "_broken"
+
+
+def columns_of(decode: Decode) -> list[str]:
+    """The names of the columns that the format gives."""
+    return ["key", "text"] if decode.format == "raw" else _schema(decode).fieldNames()
+
+
+def decoded(bronze: DataFrame, decode: Decode, source: str) -> DataFrame:
+    """Every row of ``bronze`` as the module says; a row is never lost here."""
+    fields, is_broken = FORMATS[decode.format](decode)
+    names = columns_of(decode)
+    raw = F.struct("key", "value", "headers").alias(RAW)
+    coordinates = [
+        F.lit(source).alias("_source"),
+        F.col("topic").alias("_topic"),
+        F.col("partition").alias("_partition"),
+        F.col("offset").alias("_offset"),
+        F.col("timestamp").alias("_timestamp"),
+    ]
+    parsed = bronze.select(fields.alias("_fields"), raw, *coordinates)
+    opened = parsed.select(
+        *[F.col(f"_fields.`{name}`").alias(name) for name in names],
+        is_broken.alias(BROKEN),
+        RAW,
+        *COORDINATES,
+    )
+    timed = opened.withColumn("event_time", F.expr(decode.event_time).cast("timestamp"))
+    reason = F.when(F.col(BROKEN), F.lit(f"not {decode.format} of the schema"))
+    reason = reason.when(F.col("event_time").isNull(), F.lit("no event time"))
+    for name, condition in decode.rules.items():
+        reason = reason.when(~F.coalesce(F.expr(condition).cast("boolean"), F.lit(False)), F.lit(f"rule: {name}"))
+    return timed.select(
+        *names,
+        "event_time",
+        F.to_date("event_time").alias("event_date"),
+        *COORDINATES,
+        F.struct(F.col(f"{RAW}.*"), reason.alias("reason")).alias(RAW),
+    )
+
+
+def accepted(rows: DataFrame) -> DataFrame:
+    """The rows that met all rules, without the raw record."""
+    return rows.where(F.col(f"{RAW}.reason").isNull()).drop(RAW)
+
+
+def rejected(rows: DataFrame) -> DataFrame:
+    """The raw records that did not: ``key, value, headers, reason`` and the coordinates."""
+    return rows.where(F.col(f"{RAW}.reason").isNotNull()).select(f"{RAW}.*", *COORDINATES)
+
+
+def _schema(decode: Decode) -> StructType:
+    try:
+        parsed = DataType.fromDDL(decode.schema)
+    except Exception as error:
+        raise ConfigError(f"decode.schema: {str(error).strip().splitlines()[0]}") from error
+    if not isinstance(parsed, StructType):
+        raise ConfigError("decode.schema: columns are wanted, as 'id BIGINT, name STRING'")
+    return parsed
+
+
+def _text_fields(decode: Decode, text: Column) -> tuple[Column, Column]:
+    """What a text in Spark's JSON or CSV gives; broken: it gave nothing, or a field would not fit."""
+    schema = StructType([*_schema(decode).fields, StructField(BROKEN, StringType())])
+    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": BROKEN, **decode.options}
+    reads = F.from_csv if decode.format == "csv" else F.from_json
+    fields = reads(text, schema.toDDL(), options)
+    broken = F.col("_fields").isNull() | F.col(f"_fields.{BROKEN}").isNotNull() | F.col(f"{RAW}.value").isNull()
+    return fields, broken
+
+
+def _text(decode: Decode) -> tuple[Column, Column]:
+    return _text_fields(decode, F.col("value").cast("string"))
+
+
+def _avro(decode: Decode) -> tuple[Column, Column]:
+    from pykafka08.spark.pipeline.avro import to_json
+
+    return _text_fields(decode, to_json(decode)(F.col("value")))
+
+
+def _raw(decode: Decode) -> tuple[Column, Column]:
+    fields = F.struct(F.col("key").cast("string").alias("key"), F.col("value").cast("string").alias("text"))
+    return fields, ~F.coalesce(F.is_valid_utf8(F.col(f"{RAW}.value").cast("string")), F.lit(False))
+
+
+FORMATS = {"json": _text, "csv": _text, "raw": _raw, "avro": _avro}
+"""Format → (the fields as a struct, whether they are broken)."""

@@ -1,0 +1,45 @@
+"""One row for each business key: the first that came.
+
+Spark's own ``dropDuplicatesWithinWatermark`` throws away what is later than the watermark, uncounted, and what it takes
+for a duplicate depends on how the rows fell into batches.  Here a batch is compared with what the table holds: nothing
+is dropped but duplicates, each is counted, no state is kept, and a backfill comes to the same rows.  What it costs: the
+key columns of the days in question are read for each batch, which `within_days` bounds.
+"""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from pykafka08.spark.pipeline.settings import Duplicates
+
+__all__ = ["days_to_compare", "first_of_each", "not_there"]
+
+ARRIVAL = ("_timestamp", "_topic", "_partition", "_offset")
+
+
+def first_of_each(rows: DataFrame, duplicates: Duplicates) -> DataFrame:
+    """Without the rows that an earlier one of the same key, at most `within_days` away, precedes."""
+    order = Window.partitionBy(*duplicates.key).orderBy(*ARRIVAL)
+    apart = F.abs(F.datediff("event_date", F.lag("event_date").over(order)))
+    marked = rows.withColumn("_apart", apart)
+    return marked.where(F.col("_apart").isNull() | (F.col("_apart") > duplicates.within_days)).drop("_apart")
+
+
+def not_there(rows: DataFrame, kept: DataFrame, duplicates: Duplicates) -> DataFrame:
+    """Without the rows whose key is among ``kept``, at most `within_days` away."""
+    there = kept.select(
+        *[F.col(name).alias(f"_kept_{name}") for name in duplicates.key], F.col("event_date").alias("_kept_date")
+    )
+    is_same = F.abs(F.datediff(F.col("event_date"), F.col("_kept_date"))) <= duplicates.within_days
+    for name in duplicates.key:
+        is_same = is_same & F.col(name).eqNullSafe(F.col(f"_kept_{name}"))
+    return rows.join(there, is_same, "left_anti")
+
+
+def days_to_compare(days: set[date], duplicates: Duplicates) -> set[str]:
+    """ISO dates of the files in which duplicates of rows of ``days`` may be."""
+    reach = range(-duplicates.within_days, duplicates.within_days + 1)
+    return {(day + timedelta(days=apart)).isoformat() for day in days for apart in reach}

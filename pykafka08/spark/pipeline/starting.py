@@ -1,0 +1,157 @@
+"""Where the ingest of a source begins, and what its topics hold: asked of the cluster before Spark is.
+
+The start is resolved once and kept in ``starts/SOURCE.json``: a first batch that is replayed begins at the same offsets
+though its topics have grown or lost records meanwhile, and ``verify`` knows where the rows must begin.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+from collections.abc import Iterable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import fields
+from pathlib import Path
+
+from pykafka08 import Admin, TopicPartition
+from pykafka08.cluster.client import Client
+from pykafka08.errors import ConfigError
+from pykafka08.spark.locating import find_partitions, offsets_of_limit
+from pykafka08.spark.offsets_json import EARLIEST, LATEST, read_offsets, write_offsets
+from pykafka08.spark.options import Limit, ReadOptions, read_options
+from pykafka08.spark.pipeline.settings import Pipeline, Source
+from pykafka08.zookeeper import reading
+from pykafka08.zookeeper.bridge import ZooKeeper
+
+__all__ = ["Offsets", "committed_offsets", "extent", "kafka_options", "start_of", "start_options", "started"]
+
+GROUP = "group:"
+Offsets = dict[TopicPartition, int]
+
+
+def kafka_options(source: Source) -> dict[str, str]:
+    """What the data source is told, but for where it starts."""
+    options = {"kafka.bootstrap.servers": source.bootstrap_servers, "includeHeaders": "true"}
+    options.update({"subscribePattern": source.pattern} if source.pattern else {"subscribe": ",".join(source.topics)})
+    if source.max_offsets_per_trigger:
+        options["maxOffsetsPerTrigger"] = str(source.max_offsets_per_trigger)
+    if source.target_records_per_task:
+        options["targetRecordsPerTask"] = str(source.target_records_per_task)
+    return {**options, **source.options}
+
+
+def start_options(pipeline: Pipeline, source: Source) -> dict[str, str]:
+    """The option that says where the stream begins; the cluster is asked the first time only.
+
+    Raises:
+        ConfigError: `starting` has none of the forms, or the group has no offset of these topics.
+    """
+    path = _path(pipeline, source)
+    if not path.exists():
+        _write(path, write_offsets(start_of(source)))
+    return {"startingOffsets": path.read_text()}
+
+
+def started(pipeline: Pipeline, source: Source) -> Offsets | None:
+    """Where the ingest began; None if it never did."""
+    path = _path(pipeline, source)
+    return read_offsets(path.read_text()) if path.exists() else None
+
+
+def committed_offsets(pipeline: Pipeline, source: Source) -> Offsets | None:
+    """The offset behind the last one that bronze holds, by the checkpoint; None if there is no batch yet."""
+    folder = pipeline.checkpoint(f"ingest-{source.name}")
+    manifest = pipeline.bronze(source.name) / "_spark_metadata"
+    done = [one for one in _numbers(folder / "offsets") if (manifest / str(one)).exists() or _compacted(manifest, one)]
+    if not done:
+        return None
+    return read_offsets((folder / "offsets" / str(max(done))).read_text().splitlines()[2])
+
+
+def start_of(source: Source) -> Offsets:
+    """The offsets that `starting` means now."""
+    starting = source.starting
+    if starting.startswith(GROUP):
+        return asyncio.run(_of_group(source, starting.removeprefix(GROUP)))
+    if starting.startswith("{"):
+        return asyncio.run(_offsets(source, {"startingOffsets": starting}))
+    if starting.isdigit():
+        return asyncio.run(_offsets(source, {"startingTimestamp": starting}))
+    if starting in ("earliest", "latest"):
+        return asyncio.run(_offsets(source, {"startingOffsets": starting}))
+    raise ConfigError(
+        f"sources.{source.name}.starting: {starting!r} is neither earliest, latest, a time in ms, offsets as JSON "
+        "nor group:NAME"
+    )
+
+
+def extent(source: Source) -> tuple[Offsets, Offsets]:
+    """The first and the end offset of each partition, now."""
+    return asyncio.run(_extent(source))
+
+
+def _path(pipeline: Pipeline, source: Source) -> Path:
+    return pipeline.root / "starts" / f"{source.name}.json"
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    number, draft = tempfile.mkstemp(dir=path.parent)
+    with os.fdopen(number, "w") as file:
+        file.write(text)
+    os.replace(draft, path)
+
+
+def _numbers(folder: Path) -> list[int]:
+    return [int(path.name) for path in folder.glob("*") if path.name.isdigit()]
+
+
+def _compacted(manifest: Path, batch: int) -> bool:
+    """Spark joins the entries of its manifest every ten batches, and deletes the single ones."""
+    return any(int(path.stem) >= batch for path in manifest.glob("*.compact") if path.stem.isdigit())
+
+
+def _options(source: Source, start: Mapping[str, str]) -> ReadOptions:
+    return read_options({**kafka_options(source), **start}, streaming=True)
+
+
+async def _offsets(source: Source, start: Mapping[str, str]) -> Offsets:
+    options = _options(source, start)
+    async with Client(options.settings.client, allow_auto_topic_creation=False) as client:
+        found = await find_partitions(client, options.selection)
+        return await offsets_of_limit(client, found.partitions, options.starting, options, side="starting")
+
+
+async def _extent(source: Source) -> tuple[Offsets, Offsets]:
+    options = _options(source, {})
+    async with Client(options.settings.client, allow_auto_topic_creation=False) as client:
+        partitions = (await find_partitions(client, options.selection)).partitions
+        first = await offsets_of_limit(client, partitions, Limit(point=EARLIEST), options, side="starting")
+        return first, await offsets_of_limit(client, partitions, Limit(point=LATEST), options, side="ending")
+
+
+async def _of_group(source: Source, group: str) -> Offsets:
+    """Partitions without an offset begin at their first one."""
+    first, _ = await _extent(source)
+    async with AsyncExitStack() as stack:
+        if source.zookeeper:
+            zk = await stack.enter_async_context(ZooKeeper(source.zookeeper))
+            known = await reading.group(zk, group, lambda error: None)
+            committed = dict(known.offsets) if known is not None else {}
+        else:
+            client = _options(source, {}).settings.client
+            settings = {one.name: getattr(client, one.name) for one in fields(client)}
+            settings["bootstrap_servers"] = source.bootstrap_servers
+            admin = await stack.enter_async_context(Admin(**settings))
+            found = await admin.list_group_offsets(group, first)
+            committed = {tp: each.offset for tp, each in found.items()}
+    _check_any(source, group, committed, first)
+    return {tp: committed.get(tp, at) for tp, at in first.items()}
+
+
+def _check_any(
+    source: Source, group: str, committed: Mapping[TopicPartition, int], wanted: Iterable[TopicPartition]
+) -> None:
+    if not any(tp in committed for tp in wanted):
+        raise ConfigError(f"sources.{source.name}.starting: group {group!r} has no offset of what is read")

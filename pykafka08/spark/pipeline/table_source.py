@@ -1,0 +1,84 @@
+"""The log of a table as a stream: format ``pykafka08-table``, rows of the files that each entry of new rows brings.
+
+Its offset is the version of the newest entry read, so a batch that is replayed has the same files: exactly once.
+Compactions are passed over, and backfills unless they are asked for: the rows they hold were read before.
+
+Options: ``path`` (the table's folder), ``part``, ``kinds`` (of entries whose rows are read, default ``batch``),
+``inOrder`` (``true``: one task reads all files in the log's order).
+The user gives the schema; columns that a file lacks are null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from pykafka08.spark.pipeline.arrow_rows import fitted
+from pykafka08.spark.pipeline.table import Table
+
+__all__ = ["NEW_ROWS", "TableDataSource"]
+
+NEW_ROWS = "batch"
+"""The kind of entry whose rows nobody has read before."""
+ROWS_PER_BATCH = 32_768
+FILES_PER_TASK = 8
+
+
+@dataclass
+class Files(InputPartition):
+    """What one task reads."""
+
+    paths: tuple[str, ...]
+
+
+class TableDataSource(DataSource):
+    """See the module."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "pykafka08-table"
+
+    def streamReader(self, schema: StructType) -> TableStreamReader:
+        options = {key.lower(): value for key, value in self.options.items()}
+        kinds = tuple(options.get("kinds", NEW_ROWS).split(","))
+        return TableStreamReader(options["path"], options["part"], kinds, options.get("inorder") == "true", schema)
+
+
+class TableStreamReader(DataSourceStreamReader):
+    """Offsets are ``{"version": n}``, of the newest entry that was read."""
+
+    def __init__(self, path: str, part: str, kinds: tuple[str, ...], is_in_order: bool, schema: StructType) -> None:
+        self._kinds = kinds
+        self._path = path
+        self._part = part
+        self._is_in_order = is_in_order
+        self._schema = to_arrow_schema(schema, timezone="UTC")
+
+    def initialOffset(self) -> dict[str, Any]:
+        return {"version": -1}
+
+    def latestOffset(self, start: Any = None, limit: Any = None) -> dict[str, Any]:
+        """The newest entry; entries are never taken back."""
+        return {"version": Table(Path(self._path)).version}
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        table = Table(Path(self._path))
+        entries = table.entries(after=start["version"], until=end["version"])
+        files = [one for entry in entries if entry.kind in self._kinds for one in entry.added if one.part == self._part]
+        paths = table.paths(files)
+        size = max(1, len(paths)) if self._is_in_order else FILES_PER_TASK
+        return [Files(tuple(paths[at : at + size])) for at in range(0, len(paths), size)]
+
+    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
+        for path in getattr(partition, "paths", ()):
+            with pq.ParquetFile(path) as file:
+                for batch in file.iter_batches(ROWS_PER_BATCH):
+                    yield fitted(batch, self._schema)

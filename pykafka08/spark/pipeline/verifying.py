@@ -1,0 +1,230 @@
+"""Proof from offsets and rows that nothing was lost or doubled, stage by stage.
+
+Bronze is held against the offsets of its checkpoint, silver against bronze row by row, the dead-letter topic and gold
+against silver, the published topic against gold.  What a stage has not read yet counts as pending, not as lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from pykafka08.spark.offsets_json import write_offsets
+from pykafka08.spark.pipeline import tables
+from pykafka08.spark.pipeline.aggregating import current, key_of, windowed
+from pykafka08.spark.pipeline.decoding import BRONZE_SCHEMA
+from pykafka08.spark.pipeline.settings import Aggregate, DeadLetters, Pipeline, Source
+from pykafka08.spark.pipeline.starting import committed_offsets, kafka_options, started
+from pykafka08.spark.pipeline.table import Table
+
+__all__ = ["Finding", "all_bronze", "bronze_of", "verify"]
+
+PLACE = ("_source", "_topic", "_partition", "_offset")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was found of one stage."""
+
+    stage: str
+    is_right: bool
+    text: str
+
+
+def verify(spark: SparkSession, pipeline: Pipeline, *, against_kafka: bool = False) -> Iterator[Finding]:
+    """One finding after the other; ``against_kafka``: the ranges are read again and counted, for topics with holes."""
+    for source in pipeline.sources.values():
+        yield _ingested(spark, pipeline, source, against_kafka=against_kafka)
+    yield _decoded(spark, pipeline)
+    if pipeline.dead_letters is not None:
+        yield _letters(spark, pipeline, pipeline.dead_letters)
+    for name, aggregate in pipeline.aggregates.items():
+        yield _aggregated(spark, pipeline, name, aggregate)
+        if aggregate.topic:
+            yield _published(spark, pipeline, name, aggregate)
+
+
+def bronze_of(spark: SparkSession, pipeline: Pipeline, source: str) -> DataFrame:
+    """The rows that Spark's manifest names; none before the first batch."""
+    folder = pipeline.bronze(source)
+    if not (folder / "_spark_metadata").exists():
+        return spark.createDataFrame([], BRONZE_SCHEMA)
+    return spark.read.schema(BRONZE_SCHEMA).parquet(str(folder))
+
+
+def all_bronze(spark: SparkSession, pipeline: Pipeline) -> DataFrame:
+    """The coordinates of all bronze rows, as :data:`PLACE`."""
+    places = [
+        bronze_of(spark, pipeline, name).select(
+            F.lit(name).alias("_source"),
+            F.col("topic").alias("_topic"),
+            F.col("partition").alias("_partition"),
+            F.col("offset").alias("_offset"),
+        )
+        for name in pipeline.sources
+    ]
+    joined = places[0]
+    for one in places[1:]:
+        joined = joined.unionByName(one)
+    return joined
+
+
+def _ingested(spark: SparkSession, pipeline: Pipeline, source: Source, *, against_kafka: bool) -> Finding:
+    stage = f"ingest-{source.name}"
+    start, end = started(pipeline, source), committed_offsets(pipeline, source)
+    if start is None or end is None:
+        return Finding(stage, True, "nothing was read yet")
+    rows = bronze_of(spark, pipeline, source.name)
+    counted = rows.groupBy("topic", "partition").agg(
+        F.count("*"), F.countDistinct("offset"), F.min("offset"), F.max("offset")
+    )
+    found = {(one[0], one[1]): tuple(one)[2:] for one in counted.collect()}
+    covered = {(tp.topic, tp.partition): (start.get(tp, 0), at) for tp, at in end.items()}
+    doubled = sum(count - distinct for count, distinct, _, _ in found.values())
+    outside = sum(
+        1
+        for place, (_, _, first, last) in found.items()
+        if place not in covered or first < covered[place][0] or last >= covered[place][1]
+    )
+    expected = sum(last - first for first, last in covered.values())
+    distinct = sum(each[1] for each in found.values())
+    holes = expected - distinct
+    text = (
+        f"{distinct:,} rows of {expected:,} offsets in {len(covered)} partitions, {doubled:,} doubled, {holes:,} holes"
+    )
+    if outside:
+        text += f", {outside} partitions beyond their offsets"
+    if against_kafka and holes:
+        there = _count_in_kafka(spark, source, write_offsets({tp: start.get(tp, 0) for tp in end}), write_offsets(end))
+        holes = there - distinct
+        text += f"; Kafka has {there:,} rows in these ranges"
+    elif holes:
+        text += " (compacted or transactional topics have some: --kafka counts what is there)"
+    return Finding(stage, not (doubled or outside or holes), text)
+
+
+def _count_in_kafka(spark: SparkSession, source: Source, start: str, end: str) -> int:
+    options = {
+        name: value for name, value in kafka_options(source).items() if not name.startswith(("max", "subscribe"))
+    }
+    options.update({"startingOffsets": start, "endingOffsets": end, "columns": "offset"})
+    options.update({"subscribePattern": source.pattern} if source.pattern else {"subscribe": ",".join(source.topics)})
+    return spark.read.format("pykafka08").options(**options).load().count()
+
+
+def silver_of(spark: SparkSession, pipeline: Pipeline, part: str) -> DataFrame:
+    """The live rows of a part."""
+    table = Table(pipeline.silver)
+    return tables.read(spark, table, table.live(part), tables.silver_schema(spark, pipeline.decode, part))
+
+
+def _decoded(spark: SparkSession, pipeline: Pipeline) -> Finding:
+    table = Table(pipeline.silver)
+    entries = [one for one in table.entries() if one.kind == "batch"]
+    read, duplicates = (sum(one.counts.get(name, 0) for one in entries) for name in ("read", "duplicates"))
+    bronze = all_bronze(spark, pipeline).withColumn("in_bronze", F.lit(1)).withColumn("in_silver", F.lit(0))
+    places = silver_of(spark, pipeline, tables.ACCEPTED).select(*PLACE)
+    places = places.unionByName(silver_of(spark, pipeline, tables.REJECTED).select(*PLACE))
+    places = places.withColumn("in_bronze", F.lit(0)).withColumn("in_silver", F.lit(1))
+    each = bronze.unionByName(places).groupBy(*PLACE).agg(F.sum("in_bronze").alias("b"), F.sum("in_silver").alias("s"))
+    counted = ("sum(b)", "sum(s)", "count_if(s > 0)", "count_if(s = 0)", "count_if(b = 0)")
+    there, rows, distinct, missing, invented = _counts(each, *counted)
+    pending = there - read
+    lost = missing - pending - duplicates
+    text = (
+        f"{rows:,} rows of {read:,}, {duplicates:,} duplicates by key, {rows - distinct:,} doubled, {lost:,} lost, "
+        f"{invented:,} of unknown origin, {pending:,} pending"
+    )
+    return Finding("decode", rows == distinct and lost == 0 and invented == 0 and pending >= 0, text)
+
+
+def _counts(rows: DataFrame, *expressions: str) -> list[int]:
+    """Aggregates over all rows in one query, 0 where there are none."""
+    found = rows.agg(*[F.expr(one) for one in expressions]).first()
+    assert found is not None
+    return [one or 0 for one in found]
+
+
+def _topic(spark: SparkSession, bootstrap_servers: str, topic: str) -> DataFrame:
+    options = {"kafka.bootstrap.servers": bootstrap_servers, "subscribe": topic, "includeHeaders": "true"}
+    options["kafka.isolation.level"] = "read_committed"
+    return spark.read.format("pykafka08").options(**options).load()
+
+
+def _letters(spark: SparkSession, pipeline: Pipeline, letters: DeadLetters) -> Finding:
+    refused = sum(
+        one.rows
+        for entry in Table(pipeline.silver).entries()
+        if entry.kind == "batch"
+        for one in entry.added
+        if one.part == tables.REJECTED
+    )
+    if not refused:
+        return Finding("dead-letters", True, "none was refused")
+    told = F.map_from_entries("headers")
+    names = ("source", "topic", "partition", "offset")
+    places = _topic(spark, letters.bootstrap_servers, letters.topic).select(
+        *[told[f"dead-letter.{name}"].cast("string").alias(name) for name in names]
+    )
+    rows, distinct = _counts(places, "count(*)", f"count(distinct struct({', '.join(names)}))")
+    text = f"{distinct:,} of {refused:,} refused records in {letters.topic}, {rows - distinct:,} doubled"
+    return Finding("dead-letters", rows == distinct == refused, text)
+
+
+def gold_of(spark: SparkSession, pipeline: Pipeline, name: str) -> DataFrame:
+    """The newest row of each window and group."""
+    table, aggregate = Table(pipeline.gold(name)), pipeline.aggregates[name]
+    schema = tables.gold_schema(spark, pipeline.decode, aggregate)
+    return current(tables.read(spark, table, table.live(tables.ROWS), schema), aggregate)
+
+
+def _aggregated(spark: SparkSession, pipeline: Pipeline, name: str, aggregate: Aggregate) -> Finding:
+    key = key_of(aggregate)
+    gold = gold_of(spark, pipeline, name)
+    anew = windowed(silver_of(spark, pipeline, tables.ACCEPTED), aggregate)
+    pairs = gold.alias("g").join(
+        anew.alias("a"), [F.col(f"g.{one}").eqNullSafe(F.col(f"a.{one}")) for one in key], "full_outer"
+    )
+    differ = F.lit(False)
+    for measure in aggregate.measures:
+        differ = differ | ~_alike(pairs, anew, measure)
+    windows, differing = _counts(pairs.select(differ.alias("differs")), "count(*)", "count_if(differs)")
+    text = f"{windows:,} windows, {differing:,} differ from silver"
+    if differing:
+        text += " (rows later than the watermark, or still pending: a backfill of their dates takes them in)"
+    return Finding(f"aggregate-{name}", differing == 0, text)
+
+
+def _alike(pairs: DataFrame, anew: DataFrame, measure: str) -> Column:
+    """Sums of floating-point numbers depend on their order."""
+    gold, fresh = F.col(f"g.{measure}"), F.col(f"a.{measure}")
+    if anew.schema[measure].dataType.typeName() not in ("double", "float"):
+        return gold.eqNullSafe(fresh)
+    near = F.abs(gold - fresh) <= F.greatest(F.abs(fresh), F.lit(1.0)) * 1e-9
+    return F.coalesce(near, gold.isNull() & fresh.isNull())
+
+
+def _published(spark: SparkSession, pipeline: Pipeline, name: str, aggregate: Aggregate) -> Finding:
+    gold = gold_of(spark, pipeline, name)
+    expected = gold.select(
+        F.to_json(F.struct(*key_of(aggregate))).alias("key"),
+        F.to_json(F.struct(*key_of(aggregate), *aggregate.measures)).alias("value"),
+    )
+    if gold.isEmpty():
+        return Finding(f"publish-{name}", True, "nothing to publish yet")
+    records = _topic(spark, aggregate.bootstrap_servers, aggregate.topic)
+    newest = records.groupBy(F.col("key").cast("string").alias("key")).agg(
+        F.max_by(F.col("value").cast("string"), "offset").alias("value")
+    )
+    pairs = expected.withColumnRenamed("value", "gold").join(newest, "key", "full_outer")
+    rows, missing, differing = _counts(
+        pairs,
+        "count_if(value is not null)",
+        "count_if(value is null)",
+        "count_if(value is not null and not value <=> gold)",
+    )
+    text = f"{rows:,} keys in {aggregate.topic}, {missing:,} windows missing there, {differing:,} that differ"
+    return Finding(f"publish-{name}", missing == 0 and differing == 0, text)

@@ -1,0 +1,1 @@
+"""Rows of Spark written to Kafka: batch, stream, and streams exactly once."""

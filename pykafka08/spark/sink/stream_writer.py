@@ -1,0 +1,111 @@
+"""``df.writeStream.format("pykafka08")``: at least once, or with ``exactlyOnce`` in two phases (``two_phase``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import datasource
+from pyspark.sql.datasource import WriterCommitMessage
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from pykafka08.config import ClientConfig, ProducerConfig, build
+from pykafka08.driver import library_logger
+from pykafka08.errors import UnsupportedVersionError
+from pykafka08.spark.options import WriteOptions
+from pykafka08.spark.sink.markers import Place
+from pykafka08.spark.sink.sending import settings_of
+from pykafka08.spark.sink.two_phase import Prepared, abort_batch, commit_batch, prepare
+from pykafka08.spark.sink.writer import Written, check_schema, write_task
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+__all__ = ["KafkaStreamWriter", "Part", "arrow_batches"]
+
+log = library_logger("spark")
+
+ROWS = 10_000
+BATCH_ID, QUERY_ID = "streaming.sql.batchId", "sql.streaming.queryId"
+"""Properties that Spark gives each task of a stream."""
+
+TAKES_ARROW = hasattr(datasource, "DataSourceStreamArrowWriter")
+"""PySpark 4.0 gives stream writers rows alone."""
+
+_said: list[str] = []
+
+if TYPE_CHECKING or TAKES_ARROW:
+    from pyspark.sql.datasource import DataSourceStreamArrowWriter as StreamWriter
+else:
+    from pyspark.sql.datasource import DataSourceStreamWriter as StreamWriter
+
+
+@dataclass
+class Part(WriterCommitMessage):
+    """A task's transaction, for the driver to end."""
+
+    prepared: Prepared
+
+
+class KafkaStreamWriter(StreamWriter):
+    """Writes the batches of a stream; Spark makes one for the tasks, and one for the end of each batch."""
+
+    def __init__(self, options: WriteOptions, schema: StructType) -> None:
+        check_schema(schema, options)
+        if options.is_exactly_once:
+            build(settings_of(options, options.transactional_id_prefix), ClientConfig, ProducerConfig)  # it may refuse
+        self._options = options
+        self._arrow = None if TAKES_ARROW else to_arrow_schema(schema)
+
+    def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
+        """In a task: raises what its first row that failed ended with."""
+        batches = iterator if self._arrow is None else arrow_batches(iterator, self._arrow)
+        if not self._options.is_exactly_once:
+            return Written(write_task(self._options, batches))
+        try:
+            return Part(prepare(self._options, self._place(), batches))
+        except UnsupportedVersionError as error:
+            if error.api != "InitProducerId":
+                raise
+            _say_once(error)
+            return Written(write_task(self._options, batches))
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
+        """On the driver, when every task has ended well; Spark runs the batch again if this fails."""
+        commit_batch(self._options, _parts(messages), batchId)
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
+        """On the driver, when a task has failed: None stands for those that have."""
+        abort_batch(self._options, _parts(messages))
+
+    def _place(self) -> Place:
+        context = TaskContext.get()
+        batch, query = (context.getLocalProperty(name) if context else None for name in (BATCH_ID, QUERY_ID))
+        if context is None or batch is None or query is None:
+            raise RuntimeError("exactlyOnce is for streams: the task has no batch id")
+        return Place(self._options.transactional_id_prefix, query, int(batch), context.partitionId())
+
+
+def arrow_batches(rows: Iterable[Any], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Rows of Spark, or other tuples, as Arrow."""
+    source = iter(rows)
+    while chunk := list(islice(source, ROWS)):
+        columns = zip(*chunk, strict=True)
+        yield pa.record_batch(
+            [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)], schema=schema
+        )
+
+
+def _parts(messages: Iterable[WriterCommitMessage | None]) -> list[Prepared]:
+    return [each.prepared for each in messages if isinstance(each, Part)]
+
+
+def _say_once(error: UnsupportedVersionError) -> None:
+    """In each worker."""
+    if not _said:
+        _said.append(str(error))
+        log.warning("spark.at_least_once", cause=str(error), instead="rows may be written twice after a failure")

@@ -1,0 +1,233 @@
+"""Reads Kafka as a stream: offsets are those of Spark's own connector, so that either continues the other's checkpoint.
+
+Spark makes several of these: one lives in a process beside the driver and says where micro-batches end; others are sent
+to the executors and read.  Nothing that the first learns reaches the others but in their tasks.
+
+What is read in a micro-batch is a pure function of its two offsets and the options (:meth:`KafkaStreamReader.ranges`):
+a batch that is run again after a crash has the same tasks with the same rows.  A partition that the start does not name
+is new and begins at 0; that its first offset is another by now is noticed where it is read.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import anyio
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.types import StructType
+
+from pykafka08.cluster.client import Client
+from pykafka08.driver import library_logger
+from pykafka08.records.record import TopicPartition
+from pykafka08.spark.admission import Delay, prorated
+from pykafka08.spark.batch_reader import TaskPartition, task_partitions
+from pykafka08.spark.columns import check_schema
+from pykafka08.spark.data_loss import report_data_loss
+from pykafka08.spark.group_commits import commit_or_warn, parse_group
+from pykafka08.spark.locating import find_partitions, locate, offsets_of_limit
+from pykafka08.spark.offsets_json import EARLIEST, LATEST, Document, document, offsets_of
+from pykafka08.spark.options import ReadOptions
+from pykafka08.spark.ranges import Range
+from pykafka08.spark.reading import read_ranges
+from pykafka08.spark.runtime import client, run
+
+if TYPE_CHECKING:
+    import pyarrow
+    from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
+else:
+    try:
+        from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
+    except ImportError:  # PySpark 4.0 and 4.1, where Trigger.AvailableNow is one batch of everything
+        SupportsTriggerAvailableNow = object
+
+__all__ = ["KafkaStreamReader"]
+
+log = library_logger("spark")
+
+Offsets = dict[TopicPartition, int]
+
+
+class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Micro-batches of the partitions that the options choose, also of those that come later.
+
+    ``now_ms`` is a monotonic clock in milliseconds.  On PySpark 4.0 and 4.1 :meth:`latestOffset` is not told where the
+    batch starts: it goes by the last end that it knows of, and the first batch after a restart has no upper limit.
+    """
+
+    def __init__(
+        self, options: ReadOptions, schema: StructType, now_ms: Callable[[], float] = lambda: time.monotonic() * 1000
+    ) -> None:
+        self._options = options
+        self._columns = check_schema(schema)
+        self._now_ms = now_ms
+        self._delay: Delay | None = None
+        if options.min_offsets_per_trigger is not None:
+            self._delay = Delay(options.min_offsets_per_trigger, options.max_trigger_delay_ms)
+        self._initial: Document | None = None
+        self._last_end: Document | None = None
+        self._latest: Offsets | None = None
+        self._topic_ids: dict[str, UUID] = {}
+        self._group = parse_group(options.commit_group) if options.commit_group is not None else None
+        self._is_available_now = False
+        self._target: Offsets | None = None
+        """Where a query with Trigger.AvailableNow ends."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What an executor needs, which is not the clock."""
+        return {"_options": self._options, "_columns": self._columns}
+
+    # --- where batches start and end ----------------------------------------------------------------------------------
+
+    def initialOffset(self) -> Document:
+        """Where a query without a checkpoint starts; the same whenever it is asked."""
+        if self._initial is None:
+            self._initial = document(run(self._find_start(self._client())))
+            self._last_end = self._initial
+        return self._initial
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        """What of the limits Spark is told; both bounds and the delay are kept in :meth:`latestOffset`."""
+        from pyspark.sql.streaming import datasource
+
+        options = self._options
+        if options.max_offsets_per_trigger is not None:
+            return datasource.ReadMaxRows(options.max_offsets_per_trigger)
+        if options.min_offsets_per_trigger is not None:
+            return datasource.ReadMinRows(options.min_offsets_per_trigger)
+        return datasource.ReadAllAvailable()
+
+    def latestOffset(self, start: dict[str, Any] | None = None, limit: ReadLimit | None = None) -> dict[str, Any]:
+        """Where the next micro-batch ends; ``start`` itself if there is to be none yet."""
+        before = start if start is not None else self._last_end
+        known = offsets_of(before) if before else {}
+        present = self._client()
+        if not self._is_available_now:
+            latest = self._latest = run(self._find_latest(present, known))
+        else:
+            if self._target is None:
+                self._target = self._latest = run(self._find_latest(present, known))
+            latest = {**self._target, **{tp: end for tp, end in known.items() if tp not in self._target}}
+        takes_all = limit is not None and type(limit).__name__ == "ReadAllAvailable"
+        ends = latest if takes_all or before is None else self._admitted(present, known, latest)
+        if before is not None and ends == known:
+            return before
+        self._last_end = document(ends)
+        return self._last_end
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:
+        """The latest offsets as they were last looked up, for the lag in the query's progress."""
+        return document(self._latest) if self._latest is not None else None
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Nothing counts that comes after the next look-up, and ``minOffsetsPerTrigger`` holds nothing back."""
+        self._is_available_now = True
+
+    def _admitted(self, present: Client, known: Offsets, latest: Offsets) -> Offsets:
+        delay = None if self._is_available_now else self._delay
+        if delay is not None and delay.is_waiting(known, latest, self._now_ms()):
+            log.debug("spark.batch_delayed", least=self._options.min_offsets_per_trigger)
+            return known
+        if self._options.max_offsets_per_trigger is None:
+            return latest
+        new = dict.fromkeys(latest.keys() - known.keys(), EARLIEST)
+        starts = {**run(locate(present, new, self._options)), **known}
+        return prorated(starts, latest, self._options.max_offsets_per_trigger)
+
+    def _client(self) -> Client:
+        return client(self._options.client)
+
+    async def _find_start(self, present: Client) -> Offsets:
+        options = self._options
+        found = await find_partitions(
+            present, options.selection, retries=options.num_retries, interval_ms=options.retry_interval_ms
+        )
+        return await offsets_of_limit(present, found.partitions, options.starting, options, side="starting")
+
+    async def _find_latest(self, present: Client, known: Offsets) -> Offsets:
+        """The latest offsets of all partitions that there are; of those that are gone the known ones, if that may be.
+
+        An offset before the known one is asked for again: a leader that has just changed may lag.
+        """
+        options = self._options
+        retries = options.num_retries
+        while True:
+            found = await find_partitions(
+                present,
+                options.selection,
+                retries=retries,
+                interval_ms=options.retry_interval_ms,
+                known_topics={tp.topic for tp in known},
+            )
+            latest = await locate(present, dict.fromkeys(found.partitions, LATEST), options)
+            gone = {tp: offset for tp, offset in known.items() if tp not in latest}
+            behind = [tp for tp, end in latest.items() if end < known.get(tp, 0)]
+            if retries <= 0 or not (gone or behind):
+                break
+            retries -= 1
+            await anyio.sleep(options.retry_interval_ms / 1000)
+        if gone:
+            self._report(f"Partitions {_shown(gone)} have been deleted", next(iter(gone)))
+        self._compare_ids(found.partitions)
+        return {**latest, **gone}
+
+    def _compare_ids(self, partitions: Any) -> None:
+        """A topic with another id under the same name is another topic (Kafka 2.8 and later)."""
+        for tp, topic_id in partitions.items():
+            if topic_id is None:
+                continue
+            before = self._topic_ids.get(tp.topic)
+            self._topic_ids[tp.topic] = topic_id
+            if before is not None and before != topic_id:
+                self._report(f"Topic {tp.topic} was deleted and made again", tp)
+
+    def _report(self, what: str, tp: TopicPartition, offset: int | None = None) -> None:
+        is_failure = self._options.fail_on_data_loss
+        report_data_loss(what, is_failure=is_failure, topic=tp.topic, partition=tp.partition, offset=offset)
+
+    # --- one batch ----------------------------------------------------------------------------------------------------
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        """The tasks from ``start`` to before ``end``."""
+        self._last_end = end
+        return task_partitions(self.ranges(start, end), self._options)
+
+    def ranges(self, start: dict[str, Any], end: dict[str, Any]) -> list[Range]:
+        """What a micro-batch reads, without asking anybody; DataLossError by ``failOnDataLoss``."""
+        starts, ends = offsets_of(start), offsets_of(end)
+        gone = sorted(starts.keys() - ends.keys())
+        if gone:
+            self._report(f"Partitions {_shown(gone)} have been deleted", gone[0])
+        result = []
+        for tp, until in sorted(ends.items()):
+            since = starts.get(tp, 0)
+            if until < since:
+                what = (
+                    f"Partition {tp.topic}-{tp.partition}'s offset was changed from {since} to {until}. This could be "
+                    "either 1) a user error that the start offset is set beyond available offset when starting query, "
+                    "or 2) the kafka topic-partition is deleted and re-created"
+                )
+                self._report(what, tp, since)
+            elif until > since:
+                result.append(Range(tp.topic, tp.partition, since, until, topic_id=self._topic_ids.get(tp.topic)))
+        return result
+
+    def read(self, partition: InputPartition) -> Iterator[pyarrow.RecordBatch]:
+        """The rows of one task, on an executor."""
+        if isinstance(partition, TaskPartition):
+            return read_ranges(partition.task, self._columns)
+        return iter(())
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """All before ``end`` is processed: the group of ``commitGroup`` is told, one batch late and never of the last.
+
+        The checkpoint has the offsets, so that a failure is only logged.  ``listener`` tells groups of each batch.
+        """
+        if self._group is not None:
+            commit_or_warn(self._options.client, self._group, offsets_of(end))
+
+
+def _shown(partitions: Any) -> str:
+    return ", ".join(f"{tp.topic}-{tp.partition}" for tp in sorted(partitions))

@@ -1,0 +1,42 @@
+"""One Spark session for all tests that need one: it costs 5 s and 1 GiB, so that they share a process of the run, too.
+
+Spark's own Kafka connector is in it, as the judge of the tests in ``parity``.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import pykafka08.spark
+from tests.spark.connector import connector_jars
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """Two task slots; the formats ``pykafka08`` and, from its jars, ``kafka``."""
+    folder: Path = tmp_path_factory.mktemp("spark")
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = (
+        SparkSession.builder.master("local[2]")
+        .appName("pykafka08-tests")
+        .config("spark.jars", ",".join(map(str, connector_jars())))
+        .config("spark.driver.memory", "1g")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
+        .config(map=pykafka08.spark.session_conf())
+    )
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    pykafka08.spark.register(session)
+    yield session
+    session.stop()

@@ -1,0 +1,61 @@
+"""``pykafka08 pipeline``: what needs no Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pykafka08.cli.main import main
+from tests.spark.pipeline import orders
+
+
+@pytest.fixture(scope="module")
+def brokers() -> Iterator[str]:
+    with orders.broker() as address:
+        orders.produce(address, range(1, 100))
+        yield address
+
+
+def test_a_plan_tells_what_a_run_would_read(brokers: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = orders.written_config(tmp_path, brokers)
+    assert main(["pipeline", "plan", str(config)]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("shop: 113 offsets in 3 partitions; 1 tasks, 1 batches, about ")
+    assert not (tmp_path / "out").exists()  # a plan decides nothing
+
+
+def test_status_before_the_first_run(brokers: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["pipeline", "status", str(orders.written_config(tmp_path, brokers))]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "ingest-shop: lag 113 offsets, -, batch -, last rows -"
+    assert [line.partition(":")[0] for line in lines[1:]] == [
+        "decode-shop",
+        "dead-letters",
+        "aggregate-hourly",
+        "publish-hourly",
+    ]
+
+
+def test_a_start_at_a_groups_offsets_needs_such_a_group(
+    brokers: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = orders.written_config(tmp_path, brokers)
+    config.write_text(config.read_text().replace("max_offsets", 'starting = "group:nobody"\nmax_offsets'))
+    assert main(["pipeline", "plan", str(config)]) == 2
+    assert "sources.shop.starting: group 'nobody' has no offset of what is read" in capsys.readouterr().err
+
+
+def test_wrong_settings_end_with_status_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.toml"
+    path.write_text("speed = 1")
+    assert main(["pipeline", "plan", str(path)]) == 2
+    assert "pykafka08 pipeline: speed: unknown; there are name, folder" in capsys.readouterr().err
+
+
+def test_a_topic_that_is_not_there(brokers: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = orders.written_config(tmp_path, brokers)
+    config.write_text(config.read_text().replace('["orders"]', '["order"]'))
+    assert main(["pipeline", "plan", str(config)]) == 1
+    assert "order" in capsys.readouterr().err
