@@ -16,6 +16,15 @@ from pyspark.sql import SparkSession
 import pykafka08.spark
 from tests.spark.connector import connector_jars
 
+TIMEOUT_S = 600
+"""For one test with the session: starting it counts; Spark's Python processes are slow to start on a busy machine."""
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Tests with the session have the time that they may need."""
+    if "spark" in getattr(item, "fixturenames", ()) and item.get_closest_marker("timeout") is None:
+        item.add_marker(pytest.mark.timeout(TIMEOUT_S))
+
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
@@ -30,6 +39,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.warehouse.dir", str(folder / "warehouse"))

@@ -151,6 +151,7 @@ def test_a_listener_hears_of_its_query_and_commits_once_more_at_the_end() -> Non
         assert committed(cluster.servers) == {T0: 5, T1: 0}
 
 
+@pytest.mark.timeout(300)
 def test_a_stream_under_spark_is_seen_by_lag_tools(spark: SparkSession, tmp_path: Path) -> None:
     with embedded(topics={"t": 2}) as cluster:
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from pykafka08.error_codes import ErrorCode
 from tests.spark.sinks import ThreadedCluster, embedded
+
+pytestmark = pytest.mark.timeout(300)  # a session's start counts too
 
 WAIT_S = 240
 """For a query that ends by itself: the machine may be busy."""
@@ -107,3 +111,38 @@ def test_a_stream_whose_driver_fails_between_two_commits_has_each_row_once(
         query = started(spark, tmp_path, cluster, exactlyOnce="true")
         assert query.awaitTermination(WAIT_S)
         assert cluster.values("t", committed=True) == lines
+
+
+def test_a_stream_whose_committing_process_is_killed_has_each_row_once(
+    spark: SparkSession, tmp_path: Path, lines: list[bytes]
+) -> None:
+    killed: list[int] = []
+    with embedded(topics={"t": 2}) as cluster:
+        cluster.faults.run("EndTxn", lambda: killed.extend(kill_workers("python_streaming_sink_runner")), skip=4)
+        query = started(spark, tmp_path, cluster, exactlyOnce="true")
+        with pytest.raises(PySparkException):
+            query.awaitTermination(WAIT_S)
+        assert killed
+        query = started(spark, tmp_path, cluster, exactlyOnce="true")
+        assert query.awaitTermination(WAIT_S)
+        assert cluster.values("t", committed=True) == lines
+
+
+def kill_workers(module: str) -> list[int]:
+    """SIGKILL to this session's Python workers of a kind: forks of a daemon that is started with the module's name."""
+    commands, parents = {}, {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            commands[int(folder.name)] = (folder / "cmdline").read_text()
+            parents[int(folder.name)] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:  # it has ended meanwhile
+            continue
+    ours = {os.getpid()}
+    while more := {pid for pid, parent in parents.items() if parent in ours} - ours:
+        ours |= more
+    found = [
+        pid for pid in ours & commands.keys() if module in commands[pid] and module in commands.get(parents[pid], "")
+    ]
+    for pid in found:
+        os.kill(pid, signal.SIGKILL)
+    return found

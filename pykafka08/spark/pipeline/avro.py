@@ -30,7 +30,7 @@ def to_json(decode: Decode) -> Callable[[Column], Column]:
     def text(value: bytes | None) -> str | None:
         return None if value is None else _text(value, skipped, schema)
 
-    return F.udf(text, "string", useArrow=True)
+    return F.udf(text, "string", useArrow=False)  # the other form wants pandas
 
 
 def _text(value: bytes, skipped: int, schema: Any) -> str | None:

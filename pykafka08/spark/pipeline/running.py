@@ -26,7 +26,7 @@ __all__ = ["RunLog", "follow", "run", "run_once", "select"]
 
 ATTEMPTS = 3
 NOT_STARTED = "Python worker failed to connect back"
-"""Spark's words: a Python process has ten seconds to start, which no setting changes and a busy machine exceeds."""
+"""Spark's words: it gives a Python process ten seconds to start; no setting changes that, a busy machine exceeds it."""
 Say = Callable[[str], None]
 
 

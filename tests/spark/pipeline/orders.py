@@ -60,9 +60,24 @@ def broker() -> Iterator[str]:
         process.communicate()
 
 
-def written_config(folder: Path, brokers: str) -> Path:
+def written_config(folder: Path, brokers: str, *, writes_to_kafka: bool = True) -> Path:
+    """The file; ``writes_to_kafka=False``: without the dead letters' topic and the windows'."""
+    text = CONFIG.replace("BROKERS", brokers)
+    if not writes_to_kafka:
+        text = text.replace(
+            f'''[dead_letters]
+bootstrap_servers = "{brokers}"
+topic = "{LETTERS}"
+''',
+            "",
+        ).replace(
+            f'''bootstrap_servers = "{brokers}"
+topic = "{TOTALS}"
+''',
+            "",
+        )
     path = folder / "orders.toml"
-    path.write_text(CONFIG.replace("BROKERS", brokers))
+    path.write_text(text)
     return path
 
 

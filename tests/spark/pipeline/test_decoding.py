@@ -1,0 +1,116 @@
+"""Raw records to rows, in every format; what is refused, and why."""
+
+from __future__ import annotations
+
+import io
+import json
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pytest
+from pyspark.sql import SparkSession
+
+from pykafka08.errors import ConfigError
+from pykafka08.spark.pipeline.decoding import BRONZE_SCHEMA, accepted, decoded, rejected
+from pykafka08.spark.pipeline.settings import Decode, parse
+from pykafka08.spark.pipeline.validating import validate
+from tests.spark.pipeline import orders
+
+pytestmark = pytest.mark.timeout(600)  # the first one may start the session
+
+AT = "2024-03-01T10:00:00Z"
+AVRO = {
+    "type": "record",
+    "name": "one",
+    "fields": [{"name": "id", "type": "long"}, {"name": "at", "type": ["null", "string"]}],
+}
+
+
+def sorted_out(
+    spark: SparkSession, decode: Decode, values: list[bytes | None]
+) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
+    """What was accepted as ``(offset, the columns, ...)``, and what was not as ``(offset, value, reason)``."""
+    when, day = datetime(2024, 5, 1), date(2024, 5, 2)
+    rows = [(b"k", value, 3, offset, when, 0, None, "t", day) for offset, value in enumerate(values)]
+    found = decoded(spark.createDataFrame(rows, BRONZE_SCHEMA), decode, "s").persist()
+    good = accepted(found)
+    names = [name for name in good.columns if not name.startswith(("_", "event"))]
+    taken = good.orderBy("_offset").select("_offset", *names, "event_date", "_source", "_topic", "_partition").collect()
+    refused = rejected(found).orderBy("_offset").select("_offset", "value", "reason").collect()
+    found.unpersist()
+    return [tuple(row) for row in taken], [tuple(row) for row in refused]
+
+
+def test_json(spark: SparkSession) -> None:
+    decode = Decode("json", "at", "id BIGINT, at TIMESTAMP", rules={"even": "id % 2 = 0", "small": "id < 9"})
+    values = [
+        json.dumps({"id": 2, "at": AT, "more": 1}).encode(),
+        b'{"id": 4',
+        None,
+        b'{"id": "x", "at": "2024-03-01T10:00:00Z"}',
+        b'{"id": 2}',
+        json.dumps({"id": 11, "at": AT}).encode(),
+        json.dumps({"id": 12, "at": AT}).encode(),
+        json.dumps({"at": AT}).encode(),
+    ]
+    taken, refused = sorted_out(spark, decode, values)
+    assert taken == [(0, 2, datetime(2024, 3, 1, 10), date(2024, 3, 1), "s", "t", 3)]
+    assert [(offset, reason) for offset, _, reason in refused] == [
+        (1, "not json of the schema"),
+        (2, "not json of the schema"),
+        (3, "not json of the schema"),
+        (4, "no event time"),
+        (5, "rule: even"),
+        (6, "rule: small"),
+        (7, "rule: even"),
+    ]
+    assert [value for _, value, _ in refused] == values[1:]
+
+
+def test_csv(spark: SparkSession) -> None:
+    decode = Decode("csv", "at", "id BIGINT, `the name` STRING, at TIMESTAMP", options={"sep": ";"})
+    taken, refused = sorted_out(spark, decode, [f"7;a,b;{AT}".encode(), b"x;a;2024-03-01T10:00:00Z", b"1;a;"])
+    assert [row[:3] for row in taken] == [(0, 7, "a,b")]
+    assert [(offset, reason) for offset, _, reason in refused] == [(1, "not csv of the schema"), (2, "no event time")]
+
+
+def test_raw_text(spark: SparkSession) -> None:
+    decode = Decode("raw", "_timestamp")
+    taken, refused = sorted_out(spark, decode, ["grüße".encode(), b"\xff\xfe", b""])
+    assert [row[:4] for row in taken] == [(0, "k", "grüße", date(2024, 5, 1)), (2, "k", "", date(2024, 5, 1))]
+    assert [(offset, reason) for offset, _, reason in refused] == [(1, "not raw of the schema")]
+
+
+def test_avro_behind_the_header_of_a_registry(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "one.avsc").write_text(json.dumps(AVRO))
+    decode = Decode(
+        "avro", "at", "id BIGINT, at TIMESTAMP", avro_schema=str(tmp_path / "one.avsc"), avro_header_bytes=5
+    )
+    buffer = io.BytesIO(b"\0\0\0\0\7")
+    buffer.seek(5)
+    fastavro.schemaless_writer(buffer, fastavro.parse_schema(AVRO), {"id": 5, "at": AT})
+    whole = buffer.getvalue()
+    taken, refused = sorted_out(spark, decode, [whole, whole[:-3], whole + b"x", None])
+    assert [row[:2] for row in taken] == [(0, 5)]
+    assert {reason for _, _, reason in refused} == {"not avro of the schema"}
+    assert len(refused) == 3
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('"id BIGINT,', '"id BIGGEST,', r"decode"),
+        ('event_time = "at"', 'event_time = "when"', r"decode: .*when"),
+        ("amount > 0", "amount >", r"decode: .*PARSE_SYNTAX_ERROR"),
+        ('key = ["id"]', 'key = ["identity"]', r"decode\.duplicates\.key: there is no column 'identity'"),
+        ('"sum(amount)"', '"sum(price)"', r"aggregates\.hourly: .*price"),
+    ],
+)
+def test_what_spark_would_refuse_is_told_before_a_run(
+    spark: SparkSession, tmp_path: Path, old: str, new: str, words: str
+) -> None:
+    assert old in orders.CONFIG
+    with pytest.raises(ConfigError, match=words):
+        validate(spark, parse(orders.CONFIG.replace(old, new), tmp_path))

@@ -1,0 +1,126 @@
+"""Orders from an embedded broker to gold, in the session that all tests share; `test_killed` has them back in Kafka."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from pykafka08.spark.pipeline import backfilling, compacting, running, settings, verifying
+from pykafka08.spark.pipeline.session import prepare
+from pykafka08.spark.pipeline.table import Table
+from tests.spark.pipeline import orders
+
+pytestmark = pytest.mark.timeout(600)
+
+
+class Shop:
+    """A broker, the pipeline that reads it, and what was produced."""
+
+    def __init__(self, spark: SparkSession, brokers: str, folder: Path) -> None:
+        self.spark = spark
+        self.brokers = brokers
+        self.pipeline = settings.read(orders.written_config(folder, brokers, writes_to_kafka=False))
+        self.records = 0
+        self.numbers: list[int] = []
+
+    def produce(self, numbers: range) -> None:
+        self.records += orders.produce(self.brokers, numbers)
+        self.numbers += numbers
+
+    def run(self) -> None:
+        running.run_once(self.spark, self.pipeline, running.select(self.pipeline, []), print)
+
+    def wrong(self) -> list[verifying.Finding]:
+        return [one for one in verifying.verify(self.spark, self.pipeline) if not one.is_right]
+
+    def silver(self) -> list[dict[str, Any]]:
+        rows = verifying.silver_of(self.spark, self.pipeline, "accepted").select("id", "kind", "amount", "at")
+        return [row.asDict() for row in rows.orderBy("id").collect()]
+
+    def gold(self) -> list[tuple[Any, ...]]:
+        rows = verifying.gold_of(self.spark, self.pipeline, "hourly").drop("_batch")
+        return sorted(map(tuple, rows.collect()))
+
+    def check(self) -> None:
+        """Each input is there once, and nothing else."""
+        assert self.wrong() == []
+        accepted = sorted({number for number in self.numbers if orders.is_accepted(number)})
+        assert [row["id"] for row in self.silver()] == accepted
+        assert sum(row[-2] for row in self.gold()) == len(accepted)
+        assert sum(row[-1] for row in self.gold()) == sum(orders.order(number)["amount"] for number in accepted)
+        rejected = verifying.silver_of(self.spark, self.pipeline, "rejected")
+        assert rejected.count() == orders.refused(self.numbers)
+
+    def forget_last_commit(self, stage: str) -> None:
+        """As if the driver had been killed when all of a batch was done but this was not yet written down."""
+        commits = self.pipeline.checkpoint(stage) / "commits"
+        last = max((path for path in commits.iterdir() if path.name.isdigit()), key=lambda path: int(path.name))
+        last.unlink()
+        (commits / f".{last.name}.crc").unlink(missing_ok=True)
+
+
+@pytest.fixture(scope="module")
+def shop(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+    prepare(spark)
+    with orders.broker() as brokers:
+        shop = Shop(spark, brokers, tmp_path_factory.mktemp("orders"))
+        shop.produce(range(1, 200))
+        shop.run()
+        yield shop
+
+
+def test_each_record_is_somewhere_once(shop: Shop) -> None:
+    shop.check()
+    counts = [one.counts for one in Table(shop.pipeline.silver).entries()]
+    assert sum(one["read"] for one in counts) == shop.records
+    assert sum(one["duplicates"] for one in counts) == shop.records - len(shop.silver()) - orders.refused(shop.numbers)
+
+
+def test_a_batch_that_is_replayed_leaves_nothing_twice(shop: Shop) -> None:
+    """Killed before the checkpoint knew of the last batch: what the stages wrote is found again."""
+    before = [Table(folder).version for folder in (shop.pipeline.silver, shop.pipeline.gold("hourly"))]
+    for stage in ("ingest-shop", "decode-shop", "aggregate-hourly"):
+        shop.forget_last_commit(stage)
+    shop.produce(range(190, 270))  # some of it again: known by their key, though another batch brought them
+    shop.run()
+    after = [Table(folder).version for folder in (shop.pipeline.silver, shop.pipeline.gold("hourly"))]
+    assert [new - old for old, new in zip(before, after, strict=True)] == [1, 1]
+    shop.check()
+
+
+def test_small_files_become_one_and_nobody_sees_a_difference(shop: Shop) -> None:
+    silver, gold = shop.silver(), shop.gold()
+    stray = shop.pipeline.silver / "data" / "decode-shop-000000000099-deadbeef" / "accepted" / "x.parquet"
+    stray.parent.mkdir(parents=True)
+    stray.write_bytes(b"an attempt that nobody finished")
+    made = compacting.compact(shop.pipeline)
+    before, after, deleted = made["silver"]
+    assert after < before
+    assert deleted > before - after
+    assert not stray.exists()
+    assert (shop.silver(), shop.gold()) == (silver, gold)
+    shop.check()
+
+
+def test_a_backfill_equals_what_the_stream_made(shop: Shop) -> None:
+    silver, gold = shop.silver(), shop.gold()
+    made = backfilling.backfill(shop.spark, shop.pipeline, date(2024, 3, 1), date(2024, 3, 1))
+    assert [(one.table, one.rows_before == one.rows_after > 0) for one in made] == [
+        ("silver", True),
+        ("gold/hourly", True),
+    ]
+    assert (shop.silver(), shop.gold()) == (silver, gold)
+    assert shop.wrong() == []
+
+
+def test_the_checkpoint_of_a_sources_stage_is_in_sparks_own_form(shop: Shop) -> None:
+    offsets = shop.pipeline.checkpoint("ingest-shop") / "offsets"
+    last = max((path for path in offsets.iterdir() if path.name.isdigit()), key=lambda path: int(path.name))
+    document = json.loads(last.read_text().splitlines()[2])
+    assert sum(document[orders.TOPIC].values()) == shop.records
