@@ -64,6 +64,8 @@ def columns_of(topic: str, data: Any, rows: int) -> Iterator[Columns]:
 def _pieces(table: Any, rows: int) -> Iterator[Columns]:
     names = table.column_names
     for batch in table.to_batches(max_chunksize=rows):
+        if not batch.num_rows:
+            continue  # an empty chunk, as filters and joined tables leave them
         lists = {name: batch.column(name).to_pylist() for name in names}
         headers = lists.get("headers")
         yield Columns(
@@ -82,13 +84,14 @@ def _cast(pa: Any, topic: str, name: str, column: Any) -> Any:
     if types.is_dictionary(kind):
         kind = kind.value_type
     try:
-        if name == "partition" and types.is_integer(kind):
+        # Nothing but nulls has no type: each is what the record has without the column.
+        if name == "partition" and (types.is_integer(kind) or types.is_null(kind)):
             return column.cast(pa.int32())
         if name == "timestamp":
             if types.is_timestamp(kind):
                 # Parts of a millisecond are cut off; seconds that are too many milliseconds are an error.
                 return column.cast(pa.timestamp("ms", tz=kind.tz), safe=kind.unit == "s").cast(pa.int64())
-            if types.is_integer(kind):
+            if types.is_integer(kind) or types.is_null(kind):
                 return column.cast(pa.int64())
         if name in ("value", "key"):
             if types.is_large_binary(kind) or types.is_large_string(kind):

@@ -333,3 +333,39 @@ async def test_a_new_record_that_is_refused_keeps_back_none_before_it(odd: NewRe
             await producer.send_many("t", [*[NewRecord(b"v", b"k", (), 5)] * 20, odd, NewRecord(b"after")])
         await producer.flush()
         assert [record.value for record in logs(cluster)[0]] == [b"first", *[b"v"] * 20]
+
+
+@pytest.mark.parametrize("topics", [{"t": 1}, {"t": 3}], ids=["one partition", "three"])
+@pytest.mark.parametrize("is_keyed", [True, False])
+@pytest.mark.parametrize("sizes", [(0,), (0, 1), (1, 0), (1, 0, 2), (0, 0, 3, 0, 0, 1, 0)], ids=str)
+async def test_chunks_without_rows(topics: dict[str, int], is_keyed: bool, sizes: tuple[int, ...]) -> None:
+    """Filters and joined tables leave them, wherever they like."""
+    rows = [b"%d" % number for number in range(sum(sizes))]
+    starts = [sum(sizes[:index]) for index in range(len(sizes))]
+    chunks = [pa.array(rows[start : start + size], pa.binary()) for start, size in zip(starts, sizes, strict=True)]
+    column = pa.chunked_array(chunks)
+    table = pa.table({"value": column, "key": column} if is_keyed else {"value": column})
+    async with producing(topics=topics) as (cluster, producer):
+        for _ in range(2):  # the topic is known from the second time on
+            sent = await producer.send_arrow("t", table)
+            found = logs(cluster)
+            assert [found[each.partition][each.offset].value for each in sent] == rows
+        assert len(await producer.enqueue_arrow("t", table, 0)) == len(rows)
+        await producer.flush()
+        assert sum(map(len, logs(cluster))) == 3 * len(rows)
+
+
+async def test_columns_of_nulls_without_a_type() -> None:
+    nulls = pa.nulls(3)
+    table = pa.table(
+        {"value": [b"a", b"b", b"c"], **dict.fromkeys(("key", "headers", "partition", "timestamp"), nulls)}
+    )
+    async with producing() as (cluster, producer):
+        first = (await producer.send("t", b"first")).timestamp_ms
+        for _ in range(2):
+            await producer.send_arrow("t", table)
+        found = logs(cluster)[0][1:]
+        assert [(row.value, row.key, row.headers) for row in found] == [(b"%c" % each, None, ()) for each in b"abcabc"]
+        assert all(row.timestamp_ms >= first for row in found)
+        await producer.send_arrow("t", pa.table({"value": nulls}))
+        assert [row.value for row in logs(cluster)[0][7:]] == [None] * 3
