@@ -80,7 +80,7 @@ peers:
 	    >/dev/null || echo "kcat could not be installed"; \
 	fi
 
-# Kafka's jars, all at once: else the first test of each release fetches that one's.
+# Kafka's jars and those of Spark's connector, all at once: else the first test of each release fetches that one's.
 jars: $(VENV)/.developing
 	@$(BIN)/python -m tests.integration.prepare
 

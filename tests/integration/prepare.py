@@ -12,6 +12,7 @@ from tests.brokers.jars import resolve_all
 from tests.brokers.model import ClusterError
 from tests.conformance.kafka_json import fetch_jar
 from tests.integration.clusters import RELEASES
+from tests.spark.connector import connector_jars
 
 CLIENTS = ("3.9.2", "4.3.0")
 """The jars that tests/conformance and tests/protocol read Kafka's definitions from."""
@@ -24,6 +25,7 @@ def main() -> int:
         resolve_all(RELEASES)
         for release in CLIENTS:
             fetch_jar(release)
+        connector_jars()
     except ClusterError as error:
         print(error, file=sys.stderr)
         return 1
