@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from pykafka08.errors import ConfigError, CorruptRecordError, LocalProtocolError
 from pykafka08.records.columns import Columns
 from pykafka08.records.fetched import FetchedBatch, gather_columns
-from pykafka08.records.record import TimestampType, parse_headers
+from pykafka08.records.record import parse_headers
 
 try:
     import numpy as np
@@ -26,7 +26,7 @@ __all__ = ["SCHEMA", "ArrowFields", "rows_to_arrow", "to_arrow"]
 
 _HEADER = pa.struct([pa.field("key", pa.string(), nullable=False), pa.field("value", pa.binary())])
 
-#: The columns of every RecordBatch; ``timestamp`` is null where records have none (magic 0).
+#: The columns of every RecordBatch; ``timestamp`` is null where records have none (magic 0, or -1 in later formats).
 SCHEMA = pa.schema(
     [
         pa.field("offset", pa.int64(), nullable=False),
@@ -44,6 +44,7 @@ _Part = TypeVar("_Part", FetchedBatch, Columns)
 Numbers = np.ndarray[Any, np.dtype[Any]]
 
 _LARGEST = (1 << 31) - 1  # edges have 32 bits
+_NO_TIMESTAMP = -1
 
 
 def to_arrow(batches: Sequence[FetchedBatch]) -> pa.RecordBatch:
@@ -64,11 +65,10 @@ def rows_to_arrow(batches: Sequence[FetchedBatch]) -> tuple[pa.RecordBatch, Corr
     if not batches:
         return pa.RecordBatch.from_pylist([], schema=SCHEMA), None
     fields = ArrowFields(batches)
-    has_none = [batch.timestamp_type == TimestampType.NONE for batch in batches]
     headers, rows, error = fields.headers_and_damage()
     columns = [
         fields.offsets(),
-        fields.timestamps("ms", np.repeat(has_none, fields.counts) if any(has_none) else None),
+        fields.timestamps("ms", none_is_null=True),
         fields.keys(),
         fields.values(),
         headers,
@@ -95,12 +95,18 @@ class ArrowFields:
 
     def offsets(self) -> pa.Array:
         """As ``int64``."""
-        return _numbers(pa.int64(), [piece.offsets for piece in self._pieces], self.count)
+        return _numbers(pa.int64(), _joined_numbers([piece.offsets for piece in self._pieces]))
 
-    def timestamps(self, unit: str, nulls: Numbers | None = None) -> pa.Array:
-        """As ``timestamp`` in UTC, in ``unit`` "ms" or "us"; null where ``nulls`` is true."""
-        columns = [piece.timestamps_ms for piece in self._pieces]
-        return _numbers(pa.timestamp(unit, tz="UTC"), columns, self.count, nulls, factor=1000 if unit == "us" else 1)
+    def timestamps(self, unit: str, *, none_is_null: bool = False) -> pa.Array:
+        """As ``timestamp`` in UTC, in ``unit`` "ms" or "us"; a record without one has -1 ms or null."""
+        kind = pa.timestamp(unit, tz="UTC")
+        numbers = _joined_numbers([piece.timestamps_ms for piece in self._pieces])
+        nulls = numbers == _NO_TIMESTAMP if none_is_null else None
+        if unit == "us":
+            numbers = numbers * 1000
+        if nulls is not None and nulls.any():
+            return pa.array(numbers, mask=nulls).cast(kind)
+        return _numbers(kind, numbers)
 
     def keys(self) -> pa.Array:
         """As ``binary``."""
@@ -197,15 +203,13 @@ def _binary(data: bytes, edges: Numbers | None, nulls: Numbers | None, count: in
     return fields_and_gaps.take(pa.array(rows, mask=nulls))
 
 
-def _numbers(
-    kind: pa.DataType, columns: Sequence[memoryview], count: int, nulls: Numbers | None = None, *, factor: int = 1
-) -> pa.Array:
-    joined = columns[0] if len(columns) == 1 else np.concatenate([np.frombuffer(each, np.int64) for each in columns])
-    if factor != 1:
-        joined = np.frombuffer(joined, np.int64) * factor
-    if nulls is not None:
-        return pa.array(np.frombuffer(joined, np.int64), mask=nulls).cast(kind)
-    return pa.Array.from_buffers(kind, count, [None, pa.py_buffer(joined)])
+def _joined_numbers(columns: Sequence[memoryview]) -> Numbers:
+    arrays = [np.frombuffer(each, np.int64) for each in columns]
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+
+
+def _numbers(kind: pa.DataType, numbers: Numbers) -> pa.Array:
+    return pa.Array.from_buffers(kind, len(numbers), [None, pa.py_buffer(numbers)])
 
 
 def _headers(

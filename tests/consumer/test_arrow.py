@@ -447,3 +447,22 @@ def test_the_first_batch_that_is_no_records_is_found(bad: int) -> None:
     assert good == bad
     assert (table or []) == [id(each.batch) for each in all_pieces[:bad]]
     assert error is not None
+
+
+async def test_times_that_records_do_not_have_are_null_and_can_be_sent_on() -> None:
+    """-1 in the formats that have timestamps, as of what a client of Kafka 0.8 wrote."""
+    async with EmbeddedCluster(topics={"t": 1, "u": 1}) as cluster:
+        async with Producer(cluster.bootstrap_servers) as producer, consumer_of(cluster, "t") as consumer:
+            await producer.enqueue_columns("t", 0, [b"a", b"b", b"c"], timestamps_ms=[-1, 7, -2])
+            await producer.flush()
+            assert [record.timestamp_ms for record in cluster.records("t", 0)] == [-1, 7, -2]
+            [table] = await tables_until(consumer, 3)
+            table.validate(full=True)
+            assert table.column("timestamp").null_count == 1
+            assert [record.timestamp_ms for record in cluster.records("t", 0)][1:] == [
+                int(each.timestamp() * 1000) for each in table.column("timestamp").to_pylist()[1:]
+            ]
+            await producer.send_arrow("u", table.select(["value", "key", "headers", "timestamp"]).slice(0, 2))
+            sent = cluster.records("u", 0)
+            assert [record.value for record in sent] == [b"a", b"b"]
+            assert (sent[0].timestamp_ms > 7, sent[1].timestamp_ms) == (True, 7)

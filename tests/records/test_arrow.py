@@ -7,7 +7,7 @@ import pytest
 
 from pykafka08.errors import CorruptRecordError
 from pykafka08.records import arrow
-from pykafka08.records.arrow import SCHEMA, to_arrow
+from pykafka08.records.arrow import SCHEMA, ArrowFields, to_arrow
 from pykafka08.records.compression import Codec
 from pykafka08.records.fetched import FetchedBatch
 from pykafka08.records.record import Record
@@ -109,3 +109,10 @@ def test_the_first_damaged_batch_is_named() -> None:
         to_arrow(read(good + bad + worse))
     assert (caught.value.topic, caught.value.partition) == ("t", 3)
     assert (caught.value.offset, caught.value.next_offset) == (7, 8)
+
+
+def test_one_who_asks_for_numbers_gets_the_times_that_records_do_not_have() -> None:
+    """As Spark's own source does: -1 ms."""
+    found = read(bytes(encode_batch(2, Codec.NONE, timestamps=[-1, 5], keys=None, values=[b"a", b"b"])))
+    assert ArrowFields(found).timestamps("us").cast(pa.int64()).to_pylist() == [-1000, 5000]
+    assert to_arrow(found).column("timestamp").cast(pa.int64()).to_pylist() == [None, 5]
