@@ -6,6 +6,7 @@ Each test lets a call run for 0, 1, 2, ... turns of the event loop, cancels it, 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import anyio
 import anyio.lowlevel
@@ -84,6 +85,24 @@ async def test_reading(way: str) -> None:
             seen += [record.offset for record in await read(consumer, RECORDS - len(seen))]
         assert seen == list(range(RECORDS))
         assert cancelled > 0
+
+
+@pytest.mark.parametrize("way", ["records", "batches", "arrow"])
+async def test_an_iterator_goes_on_after_a_step_was_cancelled(way: str) -> None:
+    async with EmbeddedCluster(topics={"t": 1}) as cluster, consumer_of(cluster) as consumer:
+        iterators: dict[str, Any] = {
+            "records": aiter(consumer),
+            "batches": aiter(consumer.batches()),
+            "arrow": aiter(consumer.arrow()),
+        }
+        step = iterators[way]
+        for turns in (0, 1, 2, 50):  # nothing is there to be read
+            assert await cancelled_after(turns, lambda: anext(step))
+        filled(cluster)
+        with anyio.fail_after(40):
+            found = await anext(step)
+            first = found if way == "records" else found.to_pylist()[0] if way == "arrow" else next(iter(found))
+            assert (first["offset"] if way == "arrow" else first.offset) == 0
 
 
 @pytest.mark.parametrize("way", ["seek", "seek_to_end", "position", "end_offsets", "lag", "offsets_for_times"])
