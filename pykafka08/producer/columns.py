@@ -66,12 +66,14 @@ class ColumnProducing:
         takes, LocalProtocolError for a time out of range: nothing was taken.  Where the transaction ends while it
         waits, the records taken before count with that, and the others are refused.
         """
-        count = len(values)
-        columns = [each for each in (keys, headers, timestamps_ms) if each is not None]
-        if any(len(each) != count for each in columns):
+        try:
+            lengths = {len(each) for each in (values, keys, headers, timestamps_ms) if each is not None}
+            values = list(values)
+            keys = None if keys is None else list(keys)
+        except TypeError as error:
+            raise RecordTypeError(f"topic {topic!r}: columns are lists: {error}", topic=topic) from error
+        if lengths != {len(values)}:
             raise RecordTypeError(f"topic {topic!r}: the columns are not of one length", topic=topic)
-        values = list(values)
-        keys = None if keys is None else list(keys)
         sizes = measured(values, keys) if values else (0, 0)
         if sizes is None:
             raise RecordTypeError(f"topic {topic!r}: values and keys are bytes or None here", topic=topic)
@@ -193,6 +195,7 @@ class ColumnProducing:
 
     async def _enqueue_columns(self, topic: str, columns: Columns, spans: list[Span]) -> None:
         """Records of any kind: as columns where they are bytes, and one partition, the batch or their keys take all."""
+        self._intake.check_topic(topic)
         values, keys, headers, partitions, timestamps = columns
         sizes = measured(values, keys)
         if sizes is not None:

@@ -52,6 +52,7 @@ class Intake:
     ) -> Delivery:
         """See :meth:`pykafka08.producer.producer.Producer.enqueue`."""
         # A known topic, bytes, no headers, the time is now, and an open batch with room: the rest goes the long way.
+        # So does a partition that is no int: 1.0 and True would find the batch of partition 1.
         if type(value) is bytes and timestamp_ms is None and not headers and type(topic) is str:
             accumulator = self._accumulator
             queues = accumulator.topics.get(topic)
@@ -62,9 +63,12 @@ class Intake:
                     queue = None
                     if type(key) is bytes:
                         size += len(key)
-                        queue = queues.by_key.get(key) if partition is None else queues.queues.get(partition)
+                        if partition is None:
+                            queue = queues.by_key.get(key)
+                        elif type(partition) is int:
+                            queue = queues.queues.get(partition)
                 elif partition is not None:
-                    queue = queues.queues.get(partition)
+                    queue = queues.queues.get(partition) if type(partition) is int else None
                 batch = queue.open if queue is not None else None
                 if (
                     queue is not None

@@ -227,7 +227,12 @@ class Producer(ColumnProducing):
             check_keys(keys, records, topic)
         spans: list[Span] = []
         is_checked = isinstance(records, (list, tuple))  # by check_keys
-        source: Iterator[Any] = iter(records)
+        try:
+            source: Iterator[Any] = iter(records)
+        except TypeError as error:
+            raise RecordTypeError(
+                f"topic {topic!r}: records are a list or other iterable: {error}", topic=topic
+            ) from error
         done = 0
         while chunk := list(islice(source, CHUNK)):
             if keys is not None:

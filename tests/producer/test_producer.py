@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import anyio
@@ -276,6 +277,44 @@ async def test_a_record_of_the_wrong_type_is_not_taken(arguments: dict[str, obje
         assert caught.value.topic == "t"
         with pytest.raises(RecordTypeError):
             await producer.send("t", **arguments)  # type: ignore[arg-type]
+        assert producer.counters.enqueued == 0
+
+
+@pytest.mark.parametrize("partition", [1.0, True, "1", [1], {}], ids=str)
+@pytest.mark.parametrize("key", [None, b"k"])
+async def test_a_partition_is_an_int_also_where_its_batch_is_open(partition: Any, key: bytes | None) -> None:
+    async with producing(topics={"t": 2}, linger_ms=60_000) as (cluster, producer):
+        for _ in range(2):
+            with pytest.raises(RecordTypeError, match="a partition is an int"):
+                producer.enqueue("t", b"v", key, partition=partition)
+            with pytest.raises(RecordTypeError, match="a partition is an int"):
+                await producer.send("t", b"v", key, partition=partition)
+            with pytest.raises(RecordTypeError, match="a partition is an int"):
+                await producer.send_many("t", [NewRecord(b"v", key, partition=partition)])
+            await producer.enqueue_columns("t", 1, [b"good"])
+        await producer.flush()
+        assert log_values(cluster) == [b"good"] * 2
+
+
+async def test_arguments_of_many_records_that_are_no_such_thing() -> None:
+    async with producing() as (_, producer):
+        calls: list[Callable[[Any], Awaitable[object]]] = [
+            lambda wrong: producer.send_many(wrong, [b"v"]),
+            lambda wrong: producer.send_many(wrong, [b"v"], [b"k"]),
+            lambda wrong: producer.send_many(wrong, [NewRecord(b"v", b"k")]),
+            lambda wrong: producer.enqueue_columns(wrong, 0, [b"v"]),
+            lambda wrong: producer.enqueue_columns("t", wrong, [b"v"]),
+            lambda wrong: producer.enqueue_columns("t", 0, wrong),
+            lambda wrong: producer.enqueue_columns("t", 0, [b"v"], wrong),
+            lambda wrong: producer.enqueue_columns("t", 0, [b"v"], None, wrong),
+            lambda wrong: producer.enqueue_columns("t", 0, [b"v"], None, None, wrong),
+            lambda wrong: producer.send_many("t", wrong),
+            lambda wrong: producer.send_many("t", [b"v"], wrong),
+        ]
+        for call in calls:
+            for wrong in (5.0, ["t"]):
+                with pytest.raises(RecordTypeError):
+                    await call(wrong)
         assert producer.counters.enqueued == 0
 
 

@@ -264,6 +264,14 @@ async def test_what_else_may_go_wrong() -> None:
         await producer.send_arrow("t", table)
 
 
+async def test_a_topic_is_text() -> None:
+    async with producing() as (_, producer):
+        for table in (pa.table({"value": [b"v"]}), pa.table({"value": [b"v"], "key": [b"k"]})):
+            for call in (producer.send_arrow, producer.enqueue_arrow):
+                with pytest.raises(RecordTypeError, match="a topic's name is a str"):
+                    await call(["t"], table)  # type: ignore[arg-type]
+
+
 async def test_headers_need_a_broker_that_has_them() -> None:
     header = pa.map_(pa.string(), pa.binary())
     table = pa.table({"value": [b"v", b"w"], "headers": pa.array([[("h", b"1")], []], header)})
