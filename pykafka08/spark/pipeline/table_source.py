@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,6 +23,14 @@ from pyspark.sql.types import StructType
 
 from pykafka08.spark.pipeline.arrow_rows import fitted
 from pykafka08.spark.pipeline.table import Table
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
+else:
+    try:
+        from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
+    except ImportError:  # PySpark 4.0 and 4.1
+        SupportsTriggerAvailableNow = object
 
 __all__ = ["NEW_ROWS", "TableDataSource"]
 
@@ -52,8 +60,12 @@ class TableDataSource(DataSource):
         return TableStreamReader(options["path"], options["part"], kinds, options.get("inorder") == "true", schema)
 
 
-class TableStreamReader(DataSourceStreamReader):
-    """Offsets are ``{"version": n}``, of the newest entry that was read."""
+class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Offsets are ``{"version": n}``, of the newest entry that was read.
+
+    Without ``SupportsTriggerAvailableNow`` a query with that trigger is one batch: after a crash the one that is
+    replayed, and what is new would wait for the next run.
+    """
 
     def __init__(self, path: str, part: str, kinds: tuple[str, ...], is_in_order: bool, schema: StructType) -> None:
         self._kinds = kinds
@@ -61,13 +73,19 @@ class TableStreamReader(DataSourceStreamReader):
         self._part = part
         self._is_in_order = is_in_order
         self._schema = to_arrow_schema(schema, timezone="UTC")
+        self._last: int | None = None
+        """Where a query with Trigger.AvailableNow ends."""
 
     def initialOffset(self) -> dict[str, Any]:
         return {"version": -1}
 
     def latestOffset(self, start: Any = None, limit: Any = None) -> dict[str, Any]:
-        """The newest entry; entries are never taken back."""
-        return {"version": Table(Path(self._path)).version}
+        """The newest entry, or the one at which the query ends; entries are never taken back."""
+        return {"version": Table(Path(self._path)).version if self._last is None else self._last}
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """The entries that are there now are read, and none that come meanwhile."""
+        self._last = Table(Path(self._path)).version
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         table = Table(Path(self._path))
