@@ -11,17 +11,19 @@ demo: $(VENV)/.installed
 venv: $(VENV)/.developing
 
 TEST_OPTIONS := --numprocesses auto --durations 30 --durations-min 2
+# Tests that start Spark come last and one at a time: it gives its Python processes ten seconds to start, whatever else runs.
 test: $(VENV)/.developing peers jars
-	PYKAFKA08_FORM=pure $(BIN)/python -m pytest $(TEST_OPTIONS)
+	PYKAFKA08_FORM=pure $(BIN)/python -m pytest $(TEST_OPTIONS) -m "not spark"
+	PYKAFKA08_FORM=pure $(BIN)/python -m pytest $(TEST_OPTIONS) -m spark --numprocesses 0
 
 # The compiled form (docs/compiled.md): a copy of this tree in DEST, its hot modules compiled.
 DEST ?= build/compiled
 compiled: $(VENV)/.developing
 	$(BIN)/python tools/compiled_tree.py $(DEST)
 
-# The whole suite there; the processes that tests start run that form too.
+# The suite there, without the tests that start Spark; the processes that tests start run that form too.
 test-compiled: compiled peers jars
-	cd $(DEST) && PYKAFKA08_FORM=compiled PYTHONPATH=$(abspath $(DEST)) $(abspath $(BIN))/python -m pytest $(TEST_OPTIONS)
+	cd $(DEST) && PYKAFKA08_FORM=compiled PYTHONPATH=$(abspath $(DEST)) $(abspath $(BIN))/python -m pytest $(TEST_OPTIONS) -m "not spark"
 
 # The workloads of docs/reliability.md in full size, with real brokers and every fault; some hours. SEEDS: each cell so often.
 SEEDS ?= 1,2,3,4,5

@@ -21,9 +21,11 @@ TIMEOUT_S = 600
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Tests with the session have the time that they may need."""
-    if "spark" in getattr(item, "fixturenames", ()) and item.get_closest_marker("timeout") is None:
-        item.add_marker(pytest.mark.timeout(TIMEOUT_S))
+    """Tests with the session have the time that they may need, and run apart (the marker)."""
+    if "spark" in getattr(item, "fixturenames", ()):
+        item.add_marker(pytest.mark.spark)
+        if item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(TIMEOUT_S))
 
 
 @pytest.fixture(scope="session")

@@ -81,6 +81,7 @@ def test_without_the_package_nothing_is_set(bare: dict[str, str], monkeypatch: p
     assert "JAVA_HOME" not in bare
 
 
+@pytest.mark.spark
 def test_a_session_starts_on_a_machine_without_java(bare: dict[str, str]) -> None:
     """One query, in a process of its own: this one has a Java."""
     code = """

@@ -106,11 +106,13 @@ def check_letters(brokers: str, numbers: Sequence[int]) -> None:
     assert len({(told["dead-letter.partition"], told["dead-letter.offset"]) for told in headers}) == count
 
 
+@pytest.mark.spark
 @pytest.mark.timeout(900)
 def test_each_input_is_there_once_whatever_was_killed(tmp_path: Path) -> None:
     check(tmp_path, IN_SHORT)
 
 
+@pytest.mark.spark
 @pytest.mark.soak
 @pytest.mark.timeout(7200)
 def test_killed_at_twenty_places(tmp_path: Path) -> None:
