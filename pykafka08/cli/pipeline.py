@@ -54,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = new_parser(PROG, "Kafka to Parquet and back by Spark: bronze, silver, gold, dead letters.", EPILOG)
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     texts = {
-        "plan": "print what a run would read: tasks, sizes, expected duration",
+        "plan": "print what a run would read: tasks, records, expected duration",
         "run": "run the stages until all is through, or on and on with --follow",
         "validate": "check the settings, and that the clusters and topics are there",
         "verify": "prove from offsets and rows that nothing was lost or doubled",

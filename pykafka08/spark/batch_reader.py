@@ -47,7 +47,6 @@ def task_partitions(ranges: Sequence[Range], options: ReadOptions) -> list[Input
         min_partitions=options.min_partitions,
         max_records_per_partition=options.max_records_per_partition,
         target_records_per_task=options.target_records_per_task,
-        target_bytes=options.target_bytes,
     )
     return [TaskPartition(ReadTask(each, options.settings)) for each in tasks]
 

@@ -20,7 +20,7 @@ from pykafka08.records.record import TopicPartition
 from pykafka08.spark.client_properties import PREFIX, consumer_settings, producer_settings
 from pykafka08.spark.offsets_json import EARLIEST, LATEST, read_offsets, read_partitions, read_timestamps
 from pykafka08.spark.option_values import OptionError, boolean, milliseconds, positive, whole
-from pykafka08.spark.ranges import TARGET_BYTES, TARGET_RECORDS, ReadSettings
+from pykafka08.spark.ranges import TARGET_RECORDS, ReadSettings
 from pykafka08.zookeeper.java_regex import translate
 
 __all__ = ["Limit", "OptionError", "ReadOptions", "Selection", "WriteOptions", "read_options", "write_options"]
@@ -76,7 +76,6 @@ class ReadOptions:
     min_partitions: int | None = None
     max_records_per_partition: int | None = None
     target_records_per_task: int = TARGET_RECORDS
-    target_bytes: int = TARGET_BYTES
     num_retries: int = 3
     retry_interval_ms: int = 1000
     columns: tuple[str, ...] | None = None
@@ -185,7 +184,6 @@ OF_READ: Mapping[str, tuple[str, Convert]] = {
     "columns": ("columns", _names),
     "pushfilters": ("pushes_filters", boolean),
     "targetrecordspertask": ("target_records_per_task", positive),
-    "targetbytespertask": ("target_bytes", positive),
     "fetchbytes": ("fetch_bytes", positive),
     "segmentgranulartimestamps": ("allows_segment_granularity", boolean),
     "commitgroup": ("commit_group", _text),

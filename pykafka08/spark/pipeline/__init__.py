@@ -8,7 +8,7 @@
     aggregating  windows over event time
     stages       each stage as a query with a checkpoint
     running      stages one after the other, or all at once
-    planning     tasks, sizes and expected duration, before a run
+    planning     tasks, records and expected duration, before a run
     verifying    proof from offsets and rows
     backfilling  dates anew, with the same functions
     compacting   small files of a table made one

@@ -1,4 +1,4 @@
-"""What a run will read, before it runs: tasks, sizes and expected duration.  No Spark is needed."""
+"""What a run will read, before it runs: tasks, records and expected duration.  No Spark is needed."""
 
 from __future__ import annotations
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from datetime import datetime, timezone
 from typing import Any
 
@@ -136,6 +135,12 @@ def follow(spark: SparkSession, pipeline: Pipeline, chosen: Sequence[Stage], say
             say(f"{stage.name}: started")
         spark.streams.awaitAnyTermination()
     finally:
-        for query in queries:
-            with suppress(Exception):  # the cause is on its way up already
-                query.stop()
+        for stage, query in zip(chosen, queries, strict=False):  # not all may have started
+            _stop(query, stage, say)
+
+
+def _stop(query: StreamingQuery, stage: Stage, say: Say) -> None:
+    try:
+        query.stop()
+    except Exception as error:  # noqa: BLE001  (the cause is on its way up already; the others are to end, too)
+        say(f"{stage.name}: not stopped: {error}")
