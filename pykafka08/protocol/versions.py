@@ -21,6 +21,7 @@ from pykafka08.protocol.schema import Request, VersionRange
 __all__ = ["RELEASES", "BrokerVersions", "release_named", "release_versions"]
 
 _RELEASE = re.compile(r"\d+(\.\d+){0,3}\Z")
+_OLDEST_THAT_ANSWERS = "0.10.0"
 _KAFKA_4_PRODUCE = 12
 _OLDEST_PRODUCE_OF_KAFKA_4 = 3
 
@@ -140,10 +141,10 @@ def release_versions(release: str) -> Mapping[int, VersionRange]:
 
 
 def _guess(ranges: Mapping[int, VersionRange]) -> str:
-    """The newest release whose telling APIs the broker all has."""
+    """The newest release whose telling APIs the broker all has; none from before ApiVersions, which it has answered."""
     telling = (*_TELLING, *(key for key in _TELLING_IF_LISTED if key in ranges))
-    newest = RELEASES[0]
-    for release in RELEASES:
+    newest = _OLDEST_THAT_ANSWERS
+    for release in RELEASES[RELEASES.index(newest) :]:
         table = release_versions(release)
         if all(key in ranges and ranges[key].max >= table[key].max for key in telling if key in table):
             newest = release
