@@ -1,7 +1,9 @@
 """The driver beside the consumer's machine: sends its fetches and offset look-ups, feeds it the answers, wakes readers.
 
-Answers are put aside where they arrive and taken in by the driver's task, so that a fault in here ends that task, and
-with it the client, in the open.  The next fetch is on its way before a reader is woken to decode the last one.
+A fault in here ends a task of the client, and with it the client, in the open: what fails where an answer arrives is
+raised in such a task by the connection, what came of other requests is put aside and taken in by the driver's task.
+The next fetch is on its way before a reader is woken to decode the last one, unless that is decoded sooner than the
+fetch is made: who follows a slow topic is given each record at once.
 """
 
 from __future__ import annotations
@@ -29,12 +31,16 @@ from pykafka08.consumer.requests import FetchCall, ListOffsetsCall, ask_epochs, 
 from pykafka08.consumer.session import FetchSession
 from pykafka08.driver import Driver, Waiter, clock, library_logger
 from pykafka08.errors import KafkaError
+from pykafka08.protocol.messages.fetch import FetchResponse
 from pykafka08.records.record import TopicPartition
 from pykafka08.records.scratch import keep_freed_pages
 
 __all__ = ["Fetcher"]
 
 log = library_logger("consumer")
+
+HURRIED_BYTES = 4096
+"""Records of an answer up to which a reader comes before the next fetch."""
 
 
 class Fetcher:
@@ -52,6 +58,7 @@ class Fetcher:
         self.answered_at: float | None = None
         """When a broker has answered a fetch last, in seconds of the event loop's clock."""
         self._news: Waiter[None] = Waiter()
+        self._is_hurried = False
         self._scope = anyio.CancelScope()
         self._driver: Driver[Action | WakeReaders] = Driver(self, self._perform)
         self._perform_of: dict[type, Callable[[Any], object]] = {
@@ -107,6 +114,11 @@ class Fetcher:
         news, self._news = self._news, Waiter()
         news.set_result(None)
 
+    def lets_reader_first(self) -> bool:
+        """True, once, after an answer that is read sooner than the next fetch is made: that goes in the next turn."""
+        is_hurried, self._is_hurried = self._is_hurried, False
+        return is_hurried
+
     def pump(self) -> bool:
         """Do at once what the driver's task would do in its turn; True if a request was made."""
         before = self._machine.next_wakeup()
@@ -120,6 +132,7 @@ class Fetcher:
     # The loop of the driver
 
     def poll(self, now: float) -> list[Action | WakeReaders]:
+        self._is_hurried = False
         inbox, self._inbox = self._inbox, []
         for take_in in inbox:
             take_in(now)
@@ -160,21 +173,34 @@ class Fetcher:
         timeout = fetch.max_wait + self._client.config.request_timeout_ms / 1000
         waiter = self._client.submit(fetch.node_id, call, timeout=timeout, purpose=Purpose.FETCH)
 
-        def take_in(now: float) -> None:
-            if waiter.error is not None:
-                call.fail()
-                self._machine.fetch_failed(fetch, _own(waiter.error), now)
-                return
-            response = waiter.result()
-            self.answered_at = now
-            partitions = call.read(response)
-            log.debug("fetch.answered", node_id=fetch.node_id, partitions=len(partitions), **call.facts)
-            self._machine.fetch_answered(fetch, partitions, now, is_capped=call.is_capped, is_partial=call.is_partial)
-            news, brokers = call.leaders(response)
-            if news:
-                self._client.leaders_learned(news, brokers)
+        def take_in_failure(now: float) -> None:
+            assert waiter.error is not None
+            call.fail()
+            self._machine.fetch_failed(fetch, _own(waiter.error), now)
 
-        waiter.add_done_callback(lambda _: self._take_in(take_in))
+        def ended(_: object) -> None:
+            # A request may fail while it is sent, which is amid a list of actions; an answer comes by itself.
+            if waiter.error is not None:
+                self._take_in(take_in_failure)
+            else:
+                self._fetch_answered(fetch, call, waiter.result())
+
+        waiter.add_done_callback(ended)
+
+    def _fetch_answered(self, fetch: SendFetch, call: FetchCall, response: FetchResponse) -> None:
+        now = self.answered_at = self.now()
+        partitions = call.read(response)
+        log.debug("fetch.answered", node_id=fetch.node_id, partitions=len(partitions), **call.facts)
+        self._machine.fetch_answered(fetch, partitions, now, is_capped=call.is_capped, is_partial=call.is_partial)
+        news, brokers = call.leaders(response)
+        if news:
+            self._client.leaders_learned(news, brokers)
+        if 0 < sum(len(each.records) for each in partitions if each.records) <= HURRIED_BYTES:
+            self._is_hurried = True
+            self.wake_readers()
+            self._driver.wake()
+        else:
+            self._take_in(_nothing)
 
     def _send_list_offsets(self, listing: SendListOffsets) -> None:
         log.debug("list_offsets.send", node_id=listing.node_id, partitions=len(listing.asks))
@@ -205,7 +231,7 @@ class Fetcher:
 
 
 def _nothing(_: float) -> None:
-    """What is put aside of news that were taken in where they arrived: readers are woken in their turn."""
+    """What is put aside of news that were taken in where they arrived: readers are woken after what is to be sent."""
 
 
 class WakeReaders:

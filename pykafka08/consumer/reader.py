@@ -373,7 +373,7 @@ class Reader(InHand):
             await anyio.lowlevel.checkpoint()
 
     def _is_turn_due(self, fetcher: Fetcher, records: int) -> bool:
-        is_sent = self._machine.assignment.is_dirty and fetcher.pump()
+        is_sent = self._machine.assignment.is_dirty and not fetcher.lets_reader_first() and fetcher.pump()
         self._records_in_turn += records
         if is_sent:
             self._records_in_turn = RECORDS_PER_TURN
