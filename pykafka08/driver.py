@@ -8,6 +8,7 @@ know how to await and which costs no task, no event and no cancel scope.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, MutableMapping, Sequence
 from contextvars import copy_context
 from types import coroutine
@@ -34,8 +35,6 @@ def library_logger(name: str) -> Any:
     logger carries a NullHandler.  The text is ``"an.event topic=t partition=0"``; the event and each of its facts are
     attributes of the LogRecord too.
     """
-    import logging
-
     root = logging.getLogger("pykafka08")
     if not root.handlers:
         root.addHandler(logging.NullHandler())
@@ -45,9 +44,16 @@ def library_logger(name: str) -> Any:
             structlog.stdlib.filter_by_level,  # first: what nobody hears is not written out
             _as_log_arguments,
         ],
-        wrapper_class=structlog.stdlib.BoundLogger,
-        cache_logger_on_first_use=True,
-    )
+        wrapper_class=_Logger,
+    ).bind()
+
+
+class _Logger(structlog.stdlib.BoundLogger):
+    """What every request says on the level DEBUG costs next to nothing while nobody listens."""
+
+    def debug(self, event: str | None = None, *args: Any, **facts: Any) -> Any:
+        if self._logger.isEnabledFor(logging.DEBUG):
+            super().debug(event, *args, **facts)
 
 
 _LOGGING_OPTIONS = ("exc_info", "stack_info", "stacklevel")

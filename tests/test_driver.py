@@ -240,6 +240,15 @@ async def test_logging_reaches_the_standard_library(caplog: pytest.LogCaptureFix
     assert second.getMessage() == "plain"
 
 
+async def test_the_level_debug_is_heard_from_the_moment_it_is_asked_for(caplog: pytest.LogCaptureFixture) -> None:
+    log = library_logger("test")
+    log.debug("not.heard")
+    with caplog.at_level(logging.DEBUG, logger="pykafka08"):
+        log.debug("a.request", node_id=1)
+    log.debug("not.heard")
+    assert [record.getMessage() for record in caplog.records] == ["a.request node_id=1"]
+
+
 async def test_an_exception_is_logged_with_its_traceback(caplog: pytest.LogCaptureFixture) -> None:
     library_logger("test").error("it.failed", exc_info=ValueError("why"), broker=1)
     assert caplog.records[0].getMessage() == "it.failed broker=1"

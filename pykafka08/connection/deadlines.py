@@ -39,7 +39,7 @@ class Deadlines:
         line = self._line
         while line and _is_over(line[0][2]):
             line.popleft()
-        if len(self) > 4 * open_calls + 64:
+        if len(line) + len(self._heap) > 4 * open_calls + 64:
             self._line = line = deque(entry for entry in line if not _is_over(entry[2]))
             self._heap = [entry for entry in self._heap if not _is_over(entry[2])]
             heapq.heapify(self._heap)

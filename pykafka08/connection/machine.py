@@ -102,8 +102,9 @@ class ConnectionMachine:
 
     def suspects_before(self, moment: float) -> bool:
         """True if the peer is to be suspected earlier than ``moment``, should it go on saying nothing."""
-        is_owing = self.state is State.READY and bool(self._open)
-        return is_owing and self._silence.suspect_at(self._open[0]) < moment
+        if not self._open or self.state is not State.READY:
+            return False
+        return self._silence.suspect_at(self._open[0]) < moment
 
     @property
     def has_unanswered(self) -> bool:

@@ -62,7 +62,7 @@ class Outcome(NamedTuple):
     log_start_offset: int = -1
 
 
-REACTIONS: Mapping[ErrorCode, Reaction] = {
+REACTIONS: Mapping[int, Reaction] = {
     ErrorCode.NONE: Reaction.ACKNOWLEDGE,
     ErrorCode.DUPLICATE_SEQUENCE_NUMBER: Reaction.ACKNOWLEDGE,
     # Brokers before 2.4 say the same of a record without a key on a compacted topic: no retry helps there.
@@ -123,11 +123,11 @@ ERROR_REACTIONS: Mapping[type[KafkaError], Reaction] = {
 
 
 def reaction_to_code(code: int) -> Reaction:
+    if code in REACTIONS:
+        return REACTIONS[code]
     known = ErrorCode.of(code)
     if not isinstance(known, ErrorCode):
         return Reaction.FAIL
-    if known in REACTIONS:
-        return REACTIONS[known]
     if known.is_stale_metadata:
         return Reaction.REFRESH_AND_RETRY
     return Reaction.RETRY if known.is_retriable else Reaction.FAIL

@@ -163,7 +163,7 @@ class Sender:
             else:
                 outcomes = read_response(send.batches, made[-1], response, self._encoding)
             self._machine.request_answered(send, outcomes, self._now())
-            if response is not None:
+            if any([outcome.code for outcome in outcomes if outcome is not None]):
                 news, brokers = new_leaders(made[-1], response)
                 if news:
                     self._client.leaders_learned(news, brokers)

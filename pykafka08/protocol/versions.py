@@ -95,8 +95,8 @@ class BrokerVersions:
                 f"the broker (Kafka {self.release_guess} by its versions) has no {request.name} API", api=request.name
             )
         ours = request.versions
-        highest = min(ours.max, theirs.max, theirs.max if maximum is None else maximum)
-        if highest < max(ours.min, theirs.min):
+        highest = min(ours.max, theirs.max) if maximum is None else min(ours.max, theirs.max, maximum)
+        if highest < ours.min or highest < theirs.min:
             limit = "" if maximum is None else f", of which at most {maximum} will do here"
             raise UnsupportedVersionError(
                 f"the broker (Kafka {self.release_guess} by its versions) serves {request.name} {theirs}; "
