@@ -60,6 +60,7 @@ class Accumulator:
         """Topics that nobody has asked metadata for yet."""
         self.enqueued = 0
         self.buffered_bytes = 0
+        self.packs_rows = True  # no broker wants a format that rows cannot be packed for, as far as is known
         self.has_freed_room = False
 
     # --- records come in ----------------------------------------------------------------------------------------------
@@ -104,10 +105,10 @@ class Accumulator:
         self, topic: str, values: Sequence[bytes | None], timestamp_ms: int, now: float, size: int = 0
     ) -> list[Span]:
         """Take values without keys, in order; ``size`` is the bound of the encoded bytes of all, where it is known."""
-        queues = self.topics.get(topic) or self._add_topic(topic)
+        queues = self.queues_of(topic)
         sticky = queues.sticky
         batch = sticky.open if sticky is not None else None
-        if size and sticky is not None and batch is not None and _has_room(batch, sticky, size, now):
+        if size and sticky is not None and batch is not None and sticky.has_room(batch, size, now):
             first = len(batch.values)
             batch.extend(values, timestamp_ms, size)
             self.buffered_bytes += size
@@ -120,7 +121,7 @@ class Accumulator:
             first_size = bounds[start + 1] - bounds[start]
             sticky = queues.sticky
             batch = sticky.open if sticky is not None else None
-            if sticky is None or batch is None or not _has_room(batch, sticky, first_size, now):
+            if sticky is None or batch is None or not sticky.has_room(batch, first_size, now):
                 batch = self._batch_for(queues, None, None, first_size, now)
             end = start + 1
             sticky = queues.sticky
@@ -146,13 +147,13 @@ class Accumulator:
         now: float,
     ) -> list[Span]:
         """Take records for a partition that is known; ``size`` is the bound of the encoded bytes of all."""
-        queues = self.topics.get(topic) or self._add_topic(topic)
+        queues = self.queues_of(topic)
         if partition not in queues.partitions:
             raise no_such_partition(queues, partition)
         queue = self.queue(queues, partition)
         spans = []
         batch = queue.open
-        if batch is not None and _has_room(batch, queue, size, now):
+        if batch is not None and queue.has_room(batch, size, now):
             spans.append((batch, len(batch.values), len(values)))
             batch.extend_columns(values, keys, headers, timestamps, size)
         else:
@@ -161,8 +162,8 @@ class Accumulator:
             while start < len(values):
                 batch = queue.open
                 first_size = bounds[start + 1] - bounds[start]
-                if batch is None or not _has_room(batch, queue, first_size, now):
-                    batch = self._open_batch(queue, first_size, now, now)
+                if batch is None or not queue.has_room(batch, first_size, now):
+                    batch = self.open_batch(queue, first_size, now, now)
                 end = start + 1
                 if batch is queue.open:
                     end = max(end, bisect_right(bounds, bounds[start] + queue.limit - batch.size, start + 1) - 1)
@@ -231,6 +232,9 @@ class Accumulator:
         self.buffered_bytes -= batch.size - BATCH_OVERHEAD
         self.has_freed_room = True
 
+    def queues_of(self, topic: str) -> TopicQueues:
+        return self.topics.get(topic) or self._add_topic(topic)
+
     # --- which batch --------------------------------------------------------------------------------------------------
 
     def _add_topic(self, name: str) -> TopicQueues:
@@ -250,12 +254,12 @@ class Accumulator:
         queue = self._choose(topic, key, size, now) if partition is None else self.queue(topic, partition)
         batch = queue.open
         if batch is None or batch.size + size > queue.limit or now > batch.closes_at:
-            batch = self._open_batch(queue, size, now, now)
+            batch = self.open_batch(queue, size, now, now)
         return batch
 
     def _choose(self, topic: TopicQueues, key: bytes | None, size: int, now: float) -> PartitionQueue:
         if key is None:
-            return self._choose_without_key(topic, size, now)
+            return self.queue_without_key(topic, size, now)
         queue = topic.by_key.get(key)
         if queue is None:
             queue = self.queue(topic, topic.chooser.choose(key, topic, now))
@@ -265,10 +269,11 @@ class Accumulator:
                 topic.by_key[key] = queue
         return queue
 
-    def _choose_without_key(self, topic: TopicQueues, size: int, now: float) -> PartitionQueue:
+    def queue_without_key(self, topic: TopicQueues, size: int, now: float) -> PartitionQueue:
         stickiness, sticky = topic.chooser.stickiness, topic.sticky
         if sticky is not None:
-            if sticky.open is not None:  # only here, where a batch ends, is another chosen: none is cut for it
+            # Only here, where a batch ends, is another chosen: none is cut for it.
+            if sticky.open is not None or sticky.open_rows is not None:
                 sticky.close_open()
                 self._sending.queue_changed(sticky, now)
             if sticky.closed_bytes - topic.sticky_since + BATCH_OVERHEAD + size <= stickiness:
@@ -285,7 +290,7 @@ class Accumulator:
             set_leader(queue, self.snapshot)
         return queue
 
-    def _open_batch(self, queue: PartitionQueue, size: int, created: float, now: float) -> Batch:
+    def open_batch(self, queue: PartitionQueue, size: int, created: float, now: float) -> Batch:
         queue.close_open()
         batch = Batch(queue.topic.name, queue.partition, created, created + self._delivery_timeout)
         queue.batches.append(batch)
@@ -373,7 +378,7 @@ class Accumulator:
             return refused, 0
         batch = queue.open
         if batch is None or batch.size + size > queue.limit:
-            batch = self._open_batch(queue, size, parked.created, now)
+            batch = self.open_batch(queue, size, parked.created, now)
         return batch, batch.take(parked, index, size)
 
     def _parked_again(self, topic: TopicQueues, parked: Batch, partition: int, now: float) -> Batch:
@@ -393,8 +398,3 @@ class Accumulator:
         if sticky is not None and sticky.open is not None and sticky.open.size + size <= sticky.limit:
             return sticky
         return self._choose(topic, key, size, now)
-
-
-def _has_room(batch: Batch, queue: PartitionQueue, size: int, now: float) -> bool:
-    """The open batch of a queue takes so many bytes more."""
-    return batch.size + size <= queue.limit and now <= batch.closes_at

@@ -6,14 +6,14 @@ has, such as a fetched one its offsets, is for the application to drop: nothing 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pykafka08.errors import ConfigError, RecordTypeError
 from pykafka08.producer.checks import check_partition, check_timestamp
 from pykafka08.records.record import Headers
 
-__all__ = ["Columns", "columns_of"]
+__all__ = ["Columns", "columns_of", "table_of"]
 
 KNOWN = ("value", "key", "headers", "partition", "timestamp")
 
@@ -28,8 +28,8 @@ class Columns(NamedTuple):
     timestamps_ms: Sequence[int | None] | None = None
 
 
-def columns_of(topic: str, data: Any, rows: int) -> Iterator[Columns]:
-    """The columns of a Table or RecordBatch, at most so many rows at a time; all of them are checked before the first.
+def table_of(topic: str, data: Any) -> Any:
+    """A Table or RecordBatch as a Table of the types that are read from it.
 
     RecordTypeError for what is no such table, has no column ``value`` or one that is unknown, or has the wrong types;
     LocalProtocolError for a time and UnknownTopicError for a partition below 0; ConfigError without pyarrow.
@@ -58,23 +58,20 @@ def columns_of(topic: str, data: Any, rows: int) -> Iterator[Columns]:
         least = _least(casts[name]) if name in casts else None
         if least is not None:
             check(least, topic)
-    return _pieces(pa.table(casts), rows)
+    return pa.table(casts)
 
 
-def _pieces(table: Any, rows: int) -> Iterator[Columns]:
-    names = table.column_names
-    for batch in table.to_batches(max_chunksize=rows):
-        if not batch.num_rows:
-            continue  # an empty chunk, as filters and joined tables leave them
-        lists = {name: batch.column(name).to_pylist() for name in names}
-        headers = lists.get("headers")
-        yield Columns(
-            lists["value"],
-            lists.get("key"),
-            None if headers is None else [_headers(each) for each in headers],
-            lists.get("partition"),
-            lists.get("timestamp"),
-        )
+def columns_of(batch: Any) -> Columns:
+    """The columns of a RecordBatch of such a table."""
+    lists = {name: batch.column(name).to_pylist() for name in batch.schema.names}
+    headers = lists.get("headers")
+    return Columns(
+        lists["value"],
+        lists.get("key"),
+        None if headers is None else [_headers(each) for each in headers],
+        lists.get("partition"),
+        lists.get("timestamp"),
+    )
 
 
 def _cast(pa: Any, topic: str, name: str, column: Any) -> Any:

@@ -12,6 +12,8 @@ from typing import Protocol
 
 from pykafka08.errors import KafkaError
 from pykafka08.records.record import Headers
+from pykafka08.records.writer import unpacked
+from pykafka08.wire import Buffer
 
 __all__ = ["BATCH_OVERHEAD", "RECORD_OVERHEAD", "Batch", "Listener", "Span", "headers_size"]
 
@@ -40,6 +42,7 @@ class Listener(Protocol):
 class Batch:
     """One batch: columns ``values``, ``timestamps`` and, once a record has one, ``keys`` and ``headers``.
 
+    Of a batch of rows ``packed`` has the records as bytes of magic 2, in place of those columns but ``timestamps``.
     ``partition`` is -1 while the records wait for metadata; ``chosen`` then holds the partitions that the application
     asked for.  ``created`` and ``deadline`` are monotonic seconds; ``size`` is a bound of the encoded bytes.
     ``producer_id``, ``producer_epoch`` and ``base_sequence`` are those of an idempotent producer, else -1, as they are
@@ -68,6 +71,7 @@ class Batch:
         "listener",
         "log_append_time_ms",
         "magic",
+        "packed",
         "partition",
         "producer_epoch",
         "producer_id",
@@ -88,6 +92,7 @@ class Batch:
         self.keys: list[bytes | None] | None = None
         self.headers: list[Headers] | None = None
         self.chosen: list[int | None] | None = None
+        self.packed: list[Buffer] | None = None
         self.size = BATCH_OVERHEAD
         self.is_closed = False
         """No record may be added any more."""
@@ -105,7 +110,7 @@ class Batch:
         self._error: KafkaError | None = None
         self._record_errors: dict[int, KafkaError] | None = None
         self._routes: Sequence[tuple[Batch, int]] | None = None
-        self._encoded: list[bytes] | None = None
+        self._encoded: list[Buffer] | None = None
         self._encoded_magic = UNKNOWN
 
     def __len__(self) -> int:
@@ -169,6 +174,7 @@ class Batch:
 
     def take(self, source: Batch, index: int, size: int) -> int:
         """Add the record ``index`` of another batch; its index in this one."""
+        source.unpack()
         self.append(
             source.values[index],
             source.keys[index] if source.keys is not None else None,
@@ -180,6 +186,7 @@ class Batch:
 
     def record_bytes(self, index: int) -> int:
         """Bound of the encoded bytes of one record."""
+        self.unpack()
         size = RECORD_OVERHEAD + len(self.values[index] or b"")
         if self.keys is not None:
             size += len(self.keys[index] or b"")
@@ -187,13 +194,19 @@ class Batch:
             size += headers_size(self.headers[index])
         return size
 
+    def unpack(self) -> None:
+        """Make columns of what is packed: for the other formats, and for records that go their own ways."""
+        if self.packed is not None:
+            self.keys, self.values = unpacked(self.timestamps, self.packed)
+            self.packed = None
+
     # --- encoding -----------------------------------------------------------------------------------------------------
 
-    def encoded(self, magic: int) -> list[bytes] | None:
+    def encoded(self, magic: int) -> list[Buffer] | None:
         """The pieces kept by :meth:`keep_encoded` for that format."""
         return self._encoded if magic == self._encoded_magic else None
 
-    def keep_encoded(self, magic: int, data: list[bytes]) -> None:
+    def keep_encoded(self, magic: int, data: list[Buffer]) -> None:
         """Keep the encoded pieces for further attempts."""
         self._encoded, self._encoded_magic, self.magic = data, magic, magic
 
@@ -236,7 +249,7 @@ class Batch:
         """Drop what only sending needs: the application may hold its deliveries for long."""
         self.is_closed = True
         self.values = []
-        self.keys = self.headers = self.chosen = None
+        self.keys = self.headers = self.chosen = self.packed = None
         self._encoded = None
 
     def _tell(self) -> None:

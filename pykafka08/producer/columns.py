@@ -17,7 +17,7 @@ import anyio.lowlevel
 from pykafka08.cluster.client import Client
 from pykafka08.errors import RecordTypeError
 from pykafka08.producer.accumulator import NEW_PARTITION_S, Accumulator
-from pykafka08.producer.arrow import Columns, columns_of
+from pykafka08.producer.arrow import Columns, columns_of, table_of
 from pykafka08.producer.batch import Span
 from pykafka08.producer.checks import as_headers, check_partition, check_timestamps
 from pykafka08.producer.delivery import Delivery, SentRecords, add_span, ended
@@ -32,6 +32,12 @@ __all__ = ["CHUNK", "ColumnProducing", "columns_of_records"]
 
 CHUNK = 1024
 """Records that ``send_many`` and ``send_arrow`` take at a time: as many as stay in a processor's cache meanwhile."""
+
+PACKED = 1 << 16
+"""Rows that are measured at a time where they are packed from Arrow's columns."""
+
+FEWEST_PACKED = 64
+"""Fewer rows are records like others, and share the others' batches."""
 
 
 class ColumnProducing:
@@ -105,9 +111,7 @@ class ColumnProducing:
         """
         if timestamps_ms is None:
             timestamps_ms = [time_ns() // 1_000_000] * len(values)
-        if self._client.metadata.topic_error(topic) or partition not in self._client.metadata.partitions(topic):
-            await self._client.wait_for_topics([topic], timeout=self._max_block)
-            await self._wait_for_partition(topic, partition)
+        await self._wait_until_known(topic, partition)
         total, largest = sizes
         if headers is None and total <= self._largest_chunk:
             await self._take_part(topic, partition, values, keys, headers, timestamps_ms, total, largest, spans)
@@ -171,20 +175,72 @@ class ColumnProducing:
         """
         self._check()
         spans: list[Span] = []
-        for columns in columns_of(topic, data, CHUNK):
-            if partition is not None:
-                if columns.partitions is not None:
-                    raise RecordTypeError(f"topic {topic!r}: the rows have a column partition already", topic=topic)
-                values, keys, headers, _, times = columns
-                now = time_ns() // 1_000_000
-                stamps = None if times is None else [now if each is None else each for each in times]
-                sent = await self.enqueue_columns(topic, partition, values, keys, headers, stamps)
-                for span in sent._spans:
-                    add_span(spans, *span)
-            else:
-                await self._enqueue_columns(topic, columns, spans)
-            await anyio.lowlevel.checkpoint()
+        table = table_of(topic, data)
+        if partition is not None:
+            check_partition(partition, topic)
+            if "partition" in table.column_names:
+                raise RecordTypeError(f"topic {topic!r}: the rows have a column partition already", topic=topic)
+        for batch in table.to_batches(max_chunksize=PACKED):
+            if self._can_pack(topic, batch, partition):
+                await self._enqueue_rows(topic, batch, partition, spans)
+                continue
+            for start in range(0, batch.num_rows, CHUNK):
+                columns = columns_of(batch.slice(start, CHUNK))
+                await self._enqueue_lists(topic, columns, partition, spans)
+                await anyio.lowlevel.checkpoint()
         return SentRecords(spans)
+
+    async def _enqueue_lists(self, topic: str, columns: Columns, partition: int | None, spans: list[Span]) -> None:
+        if partition is None:
+            await self._enqueue_columns(topic, columns, spans)
+            return
+        values, keys, headers, _, times = columns
+        now = time_ns() // 1_000_000
+        stamps = None if times is None else [now if each is None else each for each in times]
+        sent = await self.enqueue_columns(topic, partition, values, keys, headers, stamps)
+        for span in sent._spans:
+            add_span(spans, *span)
+
+    def _can_pack(self, topic: str, batch: Any, partition: int | None) -> bool:
+        """The rows are many, without headers, and all go one way."""
+        names = batch.schema.names
+        if batch.num_rows < FEWEST_PACKED or "headers" in names or not self._accumulator.packs_rows:
+            return False
+        if partition is not None:
+            return True
+        queues = self._accumulator.topics.get(topic)
+        if queues is None or not queues.partitions or "partition" in names:
+            return False
+        if "key" not in names or batch.column("key").null_count == batch.num_rows:
+            return queues.chooser.stickiness > 0
+        return _only_partition(queues, None) >= 0
+
+    async def _enqueue_rows(self, topic: str, batch: Any, partition: int | None, spans: list[Span]) -> None:
+        """Rows that :meth:`_can_pack` is true of."""
+        from pykafka08.producer.rows import SizedRows, rows_added
+
+        self._intake.check_topic(topic)
+        if partition is not None:
+            await self._wait_until_known(topic, partition)
+        queues = self._accumulator.queues_of(topic)
+        if partition is None and len(queues.partitions) == 1:
+            partition = queues.partitions[0]
+        rows = SizedRows(batch)
+        start = 0
+        while start < len(rows):
+            end = rows.end_within(start, self._largest_chunk)
+            self._intake.saw(rows.largest(start, end), topic, partition)
+            await self._wait_for_room(rows.size(start, end), topic)
+            self._intake.check_topic(topic)  # as in enqueue_columns
+            try:
+                stamp = time_ns() // 1_000_000
+                added = rows_added(self._accumulator, queues, partition, rows, start, end, stamp, self._now())
+                for span in added:
+                    add_span(spans, *span)
+            finally:
+                self._sender.wake_if_wanted()
+            start = end
+            await anyio.lowlevel.checkpoint()
 
     async def partitions(self, topic: str) -> tuple[int, ...]:
         """A topic's partitions, in order; waits for its metadata as records do: UnknownTopicError after a while."""
@@ -273,6 +329,11 @@ class ColumnProducing:
                 add_span(spans, *span)
         finally:
             self._sender.wake_if_wanted()  # also for the records before one that the partitioner refused
+
+    async def _wait_until_known(self, topic: str, partition: int) -> None:
+        if self._client.metadata.topic_error(topic) or partition not in self._client.metadata.partitions(topic):
+            await self._client.wait_for_topics([topic], timeout=self._max_block)
+            await self._wait_for_partition(topic, partition)
 
     async def _wait_for_partition(self, topic: str, partition: int) -> None:
         """It may be new: ask for metadata for a while.  Where it stays missing, that is told as of any record."""

@@ -53,7 +53,7 @@ class Lines:
             if batches and size + batch.size > self._request_size:
                 break
             line.popleft()
-            if batch is queue.open:
+            if not batch.is_closed:
                 queue.close_open()
             queue.in_flight.append(batch)
             queue.sent_to = node_id

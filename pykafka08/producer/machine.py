@@ -30,6 +30,9 @@ from pykafka08.producer.sequences import Identity
 
 __all__ = ["ProducerMachine"]
 
+PACKED_SINCE_PRODUCE = 3
+"""The version that brought the format in which rows are packed (Kafka 0.11)."""
+
 
 class ProducerMachine:
     """See the module.  Times are monotonic seconds; ``chance`` gives floats from 0 up to 1, for the jitter.
@@ -104,6 +107,7 @@ class ProducerMachine:
     def broker_known(self, node_id: int, produce_version: int) -> None:
         """A request to that broker will be of this version of Produce."""
         self._following.broker_known(node_id, produce_version)
+        self.accumulator.packs_rows = produce_version >= PACKED_SINCE_PRODUCE
 
     def is_numbered(self, batch: Batch) -> bool:
         """The batch goes out with a producer id and numbers."""
@@ -204,7 +208,7 @@ class ProducerMachine:
             topic.parked.clear()
         for queue in self._active:
             queue.batches.clear()
-            queue.open = None
+            queue.open = queue.open_rows = None
             queue.state = QueueState.EMPTY
         self._active.clear()
         self._lines.clear()
@@ -352,7 +356,7 @@ class ProducerMachine:
             self._outcomes.fail(batch, error)
             return
         queue = topic.queues[batch.partition]
-        if queue.open is batch:
+        if not batch.is_closed:
             queue.close_open()
         self._outcomes.end(queue, batch, in_doubt(error) if queue.may_have_written(batch) else error)
         self._settle(queue, now)

@@ -54,6 +54,7 @@ class PartitionQueue:
         "limit",
         "misses",
         "open",
+        "open_rows",
         "partition",
         "ready_at",
         "sent_to",
@@ -69,6 +70,8 @@ class PartitionQueue:
         """Size at which a batch is closed."""
         self.batches: deque[Batch] = deque()
         self.open: Batch | None = None
+        self.open_rows: Batch | None = None
+        """As ``open``, but of packed rows, which no single record can join; only one of the two is there."""
         self.closed_bytes = 0
         """Bytes of all batches that were ever closed."""
         self.in_flight: list[Batch] = []
@@ -91,12 +94,17 @@ class PartitionQueue:
         self.due: float | None = None
         """When its timer fires."""
 
+    def has_room(self, batch: Batch, size: int, now: float) -> bool:
+        """Its open batch takes so many bytes more."""
+        return batch.size + size <= self.limit and now <= batch.closes_at
+
     def close_open(self) -> None:
         """Let no more records join the last batch."""
-        if self.open is not None:
-            self.open.is_closed = True
-            self.closed_bytes += self.open.size
-            self.open = None
+        batch = self.open if self.open is not None else self.open_rows
+        if batch is not None:
+            batch.is_closed = True
+            self.closed_bytes += batch.size
+            self.open = self.open_rows = None
 
     def next_to_send(self) -> Batch | None:
         """The oldest batch that is not in flight."""

@@ -18,7 +18,7 @@ from pykafka08.records.batch import FAR_APART, HEADER, HEADER_SIZE
 from pykafka08.records.checksums import crc32c
 from pykafka08.records.compression import Codec, compress
 from pykafka08.records.record import Headers
-from pykafka08.wire import encode_varint, varint_size
+from pykafka08.wire import Buffer, encode_varint, varint_size
 
 __all__ = ["encode_batch", "encode_parts", "largest_record_size", "pack_records"]
 
@@ -124,6 +124,7 @@ def encode_parts(
     values: Sequence[bytes | None],
     headers: Sequence[Headers] | None = None,
     offset_deltas: Sequence[int] | None = None,
+    packed: Sequence[Buffer] | None = None,
     base_offset: int = 0,
     level: int | None = None,
     producer_id: int = -1,
@@ -133,13 +134,14 @@ def encode_parts(
     is_control: bool = False,
     log_append_time_ms: int | None = None,
     leader_epoch: int = -1,
-) -> list[bytes]:
+) -> list[Buffer]:
     """One batch of magic 2 in pieces, the header being the first, so that no joining copies them.
 
     Columns of one length, at least one record; ``keys`` and ``headers`` None: no record has one.  ``offset_deltas``
-    default to 0, 1, 2, ...  LocalProtocolError for what cannot be encoded.
+    default to 0, 1, 2, ...  ``packed`` has the records themselves, in place of all columns but ``timestamps``.
+    LocalProtocolError for what cannot be encoded.
     """
-    count = len(values)
+    count = len(values) if packed is None else len(timestamps)
     lengths = [len(column) for column in (keys, timestamps, headers, offset_deltas) if column is not None]
     if not count or lengths.count(count) != len(lengths):
         raise LocalProtocolError("a batch needs columns of one length with at least one record")
@@ -149,7 +151,7 @@ def encode_parts(
         if log_append_time_ms is not None:
             attributes |= 8
             largest_timestamp = log_append_time_ms
-        parts = _records_of(timestamps, keys, values, headers, offset_deltas)
+        parts: list[Buffer] = [*(packed or _records_of(timestamps, keys, values, headers, offset_deltas))]
         if codec:
             parts = [compress(codec, b"".join(parts), level=level)]
         size = HEADER_SIZE + sum(map(len, parts))

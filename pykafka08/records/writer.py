@@ -12,8 +12,10 @@ from pykafka08.errors import LocalProtocolError, UnsupportedVersionError
 from pykafka08.records import batch_packing, message_set
 from pykafka08.records.batch import HEADER_SIZE, set_producer_state
 from pykafka08.records.compression import Codec
+from pykafka08.records.reader import read_batches
 from pykafka08.records.record import Headers
 from pykafka08.records.rewrite import assign_offsets, convert
+from pykafka08.wire import Buffer
 
 __all__ = [
     "assign_offsets",
@@ -23,6 +25,7 @@ __all__ = [
     "encode_parts",
     "record_size",
     "set_producer_state",
+    "unpacked",
 ]
 
 
@@ -67,16 +70,18 @@ def encode_parts(
     keys: Sequence[bytes | None] | None,
     values: Sequence[bytes | None],
     headers: Sequence[Headers] | None = None,
+    packed: Sequence[Buffer] | None = None,
     level: int | None = None,
     producer_id: int = -1,
     producer_epoch: int = -1,
     base_sequence: int = -1,
     is_transactional: bool = False,
     leader_epoch: int = -1,
-) -> list[bytes]:
+) -> list[Buffer]:
     """One set with offsets 0, 1, 2, ... from columns of one length, at least one record; in pieces, to be sent as such.
 
-    Timestamps are milliseconds, ignored in magic 0; ``keys`` and ``headers`` None: no record has one.
+    Timestamps are milliseconds, ignored in magic 0; ``keys`` and ``headers`` None: no record has one.  ``packed``, for
+    magic 2 alone, has the records in place of these and of ``values``.
     UnsupportedVersionError for headers below magic 2 (Kafka 0.11) and for zstd below magic 2; LocalProtocolError for
     what cannot be encoded, such as a value that is not bytes.
     """
@@ -87,6 +92,7 @@ def encode_parts(
             keys=keys,
             values=values,
             headers=headers,
+            packed=packed,
             level=level,
             producer_id=producer_id,
             producer_epoch=producer_epoch,
@@ -101,6 +107,16 @@ def encode_parts(
     if keys is None:
         keys = [None] * len(values)
     return [message_set.encode_message_set(magic, codec, timestamps=timestamps, keys=keys, values=values, level=level)]
+
+
+def unpacked(
+    timestamps: Sequence[int], packed: Sequence[Buffer]
+) -> tuple[list[bytes | None] | None, list[bytes | None]]:
+    """Keys, None where no record has one, and values of records that were packed, without headers."""
+    data = encode_parts(2, Codec.NONE, timestamps=timestamps, keys=None, values=[], packed=packed)
+    (batch,) = read_batches(b"".join(data), topic="", partition=0, fetch_offset=0, check_crcs=False)
+    keys = batch.keys()
+    return None if keys.count(None) == len(keys) else keys, batch.values()
 
 
 def record_size(magic: int, key: bytes | None, value: bytes | None, headers: Headers = ()) -> int:

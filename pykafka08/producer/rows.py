@@ -1,0 +1,117 @@
+"""Rows of Arrow columns into batches: packed all at once, and cut where batches end.  Pure; needs pyarrow and numpy.
+
+Batches of packed rows take no other records, nor do other batches take rows; they stand in the same queues, so that
+the order is the same.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from pykafka08.producer.accumulator import Accumulator
+from pykafka08.producer.batch import RECORD_OVERHEAD, Batch, Span
+from pykafka08.producer.failures import no_such_partition
+from pykafka08.producer.queues import PartitionQueue, TopicQueues
+from pykafka08.records.arrow_packing import Rows
+
+__all__ = ["SizedRows", "rows_added"]
+
+
+class SizedRows:
+    """The rows of a table with the columns ``value`` and, where there are such, ``key`` and ``timestamp``."""
+
+    def __init__(self, table: pa.RecordBatch) -> None:
+        names = table.schema.names
+        self._rows = Rows(table.column("value"), table.column("key") if "key" in names else None)
+        self._times = table.column("timestamp") if "timestamp" in names else None
+        self._sizes = self._rows.content_sizes() + RECORD_OVERHEAD
+        self._bounds = np.concatenate(([0], np.cumsum(self._sizes)))
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def end_within(self, start: int, room: int) -> int:
+        """Behind the rows from ``start`` on, one at least, whose encoded bytes are no more than ``room``."""
+        return max(start + 1, int(np.searchsorted(self._bounds, self._bounds[start] + room, "right")) - 1)
+
+    def size(self, start: int, end: int) -> int:
+        """Bound of the encoded bytes of these rows."""
+        return int(self._bounds[end] - self._bounds[start])
+
+    def largest(self, start: int, end: int) -> int:
+        """Bound of the encoded bytes of the largest of these rows."""
+        return int(self._sizes[start:end].max())
+
+    def times(self, start: int, end: int, now_ms: int) -> Any:
+        """The timestamps of these rows, as an array; ``now_ms`` where there is none."""
+        if self._times is None:
+            return np.full(end - start, now_ms)
+        return self._times.slice(start, end - start).fill_null(now_ms).to_numpy(zero_copy_only=False)
+
+    def pack(self, start: int, spans: list[Span], times: Any) -> None:
+        """Put the records of the rows from ``start`` on, with these timestamps, into the batches that they count in."""
+        counts = [count for _, _, count in spans]
+        bases = np.repeat([batch.timestamps[0] for batch, _, _ in spans], counts)
+        stamps = times - bases
+        cuts = (start + np.cumsum(counts)).tolist()
+        is_one = bool((stamps == stamps[0]).all())
+        pieces = self._rows.packed(start, cuts, int(stamps[0]) if is_one else stamps, spans[0][1])
+        for (batch, _, _), piece in zip(spans, pieces, strict=True):
+            assert batch.packed is not None
+            batch.packed.append(piece)
+
+
+def rows_added(
+    accumulator: Accumulator,
+    queues: TopicQueues,
+    partition: int | None,
+    rows: SizedRows,
+    start: int,
+    end: int,
+    now_ms: int,
+    now: float,
+) -> list[Span]:
+    """Take these rows; without a ``partition`` those that have no key go where the sticky partitioner sends them."""
+    if partition is not None and partition not in queues.partitions:
+        raise no_such_partition(queues, partition)
+    times = rows.times(start, end, now_ms)
+    spans: list[Span] = []
+    first = start
+    try:
+        while start < end:
+            queue, batch = _batch_for(accumulator, queues, partition, rows.size(start, start + 1), now)
+            stop = start + 1
+            if batch is queue.open_rows:
+                stop = min(end, rows.end_within(start, queue.limit - batch.size))
+            size = rows.size(start, stop)
+            spans.append((batch, len(batch), stop - start))
+            batch.timestamps += times[start - first : stop - first].tolist()
+            batch.size += size
+            accumulator.buffered_bytes += size
+            accumulator.enqueued += stop - start
+            start = stop
+    finally:  # also those before one that the partitioner refused
+        if spans:
+            rows.pack(first, spans, times[: start - first])
+    return spans
+
+
+def _batch_for(
+    accumulator: Accumulator, queues: TopicQueues, partition: int | None, size: int, now: float
+) -> tuple[PartitionQueue, Batch]:
+    """Where the next row goes; the batch is made if need be."""
+    queue = queues.sticky if partition is None else accumulator.queue(queues, partition)
+    if queue is not None:
+        batch = queue.open_rows
+        if batch is not None and queue.has_room(batch, size, now):
+            return queue, batch
+    if queue is None or partition is None:
+        queue = accumulator.queue_without_key(queues, size, now)
+    batch = accumulator.open_batch(queue, size, now, now)
+    batch.packed = []
+    if queue.open is batch:
+        queue.open, queue.open_rows = None, batch
+    return queue, batch
