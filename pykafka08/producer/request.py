@@ -169,7 +169,7 @@ def _check_codec(codec: Codec, version: int, versions: BrokerVersions) -> None:
 
 def _numbered_and_encoded(
     batch: Batch, magic: int, encoding: Encoding, numbering: Numbering, refuse: Refuse
-) -> tuple[Batch | None, list[bytes] | None]:
+) -> tuple[Batch | None, list[Buffer] | None]:
     """The batch and its bytes; without bytes what is left of it, or None, where records were refused."""
     is_first = batch.base_sequence < 0
     if numbering.is_numbered(batch):
@@ -186,7 +186,9 @@ def _numbered_and_encoded(
         return refuse(batch, far or list(range(len(batch))), placed(error, batch)), None
 
 
-def _encode(batch: Batch, magic: int, encoding: Encoding) -> list[bytes]:
+def _encode(batch: Batch, magic: int, encoding: Encoding) -> list[Buffer]:
+    if magic < 2:
+        batch.unpack()
     data = encode_parts(
         magic,
         encoding.codec,
@@ -194,6 +196,7 @@ def _encode(batch: Batch, magic: int, encoding: Encoding) -> list[bytes]:
         keys=batch.keys,
         values=batch.values,
         headers=batch.headers,
+        packed=batch.packed,
         level=encoding.level,
         producer_id=batch.producer_id,
         producer_epoch=batch.producer_epoch,
