@@ -1,4 +1,4 @@
-"""What was fetched, as the reader takes it: batches in fair turns, errors where they stand, damage fetched once more.
+"""What was fetched, as the reader takes it: chunks in fair turns, errors where they stand, damage fetched once more.
 
 This is the part of ``machine`` that answers do not come to.  Pure; ``now`` is monotonic seconds.
 """
@@ -34,7 +34,10 @@ class Handing:
         self._client = client
 
     def next_batch(self, now: float) -> HandedOut | None:
-        """A batch of the partition whose turn it is, None if nothing is there; raises what stands in its stream."""
+        """A batch of the partition whose turn it is, None if nothing is there; raises what stands in its stream.
+
+        A turn is what one fetch brought of it: many chunks read side by side would all be copied and held at once.
+        """
         ready = self.assignment.ready
         while ready:
             state = ready[0]
@@ -55,12 +58,12 @@ class Handing:
                 continue
             if batch is None:
                 self._drained(state, item)
+                ready.rotate(-1)
                 continue
             assert state.position is not None
             handed_out = HandedOut(state.tp, batch, state.position)
             state.position = batch.next_offset
             state.position_epoch = batch.leader_epoch
-            ready.rotate(-1)
             return handed_out
         return None
 
