@@ -13,6 +13,7 @@ from typing import Any
 
 import anyio
 import anyio.lowlevel
+import anyio.to_thread
 
 from pykafka08.cluster.client import Client
 from pykafka08.config import check_timeout
@@ -32,7 +33,7 @@ from pykafka08.driver import TaskTree
 from pykafka08.errors import ClosedError, ConfigError, RequestTimeoutError
 from pykafka08.group.coordinator import RebalanceListener
 from pykafka08.group.pattern import SubscriptionPattern
-from pykafka08.records.batch_records import prepare
+from pykafka08.records.batch_records import is_prepared, prepare
 from pykafka08.records.record import Record, TopicPartition
 
 __all__ = ["Consumer"]
@@ -104,10 +105,12 @@ class Consumer(Committing):
     async def __aenter__(self) -> Consumer:
         if self._client is not None:
             raise ClosedError("a consumer is entered once; make a new one")
-        prepare()  # now, rather than in the middle of a stream that first has a large batch after hours
         client = self._client = Client(self._client_config, self._tasks, allow_auto_topic_creation=False)
         await self._tasks.__aenter__()
         try:
+            if not is_prepared():
+                # Now, rather than in the middle of a stream that first has a large batch after hours.
+                await anyio.to_thread.run_sync(prepare)
             await client.__aenter__()
             fetcher = self._reader.fetcher = Fetcher(client, self._machine, self._config)
             fetcher.on_start_anew(self._reader.forget)

@@ -19,7 +19,7 @@ from pykafka08.records.columns import Columns
 from pykafka08.records.packed import CHUNK, PackedRecords
 from pykafka08.records.record import Headers, Record, records_of_rows
 
-__all__ = ["BatchRecords", "ahead_of", "columns_of", "field_slices", "prepare"]
+__all__ = ["BatchRecords", "ahead_of", "columns_of", "field_slices", "is_prepared", "prepare"]
 
 #: Fewer records than these are read sooner one by one: numpy takes its time for each call.
 _MANY = 200
@@ -142,10 +142,16 @@ def _numpy_decoder() -> Any:
         return None
 
 
+def is_prepared() -> bool:
+    """True if :func:`prepare` has nothing to do."""
+    return not _IS_INTERPRETED or _numpy_decoder.cache_info().currsize > 0
+
+
 def prepare() -> None:
-    """Load what large batches are decoded with, should that not have happened yet; it may take tenths of a second."""
-    if _IS_INTERPRETED:
-        _numpy_decoder()
+    """Load what large batches are decoded with; it may take tenths of a second, so call it in a thread."""
+    decoder = _numpy_decoder()
+    if decoder is not None:
+        decoder.prepare()
 
 
 _IS_INTERPRETED = isinstance(columns_of, FunctionType)

@@ -21,7 +21,7 @@ from pykafka08.records import decode_stride
 from pykafka08.records.columns import Columns
 from pykafka08.records.packed import PackedRecords
 
-__all__ = ["read_columns", "slices"]
+__all__ = ["prepare", "read_columns", "slices"]
 
 _Numbers = np.ndarray[Any, np.dtype[Any]]
 
@@ -31,6 +31,12 @@ _SMALLEST_RECORD = 6 << 1  # as its length is written
 _SHORT = 192  # bytes of a record that pyarrow's way is quicker for
 _AT_ONCE = 1024  # bytes objects, so that they are still in the cache when they go into the list
 _FAR = 1 << 62  # base timestamps beyond it could make a sum pass 64 bits
+
+
+def prepare() -> None:
+    """Have pyarrow import what it leaves until its first use with numpy: pandas, where that is installed."""
+    if pa is not None:
+        pa.array(np.zeros(1))
 
 
 def read_columns(batches: list[PackedRecords]) -> Columns | None:
