@@ -25,7 +25,7 @@ else:
 
 ROOT = Path(__file__).resolve().parent.parent
 LEFT_OUT = shutil.ignore_patterns(
-    ".git", ".venv*", "build", "dist", "__pycache__", ".*_cache", ".hypothesis", "*.egg-info"
+    ".git", ".venv*", "build", "dist", "jars", "__pycache__", ".*_cache", ".hypothesis", "*.egg-info"
 )
 STAMP = "compiled-from.txt"
 
