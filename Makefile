@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo venv test compiled test-compiled soak mirror-soak zookeeper-soak docker-test check pipeline-demo pipeline-soak bench bench-quick clean peers jars
+.PHONY: demo venv test test-pure test-spark compiled test-compiled soak mirror-soak zookeeper-soak docker-test check pipeline-demo pipeline-soak bench bench-quick clean peers jars
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py
@@ -11,9 +11,14 @@ demo: $(VENV)/.installed
 venv: $(VENV)/.developing
 
 TEST_OPTIONS := --numprocesses auto --durations 30 --durations-min 2
-# Tests that start Spark come last and one at a time: it gives its Python processes ten seconds to start, whatever else runs.
-test: $(VENV)/.developing peers jars
+test: test-pure
+	$(MAKE) test-spark
+
+test-pure: $(VENV)/.developing peers jars
 	PYKAFKA08_FORM=pure $(BIN)/python -m pytest $(TEST_OPTIONS) -m "not spark"
+
+# One at a time: Spark gives its Python processes ten seconds to start.
+test-spark: $(VENV)/.developing peers jars
 	PYKAFKA08_FORM=pure $(BIN)/python -m pytest $(TEST_OPTIONS) -m spark --numprocesses 0
 
 # The compiled form (docs/compiled.md): a copy of this tree in DEST, its hot modules compiled.
@@ -21,9 +26,11 @@ DEST ?= build/compiled
 compiled: $(VENV)/.developing
 	$(BIN)/python tools/compiled_tree.py $(DEST)
 
-# The suite there, without the tests that start Spark; the processes that tests start run that form too.
+# The suite there, without the tests that start Spark; the processes that tests start run that form too. It gives way to what
+# runs beside it: in CI the tests that start Spark, whose processes are not to come late.
 test-compiled: compiled peers jars
-	cd $(DEST) && PYKAFKA08_FORM=compiled PYTHONPATH=$(abspath $(DEST)) $(abspath $(BIN))/python -m pytest $(TEST_OPTIONS) -m "not spark"
+	cd $(DEST) && PYKAFKA08_FORM=compiled PYTHONPATH=$(abspath $(DEST)) \
+	  nice $(abspath $(BIN))/python -m pytest $(TEST_OPTIONS) -m "not spark"
 
 # The workloads of docs/reliability.md in full size, with real brokers and every fault; some hours. SEEDS: each cell so often.
 SEEDS ?= 1,2,3,4,5
@@ -50,7 +57,7 @@ pipeline-soak: $(VENV)/.developing
 # Real brokers in containers, with an engine of its own where none runs (docker/README.md): the compose files, and the
 # integration tests of some releases. DOCKER_TESTS is what -k of pytest takes.
 DOCKER_TESTS ?= compose or 0.8.2.2 or 0.9.0.1 or 4.3.1
-docker-test: $(VENV)/.developing
+docker-test: $(VENV)/.developing jars
 	docker/with-engine $(BIN)/python -m pytest --brokers=docker tests/compose tests/integration -k "$(DOCKER_TESTS)"
 
 check: $(VENV)/.developing

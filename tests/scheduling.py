@@ -82,8 +82,8 @@ def _place(item: pytest.Item) -> tuple[bool, tuple[int, ...], str]:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Two for each core: in half of their time and more the tests wait, the machine's cores then being idle."""
-    return min(MAX_PROCESSES, 2 * len(os.sched_getaffinity(0)))
+    """Three for each core: in half of their time and more the tests wait, the machine's cores then being idle."""
+    return min(MAX_PROCESSES, 3 * len(os.sched_getaffinity(0)))
 
 
 @pytest.hookimpl(optionalhook=True)
