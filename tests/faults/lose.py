@@ -81,6 +81,8 @@ class Lose:
         self.resumed: list[float] = []
         """Seconds from each loss, and the first record after it, to its reading."""
         self._place: dict[str, TopicPartition] = {}
+        self._unacknowledged: set[str] = set()
+        """Written, perhaps: a member may have them before the producer hears of it."""
         self._written_at: float | None = None
         self._changed = anyio.Event()
 
@@ -133,12 +135,14 @@ class Lose:
         place = TopicPartition(f"{TOPIC}#{self.log}", partition)
         for value in values:
             self._place[value] = place
+            self._unacknowledged.add(value)
             self.stage.history.note(Sent(f"filler {partition}", place, value))
         return values
 
     def _written_to(self, partition: int, offset: int, value: str) -> None:
         self.stage.history.note(Acked(value, offset))
         self.alive[partition][offset] = value
+        self._unacknowledged.discard(value)
         self._written_at = self._written_at or anyio.current_time()
 
     async def _lose(self) -> None:
@@ -195,7 +199,7 @@ class Lose:
             value = (record.value or b"").decode()
             place = self._place[value]
             self.stage.history.note(Polled(GROUP, name, place, [(record.offset, value)]))
-            if self.alive[record.partition].get(record.offset) == value:
+            if value in self._unacknowledged or self.alive[record.partition].get(record.offset) == value:
                 self.handed[record.partition] = max(self.handed[record.partition], record.offset + 1)
             if self._written_at is not None and place.topic == f"{TOPIC}#{self.log}" and value not in self.read:
                 self.resumed.append(anyio.current_time() - self._written_at)
