@@ -39,7 +39,7 @@ FOLDER = pytest.StashKey["TemporaryDirectory[str]"]()
 SPECIAL = f"{CLUSTER}special-"
 SPECIAL_LENGTH = 20
 """How many other tests take as long as one for which one broker will not do: these bring brokers down."""
-LENGTHS = {"tests/faults/test_killed_tasks.py": 10}
+LENGTHS = {"tests/faults/test_killed_tasks.py": 10, "tests/test_build.py": 30}
 """The same of modules whose tests are long."""
 
 
