@@ -165,7 +165,8 @@ def _status(pipeline: Pipeline, options: argparse.Namespace) -> int:
     for one in status(pipeline):
         rate = f"{one.rows_per_second:,.0f} rows/s" if one.rows_per_second is not None else "-"
         batch = "-" if one.batch is None else str(one.batch)
-        _say(f"{one.stage}: lag {one.lag}, {rate}, batch {batch}, last rows {one.at or '-'}")
+        late = f", {one.late:,} updates later than the watermark" if one.late else ""
+        _say(f"{one.stage}: lag {one.lag}, {rate}, batch {batch}, last rows {one.at or '-'}{late}")
     return DONE
 
 

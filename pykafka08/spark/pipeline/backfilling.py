@@ -12,7 +12,7 @@ from datetime import date
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from pykafka08.spark.pipeline import tables
+from pykafka08.spark.pipeline import delta, tables
 from pykafka08.spark.pipeline.aggregating import current, windowed
 from pykafka08.spark.pipeline.decoding import accepted, decoded, rejected
 from pykafka08.spark.pipeline.duplicates import first_of_each, not_there
@@ -54,6 +54,7 @@ def _silver(spark: SparkSession, pipeline: Pipeline, first: date, last: date) ->
         added = tables.write(table, table.attempt(KIND, version + 1), parts)
         removed = tuple(one.path for one in [*old, *refused])
         is_made = table.commit(Entry(version + 1, KIND, KIND, version + 1, tuple(added), removed))
+    delta.follow(table, tables.ACCEPTED)
     after = sum(one.rows for one in added if one.part == tables.ACCEPTED)
     return Backfilled("silver", sum(one.rows for one in old), after)
 

@@ -20,6 +20,7 @@ from pykafka08.spark.pipeline.compacting import compact
 from pykafka08.spark.pipeline.session import session
 from pykafka08.spark.pipeline.settings import Pipeline
 from pykafka08.spark.pipeline.stages import Stage, stages
+from pykafka08.spark.pipeline.status import late_updates
 
 __all__ = ["RunLog", "follow", "run", "run_once", "select"]
 
@@ -106,7 +107,9 @@ def run_once(spark: SparkSession, pipeline: Pipeline, chosen: Sequence[Stage], s
     for stage in chosen:
         query = _finished(spark, pipeline, stage, say)
         done = [one for one in query.recentProgress if one["numInputRows"]]
-        say(f"{stage.name}: {sum(one['numInputRows'] for one in done):,} rows in {len(done)} batches")
+        late = late_updates(done)
+        missing = f"; {late:,} updates of windows came later than the watermark and were left out" if late else ""
+        say(f"{stage.name}: {sum(one['numInputRows'] for one in done):,} rows in {len(done)} batches{missing}")
 
 
 def _finished(spark: SparkSession, pipeline: Pipeline, stage: Stage, say: Say) -> StreamingQuery:
