@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pykafka08.records.arrow import ArrowFields
 from pykafka08.records.fetched import FetchedBatch
@@ -105,6 +104,8 @@ def _headers(fields: ArrowFields, batches: Sequence[FetchedBatch]) -> pa.Array:
     kind = _FIELD_OF[HEADERS].type
     if not fields.has_headers():
         return pa.nulls(fields.count, kind)
+    import pyarrow.compute as pc  # here: few queries need it
+
     lists = fields.headers()
     return pc.if_else(pc.equal(pc.list_value_length(lists), 0), pa.scalar(None, kind), lists.cast(kind))
 
