@@ -10,6 +10,8 @@ from pathlib import Path
 from pyspark.errors import PySparkException
 from pyspark.sql.streaming.query import StreamingQuery
 
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Options of a JVM that lives too briefly for its best compiler to pay."""
 WAIT_S = 240
 """For a query that ends by itself: the machine may be busy."""
 STARTS = 5
