@@ -12,6 +12,7 @@
     planning     tasks, records and expected duration, before a run
     verifying    proof from offsets and rows
     backfilling  dates anew, with the same functions
+    locking      who else writes to the folder
     compacting   small files of a table made one
     file_logs    which files of bronze are read
     status       lag, throughput, last batch

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any
 
 from pyspark.errors import StreamingQueryException
@@ -17,6 +18,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from pykafka08.errors import ConfigError
 from pykafka08.spark.pipeline.compacting import compact
+from pykafka08.spark.pipeline.locking import alone_if_possible, shared
 from pykafka08.spark.pipeline.session import session
 from pykafka08.spark.pipeline.settings import Pipeline
 from pykafka08.spark.pipeline.stages import Stage, stages
@@ -77,6 +79,24 @@ def run(
 ) -> bool:
     """A whole run in a session of its own: stages, compaction, charts; False if a stage failed, which was said."""
     chosen = select(pipeline, names)
+    with shared(pipeline.root):
+        log = _logged_run(pipeline, chosen, is_following=is_following, say=say)
+    if log is None:
+        return False
+    if compacts and not is_following:
+        with alone_if_possible(pipeline.root) as is_alone:
+            made = compact(pipeline, is_alone=is_alone)
+        for table, (before, after, deleted) in made.items():
+            say(f"compaction of {table}: {before} files, now {after}; {deleted} deleted")
+    if draws:
+        from pykafka08.spark.pipeline.charts import draw
+
+        say(f"charts: {draw(pipeline, log)}")
+    return True
+
+
+def _logged_run(pipeline: Pipeline, chosen: Sequence[Stage], *, is_following: bool, say: Say) -> Path | None:
+    """The folder with the run's progress; None if a stage failed, which was said."""
     spark = session(pipeline)
     log = RunLog(pipeline)
     spark.streams.addListener(log)
@@ -84,18 +104,11 @@ def run(
         (follow if is_following else run_once)(spark, pipeline, chosen, say)
     except StreamingQueryException as error:
         say(f"failed: {error}")
-        return False
+        return None
     finally:
         spark.stop()  # the listener has heard of every batch then
         log.close()
-    if compacts and not is_following:
-        for table, (before, after, deleted) in compact(pipeline).items():
-            say(f"compaction of {table}: {before} files, now {after}; {deleted} deleted")
-    if draws:
-        from pykafka08.spark.pipeline.charts import draw
-
-        say(f"charts: {draw(pipeline, log.folder)}")
-    return True
+    return log.folder
 
 
 def run_once(spark: SparkSession, pipeline: Pipeline, chosen: Sequence[Stage], say: Say) -> None:
