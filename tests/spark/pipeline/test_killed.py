@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from kazoo.client import KazooClient
 
+from pykafka08.spark.pipeline.running import NOT_STARTED
 from tests.brokers import control, topics
 from tests.brokers.model import Topic
 from tests.integration.clusters import Clusters, RealCluster, run_command, session_folder
@@ -47,6 +48,16 @@ def drawn(where: str) -> list[Kill]:
     victims = [one for one, count in DRAWN[where].items() for _ in range(count)]
     kills = [Kill(one, chance.choice(WITH_KAFKA if one == "broker" else PLACES)) for one in victims]
     return sorted(kills, key=lambda one: PLACES.index(one.place))
+
+
+def completed(*words: str) -> str:
+    """What a command prints that ends well; begun again where Spark gave up on a process that was slow to start."""
+    for _ in range(ATTEMPTS):
+        done = command(*words)
+        if done.returncode == 0 or NOT_STARTED not in done.stdout + done.stderr:
+            break
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 class Life:
@@ -84,20 +95,16 @@ class Life:
 
     def finish(self) -> None:
         self.produce(20)
-        done = command("run", str(self.config), "--no-charts")
-        assert done.returncode == 0, done.stdout + done.stderr
+        completed("run", str(self.config), "--no-charts")
         evidence.check(self.out, self.brokers, self.sent)
 
     def check_what_is_made_anew(self) -> None:
         """The pipeline's own proof, and a backfill of all days: it equals what the stream made."""
-        proof = command("verify", str(self.config))
-        assert proof.returncode == 0, proof.stdout + proof.stderr
-        assert proof.stdout.count("ok ") == len(proof.stdout.splitlines()), proof.stdout
-        made = command("backfill", str(self.config), "--from", "2024-03-01", "--to", "2024-03-02")
-        assert made.returncode == 0, made.stdout + made.stderr
+        proof = completed("verify", str(self.config))
+        assert proof.count("ok ") == len(proof.splitlines()), proof
+        completed("backfill", str(self.config), "--from", "2024-03-01", "--to", "2024-03-02")
         evidence.check_silver(self.out, self.sent)
-        done = command("run", str(self.config), "--no-charts")  # the windows are published again
-        assert done.returncode == 0, done.stdout + done.stderr
+        completed("run", str(self.config), "--no-charts")  # the windows are published again
         evidence.check(self.out, self.brokers, self.sent)
 
 
