@@ -4,8 +4,8 @@
 
 One query counts so many GiB that the replaying server (``benchmarks.replay``) serves, in six partitions on two slots.
 The memory of the largest worker is looked at ten times a second.  Prints its peak in each tenth of the time, and at the
-end whether what it holds stayed within the bound of ``docs/spark.md``: three fetches and an Arrow batch beyond what a
-worker has that has read one small topic.  Exit code 1 if not.
+end whether what it holds, beyond a worker that has read one small topic, stayed within 1.5 times the bound of
+``docs/spark.md``: three fetches and an Arrow batch.  Exit code 1 if not.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from benchmarks.memory import SLACK
 from benchmarks.servers import replay
 from benchmarks.spark.reading import PARTITIONS, session
 from benchmarks.topics import Profile, ReadTopic
@@ -53,7 +54,7 @@ def main() -> int:
     print(
         f"held {held // MIB} MiB beyond the start, the bound is {bound // MIB} MiB", "" if not wrong else "ROWS MISSING"
     )
-    return 1 if wrong or held > bound else 0
+    return 1 if wrong or held > SLACK * bound else 0
 
 
 def count(spark: SparkSession, servers: str, topic: ReadTopic) -> int:
