@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo venv test test-pure test-spark compiled test-compiled soak mirror-soak zookeeper-soak docker-test check pipeline-demo pipeline-soak bench bench-quick clean peers jars
+.PHONY: demo venv test test-pure test-spark compiled test-compiled soak mirror-soak zookeeper-soak docker-test check pipeline-demo pipeline-soak spark-soak bench bench-quick clean peers jars
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py
@@ -49,6 +49,10 @@ zookeeper-soak: $(VENV)/.developing
 # All departures from New York in 2013 through the whole pipeline, to charts, on the embedded broker; a minute or two.
 pipeline-demo: $(VENV)/.pipeline
 	$(BIN)/python examples/pipeline/flights.py
+
+# Source and sink on every release, beside Spark's own connector, and drivers killed around commits; many minutes.
+spark-soak: $(VENV)/.developing
+	PYKAFKA08_SOAK=1 $(BIN)/python -m pytest tests/spark --ignore tests/spark/pipeline
 
 # The pipeline killed at twenty places and run again; half an hour.
 pipeline-soak: $(VENV)/.developing

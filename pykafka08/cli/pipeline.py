@@ -98,18 +98,21 @@ def _plan(pipeline: Pipeline, options: argparse.Namespace) -> int:
 
 def _validate(pipeline: Pipeline, options: argparse.Namespace) -> int:
     from pykafka08.spark.pipeline.stages import stages
-    from pykafka08.spark.pipeline.starting import extent
+    from pykafka08.spark.pipeline.starting import extent, start_of, started
+    from pykafka08.spark.pipeline.validating import reach_sinks, validate
 
     for name, source in pipeline.sources.items():
         _, end = extent(source)
+        if started(pipeline, source) is None:
+            start_of(source)  # raises where `starting` means nothing
         _say(f"sources.{name}: {len(end)} partitions of {len({tp.topic for tp in end})} topics")
+    for line in reach_sinks(pipeline):
+        _say(line)
     from pykafka08.spark.pipeline.decoding import columns_of
     from pykafka08.spark.pipeline.session import session
 
     spark = session(pipeline)
     try:
-        from pykafka08.spark.pipeline.validating import validate
-
         validate(spark, pipeline)
     finally:
         spark.stop()
@@ -165,7 +168,8 @@ def _status(pipeline: Pipeline, options: argparse.Namespace) -> int:
     for one in status(pipeline):
         rate = f"{one.rows_per_second:,.0f} rows/s" if one.rows_per_second is not None else "-"
         batch = "-" if one.batch is None else str(one.batch)
-        _say(f"{one.stage}: lag {one.lag}, {rate}, batch {batch}, last rows {one.at or '-'}")
+        late = f", {one.late:,} updates later than the watermark" if one.late else ""
+        _say(f"{one.stage}: lag {one.lag}, {rate}, batch {batch}, last rows {one.at or '-'}{late}")
     return DONE
 
 

@@ -22,7 +22,7 @@ try:
 except ImportError as error:
     raise ConfigError("Arrow needs the packages pyarrow and numpy: pip install 'pykafka08[arrow]'") from error
 
-__all__ = ["SCHEMA", "ArrowFields", "rows_to_arrow", "to_arrow"]
+__all__ = ["SCHEMA", "ArrowFields", "array_of", "rows_to_arrow", "to_arrow"]
 
 _HEADER = pa.struct([pa.field("key", pa.string(), nullable=False), pa.field("value", pa.binary())])
 
@@ -95,7 +95,7 @@ class ArrowFields:
 
     def offsets(self) -> pa.Array:
         """As ``int64``."""
-        return _numbers(pa.int64(), _joined_numbers([piece.offsets for piece in self._pieces]))
+        return array_of(pa.int64(), _joined_numbers([piece.offsets for piece in self._pieces]))
 
     def timestamps(self, unit: str, *, none_is_null: bool = False) -> pa.Array:
         """As ``timestamp`` in UTC, in ``unit`` "ms" or "us"; a record without one has -1 ms or null."""
@@ -105,8 +105,8 @@ class ArrowFields:
         if unit == "us":
             numbers = numbers * 1000
         if nulls is not None and nulls.any():
-            return pa.array(numbers, mask=nulls).cast(kind)
-        return _numbers(kind, numbers)
+            return array_of(kind, numbers, nulls)
+        return array_of(kind, numbers)
 
     def keys(self) -> pa.Array:
         """As ``binary``."""
@@ -200,7 +200,7 @@ def _binary(data: bytes, edges: Numbers | None, nulls: Numbers | None, count: in
     buffers = [None, pa.py_buffer(edges), pa.py_buffer(data)]
     fields_and_gaps = pa.Array.from_buffers(pa.binary(), 2 * count - 1, buffers)
     rows = np.arange(0, 2 * count, 2, dtype=np.int32)
-    return fields_and_gaps.take(pa.array(rows, mask=nulls))
+    return fields_and_gaps.take(array_of(pa.int32(), rows, nulls))
 
 
 def _joined_numbers(columns: Sequence[memoryview]) -> Numbers:
@@ -208,8 +208,13 @@ def _joined_numbers(columns: Sequence[memoryview]) -> Numbers:
     return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
 
-def _numbers(kind: pa.DataType, numbers: Numbers) -> pa.Array:
-    return pa.Array.from_buffers(kind, len(numbers), [None, pa.py_buffer(numbers)])
+def array_of(kind: pa.DataType, numbers: Numbers, nulls: Numbers | None = None) -> pa.Array:
+    """``numbers``, which are as wide as ``kind``, without a copy; null where ``nulls`` is true.
+
+    Not ``pyarrow.array``, which imports pandas where it is installed: half a second of a process that may be new.
+    """
+    valid = None if nulls is None else pa.py_buffer(np.packbits(~nulls, bitorder="little"))
+    return pa.Array.from_buffers(kind, len(numbers), [valid, pa.py_buffer(numbers)])
 
 
 def _headers(

@@ -25,6 +25,13 @@ def session_conf() -> dict[str, str]:
 
 def register(spark: Any) -> None:
     """Make the format ``pykafka08`` known to a SparkSession, classic or Connect."""
+    from pyspark.errors import AnalysisException
+
     from pykafka08.spark.data_source import KafkaDataSource
 
-    spark.dataSource.register(KafkaDataSource)
+    try:
+        spark.dataSource.register(KafkaDataSource)
+    except AnalysisException as error:
+        # PySpark 4.0 does not let us replace what it has found by itself, which is the same.
+        if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
+            raise

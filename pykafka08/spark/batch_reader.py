@@ -23,6 +23,7 @@ from pykafka08.spark.options import ReadOptions
 from pykafka08.spark.ranges import Range, ReadTask, plan_tasks
 from pykafka08.spark.reading import read_ranges
 from pykafka08.spark.runtime import client, run
+from pykafka08.spark.sizes import with_sizes
 
 if TYPE_CHECKING:
     import pyarrow
@@ -62,7 +63,12 @@ class KafkaBatchReader(DataSourceReader):
         """The tasks; errors of options and of the cluster are raised here, on the driver."""
         for name in self._options.ignored:
             log.warning("spark.option_ignored", option=name, reason="batch queries have no triggers")
-        return task_partitions(self.ranges(), self._options)
+        ranges = self.ranges()
+        tasks = task_partitions(ranges, self._options)
+        if len(tasks) < len(ranges):  # some share one: that depends on how large records are
+            ranges = run(with_sizes(client(self._options.client), ranges, self._options.settings))
+            tasks = task_partitions(ranges, self._options)
+        return tasks
 
     def ranges(self) -> list[Range]:
         """What is there to read."""

@@ -15,7 +15,7 @@ from pykafka08.errors import ConfigError
 from pykafka08.setting_hints import hint
 from pykafka08.spark.option_values import OptionError, boolean, whole
 
-__all__ = ["PREFIX", "consumer_settings", "producer_settings"]
+__all__ = ["PREFIX", "client_settings", "consumer_settings", "producer_settings"]
 
 PREFIX = "kafka."
 
@@ -181,3 +181,10 @@ def _built(properties: dict[str, Any], *kinds: type) -> list[Any]:
 
 def _names(kind: type) -> list[str]:
     return sorted((field.name for field in fields(kind)), key=len, reverse=True)
+
+
+def client_settings(config: ClientConfig) -> dict[str, Any]:
+    """The keyword arguments of a client with this configuration."""
+    settings = {each.name: getattr(config, each.name) for each in fields(config)}
+    settings["bootstrap_servers"] = ",".join(f"[{host}]:{port}" for host, port in config.bootstrap_servers)
+    return settings

@@ -1,6 +1,8 @@
 """The data source ``pykafka08`` of Spark's Python Data Source API: which class reads and writes what.
 
 Spark makes an instance of it in several processes, with the options of the query; all work is done by what it returns.
+Such a process is often new, and needs one reader or writer alone: modules are imported where they are used, since all
+of them would take it longer than its work.
 """
 
 from __future__ import annotations
@@ -14,11 +16,8 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from pykafka08.spark.batch_reader import FilteredBatchReader, KafkaBatchReader
 from pykafka08.spark.columns import schema_of
 from pykafka08.spark.options import read_options, write_options
-from pykafka08.spark.sink.writer import KafkaWriter
-from pykafka08.spark.stream_reader import KafkaStreamReader
 
 __all__ = ["KafkaDataSource"]
 
@@ -39,15 +38,21 @@ class KafkaDataSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Reads in batch the columns of ``schema``."""
+        from pykafka08.spark.batch_reader import FilteredBatchReader, KafkaBatchReader
+
         options = read_options(self.options, streaming=False)
         return FilteredBatchReader(options, schema) if options.pushes_filters else KafkaBatchReader(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Reads as a stream the columns of ``schema``."""
+        from pykafka08.spark.stream_reader import KafkaStreamReader
+
         return KafkaStreamReader(read_options(self.options, streaming=True), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Writes a batch; the query has to say ``mode("append")``."""
+        from pykafka08.spark.sink.writer import KafkaWriter
+
         return KafkaWriter(write_options(self.options), schema, is_overwrite=overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:

@@ -1,54 +1,34 @@
-"""Processed offsets committed to a group, so that lag tools see a Spark job as they see any consumer.
+"""Offsets of groups: what a job has processed is committed, so that lag tools see it as they see any consumer; what a
+group has committed is where a read starts.
 
-Nothing is read back: where a query goes on is its checkpoint's to say.  Kafka from 0.8.2 on keeps groups' offsets;
+Where a query goes on is its checkpoint's to say, whatever its group has.  Kafka from 0.8.2 on keeps groups' offsets;
 those of older tools and brokers are in ZooKeeper.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from threading import Lock
 
 from pykafka08.admin.admin import Admin
 from pykafka08.config import ClientConfig
 from pykafka08.driver import library_logger
-from pykafka08.errors import ConfigError, KafkaError, NodeExistsError, NoNodeError
+from pykafka08.errors import KafkaError, NodeExistsError, NoNodeError
 from pykafka08.records.record import TopicPartition
-from pykafka08.spark.client_properties import consumer_settings
+from pykafka08.spark.client_properties import client_settings, consumer_settings
+from pykafka08.spark.committed_group import CommittedGroup, parse_group
 from pykafka08.spark.runtime import runtime
-from pykafka08.spark.sink.sending import client_settings
 from pykafka08.zookeeper import paths
 from pykafka08.zookeeper.bridge import ZooKeeper
 from pykafka08.zookeeper.nodes.consumers import Offset
+from pykafka08.zookeeper.reading import group_offsets
 
-__all__ = ["CommittedGroup", "GroupCommits", "commit_offsets", "commit_or_warn", "parse_group"]
+__all__ = ["GroupCommits", "commit_offsets", "commit_or_warn", "committed_offsets"]
 
 log = library_logger("spark")
 
 Offsets = Mapping[TopicPartition, int]
-
-
-@dataclass(frozen=True)
-class CommittedGroup:
-    """Which group, and where its offsets are kept; ``zookeeper`` None: in Kafka."""
-
-    name: str
-    zookeeper: str | None = None
-
-
-def parse_group(text: str) -> CommittedGroup:
-    """``group``, or ``zookeeper:group@host:2181,host:2181/chroot``; ConfigError for what is neither."""
-    if not text.startswith("zookeeper:"):
-        if not text:
-            raise ConfigError("commitGroup names no group")
-        return CommittedGroup(text)
-    match = re.fullmatch(r"zookeeper:([^@/]+)@(.+)", text)
-    if match is None:
-        raise ConfigError(f"commitGroup {text!r} is not of the form zookeeper:GROUP@HOST:PORT[/CHROOT]")
-    return CommittedGroup(match[1], match[2])
 
 
 def commit_offsets(client: ClientConfig, group: CommittedGroup, offsets: Offsets) -> None:
@@ -88,6 +68,20 @@ async def _write_all(zk: ZooKeeper, group: str, offsets: Offsets) -> None:
                 await zk.create(path, data, make_parents=True)
             except NodeExistsError:
                 await zk.write(path, data)
+
+
+async def committed_offsets(
+    config: ClientConfig, group: CommittedGroup, partitions: Collection[TopicPartition]
+) -> dict[TopicPartition, int]:
+    """The next offset of each of these partitions, as the group has committed it; those without one are left out."""
+    if group.zookeeper is None:
+        async with Admin(**client_settings(config)) as admin:
+            found = await admin.list_group_offsets(group.name, partitions)
+        return {tp: each.offset for tp, each in found.items()}
+    async with ZooKeeper(group.zookeeper) as zk:
+        topics = sorted({tp.topic for tp in partitions})
+        kept = await group_offsets(zk, group.name, topics=topics)
+    return {tp: offset for tp, offset in kept.items() if tp in partitions}
 
 
 class GroupCommits:

@@ -22,6 +22,7 @@ from pykafka08.protocol.messages.list_offsets import ListOffsetsRequest
 from pykafka08.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from pykafka08.protocol.versions import BrokerVersions
 from pykafka08.records.record import TopicPartition
+from pykafka08.spark.committed_group import CommittedGroup
 from pykafka08.spark.offsets_json import EARLIEST, LATEST, write_offsets
 from pykafka08.spark.options import Limit, ReadOptions, Selection
 from pykafka08.spark.ranges import Range
@@ -36,7 +37,8 @@ NOT_YET = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_
 
 
 class OffsetsMismatchError(KafkaError, ValueError):
-    """The options name other partitions than there are, a start behind its end, or a time that no record has."""
+    """The options name other partitions than there are, a start behind its end, a time that no record has, or a group
+    without offsets."""
 
 
 class Found(NamedTuple):
@@ -159,6 +161,8 @@ async def offsets_of_limit(
         return await _points(client, limit.offsets, options)
     if limit.point is not None:
         return await _points(client, dict.fromkeys(partitions, limit.point), options)
+    if limit.group is not None:
+        return await _points(client, await _of_group(partitions, limit.group, options), options)
     if limit.timestamps is not None:
         _check_same(limit.timestamps, partitions, side, "timestamp")
     times = limit.timestamps or dict.fromkeys(partitions, limit.timestamp_ms or 0)
@@ -168,6 +172,17 @@ async def offsets_of_limit(
         text = f"No offset matched from request of topic-partition {late[0].topic}-{late[0].partition}"
         raise OffsetsMismatchError(f"{text} and timestamp {times[late[0]]}.", topic=late[0].topic, partition=late[0][1])
     return {**found, **await locate(client, dict.fromkeys(late, LATEST), options)}
+
+
+async def _of_group(
+    partitions: Collection[TopicPartition], group: CommittedGroup, options: ReadOptions
+) -> dict[TopicPartition, int]:
+    from pykafka08.spark.group_commits import committed_offsets  # here: admin and ZooKeeper come with it
+
+    committed = await committed_offsets(options.client, group, partitions)
+    if partitions and not committed:
+        raise OffsetsMismatchError(f"The group {group.name} has committed no offset of what is read")
+    return {**dict.fromkeys(partitions, EARLIEST), **committed}
 
 
 async def _points(

@@ -18,6 +18,7 @@ from pykafka08.config import ClientConfig, ConsumerConfig, ProducerConfig
 from pykafka08.errors import ConfigError
 from pykafka08.records.record import TopicPartition
 from pykafka08.spark.client_properties import PREFIX, consumer_settings, producer_settings
+from pykafka08.spark.committed_group import CommittedGroup, parse_group
 from pykafka08.spark.offsets_json import EARLIEST, LATEST, read_offsets, read_partitions, read_timestamps
 from pykafka08.spark.option_values import OptionError, boolean, milliseconds, positive, whole
 from pykafka08.spark.ranges import TARGET_RECORDS, ReadSettings
@@ -46,16 +47,18 @@ class Selection:
 
 @dataclass(frozen=True)
 class Limit:
-    """Where a read starts or ends: one of the three is given.
+    """Where a read starts or ends: one of these is given.
 
     ``point`` is :data:`EARLIEST` or :data:`LATEST` for all; ``offsets`` may hold these, too; ``timestamp_ms`` holds for
-    all, ``timestamps`` (ms) by partition: the first offset that is not older.
+    all, ``timestamps`` (ms) by partition: the first offset that is not older.  Of a ``group`` what it
+    has committed; partitions that it has not begin at their first offset.
     """
 
     point: int | None = None
     offsets: Mapping[TopicPartition, int] | None = None
     timestamp_ms: int | None = None
     timestamps: Mapping[TopicPartition, int] | None = None
+    group: CommittedGroup | None = None
 
 
 @dataclass(frozen=True)
@@ -81,8 +84,8 @@ class ReadOptions:
     columns: tuple[str, ...] | None = None
     pushes_filters: bool = False
     """Filters of the query shorten the plan of a batch (``batch_reader.FilteredBatchReader``)."""
-    commit_group: str | None = None
-    """``group`` or ``zookeeper:group@host:port/chroot``: told of what a stream has processed."""
+    commit_group: CommittedGroup | None = None
+    """Told of what a stream has processed."""
     ignored: tuple[str, ...] = ()
     """Options of streams that a batch was given; Spark's connector warns, too."""
     given: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
@@ -141,6 +144,17 @@ def _timestamp(option: str, value: str) -> Limit:
     return Limit(timestamp_ms=int(value))
 
 
+def _group(option: str, value: str) -> CommittedGroup:
+    try:
+        return parse_group(value)
+    except ConfigError as error:
+        raise OptionError(option, value, error.message) from None
+
+
+def _group_limit(option: str, value: str) -> Limit:
+    return Limit(group=_group(option, value))
+
+
 def _json(read: Callable[[str], Any], option: str, value: str) -> Any:
     try:
         return read(value)
@@ -181,12 +195,13 @@ OF_READ: Mapping[str, tuple[str, Convert]] = {
     "groupidprefix": ("", _text),
     "includeheaders": ("include_headers", boolean),
     # our own
+    "startinggroup": ("", _group_limit),
     "columns": ("columns", _names),
     "pushfilters": ("pushes_filters", boolean),
     "targetrecordspertask": ("target_records_per_task", positive),
     "fetchbytes": ("fetch_bytes", positive),
     "segmentgranulartimestamps": ("allows_segment_granularity", boolean),
-    "commitgroup": ("commit_group", _text),
+    "commitgroup": ("commit_group", _group),
 }
 """By option: which attribute has its value ("" where several options make one), and how it is read."""
 OF_SETTINGS = ("fail_on_data_loss", "poll_timeout_ms", "include_headers", "fetch_bytes")
@@ -314,8 +329,8 @@ def _check_triggers(values: Mapping[str, Any]) -> None:
 
 
 def _limit(given: Mapping[str, str], side: str, default: int) -> Limit:
-    """The most special option wins: one time, times by partition, offsets."""
-    for option in (f"{side}timestamp", f"{side}offsetsbytimestamp", f"{side}offsets"):
+    """The most special option wins: a group, one time, times by partition, offsets."""
+    for option in (f"{side}group", f"{side}timestamp", f"{side}offsetsbytimestamp", f"{side}offsets"):
         if option in given:
             limit: Limit = OF_READ[option][1](option, given[option])
             return limit

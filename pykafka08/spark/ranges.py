@@ -24,8 +24,9 @@ TARGET_BYTES = 8 * 1024 * 1024
 class Range:
     """The offsets from ``start`` to before ``end`` of one partition.
 
-    ``average_bytes`` of a record is an estimate, 0 if there is none; ``topic_id`` is None before Kafka 2.8.  Offsets
-    may have holes, so that a range may have fewer records than offsets, or none.
+    ``average_bytes`` of an offset, as brokers keep it, is an estimate, 0 if there is none, as in streams (``sizes``);
+    ``topic_id`` is None before Kafka 2.8.  Offsets may have holes, so that a range may have fewer records than offsets,
+    or none.
     """
 
     topic: str

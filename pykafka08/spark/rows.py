@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from pykafka08.records.arrow import ArrowFields
+from pykafka08.records.arrow import ArrowFields, array_of
 from pykafka08.records.fetched import FetchedBatch
 
 __all__ = ["COLUMNS", "HEADERS", "MAX_BYTES", "MAX_ROWS", "Rows", "arrow_schema", "cut", "default_columns"]
@@ -69,8 +68,8 @@ class Rows:
         made = pa.RecordBatch.from_arrays(columns, schema=self.schema)
         if batches[-1].last_offset < end:
             return made
-        within = int(np.searchsorted(fields.offsets().to_numpy(), end))
-        return made.slice(0, within)
+        offsets = np.frombuffer(fields.offsets().buffers()[1], np.int64)  # not to_numpy, which imports pandas
+        return made.slice(0, int(np.searchsorted(offsets, end)))
 
 
 def cut(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -88,16 +87,19 @@ _Maker = Callable[[ArrowFields, Sequence[FetchedBatch]], pa.Array]
 
 
 def _topic(fields: ArrowFields, batches: Sequence[FetchedBatch]) -> pa.Array:
-    return pa.repeat(pa.scalar(batches[0].topic, pa.string()), fields.count)
+    name = batches[0].topic.encode()
+    edges = np.arange(fields.count + 1, dtype=np.int32) * len(name)
+    return pa.StringArray.from_buffers(fields.count, pa.py_buffer(edges), pa.py_buffer(name * fields.count))
 
 
 def _partition(fields: ArrowFields, batches: Sequence[FetchedBatch]) -> pa.Array:
-    return pa.array(np.full(fields.count, batches[0].partition, np.int32))
+    return array_of(pa.int32(), np.full(fields.count, batches[0].partition, np.int32))
 
 
 def _timestamp_type(fields: ArrowFields, batches: Sequence[FetchedBatch]) -> pa.Array:
     """0 for CreateTime, 1 for LogAppendTime, -1 for none: then the timestamp is -1 ms."""
-    return pa.array(np.repeat(np.array([batch.timestamp_type for batch in batches], np.int32), fields.counts))
+    kinds = np.array([batch.timestamp_type for batch in batches], np.int32)
+    return array_of(pa.int32(), np.repeat(kinds, fields.counts))
 
 
 def _headers(fields: ArrowFields, batches: Sequence[FetchedBatch]) -> pa.Array:
@@ -105,6 +107,8 @@ def _headers(fields: ArrowFields, batches: Sequence[FetchedBatch]) -> pa.Array:
     kind = _FIELD_OF[HEADERS].type
     if not fields.has_headers():
         return pa.nulls(fields.count, kind)
+    import pyarrow.compute as pc  # here: few queries need it
+
     lists = fields.headers()
     return pc.if_else(pc.equal(pc.list_value_length(lists), 0), pa.scalar(None, kind), lists.cast(kind))
 

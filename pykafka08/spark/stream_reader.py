@@ -26,7 +26,6 @@ from pykafka08.spark.admission import Delay, prorated
 from pykafka08.spark.batch_reader import TaskPartition, task_partitions
 from pykafka08.spark.columns import check_schema
 from pykafka08.spark.data_loss import report_data_loss
-from pykafka08.spark.group_commits import commit_or_warn, parse_group
 from pykafka08.spark.locating import find_partitions, locate, offsets_of_limit
 from pykafka08.spark.offsets_json import EARLIEST, LATEST, Document, document, offsets_of
 from pykafka08.spark.options import ReadOptions
@@ -70,7 +69,6 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._last_end: Document | None = None
         self._latest: Offsets | None = None
         self._topic_ids: dict[str, UUID] = {}
-        self._group = parse_group(options.commit_group) if options.commit_group is not None else None
         self._is_available_now = False
         self._target: Offsets | None = None
         """Where a query with Trigger.AvailableNow ends."""
@@ -225,8 +223,11 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         The checkpoint has the offsets, so that a failure is only logged.  ``listener`` tells groups of each batch.
         """
-        if self._group is not None:
-            commit_or_warn(self._options.client, self._group, offsets_of(end))
+        options = self._options
+        if options.commit_group is not None:
+            from pykafka08.spark.group_commits import commit_or_warn  # here: admin and ZooKeeper come with it
+
+            commit_or_warn(options.client, options.commit_group, offsets_of(end))
 
 
 def _shown(partitions: Any) -> str:

@@ -43,7 +43,7 @@ def create_topics(cluster: Cluster, topics: list[Topic]) -> None:
                 probe.metadata(cluster.port(1), cluster.release, [topic.name], create=True)
             else:
                 _by_tool(cluster, topic)
-    wait_topics(cluster, topics)
+    wait_topics(cluster, topics, timeout=60 + sum(one.partitions for one in topics) / 5)  # old controllers are slow
 
 
 def _is_plain(cluster: Cluster, topic: Topic) -> bool:

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 import pykafka08.spark
 from tests.spark.connector import connector_jars
+from tests.spark.queries import SHORT_LIVED
 
 TIMEOUT_S = 600
 """For one test with the session: starting it counts; Spark's Python processes are slow to start on a busy machine."""
@@ -38,6 +39,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .appName("pykafka08-tests")
         .config("spark.jars", ",".join(map(str, connector_jars())))
         .config("spark.driver.memory", "1g")
+        .config("spark.driver.extraJavaOptions", SHORT_LIVED)
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.ui.enabled", "false")

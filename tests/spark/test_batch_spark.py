@@ -1,4 +1,4 @@
-"""Batch reads under Spark: real brokers of every age, projection, filters, and errors where Spark shows them."""
+"""Under Spark: real brokers of every age, batch and stream; projection, filters, errors where Spark shows them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from pykafka08 import NewRecord, Producer
 from pykafka08.spark.runtime import run
 from tests.integration.clusters import Clusters
+from tests.spark.queries import finish
 from tests.spark.sinks import embedded
 
 RELEASES = ["0.8.2.2", "0.9.0.1", "0.11.0.3", "2.8.2", "3.9.2", "4.3.1"]
@@ -48,27 +50,42 @@ def samples(*, has_times: bool, has_headers: bool) -> list[NewRecord]:
     return [*records, large, large]
 
 
-@pytest.mark.parametrize("release", RELEASES)
-def test_rows_are_what_was_produced(spark: SparkSession, clusters: Clusters, release: str) -> None:
-    kafka = clusters.running(release)
-    has_times, has_headers = kafka.release >= (0, 10), kafka.release >= (0, 11)
-    topic = kafka.new_topic("batch", partitions=4)
-    records = samples(has_times=has_times, has_headers=has_headers)
-    fill(kafka.bootstrap, topic, records)
-    frame = load(spark, kafka.bootstrap, topic, includeHeaders="true")
-    found = frame.selectExpr("*", "unix_millis(timestamp) as ms").orderBy("partition", "offset").collect()
+def check(rows: list[Row], records: list[NewRecord], topic: str) -> None:
+    """All columns of all records, and no row beside them."""
     expected = [record for partition in range(3) for record in records if record.partition == partition]
-    assert len(found) == len(expected)
+    assert len(rows) == len(expected)
     places = {partition: 0 for partition in range(3)}
-    for row, record in zip(found, expected, strict=True):
+    for row, record in zip(rows, expected, strict=True):
         offset = places[row.partition]
         places[row.partition] += 1
         assert (row.key, row.value, row.topic) == (record.key, record.value, topic)
         assert (row.partition, row.offset) == (record.partition, offset)
-        assert (row.ms, row.timestampType) == ((record.timestamp_ms, 0) if has_times else (-1, -1))
+        assert (row.ms, row.timestampType) == ((-1, -1) if record.timestamp_ms is None else (record.timestamp_ms, 0))
         assert [(each.key, each.value) for each in row.headers or ()] == list(record.headers)
         assert (row.headers is None) == (not record.headers)
-    assert load(spark, kafka.bootstrap, topic).count() == len(expected)
+
+
+def rows_of(frame: DataFrame) -> list[Row]:
+    return frame.selectExpr("*", "unix_millis(timestamp) as ms").orderBy("partition", "offset").collect()
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_rows_are_what_was_produced(spark: SparkSession, clusters: Clusters, release: str) -> None:
+    kafka = clusters.running(release)
+    topic = kafka.new_topic("batch", partitions=4)
+    records = samples(has_times=kafka.release >= (0, 10), has_headers=kafka.release >= (0, 11))
+    fill(kafka.bootstrap, topic, records)
+    check(rows_of(load(spark, kafka.bootstrap, topic, includeHeaders="true")), records, topic)
+    assert load(spark, kafka.bootstrap, topic).count() == len(records)
+    options = {"kafka.bootstrap.servers": kafka.bootstrap, "subscribe": topic, "includeHeaders": "true"}
+    limits = {"startingOffsets": "earliest", "maxOffsetsPerTrigger": "1800"}
+
+    def start() -> StreamingQuery:
+        rows = spark.readStream.format("pykafka08").options(**options, **limits).load()
+        return rows.writeStream.format("memory").queryName("found").trigger(availableNow=True).start()
+
+    finish(start)
+    check(rows_of(spark.table("found")), records, topic)
 
 
 @pytest.fixture

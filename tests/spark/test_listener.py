@@ -14,7 +14,8 @@ from pyspark.sql import SparkSession
 
 from pykafka08 import Admin, EmbeddedZooKeeper, Producer, TopicPartition
 from pykafka08.errors import ConfigError, KafkaError
-from pykafka08.spark.group_commits import CommittedGroup, GroupCommits, commit_offsets, parse_group
+from pykafka08.spark.committed_group import CommittedGroup, parse_group
+from pykafka08.spark.group_commits import GroupCommits, commit_offsets
 from pykafka08.spark.listener import ProgressListener
 from pykafka08.spark.options import write_options
 from pykafka08.spark.progress import QueryProgress, read_progress

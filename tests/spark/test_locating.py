@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pykafka08 import EmbeddedCluster, NewRecord, Producer
+from pykafka08 import Admin, EmbeddedCluster, EmbeddedZooKeeper, NewRecord, Producer
 from pykafka08.cluster.client import Client
 from pykafka08.errors import UnknownTopicError, UnsupportedVersionError
 from pykafka08.records.record import TopicPartition
@@ -16,6 +16,7 @@ from pykafka08.spark.locating import Found, OffsetsMismatchError, find_partition
 from pykafka08.spark.offsets_json import EARLIEST, LATEST
 from pykafka08.spark.options import ReadOptions, read_options
 from pykafka08.spark.ranges import Range
+from pykafka08.zookeeper.bridge import ZooKeeper
 
 pytestmark = pytest.mark.anyio
 
@@ -114,6 +115,32 @@ async def test_a_known_topic_that_is_gone_is_told() -> None:
         cluster.delete_topic("gone")
         result = await found(client, options, known_topics={"gone"})
     assert (names(result), result.missing) == ([("t", 0)], {"gone"})
+
+
+@pytest.mark.parametrize("version", ["0.8.2", "4.3"])
+async def test_from_what_a_group_in_kafka_has_committed(version: str) -> None:
+    async with EmbeddedCluster(version=version, topics={"t": 2, "u": 1}) as cluster:
+        await fill(cluster, "t", 5, 4)
+        async with Admin(cluster.bootstrap_servers) as admin:
+            await admin.alter_group_offsets("g", {TopicPartition("t", 1): 3})
+        async with asked(cluster, subscribe="t", startingGroup="g") as (client, options):
+            ranges = await resolve(client, options)
+        async with asked(cluster, subscribe="u", startingGroup="g") as (client, options):
+            with pytest.raises(OffsetsMismatchError, match="The group g has committed no offset of what is read"):
+                await resolve(client, options)
+    assert [(each.partition, each.start, each.end) for each in ranges] == [(0, 0, 5), (1, 3, 4)]
+
+
+async def test_from_what_a_group_in_zookeeper_has_committed() -> None:
+    async with EmbeddedZooKeeper() as zookeeper, EmbeddedCluster(version="0.8.2", topics={"t": 2}) as cluster:
+        await fill(cluster, "t", 5, 4)
+        group = f"zookeeper:g@{zookeeper.address}"
+        async with ZooKeeper(zookeeper.address) as zk:
+            await zk.create("/consumers/g/offsets/t/1", b"3", make_parents=True)
+            await zk.create("/consumers/g/offsets/other/0", b"1", make_parents=True)
+        async with asked(cluster, subscribe="t", startingGroup=group) as (client, options):
+            ranges = await resolve(client, options)
+    assert [(each.partition, each.start, each.end) for each in ranges] == [(0, 0, 5), (1, 3, 4)]
 
 
 async def test_by_timestamp() -> None:

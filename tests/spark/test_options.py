@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 
 from pykafka08.records.record import TopicPartition
+from pykafka08.spark.committed_group import CommittedGroup
 from pykafka08.spark.offsets_json import EARLIEST, LATEST
 from pykafka08.spark.options import OptionError, ReadOptions, read_options, write_options
 
@@ -62,6 +63,13 @@ class TestHonoured:
     )
     def test_durations(self, text: str, expected: int) -> None:
         assert stream(maxTriggerDelay=text).max_trigger_delay_ms == expected
+
+    def test_a_group_before_all_other_starts(self) -> None:
+        starting = batch(startingGroup="zookeeper:g@z:2181/kafka", startingTimestamp="7").starting
+        assert (starting.group, starting.timestamp_ms) == (CommittedGroup("g", "z:2181/kafka"), None)
+        for option in ("startingGroup", "commitGroup"):
+            with pytest.raises(OptionError, match="is not of the form zookeeper:GROUP"):
+                stream(**{option: "zookeeper:g"})
 
     def test_client_properties(self) -> None:
         given = {

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +11,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from pykafka08.error_codes import ErrorCode
+from tests.spark.queries import failure_of, finish, kill_workers
 from tests.spark.sinks import ThreadedCluster, embedded
 
 pytestmark = pytest.mark.timeout(300)  # a session's start counts too
-
-WAIT_S = 240
-"""For a query that ends by itself: the machine may be busy."""
 
 
 def write(frame: DataFrame, cluster: ThreadedCluster, mode: str = "append", **options: Any) -> None:
@@ -93,8 +89,7 @@ def lines(tmp_path: Path) -> list[bytes]:
 
 def test_a_stream_is_written(spark: SparkSession, tmp_path: Path, lines: list[bytes]) -> None:
     with embedded(topics={"t": 2}) as cluster:
-        query = started(spark, tmp_path, cluster)
-        assert query.awaitTermination(WAIT_S)
+        finish(lambda: started(spark, tmp_path, cluster))
         assert cluster.values("t") == lines
 
 
@@ -104,12 +99,10 @@ def test_a_stream_whose_driver_fails_between_two_commits_has_each_row_once(
     with embedded(topics={"t": 2}) as cluster:
         # Of the second batch's three transactions two are committed.
         cluster.faults.answer("EndTxn", ErrorCode.INVALID_TXN_STATE, skip=5)
-        query = started(spark, tmp_path, cluster, exactlyOnce="true")
-        with pytest.raises(PySparkException, match="1 of 3 transactions could not be committed"):
-            query.awaitTermination(WAIT_S)
+        failure = failure_of(lambda: started(spark, tmp_path, cluster, exactlyOnce="true"))
+        assert "1 of 3 transactions could not be committed" in str(failure)
         assert 1000 < len(cluster.values("t", committed=True)) < 2000
-        query = started(spark, tmp_path, cluster, exactlyOnce="true")
-        assert query.awaitTermination(WAIT_S)
+        finish(lambda: started(spark, tmp_path, cluster, exactlyOnce="true"))
         assert cluster.values("t", committed=True) == lines
 
 
@@ -119,30 +112,7 @@ def test_a_stream_whose_committing_process_is_killed_has_each_row_once(
     killed: list[int] = []
     with embedded(topics={"t": 2}) as cluster:
         cluster.faults.run("EndTxn", lambda: killed.extend(kill_workers("python_streaming_sink_runner")), skip=4)
-        query = started(spark, tmp_path, cluster, exactlyOnce="true")
-        with pytest.raises(PySparkException):
-            query.awaitTermination(WAIT_S)
+        failure_of(lambda: started(spark, tmp_path, cluster, exactlyOnce="true"))
         assert killed
-        query = started(spark, tmp_path, cluster, exactlyOnce="true")
-        assert query.awaitTermination(WAIT_S)
+        finish(lambda: started(spark, tmp_path, cluster, exactlyOnce="true"))
         assert cluster.values("t", committed=True) == lines
-
-
-def kill_workers(module: str) -> list[int]:
-    """SIGKILL to this session's Python workers of a kind: forks of a daemon that is started with the module's name."""
-    commands, parents = {}, {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            commands[int(folder.name)] = (folder / "cmdline").read_text()
-            parents[int(folder.name)] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-        except OSError:  # it has ended meanwhile
-            continue
-    ours = {os.getpid()}
-    while more := {pid for pid, parent in parents.items() if parent in ours} - ours:
-        ours |= more
-    found = [
-        pid for pid in ours & commands.keys() if module in commands[pid] and module in commands.get(parents[pid], "")
-    ]
-    for pid in found:
-        os.kill(pid, signal.SIGKILL)
-    return found

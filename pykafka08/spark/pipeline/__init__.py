@@ -3,6 +3,7 @@
     settings     the TOML file as a typed model
     table        a folder of Parquet files with an own log: what is in it, atomically
     table_source a table's log as a stream, in Spark
+    delta        the same log as a Delta table's, for other readers
     decoding     raw records to typed rows; rules; what is refused, and why
     duplicates   one row for each business key
     aggregating  windows over event time
@@ -11,7 +12,9 @@
     planning     tasks, records and expected duration, before a run
     verifying    proof from offsets and rows
     backfilling  dates anew, with the same functions
+    locking      who else writes to the folder
     compacting   small files of a table made one
+    file_logs    which files of bronze are read
     status       lag, throughput, last batch
     charts       a run as pictures
 

@@ -12,10 +12,11 @@ from datetime import date
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from pykafka08.spark.pipeline import tables
+from pykafka08.spark.pipeline import delta, tables
 from pykafka08.spark.pipeline.aggregating import current, windowed
 from pykafka08.spark.pipeline.decoding import accepted, decoded, rejected
 from pykafka08.spark.pipeline.duplicates import first_of_each, not_there
+from pykafka08.spark.pipeline.locking import shared
 from pykafka08.spark.pipeline.settings import Aggregate, Pipeline
 from pykafka08.spark.pipeline.table import Added, Entry, Table
 from pykafka08.spark.pipeline.verifying import PLACE, bronze_of
@@ -36,8 +37,9 @@ class Backfilled:
 
 def backfill(spark: SparkSession, pipeline: Pipeline, first: date, last: date) -> list[Backfilled]:
     """Make the days ``first`` to ``last`` (both included, event time in UTC) anew, silver and then each gold table."""
-    made = [_silver(spark, pipeline, first, last)]
-    return [*made, *(_gold(spark, pipeline, name, one, first, last) for name, one in pipeline.aggregates.items())]
+    with shared(pipeline.root):
+        made = [_silver(spark, pipeline, first, last)]
+        return [*made, *(_gold(spark, pipeline, name, one, first, last) for name, one in pipeline.aggregates.items())]
 
 
 def _silver(spark: SparkSession, pipeline: Pipeline, first: date, last: date) -> Backfilled:
@@ -54,6 +56,7 @@ def _silver(spark: SparkSession, pipeline: Pipeline, first: date, last: date) ->
         added = tables.write(table, table.attempt(KIND, version + 1), parts)
         removed = tuple(one.path for one in [*old, *refused])
         is_made = table.commit(Entry(version + 1, KIND, KIND, version + 1, tuple(added), removed))
+    delta.follow(table, tables.ACCEPTED)
     after = sum(one.rows for one in added if one.part == tables.ACCEPTED)
     return Backfilled("silver", sum(one.rows for one in old), after)
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.ticker import StrMethodFormatter
 
 from pykafka08.spark.pipeline.settings import Pipeline
 from pykafka08.spark.pipeline.status import progress_of
@@ -18,6 +20,10 @@ from pykafka08.spark.pipeline.tables import ACCEPTED, REJECTED, ROWS
 __all__ = ["draw"]
 
 WINDOWS_SHOWN = 2_000
+COLORS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#aa3377", "#66ccee")
+"""Told apart by everyone (Paul Tol's bright scheme); of one measure so many groups are drawn."""
+COUNTS = StrMethodFormatter("{x:,.0f}")
+RUN_NAME = "%Y%m%dT%H%M%S.%fZ"
 
 
 def draw(pipeline: Pipeline, run: Path) -> Path:
@@ -34,7 +40,11 @@ def draw(pipeline: Pipeline, run: Path) -> Path:
         _gold(axis, pipeline, name)
     for axis in axes[1][1 + len(names) :]:
         axis.set_axis_off()
-    figure.suptitle(f"{pipeline.name}, run of {run.name}")
+    for axis in axes.flat:
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.grid(alpha=0.3, linewidth=0.5)
+        axis.set_axisbelow(True)
+    figure.suptitle(f"{pipeline.name}, run of {datetime.strptime(run.name, RUN_NAME):%Y-%m-%d %H:%M:%S} UTC")
     path = run / "summary.png"
     figure.savefig(path, dpi=110)
     return path
@@ -54,6 +64,7 @@ def _stages(rows_axis: Any, rate_axis: Any, documents: list[dict[str, Any]]) -> 
     for axis in (rows_axis, rate_axis):
         axis.invert_yaxis()
         axis.locator_params(axis="x", nbins=4)
+        axis.xaxis.set_major_formatter(COUNTS)
 
 
 def _reasons(axis: Any, pipeline: Pipeline) -> None:
@@ -67,6 +78,8 @@ def _reasons(axis: Any, pipeline: Pipeline) -> None:
     shown = reasons.most_common(12)
     axis.barh([name for name, _ in shown], [count for _, count in shown], color="#ee6677")
     axis.invert_yaxis()
+    axis.locator_params(axis="x", nbins=4)
+    axis.xaxis.set_major_formatter(COUNTS)
     axis.set_title(f"not accepted (accepted: {accepted:,})")
 
 
@@ -75,7 +88,11 @@ def _days(axis: Any, pipeline: Pipeline) -> None:
     for one in Table(pipeline.silver).live(ACCEPTED):
         days[one.day] += one.rows
     ordered = sorted(days)
-    axis.bar(range(len(ordered)), [days[day] for day in ordered], width=1.0, color="#66ccee")
+    axis.stairs(
+        [days[day] for day in ordered], [at - 0.5 for at in range(len(ordered) + 1)], fill=True, color="#66ccee"
+    )
+    axis.set_ylim(bottom=0)
+    axis.yaxis.set_major_formatter(COUNTS)
     step = max(1, len(ordered) // 6)
     axis.set_xticks(range(0, len(ordered), step), ordered[::step], rotation=30, ha="right")
     axis.set_title("accepted rows by event date")
@@ -95,9 +112,11 @@ def _gold(axis: Any, pipeline: Pipeline, name: str) -> None:
     lines: dict[str, list[tuple[Any, Any]]] = {}
     for key, (_, value) in sorted(newest.items(), key=lambda one: one[0][0]):
         lines.setdefault(", ".join(str(one) for one in key[1:]) or measure, []).append((key[0], value))
-    for label, points in sorted(lines.items(), key=lambda one: -len(one[1]))[:6]:
+    commonest = sorted(lines.items(), key=lambda one: -len(one[1]))
+    for (label, points), color in zip(commonest, COLORS, strict=False):
         shown = points[-WINDOWS_SHOWN:]
-        axis.plot([at for at, _ in shown], [value for _, value in shown], label=label, linewidth=0.8)
+        axis.plot([at for at, _ in shown], [value for _, value in shown], color=color, label=label, linewidth=0.9)
     axis.tick_params(axis="x", rotation=30)
-    axis.legend(fontsize=7)
+    if lines:
+        axis.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
     axis.set_title(f"{name}: {measure}")

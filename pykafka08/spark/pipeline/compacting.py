@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
+from pykafka08.spark.pipeline import delta
 from pykafka08.spark.pipeline.settings import Compaction, Pipeline
-from pykafka08.spark.pipeline.table import Added, Entry, Table
+from pykafka08.spark.pipeline.table import ACCEPTED, Added, Entry, Table
 
 __all__ = ["Compacted", "compact", "readers_of", "version_read"]
 
@@ -25,12 +26,16 @@ Compacted = tuple[int, int, int]
 def compact(pipeline: Pipeline, *, is_alone: bool = True) -> dict[str, Compacted]:
     """All tables by their folder's name; ``is_alone``: no stage runs, so files that no entry names are nobody's."""
     folders = [pipeline.silver, *(pipeline.gold(name) for name in pipeline.aggregates)]
-    return {
-        str(folder.relative_to(pipeline.root)): _compact(
-            Table(folder), pipeline.compaction, readers_of(pipeline, folder), is_alone=is_alone
-        )
-        for folder in folders
-    }
+    made = {}
+    for folder in folders:
+        table = Table(folder)
+        before = _count(table)
+        _join(table, pipeline.compaction)
+        if folder == pipeline.silver:
+            delta.follow(table, ACCEPTED)  # nothing is deleted that its readers are still shown
+        deleted = _expire(pipeline, table, is_alone=is_alone)
+        made[str(folder.relative_to(pipeline.root))] = before, _count(table), deleted
+    return made
 
 
 def readers_of(pipeline: Pipeline, folder: Path) -> list[str]:
@@ -43,8 +48,7 @@ def readers_of(pipeline: Pipeline, folder: Path) -> list[str]:
     ]
 
 
-def _compact(table: Table, settings: Compaction, readers: list[str], *, is_alone: bool) -> Compacted:
-    before = _count(table)
+def _join(table: Table, settings: Compaction) -> None:
     is_made = False
     while not is_made:
         version = table.version
@@ -55,12 +59,14 @@ def _compact(table: Table, settings: Compaction, readers: list[str], *, is_alone
         added = tuple(_joined(table, attempt, number, group) for number, group in enumerate(groups))
         removed = tuple(one.path for group in groups for one in group)
         is_made = table.commit(Entry(version + 1, QUERY, QUERY, version + 1, added, removed))
-    checkpoints = table.folder.parent / "checkpoints"
-    if table.folder.parent.name == "gold":
-        checkpoints = table.folder.parent.parent / "checkpoints"
-    passed = min((version_read(checkpoints / name) for name in readers), default=table.version)
-    deleted = table.expire(min(passed, table.version - settings.keep_entries) + 1, with_attempts=is_alone)
-    return before, _count(table), deleted
+
+
+def _expire(pipeline: Pipeline, table: Table, *, is_alone: bool) -> int:
+    """Delete what every reader has passed; how many files."""
+    readers = readers_of(pipeline, table.folder)
+    passed = min((version_read(pipeline.checkpoint(name)) for name in readers), default=table.version)
+    kept = pipeline.compaction.keep_entries
+    return table.expire(min(passed, table.version - kept) + 1, with_attempts=is_alone)
 
 
 def _count(table: Table) -> int:

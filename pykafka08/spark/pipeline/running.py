@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any
 
 from pyspark.errors import StreamingQueryException
@@ -17,9 +18,11 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from pykafka08.errors import ConfigError
 from pykafka08.spark.pipeline.compacting import compact
+from pykafka08.spark.pipeline.locking import alone_if_possible, shared
 from pykafka08.spark.pipeline.session import session
 from pykafka08.spark.pipeline.settings import Pipeline
 from pykafka08.spark.pipeline.stages import Stage, stages
+from pykafka08.spark.pipeline.status import late_updates
 
 __all__ = ["RunLog", "follow", "run", "run_once", "select"]
 
@@ -76,6 +79,24 @@ def run(
 ) -> bool:
     """A whole run in a session of its own: stages, compaction, charts; False if a stage failed, which was said."""
     chosen = select(pipeline, names)
+    with shared(pipeline.root):
+        log = _logged_run(pipeline, chosen, is_following=is_following, say=say)
+    if log is None:
+        return False
+    if compacts and not is_following:
+        with alone_if_possible(pipeline.root) as is_alone:
+            made = compact(pipeline, is_alone=is_alone)
+        for table, (before, after, deleted) in made.items():
+            say(f"compaction of {table}: {before} files, now {after}; {deleted} deleted")
+    if draws:
+        from pykafka08.spark.pipeline.charts import draw
+
+        say(f"charts: {draw(pipeline, log)}")
+    return True
+
+
+def _logged_run(pipeline: Pipeline, chosen: Sequence[Stage], *, is_following: bool, say: Say) -> Path | None:
+    """The folder with the run's progress; None if a stage failed, which was said."""
     spark = session(pipeline)
     log = RunLog(pipeline)
     spark.streams.addListener(log)
@@ -83,18 +104,11 @@ def run(
         (follow if is_following else run_once)(spark, pipeline, chosen, say)
     except StreamingQueryException as error:
         say(f"failed: {error}")
-        return False
+        return None
     finally:
         spark.stop()  # the listener has heard of every batch then
         log.close()
-    if compacts and not is_following:
-        for table, (before, after, deleted) in compact(pipeline).items():
-            say(f"compaction of {table}: {before} files, now {after}; {deleted} deleted")
-    if draws:
-        from pykafka08.spark.pipeline.charts import draw
-
-        say(f"charts: {draw(pipeline, log.folder)}")
-    return True
+    return log.folder
 
 
 def run_once(spark: SparkSession, pipeline: Pipeline, chosen: Sequence[Stage], say: Say) -> None:
@@ -106,7 +120,9 @@ def run_once(spark: SparkSession, pipeline: Pipeline, chosen: Sequence[Stage], s
     for stage in chosen:
         query = _finished(spark, pipeline, stage, say)
         done = [one for one in query.recentProgress if one["numInputRows"]]
-        say(f"{stage.name}: {sum(one['numInputRows'] for one in done):,} rows in {len(done)} batches")
+        late = late_updates(done)
+        missing = f"; {late:,} updates of windows came later than the watermark and were left out" if late else ""
+        say(f"{stage.name}: {sum(one['numInputRows'] for one in done):,} rows in {len(done)} batches{missing}")
 
 
 def _finished(spark: SparkSession, pipeline: Pipeline, stage: Stage, say: Say) -> StreamingQuery:

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 
-from pykafka08.spark.pipeline import tables
+from pykafka08.spark.pipeline import delta, tables
 from pykafka08.spark.pipeline.aggregating import key_of, windowed
 from pykafka08.spark.pipeline.decoding import BRONZE_SCHEMA, accepted, decoded, rejected
 from pykafka08.spark.pipeline.duplicates import days_to_compare, first_of_each, not_there
@@ -89,6 +89,7 @@ def _decode(pipeline: Pipeline, source: str) -> Callable[[SparkSession], DataStr
             counts = {"read": rows.count()}
             if counts["read"]:
                 _commit_decoded(pipeline, table, rows, Entry(0, NEW_ROWS, query, number, counts=counts))
+                delta.follow(table, tables.ACCEPTED)
         finally:
             rows.unpersist()
 

@@ -113,7 +113,10 @@ def _compacted(manifest: Path, batch: int) -> bool:
 
 
 def _options(source: Source, start: Mapping[str, str]) -> ReadOptions:
-    return read_options({**kafka_options(source), **start}, streaming=True)
+    try:
+        return read_options({**kafka_options(source), **start}, streaming=True)
+    except ConfigError as error:
+        raise ConfigError(f"sources.{source.name}: {error}") from error
 
 
 async def _offsets(source: Source, start: Mapping[str, str]) -> Offsets:

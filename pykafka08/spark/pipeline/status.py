@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pykafka08.errors import KafkaError
 from pykafka08.spark.pipeline.compacting import readers_of, version_read
+from pykafka08.spark.pipeline.file_logs import unread_rows
 from pykafka08.spark.pipeline.settings import Pipeline, Source
 from pykafka08.spark.pipeline.starting import committed_offsets, extent, started
 from pykafka08.spark.pipeline.table import Table
 
-__all__ = ["StageStatus", "progress_of", "rates", "runs", "status"]
+__all__ = ["StageStatus", "late_updates", "progress_of", "rates", "runs", "status"]
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,9 @@ class StageStatus:
     """When the last batch with rows began, as Spark writes it; ``""``: none is known."""
     rows_per_second: float | None
     lag: str
-    """Offsets, or log entries, that are there and not read."""
+    """Offsets, rows or log entries, that are there and not read."""
+    late: int
+    """See :func:`late_updates`; of all runs."""
 
 
 def runs(pipeline: Pipeline) -> list[Path]:
@@ -39,6 +43,14 @@ def progress_of(run: Path) -> list[dict[str, Any]]:
     """The progress documents of a run; a last line that a crash cut short is left out."""
     lines = (run / "progress.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
     return [json.loads(line) for line in lines if line.endswith("\n")]
+
+
+def late_updates(documents: Iterable[Mapping[str, Any]]) -> int:
+    """How many updates of windows came later than the watermark and were left out, by Spark's own count.
+
+    An update is what one task has of one window and group, so of one row or of many.
+    """
+    return sum(one["numRowsDroppedByWatermark"] for document in documents for one in document["stateOperators"])
 
 
 def rates(pipeline: Pipeline) -> dict[str, float]:
@@ -58,12 +70,18 @@ def rates(pipeline: Pipeline) -> dict[str, float]:
 
 def status(pipeline: Pipeline) -> list[StageStatus]:
     """Every stage, in order."""
-    newest: dict[str, str] = {}
-    for run in runs(pipeline):
-        newest.update({one["name"]: one["timestamp"] for one in progress_of(run) if one["numInputRows"]})
+    documents = [one for run in runs(pipeline) for one in progress_of(run) if one["numInputRows"]]
+    newest = {one["name"]: one["timestamp"] for one in documents}
     rate = rates(pipeline)
     return [
-        StageStatus(name, _batch(pipeline, name), newest.get(name, ""), rate.get(name), lag)
+        StageStatus(
+            name,
+            _batch(pipeline, name),
+            newest.get(name, ""),
+            rate.get(name),
+            lag,
+            late_updates(one for one in documents if one["name"] == name),
+        )
         for name, lag in _lags(pipeline).items()
     ]
 
@@ -71,10 +89,8 @@ def status(pipeline: Pipeline) -> list[StageStatus]:
 def _lags(pipeline: Pipeline) -> dict[str, str]:
     lags = {f"ingest-{name}": _lag_of_source(pipeline, source) for name, source in pipeline.sources.items()}
     for name in pipeline.sources:
-        behind = _done(pipeline.bronze(name) / "_spark_metadata") - _done(
-            pipeline.checkpoint(f"decode-{name}") / "commits"
-        )
-        lags[f"decode-{name}"] = "all read" if behind <= 0 else f"at most {behind} batches"
+        unread = unread_rows(pipeline.bronze(name) / "_spark_metadata", pipeline.checkpoint(f"decode-{name}"))
+        lags[f"decode-{name}"] = f"{unread:,} rows"
     for folder in (pipeline.silver, *(pipeline.gold(name) for name in pipeline.aggregates)):
         for reader in readers_of(pipeline, folder):
             behind = Table(folder).version - version_read(pipeline.checkpoint(reader))

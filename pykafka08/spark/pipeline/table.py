@@ -20,7 +20,10 @@ from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
-__all__ = ["Added", "Entry", "Table"]
+__all__ = ["ACCEPTED", "REJECTED", "Added", "Entry", "Table", "write_once"]
+
+ACCEPTED, REJECTED = "accepted", "rejected"
+"""The parts of silver."""
 
 
 @dataclass(frozen=True)
@@ -92,19 +95,7 @@ class Table:
 
     def commit(self, entry: Entry) -> bool:
         """Make it so; False if an entry with this version exists: then look again, and decide anew."""
-        self._log.mkdir(parents=True, exist_ok=True)
-        number, draft = tempfile.mkstemp(dir=self.folder, prefix=".entry-")
-        try:
-            with os.fdopen(number, "w") as file:
-                json.dump(asdict(entry), file)
-                file.flush()
-                os.fsync(file.fileno())
-            os.link(draft, self._path(entry.version))
-        except FileExistsError:
-            return False
-        finally:
-            os.unlink(draft)
-        return True
+        return write_once(self._path(entry.version), json.dumps(asdict(entry)))
 
     def expire(self, before: int, *, with_attempts: bool) -> int:
         """Delete files that entries below ``before`` removed; how many.
@@ -138,6 +129,23 @@ class Table:
 
     def _path(self, version: int) -> Path:
         return self._log / f"{version:020d}.json"
+
+
+def write_once(path: Path, text: str) -> bool:
+    """A file that is there whole or not at all; False if it was there before, and then it stays as it is."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    number, draft = tempfile.mkstemp(dir=path.parent.parent, prefix=".entry-")
+    try:
+        with os.fdopen(number, "w") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.link(draft, path)
+    except FileExistsError:
+        return False
+    finally:
+        os.unlink(draft)
+    return True
 
 
 @lru_cache(maxsize=4096)

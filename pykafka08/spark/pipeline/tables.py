@@ -13,12 +13,10 @@ from pyspark.sql.types import StructType
 from pykafka08.spark.pipeline.aggregating import BATCH, windowed
 from pykafka08.spark.pipeline.decoding import BRONZE_SCHEMA, accepted, decoded, rejected
 from pykafka08.spark.pipeline.settings import Aggregate, Decode
-from pykafka08.spark.pipeline.table import Added, Entry, Table
+from pykafka08.spark.pipeline.table import ACCEPTED, REJECTED, Added, Entry, Table
 
 __all__ = ["ACCEPTED", "REJECTED", "ROWS", "commit", "gold_schema", "read", "silver_schema", "write"]
 
-ACCEPTED, REJECTED = "accepted", "rejected"
-"""The parts of silver."""
 ROWS = "rows"
 """The one part of gold."""
 

@@ -1,19 +1,46 @@
-"""Schema, expressions and rules of the settings, tried on no rows: what Spark would refuse is told before a run."""
+"""What would end a run, told before it: clusters that are written to, and schema, expressions and rules on no rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from pykafka08.cluster.client import Client
+from pykafka08.config import ClientConfig
 from pykafka08.errors import ConfigError
+from pykafka08.spark.options import write_options
 from pykafka08.spark.pipeline import tables
-from pykafka08.spark.pipeline.settings import Pipeline
+from pykafka08.spark.pipeline.settings import Aggregate, DeadLetters, Pipeline
 
-__all__ = ["validate"]
+__all__ = ["reach_sinks", "validate"]
+
+
+def reach_sinks(pipeline: Pipeline) -> Iterator[str]:
+    """Ask each cluster that is written to; a line for each.  Raises ConfigError, NoBrokersError."""
+    for where, sink in _sinks(pipeline):
+        try:
+            asked = write_options({"kafka.bootstrap.servers": sink.bootstrap_servers, **sink.options})
+        except ConfigError as error:
+            raise ConfigError(f"{where}: {error}") from error
+        yield f"{where}: topic {sink.topic}, {asyncio.run(_brokers(asked.client))} brokers"
+
+
+def _sinks(pipeline: Pipeline) -> Iterator[tuple[str, DeadLetters | Aggregate]]:
+    if pipeline.dead_letters is not None:
+        yield "dead_letters", pipeline.dead_letters
+    for name, aggregate in pipeline.aggregates.items():
+        if aggregate.topic:
+            yield f"aggregates.{name}", aggregate
+
+
+async def _brokers(settings: ClientConfig) -> int:
+    async with Client(settings) as client:
+        return len(client.metadata.brokers)
 
 
 def validate(spark: SparkSession, pipeline: Pipeline) -> None:

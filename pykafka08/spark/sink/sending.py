@@ -12,10 +12,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pykafka08.config import ClientConfig
 from pykafka08.producer.delivery import SentRecords
 from pykafka08.producer.producer import Producer
-from pykafka08.spark.client_properties import PREFIX
+from pykafka08.spark.client_properties import PREFIX, client_settings
 from pykafka08.spark.options import WriteOptions
 from pykafka08.spark.runtime import runtime
 from pykafka08.spark.sink.encoding import Run, runs_of
@@ -23,7 +22,6 @@ from pykafka08.spark.sink.encoding import Run, runs_of
 __all__ = [
     "DEFAULTS",
     "Totals",
-    "client_settings",
     "drop_producer",
     "kept_producer",
     "send_rows",
@@ -38,13 +36,6 @@ lingers."""
 
 OF_TRANSACTIONS: Mapping[str, Any] = {"transaction_timeout_ms": 900_000}
 """What a broker allows by default: a transaction is open until the slowest task of its batch has ended."""
-
-
-def client_settings(config: ClientConfig) -> dict[str, Any]:
-    """The keyword arguments of a client with this configuration."""
-    settings = {each.name: getattr(config, each.name) for each in fields(config)}
-    settings["bootstrap_servers"] = ",".join(f"[{host}]:{port}" for host, port in config.bootstrap_servers)
-    return settings
 
 
 def settings_of(options: WriteOptions, transactional_id: str | None = None) -> dict[str, Any]:

@@ -30,13 +30,13 @@ from pykafka08.group.requests import OffsetAndMetadata
 from pykafka08.producer.producer import Producer
 from pykafka08.producer.transactions.handed_over import OpenTransaction, end_transaction
 from pykafka08.protocol.messages.offset_fetch import OffsetFetchRequest
+from pykafka08.spark.client_properties import client_settings
 from pykafka08.spark.options import WriteOptions
 from pykafka08.spark.runtime import runtime
 from pykafka08.spark.sink.encoding import runs_of
 from pykafka08.spark.sink.markers import Decision, Marker, Place, marker_partition
 from pykafka08.spark.sink.sending import (
     Totals,
-    client_settings,
     drop_producer,
     kept_producer,
     send_rows,

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from pykafka08.errors import KafkaError
 from pykafka08.spark.batch_reader import KafkaBatchReader
 from pykafka08.spark.columns import schema_of
 from pykafka08.spark.options import read_options
 from pykafka08.spark.stream_reader import KafkaStreamReader
+from tests.spark.queries import failure_of, python_processes
 from tests.spark.sinks import ThreadedCluster, embedded
 
 LEAST = {"subscribe": "t", "fetchOffset.numRetries": "1", "fetchOffset.retryIntervalMs": "1"}
@@ -72,10 +76,9 @@ def words_of(error: BaseException) -> str:
     return " ".join(str(error).replace("\\n", " ").replace('\\"', '"').split())
 
 
-def run_stream(spark: SparkSession, form: str, options: dict[str, str], checkpoint: Path) -> None:
+def read_stream(spark: SparkSession, form: str, options: dict[str, str], checkpoint: Path) -> StreamingQuery:
     frame = spark.readStream.format(form).options(**options).load()
-    query = frame.writeStream.format("noop").option("checkpointLocation", str(checkpoint)).start()
-    query.awaitTermination()
+    return frame.writeStream.format("noop").option("checkpointLocation", str(checkpoint)).start()
 
 
 def plan(options: dict[str, str], *, streaming: bool) -> None:
@@ -95,9 +98,8 @@ def test_sparks_own_connector_says_so(spark: SparkSession, cluster: ThreadedClus
         assert words in words_of(caught.value), given
     for number, (given, words) in enumerate(STREAM):
         options = {"kafka.bootstrap.servers": cluster.servers, **LEAST, **given}
-        with pytest.raises(PySparkException) as caught:
-            run_stream(spark, "kafka", options, tmp_path / str(number))
-        assert words in words_of(caught.value), given
+        failure = failure_of(partial(read_stream, spark, "kafka", options, tmp_path / str(number)))
+        assert words in words_of(failure), given
 
 
 def test_ours_says_so(cluster: ThreadedCluster) -> None:
@@ -109,9 +111,42 @@ def test_ours_says_so(cluster: ThreadedCluster) -> None:
             assert words in words_of(caught.value), given
 
 
+def write_stream(spark: SparkSession, rows: list[str], options: dict[str, str], folder: Path) -> StreamingQuery:
+    (folder / "input").mkdir(exist_ok=True)
+    (folder / "input" / "lines.txt").write_text("a\nb\n")
+    frame = spark.readStream.text(str(folder / "input")).selectExpr(*rows)
+    writer = frame.writeStream.format("pykafka08").options(**options).trigger(availableNow=True)
+    return writer.option("checkpointLocation", str(folder / "checkpoint")).start()
+
+
 def test_ours_says_so_where_spark_shows_it(spark: SparkSession, cluster: ThreadedCluster, tmp_path: Path) -> None:
-    options = {"kafka.bootstrap.servers": cluster.servers, **LEAST, "subscribe": "nowhere"}
-    with pytest.raises(PySparkException, match="This server does not host this topic-partition"):
-        spark.read.format("pykafka08").options(**options).load().count()
-    with pytest.raises(PySparkException, match="This server does not host this topic-partition"):
-        run_stream(spark, "pykafka08", options, tmp_path)
+    """And no process of a stream stays behind."""
+    servers = {"kafka.bootstrap.servers": cluster.servers}
+    hasty = {"kafka.default.api.timeout.ms": "1000", "kafka.request.timeout.ms": "1000", **LEAST}
+    reads = [
+        ({"subscribe": "nowhere"}, "This server does not host this topic-partition"),
+        ({"startingOffsets": "{broken"}, OFFSETS + "{broken"),
+        ({"kafka.bootstrap.servers": "127.0.0.1:1"}, "127.0.0.1:1"),
+    ]
+    for number, (given, words) in enumerate(reads):
+        options = {**servers, **hasty, **given}
+        with pytest.raises(PySparkException) as caught:
+            spark.read.format("pykafka08").options(**options).load().count()
+        assert words in words_of(caught.value), given
+        start = partial(read_stream, spark, "pykafka08", options, tmp_path / str(number))
+        assert words in words_of(failure_of(start)), given
+    writes = [
+        (["1L as value"], {"topic": "t"}, "value attribute unsupported type bigint"),
+        (["value"], {}, "topic option required when no 'topic' attribute is present"),
+        (["value", "cast(null as string) as topic"], {}, "contains a null topic"),
+    ]
+    for number, (rows, given, words) in enumerate(writes):
+        folder = tmp_path / f"write-{number}"
+        folder.mkdir()
+        start = partial(write_stream, spark, rows, {**servers, **given}, folder)
+        assert words in words_of(failure_of(start)), given
+    assert cluster.values("t") == []
+    while python_processes(
+        "python_streaming_source_runner"
+    ):  # until the test's own time-out: Spark ends them meanwhile
+        time.sleep(0.05)

@@ -1,7 +1,8 @@
 """Rows, options and splits beside Spark's own connector: the same of both, on real brokers.
 
 All cases of Spark's connector are one query, in which each row has the number of its case.  Ours are planned and read
-by the classes that Spark calls; that Spark passes their rows on unchanged is ``test_batch_spark``'s.
+by the classes that Spark calls; that Spark passes their rows on unchanged is ``test_batch_spark``'s, and of all cases
+``make spark-soak``'s.
 """
 
 from __future__ import annotations
@@ -136,11 +137,13 @@ def filled(kafka: RealCluster) -> Topics:
 Row = tuple[Any, ...]
 
 
-def rows_of_theirs(spark: SparkSession, servers: str, given: list[dict[str, str]]) -> dict[int, list[Row]]:
+def rows_in_spark(
+    spark: SparkSession, servers: str, given: list[dict[str, str]], form: str = "kafka"
+) -> dict[int, list[Row]]:
     """The rows of each case, in order; the last column is the task that read it."""
 
     def case(number: int, options: dict[str, str]) -> DataFrame:
-        frame = spark.read.format("kafka").options(**{"kafka.bootstrap.servers": servers, **options}).load()
+        frame = spark.read.format(form).options(**{"kafka.bootstrap.servers": servers, **options}).load()
         if "headers" not in frame.columns:
             frame = frame.withColumn("headers", F.lit(None).cast("array<struct<key:string,value:binary>>"))
         return frame.select(F.lit(number).alias("case"), F.spark_partition_id().alias("task"), *COLUMNS)
@@ -203,7 +206,7 @@ def interpreted(spark: SparkSession) -> Iterator[SparkSession]:
 def test_rows_are_those_of_sparks_own_connector(interpreted: SparkSession, clusters: Clusters, release: str) -> None:
     kafka = clusters.running(release)
     given = cases(filled(kafka))
-    theirs = rows_of_theirs(interpreted, kafka.bootstrap, given)
+    theirs = rows_in_spark(interpreted, kafka.bootstrap, given)
     assert len(given) >= 30
     assert sum(map(len, theirs.values())) > 800
     for number, options in enumerate(given):
@@ -211,3 +214,14 @@ def test_rows_are_those_of_sparks_own_connector(interpreted: SparkSession, clust
         assert [row[:-1] for row in found] == [row[:-1] for row in expected], options
         if {"minPartitions", "maxRecordsPerPartition"} & options.keys():
             assert tasks_of(found) == tasks_of(expected), options
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("release", RELEASES)
+def test_spark_passes_them_on(interpreted: SparkSession, clusters: Clusters, release: str) -> None:
+    kafka = clusters.running(release)
+    given = cases(filled(kafka))
+    theirs, ours = (rows_in_spark(interpreted, kafka.bootstrap, given, form) for form in ("kafka", "pykafka08"))
+    for number, options in enumerate(given):
+        expected, found = theirs.get(number, []), ours.get(number, [])
+        assert [row[:-1] for row in found] == [row[:-1] for row in expected], options

@@ -47,6 +47,29 @@ def test_a_start_at_a_groups_offsets_needs_such_a_group(
     assert "sources.shop.starting: group 'nobody' has no offset of what is read" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "status", "words"),
+    [
+        ("max_offsets", 'starting = "yesterday"\nmax_offsets', 2, "sources.shop.starting: 'yesterday' is neither"),
+        ("max_offsets", 'options = { speed = "x" }\nmax_offsets', 2, "sources.shop: Unknown option"),
+        ("[dead_letters]", '[dead_letters]\noptions = { speed = "x" }', 2, "dead_letters: Unknown option"),
+        (
+            f'topic = "{orders.TOTALS}"',
+            f'topic = "{orders.TOTALS}"\noptions = {{ speed = "x" }}',
+            2,
+            "aggregates.hourly: U",
+        ),
+    ],
+)
+def test_what_would_end_a_run_is_told_before_spark_is_started(
+    brokers: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, status: int, words: str
+) -> None:
+    config = orders.written_config(tmp_path, brokers)
+    config.write_text(config.read_text().replace(old, new))
+    assert main(["pipeline", "validate", str(config)]) == status
+    assert words in capsys.readouterr().err
+
+
 def test_wrong_settings_end_with_status_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "a.toml"
     path.write_text("speed = 1")

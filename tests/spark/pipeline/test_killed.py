@@ -1,123 +1,210 @@
-"""The pipeline killed with SIGKILL, driver and JVM at once, and run again: each input is there once.
+"""The pipeline killed with SIGKILL and run again: each input is there once, by a check that is not the pipeline's.
 
-The place is not left to luck: a run is killed the moment a certain file appears, which each of its stages leaves on its
-way.  ``make pipeline-soak`` goes through twenty of them.
+``make pipeline-soak`` strikes twenty times, at places drawn by a seed (``PYKAFKA08_SOAK_SEED``): drivers, workers, and
+real brokers; the embedded one has nothing left once it is killed.
 """
 
 from __future__ import annotations
 
 import os
 import random
-import signal
-import subprocess
-import sys
-import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-import anyio
 import pytest
+from kazoo.client import KazooClient
 
-from pykafka08 import Consumer, Record
-from tests.spark.pipeline import orders
+from pykafka08.spark.pipeline.running import NOT_STARTED
+from tests.brokers import control, topics
+from tests.brokers.model import Topic
+from tests.integration.clusters import Clusters, RealCluster, run_command, session_folder
+from tests.spark.pipeline import evidence, orders
+from tests.spark.pipeline.killing import PLACES, WITH_KAFKA, Kill, Run, Strike, command, kill_driver, kill_worker
 
-POLL_S = 0.005
-COMMAND = [sys.executable, "-m", "pykafka08", "pipeline"]
-PLACES = [
-    "starts/shop.json",
-    "checkpoints/ingest-shop/offsets/0",
-    "bronze/shop/topic=orders/**/*.parquet",
-    "bronze/shop/_spark_metadata/0",
-    "checkpoints/ingest-shop/offsets/1",
-    "bronze/shop/_spark_metadata/1",
-    "checkpoints/decode-shop/offsets/0",
-    "silver/data/decode-shop-000000000000-*",
-    "silver/data/decode-shop-000000000000-*/accepted/**/*.parquet",
-    "silver/data/decode-shop-000000000000-*/rejected/**/*.parquet",
-    "silver/log/00000000000000000000.json",
-    "checkpoints/decode-shop/commits/0",
-    "checkpoints/dead-letters/offsets/0",
-    "checkpoints/dead-letters/commits/0",
-    "checkpoints/aggregate-hourly/offsets/0",
-    "gold/hourly/data/aggregate-hourly-000000000000-*/rows/**/*.parquet",
-    "gold/hourly/log/00000000000000000000.json",
-    "checkpoints/aggregate-hourly/commits/0",
-    "checkpoints/publish-hourly/offsets/0",
-    "checkpoints/publish-hourly/commits/0",
-]
-"""Files below the pipeline's folder, in the order in which a run makes them."""
-IN_SHORT = ["silver/log/00000000000000000000.json", "checkpoints/publish-hourly/offsets/0"]
+ATTEMPTS = 5
+"""Runs that end before the blow falls, by all their work done or by Spark's own ten seconds for a process to start."""
+OLD = """
+[sources.old]
+bootstrap_servers = "{0.bootstrap}"
+topics = ["orders"]
+starting = "group:readers"
+zookeeper = "{0.zookeeper}"
+
+"""
+SHORT = [Kill("worker", "silver/log/*.json"), Kill("driver", "checkpoints/publish-hourly/offsets/[0-9]*")]
+SEED = int(os.environ.get("PYKAFKA08_SOAK_SEED", "1"))
+DRAWN = {
+    "embedded": {"driver": 4, "worker": 3},
+    "0.11.0.3": {"driver": 2, "worker": 2, "broker": 2},
+    "4.3.1": {"driver": 2, "worker": 2, "broker": 3},
+}
+"""Where → how often each is killed; twenty in all."""
 
 
-def run(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*COMMAND, *words], capture_output=True, text=True, check=False)
+def drawn(where: str) -> list[Kill]:
+    """In the order in which a run comes by."""
+    chance = random.Random(f"{SEED} {where}")
+    victims = [one for one, count in DRAWN[where].items() for _ in range(count)]
+    kills = [Kill(one, chance.choice(WITH_KAFKA if one == "broker" else PLACES)) for one in victims]
+    return sorted(kills, key=lambda one: PLACES.index(one.place))
 
 
-def killed_at(place: str, config: Path, number: int) -> bool:
-    """Run, and kill when the file is there; whether it was killed, not done before."""
-    log = config.parent / f"killed-{number}.log"
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [*COMMAND, "run", str(config), "--no-charts"], stdout=output, stderr=output, start_new_session=True
-        )
-        try:
-            while process.poll() is None and next((config.parent / "out").glob(place), None) is None:
-                time.sleep(POLL_S)
-            is_running = process.poll() is None
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)  # the JVM, too
-            process.wait()
-    return is_running
+def completed(*words: str) -> str:
+    """What a command prints that ends well; begun again where Spark gave up on a process that was slow to start."""
+    for _ in range(ATTEMPTS):
+        done = command(*words)
+        if done.returncode == 0 or NOT_STARTED not in done.stdout + done.stderr:
+            break
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
-def check(folder: Path, places: Sequence[str]) -> None:
-    """Killed at each place in turn, each time with new records there, and then left to finish."""
-    with orders.broker() as brokers:
-        config = orders.written_config(folder, brokers)
-        orders.produce(brokers, range(1, 150))
-        for number, place in enumerate(places):
-            assert killed_at(place, config, number), (folder / f"killed-{number}.log").read_text()
-        orders.produce(brokers, range(140, 160))
-        done = run("run", str(config), "--no-charts")
-        assert done.returncode == 0, done.stdout + done.stderr
-        proof = run("verify", str(config))
-        assert proof.returncode == 0, proof.stdout + proof.stderr
-        assert proof.stdout.count("ok ") == 5, proof.stdout
-        check_letters(brokers, [*range(1, 150), *range(140, 160)])
+class Life:
+    """A pipeline, its broker and all that was sent."""
+
+    def __init__(self, folder: Path, brokers: str, strikes: Mapping[str, Strike]) -> None:
+        self.brokers = brokers
+        self.config = orders.written_config(folder, brokers)
+        self.out = folder / "out"
+        self.sent = evidence.Sent()
+        self._strikes = strikes
+        self._runs = 0
+        self._next = 1
+
+    def produce(self, count: int) -> None:
+        """New orders, and some of the last ones again."""
+        self.sent.produce(self.brokers, range(max(1, self._next - 5), self._next + count))
+        self._next += count
+
+    def suffer(self, kill: Kill) -> None:
+        """Run until the blow has fallen."""
+        for _ in range(ATTEMPTS):
+            self._runs += 1
+            run = Run(self.config, self.config.parent / f"run-{self._runs}.log")
+            try:
+                is_struck = run.is_struck(kill.place, self._strikes[kill.victim])
+                run.process.wait()
+            finally:
+                run.end()
+            if run.process.returncode == 0:
+                self.produce(60)  # else no further run would come by anywhere
+            if is_struck:
+                return
+        raise AssertionError(f"{kill}: {run.text()}")
+
+    def finish(self) -> None:
+        self.produce(20)
+        completed("run", str(self.config), "--no-charts")
+        evidence.check(self.out, self.brokers, self.sent)
+
+    def check_what_is_made_anew(self) -> None:
+        """The pipeline's own proof, and a backfill of all days: it equals what the stream made."""
+        proof = completed("verify", str(self.config))
+        assert proof.count("ok ") == len(proof.splitlines()), proof
+        completed("backfill", str(self.config), "--from", "2024-03-01", "--to", "2024-03-02")
+        evidence.check_silver(self.out, self.sent)
+        completed("run", str(self.config), "--no-charts")  # the windows are published again
+        evidence.check(self.out, self.brokers, self.sent)
 
 
-def check_letters(brokers: str, numbers: Sequence[int]) -> None:
-    """Each record that was refused is told once, with its reason and where it came from."""
-    count = orders.refused(numbers)
+def killed_cluster(cluster: RealCluster) -> Strike:
+    """The broker killed and begun again at once, the run going on."""
 
-    async def letters() -> list[Record]:
-        settings: dict[str, Any] = {"auto_offset_reset": "earliest", "isolation_level": "read_committed"}
-        async with Consumer(orders.LETTERS, bootstrap_servers=brokers, **settings) as consumer:
-            return [await consumer.getone(timeout=60) for _ in range(count)]
+    def strike(run: Run) -> bool:
+        cluster.kill(1)
+        cluster.start(1)
+        return True
 
-    read = anyio.run(letters)
-    headers = [{name: value.decode() for name, value in one.headers if value is not None} for one in read]
-    for one, told in zip(read, headers, strict=True):
-        is_broken = one.value is not None and one.value.startswith(b"{broken")
-        assert told["dead-letter.reason"] == ("not json of the schema" if is_broken else "rule: the amount is positive")
-        assert (told["dead-letter.source"], told["dead-letter.topic"]) == ("shop", orders.TOPIC)
-    assert len({(told["dead-letter.partition"], told["dead-letter.offset"]) for told in headers}) == count
+    return strike
+
+
+def prepared(cluster: RealCluster) -> str:
+    wanted = [Topic(name, orders.PARTITIONS, 1, {}) for name in (orders.TOPIC, orders.LETTERS, orders.TOTALS)]
+    topics.create_topics(cluster.recorded(), wanted)
+    return cluster.bootstrap
 
 
 @pytest.mark.spark
 @pytest.mark.timeout(900)
 def test_each_input_is_there_once_whatever_was_killed(tmp_path: Path) -> None:
-    check(tmp_path, IN_SHORT)
+    with orders.broker() as brokers:
+        life = Life(tmp_path, brokers, {"driver": kill_driver, "worker": kill_worker(random.Random(SEED))})
+        life.produce(150)
+        for kill in SHORT:
+            life.suffer(kill)
+        life.finish()
+
+
+def live(life: Life, kills: list[Kill]) -> None:
+    life.produce(200)
+    for kill in kills:
+        life.suffer(kill)
+    life.finish()
+    life.check_what_is_made_anew()
 
 
 @pytest.mark.spark
 @pytest.mark.soak
 @pytest.mark.timeout(7200)
-def test_killed_at_twenty_places(tmp_path: Path) -> None:
-    """Five in each life of a pipeline, of twenty; in the order in which a run comes by."""
-    for part in range(4):
-        folder = tmp_path / str(part)
-        folder.mkdir()
-        check(folder, sorted(random.Random(part).sample(PLACES, 5), key=PLACES.index))
+def test_killed_beside_the_embedded_broker(tmp_path: Path) -> None:
+    with orders.broker() as brokers:
+        strikes = {"driver": kill_driver, "worker": kill_worker(random.Random(SEED))}
+        live(Life(tmp_path, brokers, strikes), drawn("embedded"))
+
+
+@pytest.mark.spark
+@pytest.mark.soak
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("release", ["0.11.0.3", "4.3.1"])
+def test_killed_beside_real_brokers(clusters: Clusters, release: str, tmp_path: Path) -> None:
+    cluster = clusters.running(release)
+    brokers = prepared(cluster)
+    strikes = {
+        "driver": kill_driver,
+        "worker": kill_worker(random.Random(SEED)),
+        "broker": killed_cluster(cluster),
+    }
+    live(Life(tmp_path, brokers, strikes), drawn(release))
+
+
+@contextmanager
+def old_cluster() -> Iterator[RealCluster]:
+    """0.8.2.2 beside the one of the fixture."""
+    folder = session_folder(os.getpid()) / "old"
+    run_command("kafka-up", "0.8.2.2", "--topic", f"{orders.TOPIC}:{orders.PARTITIONS}", "--dir", str(folder))
+    try:
+        yield RealCluster(folder)
+    finally:
+        control.take_down(folder, at_once=True, remove=True)
+
+
+def commit_in_zookeeper(address: str, offsets: Mapping[int, int]) -> None:
+    client = KazooClient(address)
+    client.start()
+    for partition, offset in offsets.items():
+        client.create(f"/consumers/readers/offsets/{orders.TOPIC}/{partition}", b"%d" % offset, makepath=True)
+    client.stop()
+
+
+@pytest.mark.spark
+@pytest.mark.soak
+@pytest.mark.timeout(7200)
+def test_sources_of_two_ages_at_once(clusters: Clusters, tmp_path: Path) -> None:
+    """0.8.2.2 from a group's offsets in ZooKeeper on, and 4.3.1, which also takes what comes out."""
+    new = clusters.running("4.3.1")
+    brokers = prepared(new)
+    with old_cluster() as old:
+        life = Life(tmp_path, brokers, {"old broker": killed_cluster(old), "driver": kill_driver})
+        life.config.write_text(life.config.read_text().replace("[decode]", OLD.format(old) + "[decode]"))
+        life.sent.produce(old.bootstrap, range(1001, 1151), "old")
+        begin = {0: 20, 1: 7}  # the third partition: from its first record on
+        commit_in_zookeeper(str(old.zookeeper), begin)
+        for partition, offset in begin.items():
+            life.sent.forget("old", partition, offset)
+        life.produce(200)
+        life.suffer(Kill("old broker", "checkpoints/ingest-old/offsets/[0-9]*"))
+        life.sent.produce(old.bootstrap, range(1151, 1201), "old")
+        life.suffer(Kill("driver", "bronze/old/topic=orders/**/*.parquet"))
+        life.finish()
+        life.check_what_is_made_anew()

@@ -1,0 +1,41 @@
+"""Who else writes to a pipeline's folder: so that nobody deletes what another is about to add.
+
+Runs and backfills share a lock for as long as they write.  Who holds it alone may take files that no entry names for
+nobody's.  The system gives the lock back when its holder ends, however that was.
+"""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+__all__ = ["alone_if_possible", "shared"]
+
+
+@contextmanager
+def shared(root: Path) -> Iterator[None]:
+    """Write beside others; waits while somebody is alone."""
+    with _opened(root) as file:
+        fcntl.flock(file, fcntl.LOCK_SH)
+        yield
+
+
+@contextmanager
+def alone_if_possible(root: Path) -> Iterator[bool]:
+    """Whether nobody else writes, for as long as this lasts; if somebody does, beside them."""
+    with _opened(root) as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            fcntl.flock(file, fcntl.LOCK_SH)
+            yield False
+        else:
+            yield True
+
+
+def _opened(root: Path) -> IO[bytes]:
+    root.mkdir(parents=True, exist_ok=True)
+    return (root / ".lock").open("wb")

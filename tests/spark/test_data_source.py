@@ -1,0 +1,44 @@
+"""What the processes load that Spark starts for each query."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+PLANNER = """
+import sys
+from pykafka08.spark.data_source import KafkaDataSource
+
+before = set(sys.modules)
+source = KafkaDataSource({"kafka.bootstrap.servers": "h:9092", "subscribe": "t"})
+source.streamReader(source.schema())
+source.reader(source.schema())
+print(*(name for name in sys.modules if name.startswith(("pykafka08.", "kazoo", "pyarrow.compute"))))
+print(*(name for name in before if name.startswith("pykafka08.")))
+"""
+
+
+def test_a_reader_loads_neither_what_writes_nor_what_reads_groups() -> None:
+    done = subprocess.run([sys.executable, "-c", PLANNER], capture_output=True, text=True, check=True)
+    of_readers, of_schema = (set(line.split()) for line in done.stdout.splitlines())
+    assert {"pykafka08.spark.stream_reader", "pykafka08.spark.batch_reader"} <= of_readers
+    unwanted = ("kazoo", "pyarrow.compute", "pykafka08.admin", "pykafka08.producer", "pykafka08.zookeeper.bridge")
+    assert not [name for name in of_readers if name.startswith(unwanted)]
+    assert not {"pykafka08.spark.stream_reader", "pykafka08.spark.reading", "pykafka08.cluster.client"} & of_schema
+
+
+FIRST_ROWS = """
+import sys
+from pykafka08.consumer.chunk import Chunk
+from pykafka08.records.record import TopicPartition
+from pykafka08.spark.rows import Rows, default_columns
+from tests.consumer.world import batch_bytes
+
+batch = Chunk(batch_bytes(0, range(9)), TopicPartition("t", 0), 0, 9, max_unpacked_bytes=1 << 20).next_batch()
+print(Rows(default_columns(include_headers=True)).make([batch], 5).num_rows, "pandas" in sys.modules)
+"""
+
+
+def test_the_first_rows_of_a_worker_do_not_wait_for_pandas() -> None:
+    done = subprocess.run([sys.executable, "-c", FIRST_ROWS], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["5", "False"]
