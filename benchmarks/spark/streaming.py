@@ -6,7 +6,7 @@ The broker is one that runs (``tests/brokers/kafka-up``).  Three rows, each with
 
 - ``one batch``: ``Trigger.AvailableNow`` over a topic of ``reading``'s, into the sink that drops rows; timed from the
   start of the query to its end.
-- ``batches of 60,000``: the same with ``maxOffsetsPerTrigger``.
+- ``batches of 60 000``: the same with ``maxOffsetsPerTrigger``.
 - ``live``: another process sends 10,000 records a second; micro-batches follow one another as fast as they can, and
   each is aggregated in ``foreachBatch``.  The age of a record is the time between its sending and the end of that.
 
@@ -35,7 +35,7 @@ from benchmarks.spark.reading import FORMATS, PARTITIONS, filled, processor_seco
 
 PER_BATCH = 60_000
 PER_SECOND = 10_000
-TARGETS = {"one batch": 1.7, "batches of 60,000": 1.1, "live": 1.25}
+TARGETS = {"one batch": 1.7, "batches of 60 000": 1.1, "live": 1.25}
 """How many times the other connector's speed; of the live row the other's age by ours (0.8 the other way round)."""
 STEPS = ("latestOffset", "queryPlanning", "addBatch", "walCommit", "commitOffsets", "triggerExecution")
 WARM_UP_S = 6.0
