@@ -30,6 +30,7 @@ from pykafka08.producer.transactions.transactor import Transactor
 from pykafka08.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from pykafka08.protocol.messages.produce import ProduceRequest
 from pykafka08.protocol.versions import BrokerVersions
+from pykafka08.records.scratch import keep_freed_pages
 
 __all__ = ["Sender"]
 
@@ -59,6 +60,7 @@ class Sender:
         """Of a transactional producer."""
 
     async def run(self) -> None:
+        keep_freed_pages()
         self._client.on_metadata(self._metadata_changed)
         self._metadata_changed(self._client.metadata)
         await self._driver.run()

@@ -26,14 +26,11 @@ def measured_by_maps(values: list[Any], keys: list[Any] | None) -> tuple[int, in
 
     Columns of one length, at least one record.
     """
-    if keys is None and {*map(type, values)} == {bytes}:
-        sizes = list(map(len, values))
-    elif {*map(type, values), *map(type, keys or ())} <= _BYTES:
-        sizes = _lengths(values)
-        if keys is not None:
-            sizes = list(map(add, sizes, _lengths(keys)))
-    else:
+    if not ({*map(type, values), *map(type, keys or ())} <= _BYTES):
         return None
+    sizes = _lengths(values)
+    if keys is not None:
+        sizes = list(map(add, sizes, _lengths(keys)))
     return sum(sizes) + RECORD_OVERHEAD * len(sizes), max(sizes) + RECORD_OVERHEAD
 
 
@@ -65,7 +62,10 @@ def measured_by_loop(values: list[Any], keys: list[Any] | None) -> tuple[int, in
 
 
 def _lengths(column: Sequence[bytes | None]) -> list[int]:
-    return [0 if each is None else len(each) for each in column] if None in column else list(map(len, column))  # type: ignore[arg-type]
+    try:
+        return list(map(len, column))  # type: ignore[arg-type]
+    except TypeError:  # looking for None first would cost more than this does where there is none
+        return [0 if each is None else len(each) for each in column]
 
 
 def record_sizes(

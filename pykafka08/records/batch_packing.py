@@ -63,6 +63,7 @@ _NULL_LENGTH = encode_varint(-1)
 _SPANS = [value + len(_SMALL_VARINTS[value]) for value in range(_SMALL)]  # of so many bytes and the length before them
 _STAMPS = _Stamps((delta, b"\x00" + varint) for delta, varint in enumerate(_SMALL_VARINTS))
 _stamp = _STAMPS.__getitem__
+_FIRST_HEADS = [_NO_HEADERS + varint + _STAMPS[0] for varint in _SMALL_VARINTS]
 # Offset deltas, alone and with the length of a null key behind them.  They grow with the largest batch that was packed.
 _OFFSETS = _SMALL_VARINTS.copy()
 _KEYLESS_OFFSETS = [varint + _NULL_LENGTH for varint in _OFFSETS]
@@ -191,7 +192,7 @@ def pack_records(
     if keys is not None and not any(keys) and keys.count(None) == count:
         keys = None
     if count >= _LONG_RUN and headers is None and deltas is None and all(values) and (keys is None or all(keys)):
-        ends = [*itertools.compress(range(1, count), map(ne, timestamps[1:], timestamps)), count]
+        ends = _ends_of_runs(timestamps)
         if len(ends) * _LONG_RUN <= count:
             return _pack_runs(timestamps, ends, keys, values)  # type: ignore[arg-type]
     if keys is None:
@@ -228,6 +229,21 @@ def pack_records(
     return parts
 
 
+def _ends_of_runs(timestamps: Sequence[int]) -> list[int]:
+    """Where each run of equal timestamps ends, or where the first ones do if that is too many already."""
+    count = len(timestamps)
+    ends: list[int] = []
+    start = 0
+    # Nearly always they grow, and the end can be guessed: counting a run costs less than comparing its neighbours.
+    while start < count and len(ends) * _LONG_RUN <= count:
+        end = bisect_right(timestamps, timestamps[start], start)
+        if timestamps[start:end].count(timestamps[start]) != end - start:
+            return [*itertools.compress(range(1, count), map(ne, timestamps[1:], timestamps)), count]
+        ends.append(end)
+        start = end
+    return ends
+
+
 def _pack_runs(
     timestamps: Sequence[int], ends: Iterable[int], keys: Sequence[bytes] | None, values: Sequence[bytes]
 ) -> list[bytes]:
@@ -239,21 +255,24 @@ def _pack_runs(
     """
     count = len(values)
     sizes = list(map(len, values))
-    columns: list[tuple[Sequence[bytes], list[int]]] = [(values, sizes)]
-    largest = max(sizes)
-    if keys is None:
-        offsets = _kept_offsets(count, _KEYLESS_OFFSETS, _NULL_LENGTH)
-    else:
-        offsets = _kept_offsets(count, _OFFSETS, b"")
-        columns.insert(0, (keys, list(map(len, keys))))
-        largest += max(columns[0][1])
+    key_sizes = [] if keys is None else list(map(len, keys))
+    largest = max(sizes) + max(key_sizes, default=0)
     # Lists where they reach, which is nearly always.
     is_small = largest + _MOST_AROUND < _SMALL
     varint: Callable[[int], bytes] = _SMALL_VARINTS.__getitem__ if is_small else _varint
     span: Callable[[int], int] = _SPANS.__getitem__ if is_small else _span
-    bodies = sizes if keys is None else list(map(add, map(span, columns[0][1]), map(span, sizes)))
-    kinds = list(set(bodies))
-    body_spans = list(map(span, kinds)) if keys is None else kinds
+    columns: list[tuple[Sequence[bytes], Sequence[bytes]]] = [(list(map(varint, sizes)), values)]
+    around, bodies = len(_NO_HEADERS), sizes
+    if keys is None:
+        offsets = _kept_offsets(count, _KEYLESS_OFFSETS, _NULL_LENGTH)
+    else:
+        offsets = _kept_offsets(count, _OFFSETS, b"")
+        if len(set(key_sizes)) == 1:
+            around += span(key_sizes[0])
+            columns.insert(0, ([varint(key_sizes[0])] * count, keys))
+        else:
+            columns.insert(0, (list(map(varint, key_sizes)), keys))
+            bodies = list(map(add, map(span, key_sizes), map(span, sizes)))
     heads: list[bytes] = []
     for end in ends:
         start = len(heads)
@@ -261,24 +280,43 @@ def _pack_runs(
         while start < end:
             width = len(offsets[start])
             until = bisect_right(offsets, width, start, end, key=len)  # they grow longer at 64 and at 8,192
-            rest = width + len(stamp) + len(_NO_HEADERS)
-            varints = map(varint, [rest + each for each in body_spans])
-            table = dict(zip(kinds, map(add, varints, itertools.repeat(stamp)), strict=True))
-            heads += map(table.__getitem__, bodies[start:until])
+            rest = around + width + len(stamp)
+            run = bodies[start:until]
+            table: list[bytes] | dict[int, bytes]
+            if is_small:
+                table = _heads(rest, stamp, max(run), is_value=bodies is sizes)
+            else:
+                spans = {body: span(body) if bodies is sizes else body for body in set(run)}
+                table = {body: _NO_HEADERS + _varint(rest + size) + stamp for body, size in spans.items()}
+            heads += map(table.__getitem__, run)
             start = until
-    step = max(_LONG_RUN, _PIECE * count // (sum(bodies) + count))
-    parts_each = 3 + 2 * len(columns)
+    step = max(_LONG_RUN, _PIECE * count // (sum(sizes) + sum(key_sizes) + 3 * count))
+    parts_each = 2 + 2 * len(columns)
     pieces = []
     for start in range(0, count, step):
         stop = min(start + step, count)
-        parts = [_NO_HEADERS] * (parts_each * (stop - start))
-        parts[0::parts_each] = heads[start:stop]
+        # A head begins with the end of the record before, which costs one part less for each.
+        parts = [_NO_HEADERS] * (parts_each * (stop - start) + 1)
+        parts[0:-1:parts_each] = heads[start:stop]
+        parts[0] = parts[0][len(_NO_HEADERS) :]
         parts[1::parts_each] = offsets[start:stop]
-        for place, (column, column_sizes) in enumerate(columns):
-            parts[2 + 2 * place :: parts_each] = map(varint, column_sizes[start:stop])
+        for place, (lengths, column) in enumerate(columns):
+            parts[2 + 2 * place :: parts_each] = lengths[start:stop]
             parts[3 + 2 * place :: parts_each] = column[start:stop]
         pieces.append(b"".join(parts))
     return pieces
+
+
+def _heads(rest: int, stamp: bytes, most: int, *, is_value: bool) -> list[bytes]:
+    """By the bytes of a record's body, none to ``most``: the end of the record before, its size, and ``stamp``.
+
+    The body is the value (``is_value``) or whole, with its lengths; ``rest`` bytes more count.  For small records.
+    """
+    known = _FIRST_HEADS if stamp == _STAMPS[0] else _SMALL_VARINTS
+    heads = known[rest : rest + most + 1]
+    if is_value:  # the length before it takes a second byte from 64 on
+        heads = known[rest + 1 : rest + 65] + known[rest + 66 : rest + most + 3]
+    return heads if known is _FIRST_HEADS else [_NO_HEADERS + size + stamp for size in heads]
 
 
 def _pack_headers(headers: Headers) -> bytes:

@@ -22,12 +22,13 @@ _kept: list[bytearray] = []
 
 @cache
 def keep_freed_pages() -> None:
-    """Have the allocator keep the pages of the last few answers that were read, once in each process.
+    """Have the allocator keep the pages of the last few answers that were read, or batches that were packed, once in
+    each process.
 
     glibc takes the largest block that was mapped and freed as the size below which blocks come out of its heap, and
-    keeps twice as much free there.  That is an answer's size else, and the pages of each answer go back to the system
-    and are asked for, cleared and mapped anew for the next.  A limit that the environment sets stays; other allocators
-    have none of this.
+    keeps twice as much free there.  That is an answer's or a batch's size else, and the pages of each go back to the
+    system and are asked for, cleared and mapped anew for the next.  A limit that the environment sets stays; other
+    allocators have none of this.
     """
     bytes(_FREED_PAGES_KEPT)  # mapped, not touched, and freed at once
 

@@ -179,6 +179,14 @@ def test_runs_of_any_sizes(sizes: Sequence[int], key_sizes: Sequence[int] | None
         assert_same(timestamps, [b"", *keys[1:]], values)
 
 
+@pytest.mark.parametrize("key", [None, b"key", b"k" * 70])
+@pytest.mark.parametrize("runs", [(5, 3, 9), (5, 5, 4), (7, 9, 7), (9, 7, 9), (5, 305, 20_000)])
+def test_runs_of_timestamps_in_any_order(runs: tuple[int, ...], key: bytes | None) -> None:
+    timestamps = [stamp for stamp in runs for _ in range(70)]
+    values = [b"v" * (1 + index % 150) for index in range(len(timestamps))]
+    assert_same(timestamps, None if key is None else [key] * len(values), values)
+
+
 def test_interpreted_pieces_are_few_and_small() -> None:
     values = [b"v" * (60 + index % 80) for index in range(9000)]
     pieces = pack_records([5] * len(values), None, values, None, None)
