@@ -6,6 +6,7 @@ the order is the same.
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -53,15 +54,23 @@ class SizedRows:
 
     def pack(self, start: int, spans: list[Span], times: Any) -> None:
         """Put the records of the rows from ``start`` on, with these timestamps, into the batches that they count in."""
+        if self._times is None:  # batches that were open before have a part of the rows, with another delta
+            for stamp, part in groupby(spans, lambda span: int(times[0]) - span[0].timestamps[0]):
+                start = self._pack_part(start, list(part), stamp)
+            return
         counts = [count for _, _, count in spans]
-        bases = np.repeat([batch.timestamps[0] for batch, _, _ in spans], counts)
-        stamps = times - bases
-        cuts = (start + np.cumsum(counts)).tolist()
+        stamps = times - np.repeat([batch.timestamps[0] for batch, _, _ in spans], counts)
         is_one = bool((stamps == stamps[0]).all())
-        pieces = self._rows.packed(start, cuts, int(stamps[0]) if is_one else stamps, spans[0][1])
+        self._pack_part(start, spans, int(stamps[0]) if is_one else stamps)
+
+    def _pack_part(self, start: int, spans: list[Span], stamps: Any) -> int:
+        """The row behind those packed."""
+        cuts = (start + np.cumsum([count for _, _, count in spans])).tolist()
+        pieces = self._rows.packed(start, cuts, stamps, spans[0][1])
         for (batch, _, _), piece in zip(spans, pieces, strict=True):
             assert batch.packed is not None
             batch.packed.append(piece)
+        return int(cuts[-1])
 
 
 def rows_added(

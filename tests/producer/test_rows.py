@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 
 import pyarrow as pa
 import pytest
@@ -10,7 +11,12 @@ import pytest
 from pykafka08 import EmbeddedCluster, Producer, RecordTooLargeError
 from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import KafkaError
+from pykafka08.producer.batch import Batch
 from pykafka08.producer.rows import SizedRows, rows_added
+from pykafka08.records.compression import Codec
+from pykafka08.records.reader import read_batches
+from pykafka08.records.record import Record
+from pykafka08.records.writer import encode_parts
 
 from .clusters import log_values, logs, producing
 from .world import OK, World
@@ -158,3 +164,27 @@ def test_a_batch_of_rows_that_the_broker_finds_too_large_goes_in_halves() -> Non
     for _ in range(2):
         world.answer(world.one(after=1), OK)
     assert accumulator.buffered_bytes == 0
+
+
+@pytest.mark.parametrize("sizes", [[50], range(20, 70)])
+def test_rows_of_a_later_millisecond_have_a_delta_in_the_batch_that_was_open_alone(sizes: Sequence[int]) -> None:
+    """Rows of one size are packed as a matrix, others are joined."""
+    world = World({"t": [0]}, batch_size=40_000, linger_ms=60_000)
+    accumulator = world.machine.accumulator
+    values = [b"%d:" % row + b"x" * sizes[row % len(sizes)] for row in range(1000, 3000)]
+    spans = []
+    for start, end, now_ms in ((0, 300, 5), (300, 2000, 9)):
+        rows = SizedRows(pa.record_batch({"value": pa.array(values[start:end], pa.binary())}))
+        spans += rows_added(accumulator, accumulator.queues_of("t"), 0, rows, 0, end - start, now_ms, world.now)
+    batches = list(dict.fromkeys(batch for batch, _, _ in spans))
+    assert len(batches) > 2
+    found = [record for batch in batches for record in read_back(batch)]
+    assert [record.value for record in found] == values
+    assert [record.timestamp_ms for record in found] == [5] * 300 + [9] * 1700
+
+
+def read_back(batch: Batch) -> list[Record]:
+    """The records of a batch that is still open."""
+    pieces = encode_parts(2, Codec.NONE, timestamps=batch.timestamps, keys=None, values=[], packed=batch.packed)
+    (found,) = read_batches(b"".join(pieces), topic="t", partition=0, fetch_offset=0)
+    return list(found)

@@ -156,6 +156,20 @@ def test_rows_are_acknowledged_when_the_call_returns(version: str) -> None:
         assert send_rows(producer, [], "t") == Totals()
 
 
+def test_small_batches_of_rows_are_written_in_their_order() -> None:
+    """They are gathered; one with other columns, or with no rows, among them."""
+    with embedded(topics={"t": 3, "u": 1}) as cluster:
+        places = pa.array([row % 3 for row in range(200)], pa.int32())
+        parts = [[b"%d" % row for row in range(start, start + 200)] for start in range(0, 2000, 200)]
+        batches = [rows(value=part, partition=places, topic=["t"] * 200) for part in parts]
+        batches[5:5] = [rows(value=[b"u"], topic=["u"]), batches[0].slice(0, 0)]
+        totals = send_rows(kept_producer({"bootstrap_servers": cluster.servers}), iter(batches), None)
+        assert totals == Totals(2001, sum(len(value) for part in parts for value in part) + 1)
+        for number, log in enumerate(cluster.records("t")):
+            assert [record.value for record in log] == [value for part in parts for value in part[number::3]]
+        assert cluster.values("u") == [b"u"]
+
+
 def test_keys_choose_partitions_as_in_java_and_headers_go_along() -> None:
     with embedded(topics={"t": 3, "u": 2}) as cluster:
         batch = rows(

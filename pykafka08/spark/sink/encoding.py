@@ -67,7 +67,7 @@ def runs_of(
         codes += topic_codes.astype(np.int64) << 32
     codes += _ANY if partitions is None else partitions
     codes -= _ANY  # so that the lower half is never negative
-    order = np.argsort(codes, kind="stable")
+    order = np.argsort(codes.astype(np.uint16) if codes.max() < 1 << 16 else codes, kind="stable")  # by digits: O(n)
     ordered = codes[order]
     bounds = [0, *(np.flatnonzero(np.diff(ordered)) + 1).tolist(), batch.num_rows]
     if len(bounds) > 2:
@@ -113,9 +113,14 @@ def _by_key(
     if not is_open.any():
         return partitions
     hashes = murmur2_of(keys)
+    if topic_codes is None and is_open.all():
+        return _chosen(hashes, partitions_of(topics[0]))
     for code, topic in enumerate(topics):
         rows = is_open if topic_codes is None else is_open & (topic_codes == code)
         if rows.any():
-            choices = np.asarray(partitions_of(topic), np.int64)
-            chosen[rows] = choices[hashes[rows] % len(choices)]
+            chosen[rows] = _chosen(hashes[rows], partitions_of(topic))
     return chosen
+
+
+def _chosen(hashes: Any, choices: Sequence[int]) -> Any:
+    return np.asarray(choices, np.int64)[hashes % len(choices)]

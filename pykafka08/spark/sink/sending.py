@@ -5,7 +5,7 @@ The producer lives in the worker's ``runtime``, whose clock stands still while S
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -33,6 +33,8 @@ DEFAULTS: Mapping[str, Any] = {"batch_size": 512 * 1024, "linger_ms": 1000}
 """Of the sink's producers, where the user says nothing: nobody waits for a single row, and a task's end sends what
 lingers."""
 
+GATHERED = 4 << 20
+"""Bytes of rows that are sorted by their partitions at once: batches of 10,000 rows would be many short runs."""
 
 OF_TRANSACTIONS: Mapping[str, Any] = {"transaction_timeout_ms": 900_000}
 """What a broker allows by default: a transaction is open until the slowest task of its batch has ended."""
@@ -86,8 +88,9 @@ def send_rows(producer: Producer, batches: Iterable[pa.RecordBatch], topic: str 
             known[name] = loop.run(producer.partitions(name))
         return known[name]
 
-    for batch in batches:
+    for batch in _gathered(batches):
         for run in runs_of(batch, topic, partitions_of):
+            partitions_of(run.topic)  # rows for a topic that the producer does not know yet go one by one
             pending.append(loop.run(producer.enqueue_arrow(run.topic, run.rows, run.partition)))
             totals = _added(totals, run)
         pending = [each for each in pending if not _has_ended(each)]
@@ -105,6 +108,27 @@ def totals_of(batches: Iterable[pa.RecordBatch], topic: str | None) -> Totals:
         for run in runs_of(batch, topic):
             totals = _added(totals, run)
     return totals
+
+
+def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows in batches of GATHERED bytes, unless they come in larger ones."""
+    waiting: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        if waiting and (size + batch.nbytes > GATHERED or batch.schema != waiting[0].schema):
+            yield _as_one(waiting)
+            waiting, size = [], 0
+        if batch.num_rows:
+            waiting.append(batch)
+            size += batch.nbytes
+    if waiting:
+        yield _as_one(waiting)
+
+
+def _as_one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    if len(batches) == 1:
+        return batches[0]
+    return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
 
 
 def _has_ended(sent: SentRecords) -> bool:
