@@ -184,10 +184,13 @@ class ProducerMachine:
         self.wants_poll = True
         return None
 
-    def release_all(self, now: float) -> list[Batch]:
-        """Let nothing linger any more; all batches that have not ended."""
+    def release_all(self, now: float) -> None:
+        """Let nothing linger any more."""
         self.accumulator.close_batches(self._active)
         self._settle_all(now)
+
+    def under_way(self) -> list[Batch]:
+        """All batches that have not ended, in the order of their deadlines."""
         return self._deadlines.alive()
 
     def fail_unsent(self, error: KafkaError, now: float) -> None:

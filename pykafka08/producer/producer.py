@@ -312,7 +312,8 @@ class Producer(ColumnProducing):
         check_timeout(timeout)
         self._check_open()
         now = self._now()
-        pending = self._machine.release_all(now)
+        self._machine.release_all(now)
+        pending = self._machine.under_way()
         self._sender.wake()
         with anyio.CancelScope(deadline=math.inf if timeout is None else now + timeout) as scope:
             for batch in pending:

@@ -751,13 +751,15 @@ def test_a_request_of_which_all_batches_expired_frees_its_partitions() -> None:
 # --- flush and close --------------------------------------------------------------------------------------------------
 
 
-def test_release_all_ends_the_linger_and_names_what_is_under_way() -> None:
+def test_release_all_ends_the_linger_of_what_is_under_way() -> None:
     world = World({"t": [0, 0]}, linger_ms=60_000)
     a, b = world.add(partition=0), world.add(partition=1)
-    assert world.machine.release_all(world.now) == [a.batch, b.batch]
+    world.machine.release_all(world.now)
+    assert world.machine.under_way() == [a.batch, b.batch]
     assert len(world.one().batches) == 2
     world.add(partition=0)
-    assert len(world.machine.release_all(world.now)) == 3
+    world.machine.release_all(world.now)
+    assert len(world.machine.under_way()) == 3
 
 
 def backing_off_after_expiry() -> World:
