@@ -8,17 +8,16 @@ know how to await and which costs no task, no event and no cancel scope.
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
 from contextvars import copy_context
 from types import coroutine
 from typing import Any, Generic, Protocol, TypeVar
 
 import anyio
-import structlog
 
 from pykafka08.clock import clock
 from pykafka08.errors import ClientFailedError, ClosedError
+from pykafka08.logs import library_logger
 
 __all__ = ["Driver", "Machine", "TaskTree", "Waiter", "Wakeup", "clock", "library_logger"]
 
@@ -26,49 +25,6 @@ T = TypeVar("T")
 A = TypeVar("A", covariant=True)
 
 NEVER = float("inf")
-
-
-def library_logger(name: str) -> Any:
-    """A structlog logger over the standard library's logger ``pykafka08.<name>``.
-
-    It never prints by itself: records go to :mod:`logging`, which an application may configure, and the package's root
-    logger carries a NullHandler.  The text is ``"an.event topic=t partition=0"``; the event and each of its facts are
-    attributes of the LogRecord too.
-    """
-    root = logging.getLogger("pykafka08")
-    if not root.handlers:
-        root.addHandler(logging.NullHandler())
-    return structlog.wrap_logger(
-        logging.getLogger(f"pykafka08.{name}"),
-        processors=[
-            structlog.stdlib.filter_by_level,  # first: what nobody hears is not written out
-            _as_log_arguments,
-        ],
-        wrapper_class=_Logger,
-    ).bind()
-
-
-class _Logger(structlog.stdlib.BoundLogger):
-    """What every request says on the level DEBUG costs next to nothing while nobody listens."""
-
-    def debug(self, event: str | None = None, *args: Any, **facts: Any) -> Any:
-        if self._logger.isEnabledFor(logging.DEBUG):
-            super().debug(event, *args, **facts)
-
-
-_LOGGING_OPTIONS = ("exc_info", "stack_info", "stacklevel")
-
-
-def _as_log_arguments(_: object, __: str, facts: MutableMapping[str, Any]) -> Mapping[str, Any]:
-    """The arguments of the standard library's call."""
-    options = {name: facts.pop(name) for name in _LOGGING_OPTIONS if name in facts}
-    shown = " ".join([f"{name}={_shown(value)}" for name, value in facts.items() if name != "event"])
-    return {"msg": f"{facts['event']} {shown}".rstrip(), "extra": facts, **options}
-
-
-def _shown(value: object) -> str:
-    text = str(value)
-    return text if text.isprintable() and not set(text) & set(" =\"'") and text else repr(text)
 
 
 class Waiter(Generic[T]):

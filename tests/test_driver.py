@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 
 import anyio
 import anyio.lowlevel
@@ -220,6 +221,26 @@ async def test_logging_prints_nothing_unless_configured(capfd: pytest.CaptureFix
     log = library_logger("test")
     log.warning("nobody.listens", broker="h:1")
     assert capfd.readouterr() == ("", "")
+
+
+HEARD = """
+import logging, sys
+from pykafka08.logs import library_logger, prepare
+
+log = library_logger("test")
+log.debug("not.heard")
+prepare()
+before = "structlog" in sys.modules
+logging.basicConfig(stream=sys.stdout, format="%(message)s")
+prepare()
+print(before, "structlog" in sys.modules)
+log.warning("heard", partition=0)
+"""
+
+
+async def test_structlog_is_loaded_where_somebody_listens_and_before_there_is_something_to_say() -> None:
+    done = await anyio.run_process([sys.executable, "-c", HEARD])
+    assert done.stdout.decode().splitlines() == ["False True", "heard partition=0"]
 
 
 async def test_logging_reaches_the_standard_library(caplog: pytest.LogCaptureFixture) -> None:

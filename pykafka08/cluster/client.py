@@ -31,6 +31,7 @@ from pykafka08.errors import (
     RequestTimeoutError,
     TransportError,
 )
+from pykafka08.logs import prepare
 from pykafka08.protocol.schema import Response
 from pykafka08.protocol.versions import BrokerVersions
 
@@ -76,6 +77,7 @@ class Client:
     # --- life -------------------------------------------------------------------------------------------------------
 
     async def __aenter__(self) -> Client:
+        prepare()
         if self._owns_tasks:
             await self.tasks.__aenter__()
         try:

@@ -5,7 +5,7 @@ Options are read by ``options``, offsets found by ``locating``, ranges read by `
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,36 +20,18 @@ from pykafka08.spark.columns import check_schema
 from pykafka08.spark.filters import Narrowing, narrowing_of
 from pykafka08.spark.locating import locate, resolve
 from pykafka08.spark.options import ReadOptions
-from pykafka08.spark.ranges import Range, ReadTask, plan_tasks
+from pykafka08.spark.ranges import Range
 from pykafka08.spark.reading import read_ranges
 from pykafka08.spark.runtime import client, run
 from pykafka08.spark.sizes import with_sizes
+from pykafka08.spark.tasks import TaskPartition, task_partitions
 
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["FilteredBatchReader", "KafkaBatchReader", "TaskPartition", "task_partitions"]
+__all__ = ["FilteredBatchReader", "KafkaBatchReader"]
 
 log = library_logger("spark")
-
-
-class TaskPartition(InputPartition):
-    """One task, with all that an executor needs to know."""
-
-    def __init__(self, task: ReadTask) -> None:
-        super().__init__(None)
-        self.task = task
-
-
-def task_partitions(ranges: Sequence[Range], options: ReadOptions) -> list[InputPartition]:
-    """The tasks of a batch or a micro-batch; Spark makes one of None where there is none."""
-    tasks = plan_tasks(
-        ranges,
-        min_partitions=options.min_partitions,
-        max_records_per_partition=options.max_records_per_partition,
-        target_records_per_task=options.target_records_per_task,
-    )
-    return [TaskPartition(ReadTask(each, options.settings)) for each in tasks]
 
 
 class KafkaBatchReader(DataSourceReader):

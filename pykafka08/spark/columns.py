@@ -1,6 +1,7 @@
 """The columns of the source as Spark's types, and which of them a query has: the option ``columns`` or its own schema.
 
-The same columns as Arrow arrays are in ``rows``.  Source: "Creating a Kafka Source for Batch Queries" in Spark's guide.
+The same columns as Arrow arrays are in ``rows``, which is not imported: a process that only names columns need not wait
+for numpy and pyarrow.  Source: "Creating a Kafka Source for Batch Queries" in Spark's guide.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ from pyspark.sql.types import (
 )
 
 from pykafka08.errors import ConfigError
-from pykafka08.spark.rows import HEADERS, default_columns
 
 __all__ = ["check_schema", "schema_of"]
+
+HEADERS = "headers"
 
 _HEADER = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
 
@@ -40,7 +42,9 @@ _TYPES: Mapping[str, DataType] = {
 
 def schema_of(columns: Sequence[str] | None, *, include_headers: bool) -> StructType:
     """The columns in that order; None for those of Spark's own source.  ConfigError for one that is not there."""
-    names = default_columns(include_headers=include_headers) if columns is None else columns
+    names = columns
+    if names is None:
+        names = [name for name in _TYPES if include_headers or name != HEADERS]
     unknown = [name for name in names if name not in _TYPES]
     if unknown or not names or len(set(names)) < len(names):
         raise ConfigError(f"the columns {', '.join(names)} are not some of {', '.join(_TYPES)}, each named once")

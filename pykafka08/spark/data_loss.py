@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pykafka08.driver import library_logger
 from pykafka08.errors import KafkaError
+from pykafka08.logs import library_logger
 
 __all__ = ["FAIL_INSTRUCTIONS", "DataLossError", "report_data_loss"]
 

@@ -17,7 +17,6 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from pykafka08.spark.columns import schema_of
-from pykafka08.spark.options import read_options, write_options
 
 __all__ = ["KafkaDataSource"]
 
@@ -39,24 +38,28 @@ class KafkaDataSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """Reads in batch the columns of ``schema``."""
         from pykafka08.spark.batch_reader import FilteredBatchReader, KafkaBatchReader
+        from pykafka08.spark.options import read_options
 
         options = read_options(self.options, streaming=False)
         return FilteredBatchReader(options, schema) if options.pushes_filters else KafkaBatchReader(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Reads as a stream the columns of ``schema``."""
+        from pykafka08.spark.options import read_options
         from pykafka08.spark.stream_reader import KafkaStreamReader
 
         return KafkaStreamReader(read_options(self.options, streaming=True), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Writes a batch; the query has to say ``mode("append")``."""
+        from pykafka08.spark.options import write_options
         from pykafka08.spark.sink.writer import KafkaWriter
 
         return KafkaWriter(write_options(self.options), schema, is_overwrite=overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         """Writes a stream, in every output mode."""
+        from pykafka08.spark.options import write_options
         from pykafka08.spark.sink.stream_writer import KafkaStreamWriter
 
         return KafkaStreamWriter(write_options(self.options), schema)

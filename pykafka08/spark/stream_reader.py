@@ -1,7 +1,9 @@
 """Reads Kafka as a stream: offsets are those of Spark's own connector, so that either continues the other's checkpoint.
 
 Spark makes several of these: one lives in a process beside the driver and says where micro-batches end; others are sent
-to the executors and read.  Nothing that the first learns reaches the others but in their tasks.
+to the executors and read.  Nothing that the first learns reaches the others but in their tasks.  Each process is new to
+this package when it makes one, so that what brokers are asked (``stream_offsets``) and what reads rows (``reading``)
+are imported by those that do it.
 
 What is read in a micro-batch is a pure function of its two offsets and the options (:meth:`KafkaStreamReader.ranges`):
 a batch that is run again after a crash has the same tasks with the same rows.  A partition that the start does not name
@@ -15,23 +17,18 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-import anyio
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from pykafka08.cluster.client import Client
-from pykafka08.driver import library_logger
+from pykafka08.logs import library_logger
 from pykafka08.records.record import TopicPartition
 from pykafka08.spark.admission import Delay, prorated
-from pykafka08.spark.batch_reader import TaskPartition, task_partitions
 from pykafka08.spark.columns import check_schema
 from pykafka08.spark.data_loss import report_data_loss
-from pykafka08.spark.locating import find_partitions, locate, offsets_of_limit
-from pykafka08.spark.offsets_json import EARLIEST, LATEST, Document, document, offsets_of
+from pykafka08.spark.offsets_json import Document, document, offsets_of
 from pykafka08.spark.options import ReadOptions
 from pykafka08.spark.ranges import Range
-from pykafka08.spark.reading import read_ranges
-from pykafka08.spark.runtime import client, run
+from pykafka08.spark.tasks import TaskPartition, task_partitions
 
 if TYPE_CHECKING:
     import pyarrow
@@ -82,7 +79,9 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def initialOffset(self) -> Document:
         """Where a query without a checkpoint starts; the same whenever it is asked."""
         if self._initial is None:
-            self._initial = document(run(self._find_start(self._client())))
+            from pykafka08.spark.stream_offsets import start_offsets
+
+            self._initial = document(start_offsets(self._options))
             self._last_end = self._initial
         return self._initial
 
@@ -101,15 +100,14 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Where the next micro-batch ends; ``start`` itself if there is to be none yet."""
         before = start if start is not None else self._last_end
         known = offsets_of(before) if before else {}
-        present = self._client()
         if not self._is_available_now:
-            latest = self._latest = run(self._find_latest(present, known))
+            latest = self._latest = self._find_latest(known)
         else:
             if self._target is None:
-                self._target = self._latest = run(self._find_latest(present, known))
+                self._target = self._latest = self._find_latest(known)
             latest = {**self._target, **{tp: end for tp, end in known.items() if tp not in self._target}}
         takes_all = limit is not None and type(limit).__name__ == "ReadAllAvailable"
-        ends = latest if takes_all or before is None else self._admitted(present, known, latest)
+        ends = latest if takes_all or before is None else self._admitted(known, latest)
         if before is not None and ends == known:
             return before
         self._last_end = document(ends)
@@ -123,52 +121,26 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Nothing counts that comes after the next look-up, and ``minOffsetsPerTrigger`` holds nothing back."""
         self._is_available_now = True
 
-    def _admitted(self, present: Client, known: Offsets, latest: Offsets) -> Offsets:
+    def _admitted(self, known: Offsets, latest: Offsets) -> Offsets:
         delay = None if self._is_available_now else self._delay
         if delay is not None and delay.is_waiting(known, latest, self._now_ms()):
             log.debug("spark.batch_delayed", least=self._options.min_offsets_per_trigger)
             return known
         if self._options.max_offsets_per_trigger is None:
             return latest
-        new = dict.fromkeys(latest.keys() - known.keys(), EARLIEST)
-        starts = {**run(locate(present, new, self._options)), **known}
+        from pykafka08.spark.stream_offsets import earliest_offsets
+
+        starts = {**earliest_offsets(self._options, latest.keys() - known.keys()), **known}
         return prorated(starts, latest, self._options.max_offsets_per_trigger)
 
-    def _client(self) -> Client:
-        return client(self._options.client)
+    def _find_latest(self, known: Offsets) -> Offsets:
+        """The latest offsets of all partitions there are; of those that are gone the known ones, if that may be."""
+        from pykafka08.spark.stream_offsets import latest_offsets
 
-    async def _find_start(self, present: Client) -> Offsets:
-        options = self._options
-        found = await find_partitions(
-            present, options.selection, retries=options.num_retries, interval_ms=options.retry_interval_ms
-        )
-        return await offsets_of_limit(present, found.partitions, options.starting, options, side="starting")
-
-    async def _find_latest(self, present: Client, known: Offsets) -> Offsets:
-        """The latest offsets of all partitions that there are; of those that are gone the known ones, if that may be.
-
-        An offset before the known one is asked for again: a leader that has just changed may lag.
-        """
-        options = self._options
-        retries = options.num_retries
-        while True:
-            found = await find_partitions(
-                present,
-                options.selection,
-                retries=retries,
-                interval_ms=options.retry_interval_ms,
-                known_topics={tp.topic for tp in known},
-            )
-            latest = await locate(present, dict.fromkeys(found.partitions, LATEST), options)
-            gone = {tp: offset for tp, offset in known.items() if tp not in latest}
-            behind = [tp for tp, end in latest.items() if end < known.get(tp, 0)]
-            if retries <= 0 or not (gone or behind):
-                break
-            retries -= 1
-            await anyio.sleep(options.retry_interval_ms / 1000)
+        latest, gone, topic_ids = latest_offsets(self._options, known)
         if gone:
             self._report(f"Partitions {_shown(gone)} have been deleted", next(iter(gone)))
-        self._compare_ids(found.partitions)
+        self._compare_ids(topic_ids)
         return {**latest, **gone}
 
     def _compare_ids(self, partitions: Any) -> None:
@@ -214,6 +186,8 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pyarrow.RecordBatch]:
         """The rows of one task, on an executor."""
+        from pykafka08.spark.reading import read_ranges
+
         if isinstance(partition, TaskPartition):
             return read_ranges(partition.task, self._columns)
         return iter(())

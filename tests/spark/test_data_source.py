@@ -13,8 +13,8 @@ before = set(sys.modules)
 source = KafkaDataSource({"kafka.bootstrap.servers": "h:9092", "subscribe": "t"})
 source.streamReader(source.schema())
 source.reader(source.schema())
-print(*(name for name in sys.modules if name.startswith(("pykafka08.", "kazoo", "pyarrow.compute"))))
-print(*(name for name in before if name.startswith("pykafka08.")))
+print(*(name for name in sys.modules if name.startswith(("pykafka08.", "kazoo", "pyarrow.compute", "structlog"))))
+print(*(name for name in before if name.startswith(("pykafka08.", "numpy", "pyarrow", "anyio", "structlog"))))
 """
 
 
@@ -23,8 +23,26 @@ def test_a_reader_loads_neither_what_writes_nor_what_reads_groups() -> None:
     of_readers, of_schema = (set(line.split()) for line in done.stdout.splitlines())
     assert {"pykafka08.spark.stream_reader", "pykafka08.spark.batch_reader"} <= of_readers
     unwanted = ("kazoo", "pyarrow.compute", "pykafka08.admin", "pykafka08.producer", "pykafka08.zookeeper.bridge")
-    assert not [name for name in of_readers if name.startswith(unwanted)]
-    assert not {"pykafka08.spark.stream_reader", "pykafka08.spark.reading", "pykafka08.cluster.client"} & of_schema
+    assert not [name for name in of_readers if name.startswith((*unwanted, "structlog"))]
+    assert not {"pykafka08.spark.stream_reader", "pykafka08.spark.options", "pykafka08.cluster.client"} & of_schema
+    assert not {"numpy", "pyarrow", "anyio", "structlog"} & of_schema
+
+
+STREAM_PLANNER = """
+import pickle
+import sys
+from pykafka08.spark.data_source import KafkaDataSource
+
+source = KafkaDataSource({"kafka.bootstrap.servers": "h:9092", "subscribe": "t"})
+pickle.dumps(source.streamReader(source.schema()))
+print(*sys.modules)
+"""
+
+
+def test_a_stream_is_planned_without_a_client() -> None:
+    done = subprocess.run([sys.executable, "-c", STREAM_PLANNER], capture_output=True, text=True, check=True)
+    unwanted = ("anyio", "numpy", "structlog", "pykafka08.cluster", "pykafka08.connection", "pykafka08.records.arrow")
+    assert not [name for name in done.stdout.split() if name.startswith(unwanted)]
 
 
 FIRST_ROWS = """

@@ -10,12 +10,13 @@ from collections.abc import Iterator
 import pytest
 
 from pykafka08 import NewRecord, Producer
-from pykafka08.spark.batch_reader import KafkaBatchReader, task_partitions
+from pykafka08.spark.batch_reader import KafkaBatchReader
 from pykafka08.spark.columns import schema_of
 from pykafka08.spark.data_loss import DataLossError
 from pykafka08.spark.options import read_options
 from pykafka08.spark.ranges import Range
 from pykafka08.spark.runtime import run, runtime
+from pykafka08.spark.tasks import task_partitions
 from tests.integration.clusters import Clusters
 
 OLD, NEW = "0.8.2.2", "4.3.1"

@@ -7,11 +7,12 @@ import pytest
 from pykafka08 import NewRecord, Producer
 from pykafka08.error_codes import ErrorCode
 from pykafka08.spark import sizes
-from pykafka08.spark.batch_reader import KafkaBatchReader, TaskPartition
+from pykafka08.spark.batch_reader import KafkaBatchReader
 from pykafka08.spark.columns import schema_of
 from pykafka08.spark.options import read_options
 from pykafka08.spark.ranges import Range
 from pykafka08.spark.runtime import run
+from pykafka08.spark.tasks import TaskPartition
 from tests.spark.sinks import ThreadedCluster, embedded
 
 RELEASES = ["0.8.2", "0.9.0", "0.10.0", "0.11.0", "2.8", "4.3"]
