@@ -49,6 +49,7 @@ class ColumnProducing:
     _sender: Sender
     _now: Callable[[], float]
     _largest_chunk: int
+    _largest_list: int
     _max_block: float
     _room: Room
     _check: Callable[[], None]
@@ -113,7 +114,7 @@ class ColumnProducing:
             timestamps_ms = [time_ns() // 1_000_000] * len(values)
         await self._wait_until_known(topic, partition)
         total, largest = sizes
-        if headers is None and total <= self._largest_chunk:
+        if headers is None and self._is_taken_whole(total, largest):
             await self._take_part(topic, partition, values, keys, headers, timestamps_ms, total, largest, spans)
             return
         bounds = list(accumulate(record_sizes(values, keys, headers), initial=0))
@@ -134,6 +135,10 @@ class ColumnProducing:
                 spans,
             )
             start = end
+
+    def _is_taken_whole(self, total: int, largest: int) -> bool:
+        """A list of so many bytes is not cut; one with a record that may never fit is, for those before it."""
+        return total <= (self._largest_list if largest <= self._largest_chunk else self._largest_chunk)
 
     async def _take_part(
         self,
@@ -294,15 +299,15 @@ class ColumnProducing:
     ) -> None:
         """Many records at once, each of which has a key that chooses among the partitions."""
         sizes = record_sizes(values, keys, headers)
-        size = sum(sizes)
-        if size > self._largest_chunk and len(values) > 1:
+        size, largest = sum(sizes), max(sizes)
+        if len(values) > 1 and not self._is_taken_whole(size, largest):
             middle = len(values) // 2
             for part in (slice(middle), slice(middle, None)):
                 await self._enqueue_keyed(
                     topic, values[part], keys[part], None if headers is None else headers[part], spans
                 )
             return
-        self._intake.saw(max(sizes), topic, None)
+        self._intake.saw(largest, topic, None)
         await self._wait_for_room(size, topic)
         self._intake.check_topic(topic)  # as in enqueue_columns
         try:
@@ -316,7 +321,7 @@ class ColumnProducing:
     ) -> None:
         """Many values at once, with bounds of the encoded bytes of all and of the largest."""
         size, largest = sizes
-        if size > self._largest_chunk and len(values) > 1:
+        if len(values) > 1 and not self._is_taken_whole(size, largest):
             middle = len(values) // 2
             for half in (values[:middle], values[middle:]):
                 await self._enqueue_values(topic, half, measured(half, None) or sizes, spans)

@@ -78,6 +78,8 @@ class Producer(ColumnProducing):
         self._largest_chunk = min(
             max(config.batch_size, config.max_request_size - BATCH_OVERHEAD), config.buffer_memory
         )
+        # Cutting a list costs more than its packing: one that fits well is taken whole.
+        self._largest_list = max(self._largest_chunk, min(2 * self._largest_chunk, config.buffer_memory // 8))
         self._max_block = config.max_block_ms / 1000
         self._tasks = TaskTree()
         self._client: Client
