@@ -39,7 +39,8 @@ class Intake:
         self._accumulator = accumulator
         self._room = room
         self._refuse = refuse
-        self._largest_record = min(config.max_request_size - BATCH_OVERHEAD, config.buffer_memory)
+        self.largest_record = min(config.max_request_size - BATCH_OVERHEAD, config.buffer_memory)
+        """Size of the largest record that ever fits."""
 
     def add(
         self,
@@ -133,6 +134,6 @@ class Intake:
     def saw(self, size: int, topic: Any, partition: Any) -> None:
         """A record of this size is offered; RecordTooLargeError if it never fits."""
         if size > self.largest_seen:
-            if size > self._largest_record:
+            if size > self.largest_record:
                 raise too_large(size, self._config, topic, partition)
             self.largest_seen = size

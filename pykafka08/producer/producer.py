@@ -23,7 +23,7 @@ from pykafka08.group.metadata import OffsetSource
 from pykafka08.group.requests import OffsetAndMetadata
 from pykafka08.producer.actions import Counters
 from pykafka08.producer.arrow import Columns
-from pykafka08.producer.batch import BATCH_OVERHEAD, RECORD_OVERHEAD, Span, headers_size
+from pykafka08.producer.batch import RECORD_OVERHEAD, Span, headers_size
 from pykafka08.producer.checks import as_bytes, as_headers, check_keys
 from pykafka08.producer.columns import CHUNK, ColumnProducing, columns_of_records
 from pykafka08.producer.delivery import Delivery, RecordMetadata, SentRecords, add_span, ended, wait_until_ended
@@ -75,9 +75,8 @@ class Producer(ColumnProducing):
         self._intake = Intake(config, accumulator, self._room, self._check)
         if type(self).enqueue is Producer.enqueue:
             self.enqueue = self._intake.add  # type: ignore[method-assign]  # one call less for each record
-        self._largest_chunk = min(
-            max(config.batch_size, config.max_request_size - BATCH_OVERHEAD), config.buffer_memory
-        )
+        # No longer than a record may be: one that never fits is alone in its chunk, and those before it are taken.
+        self._largest_chunk = self._intake.largest_record
         # Cutting a list costs more than its packing: one that fits well is taken whole.
         self._largest_list = max(self._largest_chunk, min(2 * self._largest_chunk, config.buffer_memory // 8))
         self._max_block = config.max_block_ms / 1000

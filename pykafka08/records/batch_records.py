@@ -144,9 +144,10 @@ def _numpy_decoder() -> Any:
 
 def is_prepared() -> bool:
     """True if :func:`prepare` has nothing to do."""
-    return not _IS_INTERPRETED or _numpy_decoder.cache_info().currsize > 0
+    return not _IS_INTERPRETED or prepare.cache_info().currsize > 0
 
 
+@cache
 def prepare() -> None:
     """Load what large batches are decoded with; it may take tenths of a second, so call it in a thread."""
     decoder = _numpy_decoder()

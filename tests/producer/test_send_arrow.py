@@ -79,15 +79,21 @@ async def test_keyed_records_of_any_size_keep_their_order() -> None:
         assert producer.counters[:5] == (601, 601, 0, 0, 0)
 
 
-async def test_a_keyed_record_that_never_fits_keeps_back_none_before_it() -> None:
-    values = [b"v"] * 50 + [b"x" * 70_000, b"after"]
+@pytest.mark.parametrize("batch_size", [20_000, 131_072])
+@pytest.mark.parametrize("way", ["values", "keys", "rows"])
+async def test_a_record_that_never_fits_keeps_back_none_before_it(way: str, batch_size: int) -> None:
+    values = [b"v"] * 100 + [b"x" * 70_000, b"after"]
     keys = [b"k%d" % number for number in range(len(values))]
-    async with producing(topics={"t": 4}, batch_size=20_000, max_request_size=60_000) as (cluster, producer):
+    table = pa.record_batch({"value": pa.array(values, pa.binary())})
+    async with producing(topics={"t": 4}, batch_size=batch_size, max_request_size=60_000) as (cluster, producer):
         await producer.send("t", b"first", b"k0", partition=0)
+        listed = producer.send_many("t", values, keys if way == "keys" else None)
+        sending = producer.send_arrow("t", table) if way == "rows" else listed
         with pytest.raises(RecordTooLargeError):
-            await producer.send_many("t", values, keys)
+            await sending
+        listed.close()
         await producer.flush()
-        assert sum(map(len, logs(cluster))) == 51
+        assert sum(map(len, logs(cluster))) == 101
 
 
 async def test_keys_that_are_empty_or_missing_go_where_single_records_would() -> None:
