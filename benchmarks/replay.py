@@ -1,6 +1,6 @@
 """A replaying server: takes the broker out of the measure.
 
-    python -m benchmarks.replay [PORT]
+    python -m benchmarks.replay
 
 Prints ``REPLAY=host:port`` and serves until its standard input ends.  What is fetched are batches that were encoded
 once, with nothing but their base offsets changed; what is produced is counted and thrown away.  Topics are named as

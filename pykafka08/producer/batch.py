@@ -7,7 +7,7 @@ waited for their topic's metadata), and each index says where to.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from pykafka08.errors import KafkaError
@@ -42,7 +42,8 @@ class Listener(Protocol):
 class Batch:
     """One batch: columns ``values``, ``timestamps`` and, once a record has one, ``keys`` and ``headers``.
 
-    Of a batch of rows ``packed`` has the records as bytes of magic 2, in place of those columns but ``timestamps``.
+    Of a batch of rows ``packed`` has who gives the records as bytes of magic 2, in place of those columns but
+    ``timestamps``.
     ``partition`` is -1 while the records wait for metadata; ``chosen`` then holds the partitions that the application
     asked for.  ``created`` and ``deadline`` are monotonic seconds; ``size`` is a bound of the encoded bytes.
     ``producer_id``, ``producer_epoch`` and ``base_sequence`` are those of an idempotent producer, else -1, as they are
@@ -92,7 +93,7 @@ class Batch:
         self.keys: list[bytes | None] | None = None
         self.headers: list[Headers] | None = None
         self.chosen: list[int | None] | None = None
-        self.packed: list[Buffer] | None = None
+        self.packed: list[Callable[[], Buffer]] | None = None
         self.size = BATCH_OVERHEAD
         self.is_closed = False
         """No record may be added any more."""
@@ -197,8 +198,12 @@ class Batch:
     def unpack(self) -> None:
         """Make columns of what is packed: for the other formats, and for records that go their own ways."""
         if self.packed is not None:
-            self.keys, self.values = unpacked(self.timestamps, self.packed)
+            self.keys, self.values = unpacked(self.timestamps, self.packed_records() or [])
             self.packed = None
+
+    def packed_records(self) -> list[Buffer] | None:
+        """The records of a batch of rows."""
+        return None if self.packed is None else [records() for records in self.packed]
 
     # --- encoding -----------------------------------------------------------------------------------------------------
 

@@ -196,7 +196,7 @@ def _encode(batch: Batch, magic: int, encoding: Encoding) -> list[Buffer]:
         keys=batch.keys,
         values=batch.values,
         headers=batch.headers,
-        packed=batch.packed,
+        packed=batch.packed_records(),
         level=encoding.level,
         producer_id=batch.producer_id,
         producer_epoch=batch.producer_epoch,

@@ -1,4 +1,4 @@
-"""Rows of Arrow columns into batches: packed all at once, and cut where batches end.  Pure; needs pyarrow and numpy.
+"""Rows of Arrow columns into batches: packed together, and cut where batches end.  Pure; needs pyarrow and numpy.
 
 Batches of packed rows take no other records, nor do other batches take rows; they stand in the same queues, so that
 the order is the same.
@@ -6,6 +6,7 @@ the order is the same.
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -46,31 +47,46 @@ class SizedRows:
         """Bound of the encoded bytes of the largest of these rows."""
         return int(self._sizes[start:end].max())
 
-    def times(self, start: int, end: int, now_ms: int) -> Any:
-        """The timestamps of these rows, as an array; ``now_ms`` where there is none."""
+    def times(self, start: int, end: int, now_ms: int) -> list[int]:
+        """The timestamps of these rows; ``now_ms`` where there is none."""
         if self._times is None:
-            return np.full(end - start, now_ms)
-        return self._times.slice(start, end - start).fill_null(now_ms).to_numpy(zero_copy_only=False)
+            return [now_ms] * (end - start)
+        times: list[int] = self._times.slice(start, end - start).fill_null(now_ms).to_pylist()
+        return times
 
-    def pack(self, start: int, spans: list[Span], times: Any) -> None:
-        """Put the records of the rows from ``start`` on, with these timestamps, into the batches that they count in."""
+    def pack(self, start: int, spans: list[Span], times: list[int]) -> None:
+        """Have the rows from ``start`` on, with these timestamps, packed for the batches that they count in."""
         if self._times is None:  # batches that were open before have a part of the rows, with another delta
-            for stamp, part in groupby(spans, lambda span: int(times[0]) - span[0].timestamps[0]):
+            for stamp, part in groupby(spans, lambda span: times[0] - span[0].timestamps[0]):
                 start = self._pack_part(start, list(part), stamp)
             return
         counts = [count for _, _, count in spans]
-        stamps = times - np.repeat([batch.timestamps[0] for batch, _, _ in spans], counts)
+        stamps = np.subtract(times, np.repeat([batch.timestamps[0] for batch, _, _ in spans], counts))
         is_one = bool((stamps == stamps[0]).all())
         self._pack_part(start, spans, int(stamps[0]) if is_one else stamps)
 
     def _pack_part(self, start: int, spans: list[Span], stamps: Any) -> int:
         """The row behind those packed."""
         cuts = (start + np.cumsum([count for _, _, count in spans])).tolist()
-        pieces = self._rows.packed(start, cuts, stamps, spans[0][1])
-        for (batch, _, _), piece in zip(spans, pieces, strict=True):
+        packing = _Packing(self._rows, start, cuts, stamps, spans[0][1])
+        for index, (batch, _, _) in enumerate(spans):
             assert batch.packed is not None
-            batch.packed.append(piece)
+            batch.packed.append(partial(packing.piece, index))
         return int(cuts[-1])
+
+
+class _Packing:
+    """Rows that are packed when the first of their batches is encoded: until then they are the table's bytes alone."""
+
+    def __init__(self, rows: Rows, start: int, cuts: list[int], stamps: Any, first: int) -> None:
+        self._packed = partial(rows.packed, start, cuts, stamps, first)
+        self._pieces: list[memoryview] | None = None
+
+    def piece(self, index: int) -> memoryview:
+        """The records of one of the batches."""
+        if self._pieces is None:
+            self._pieces = self._packed()
+        return self._pieces[index]
 
 
 def rows_added(
@@ -97,7 +113,7 @@ def rows_added(
                 stop = min(end, rows.end_within(start, queue.limit - batch.size))
             size = rows.size(start, stop)
             spans.append((batch, len(batch), stop - start))
-            batch.timestamps += times[start - first : stop - first].tolist()
+            batch.timestamps += times[start - first : stop - first]
             batch.size += size
             accumulator.buffered_bytes += size
             accumulator.enqueued += stop - start

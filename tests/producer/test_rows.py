@@ -185,6 +185,8 @@ def test_rows_of_a_later_millisecond_have_a_delta_in_the_batch_that_was_open_alo
 
 def read_back(batch: Batch) -> list[Record]:
     """The records of a batch that is still open."""
-    pieces = encode_parts(2, Codec.NONE, timestamps=batch.timestamps, keys=None, values=[], packed=batch.packed)
+    pieces = encode_parts(
+        2, Codec.NONE, timestamps=batch.timestamps, keys=None, values=[], packed=batch.packed_records()
+    )
     (found,) = read_batches(b"".join(pieces), topic="t", partition=0, fetch_offset=0)
     return list(found)
