@@ -75,7 +75,8 @@ async def produce(bootstrap: str, topic: ReadTopic, total: int) -> tuple[Steps, 
         await producer.send_many(name, values[:1000])
         steps, size = Steps(total), 0
         while size < total:
-            for value in values:
+            for each in values:
+                value = bytes(bytearray(each))  # one of its own, as an application's records are
                 try:
                     producer.enqueue(name, value)
                 except BufferFullError:

@@ -63,6 +63,7 @@ class _Pace:
     def __init__(self, task: Task) -> None:
         self._values, _ = task.produced(task.warm_up + task.records)
         self._rate = task.rate
+        gc.collect()  # now: once records are under way, its pause would be theirs
         self._begun = time.perf_counter()
         self._sent = 0
 
@@ -92,7 +93,6 @@ class _Arrivals:
         if self._left:
             self._left -= 1
             if not self._left:
-                gc.collect()
                 self._watch = Stopwatch()
             return False
         self.latencies.append(_age_us(value))

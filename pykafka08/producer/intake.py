@@ -41,6 +41,9 @@ class Intake:
         self._refuse = refuse
         self.largest_record = min(config.max_request_size - BATCH_OVERHEAD, config.buffer_memory)
         """Size of the largest record that ever fits."""
+        # The records of a millisecond share its number: one of 32 bytes for each would be a fifth of what is held.
+        self._this_ms = 0
+        self._next_ms = 0.0
 
     def add(
         self,
@@ -77,11 +80,13 @@ class Intake:
                     and batch.size + size <= queue.limit
                     and size <= self.largest_seen
                     and accumulator.buffered_bytes + size <= self._room.bound
-                    and self.now() <= batch.closes_at
+                    and (now := self.now()) <= batch.closes_at
                 ):
+                    if now >= self._next_ms:
+                        self._tick(now)
                     index = len(batch.values)
                     batch.values.append(value)
-                    batch.timestamps.append(time_ns() // 1_000_000)
+                    batch.timestamps.append(self._this_ms)
                     if batch.keys is not None:
                         batch.keys.append(key)
                     elif key is not None:
@@ -93,6 +98,12 @@ class Intake:
                     accumulator.enqueued += 1
                     return Delivery(batch, index)
         return self._add_any(topic, value, key, partition, headers, timestamp_ms)
+
+    def _tick(self, now: float) -> None:
+        """Another millisecond has begun; when it ends, by the loop's clock."""
+        now_ns = time_ns()
+        self._this_ms = now_ns // 1_000_000
+        self._next_ms = now + (1_000_000 - now_ns % 1_000_000) / 1e9
 
     def _add_any(self, topic: Any, value: Any, key: Any, partition: Any, headers: Any, timestamp_ms: Any) -> Delivery:
         """The long way, on which everything is checked."""
