@@ -55,7 +55,8 @@ class Intake:
         timestamp_ms: Any = None,
     ) -> Delivery:
         """See :meth:`pykafka08.producer.producer.Producer.enqueue`."""
-        # A known topic, bytes, no headers, the time is now, and an open batch with room: the rest goes the long way.
+        # A known topic, bytes, no headers, the time is now, an open batch with room and without headers: the rest goes
+        # the long way.
         # So does a partition that is no int: 1.0 and True would find the batch of partition 1.
         if type(value) is bytes and timestamp_ms is None and not headers and type(topic) is str:
             accumulator = self._accumulator
@@ -77,6 +78,7 @@ class Intake:
                 if (
                     queue is not None
                     and batch is not None
+                    and batch.headers is None
                     and batch.size + size <= queue.limit
                     and size <= self.largest_seen
                     and accumulator.buffered_bytes + size <= self._room.bound
@@ -91,8 +93,6 @@ class Intake:
                         batch.keys.append(key)
                     elif key is not None:
                         batch.append_key(key)
-                    if batch.headers is not None:
-                        batch.headers.append(())
                     batch.size += size
                     accumulator.buffered_bytes += size
                     accumulator.enqueued += 1
