@@ -274,7 +274,7 @@ class Accumulator:
         if sticky is not None:
             # Only here, where a batch ends, is another chosen: none is cut for it.
             if sticky.open is not None or sticky.open_rows is not None:
-                sticky.close_open()
+                self._close_full(sticky)
                 self._sending.queue_changed(sticky, now)
             if sticky.closed_bytes - topic.sticky_since + BATCH_OVERHEAD + size <= stickiness:
                 return sticky
@@ -290,8 +290,15 @@ class Accumulator:
             set_leader(queue, self.snapshot)
         return queue
 
-    def open_batch(self, queue: PartitionQueue, size: int, created: float, now: float) -> Batch:
+    def _close_full(self, queue: PartitionQueue) -> None:
+        """The next record goes into another batch."""
+        batch = queue.open
         queue.close_open()
+        if batch is not None and self.packs_rows:
+            batch.pack()
+
+    def open_batch(self, queue: PartitionQueue, size: int, created: float, now: float) -> Batch:
+        self._close_full(queue)
         batch = Batch(queue.topic.name, queue.partition, created, created + self._delivery_timeout)
         queue.batches.append(batch)
         if batch.size + size < queue.limit:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from pykafka08.errors import KafkaError
+from pykafka08.errors import KafkaError, LocalProtocolError
 from pykafka08.records.record import Headers
-from pykafka08.records.writer import unpacked
+from pykafka08.records.writer import packed, unpacked
 from pykafka08.wire import Buffer
 
 __all__ = ["BATCH_OVERHEAD", "RECORD_OVERHEAD", "Batch", "Listener", "Span", "headers_size"]
@@ -26,8 +26,10 @@ BATCH_OVERHEAD = 61
 OPEN_SHARE = 1 / 8
 """A batch takes records for this share of its time to the deadline, so that none has much less time than its own."""
 
-UNKNOWN = -1
+FEWEST_PACKED = 32
+"""Fewer records stay columns until they are encoded."""
 
+UNKNOWN = -1
 
 Span = tuple["Batch", int, int]
 """A run of records: their batch, the index of the first in it, how many."""
@@ -42,8 +44,8 @@ class Listener(Protocol):
 class Batch:
     """One batch: columns ``values``, ``timestamps`` and, once a record has one, ``keys`` and ``headers``.
 
-    Of a batch of rows ``packed`` has who gives the records as bytes of magic 2, in place of those columns but
-    ``timestamps``.
+    Once it is packed, and of rows from the start, ``packed`` has who gives the records as bytes of magic 2, in place of
+    those columns but ``timestamps``.
     ``partition`` is -1 while the records wait for metadata; ``chosen`` then holds the partitions that the application
     asked for.  ``created`` and ``deadline`` are monotonic seconds; ``size`` is a bound of the encoded bytes.
     ``producer_id``, ``producer_epoch`` and ``base_sequence`` are those of an idempotent producer, else -1, as they are
@@ -93,7 +95,7 @@ class Batch:
         self.keys: list[bytes | None] | None = None
         self.headers: list[Headers] | None = None
         self.chosen: list[int | None] | None = None
-        self.packed: list[Callable[[], Buffer]] | None = None
+        self.packed: list[Callable[[], Sequence[Buffer]]] | None = None
         self.size = BATCH_OVERHEAD
         self.is_closed = False
         """No record may be added any more."""
@@ -201,9 +203,20 @@ class Batch:
             self.keys, self.values = unpacked(self.timestamps, self.packed_records() or [])
             self.packed = None
 
+    def pack(self) -> None:
+        """Make bytes of the columns, which nothing joins any more: they are fresh, and as objects take more memory."""
+        if self.packed is not None or self.headers is not None or len(self.timestamps) < FEWEST_PACKED:
+            return
+        try:
+            pieces = packed(self.timestamps, self.keys, self.values)
+        except LocalProtocolError:
+            return  # told when it is encoded, and of which records
+        self.packed = [lambda: pieces]
+        self.keys, self.values = None, []
+
     def packed_records(self) -> list[Buffer] | None:
-        """The records of a batch of rows."""
-        return None if self.packed is None else [records() for records in self.packed]
+        """The records as bytes of magic 2, in pieces; None before they are packed."""
+        return None if self.packed is None else [piece for records in self.packed for piece in records()]
 
     # --- encoding -----------------------------------------------------------------------------------------------------
 

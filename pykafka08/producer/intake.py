@@ -56,8 +56,7 @@ class Intake:
     ) -> Delivery:
         """See :meth:`pykafka08.producer.producer.Producer.enqueue`."""
         # A known topic, bytes, no headers, the time is now, an open batch with room and without headers: the rest goes
-        # the long way.
-        # So does a partition that is no int: 1.0 and True would find the batch of partition 1.
+        # the long way. So does a partition that is no int: 1.0 and True would find the batch of partition 1.
         if type(value) is bytes and timestamp_ms is None and not headers and type(topic) is str:
             accumulator = self._accumulator
             queues = accumulator.topics.get(topic)

@@ -71,7 +71,7 @@ class SizedRows:
         packing = _Packing(self._rows, start, cuts, stamps, spans[0][1])
         for index, (batch, _, _) in enumerate(spans):
             assert batch.packed is not None
-            batch.packed.append(partial(packing.piece, index))
+            batch.packed.append(partial(packing.records, index))
         return int(cuts[-1])
 
 
@@ -82,11 +82,11 @@ class _Packing:
         self._packed = partial(rows.packed, start, cuts, stamps, first)
         self._pieces: list[memoryview] | None = None
 
-    def piece(self, index: int) -> memoryview:
-        """The records of one of the batches."""
+    def records(self, index: int) -> tuple[memoryview]:
+        """Those of one of the batches, in one piece."""
         if self._pieces is None:
             self._pieces = self._packed()
-        return self._pieces[index]
+        return (self._pieces[index],)
 
 
 def rows_added(

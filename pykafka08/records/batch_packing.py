@@ -20,7 +20,7 @@ from pykafka08.records.compression import Codec, compress
 from pykafka08.records.record import Headers
 from pykafka08.wire import Buffer, encode_varint, varint_size
 
-__all__ = ["encode_batch", "encode_parts", "largest_record_size", "pack_records"]
+__all__ = ["NOT_ENCODED", "encode_batch", "encode_parts", "largest_record_size", "pack_records", "records_of"]
 
 _CRC_FROM = 21  # the checksum, before it, covers everything from here to the end
 _SMALL = 8192  # varints below take one or two bytes
@@ -28,6 +28,8 @@ _MOST_KEPT = 1 << 16
 _NO_HEADERS = b"\x00"
 _MOST_AROUND = 32  # bytes of a record beside its key and value
 _PIECE = 96 << 10
+NOT_ENCODED = (TypeError, AttributeError, ValueError, OverflowError, struct.error)
+"""What is raised for a record that cannot be encoded."""
 _LONG_RUN = 32  # records of one timestamp from which on tables made for them alone pay
 
 
@@ -152,7 +154,7 @@ def encode_parts(
         if log_append_time_ms is not None:
             attributes |= 8
             largest_timestamp = log_append_time_ms
-        parts: list[Buffer] = [*(packed or _records_of(timestamps, keys, values, headers, offset_deltas))]
+        parts: list[Buffer] = [*(packed or records_of(timestamps, keys, values, headers, offset_deltas))]
         if codec:
             parts = [compress(codec, b"".join(parts), level=level)]
         size = HEADER_SIZE + sum(map(len, parts))
@@ -164,7 +166,7 @@ def encode_parts(
         for part in parts:
             crc = crc32c(part, crc)
         return [HEADER.pack(base_offset, size - 12, leader_epoch, 2, crc, *fields), *parts]
-    except (TypeError, AttributeError, ValueError, OverflowError, struct.error) as error:
+    except NOT_ENCODED as error:
         raise LocalProtocolError(f"a record cannot be encoded: {error}") from error
 
 
@@ -350,4 +352,4 @@ def _chosen_form() -> Callable[..., list[bytes]]:
     return write_records
 
 
-_records_of = _chosen_form()
+records_of = _chosen_form()

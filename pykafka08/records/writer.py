@@ -23,6 +23,7 @@ __all__ = [
     "convert",
     "encode_batch",
     "encode_parts",
+    "packed",
     "record_size",
     "set_producer_state",
     "unpacked",
@@ -107,6 +108,16 @@ def encode_parts(
     if keys is None:
         keys = [None] * len(values)
     return [message_set.encode_message_set(magic, codec, timestamps=timestamps, keys=keys, values=values, level=level)]
+
+
+def packed(
+    timestamps: Sequence[int], keys: Sequence[bytes | None] | None, values: Sequence[bytes | None]
+) -> list[bytes]:
+    """Records of magic 2 in pieces, as ``packed`` of :func:`encode_parts` has them; LocalProtocolError as there."""
+    try:
+        return batch_packing.records_of(timestamps, keys, values, None, None)
+    except batch_packing.NOT_ENCODED as error:
+        raise LocalProtocolError(f"a record cannot be encoded: {error}") from error
 
 
 def unpacked(
