@@ -7,11 +7,12 @@ Spark starts several for each query.
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Mapping, MutableMapping
 from functools import cached_property
 from typing import Any
 
-__all__ = ["LibraryLogger", "library_logger", "prepare"]
+__all__ = ["LibraryLogger", "is_prepared", "library_logger", "prepare"]
 
 ROOT = "pykafka08"
 
@@ -29,11 +30,16 @@ def library_logger(name: str) -> LibraryLogger:
     return LibraryLogger(logging.getLogger(f"{ROOT}.{name}"))
 
 
+def is_prepared() -> bool:
+    """True if no first message would hold up what runs by then: nobody listens, or structlog is imported."""
+    handlers = [*logging.getLogger(ROOT).handlers, *logging.getLogger().handlers]
+    is_heard = any(not isinstance(handler, logging.NullHandler) for handler in handlers)
+    return not is_heard or "structlog" in sys.modules
+
+
 def prepare() -> None:
-    """Import structlog now if the application listens, so that no first message holds up what runs by then."""
-    for logger in (logging.getLogger(ROOT), logging.getLogger()):
-        if any(not isinstance(handler, logging.NullHandler) for handler in logger.handlers):
-            import structlog  # noqa: F401
+    """Import structlog; it may take a tenth of a second, so call it in a thread, where :func:`is_prepared` says no."""
+    import structlog  # noqa: F401
 
 
 class LibraryLogger:

@@ -225,22 +225,22 @@ async def test_logging_prints_nothing_unless_configured(capfd: pytest.CaptureFix
 
 HEARD = """
 import logging, sys
-from pykafka08.logs import library_logger, prepare
+from pykafka08.logs import is_prepared, library_logger, prepare
 
 log = library_logger("test")
 log.debug("not.heard")
-prepare()
-before = "structlog" in sys.modules
+unheard = is_prepared(), "structlog" in sys.modules
 logging.basicConfig(stream=sys.stdout, format="%(message)s")
+heard = is_prepared()
 prepare()
-print(before, "structlog" in sys.modules)
+print(*unheard, heard, is_prepared(), "structlog" in sys.modules)
 log.warning("heard", partition=0)
 """
 
 
 async def test_structlog_is_loaded_where_somebody_listens_and_before_there_is_something_to_say() -> None:
     done = await anyio.run_process([sys.executable, "-c", HEARD])
-    assert done.stdout.decode().splitlines() == ["False True", "heard partition=0"]
+    assert done.stdout.decode().splitlines() == ["True False False True True", "heard partition=0"]
 
 
 async def test_logging_reaches_the_standard_library(caplog: pytest.LogCaptureFixture) -> None:

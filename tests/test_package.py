@@ -70,6 +70,12 @@ def test_a_client_loads_neither_the_broker_nor_the_console_nor_trio() -> None:
     assert not [name for name in loaded if name in unwanted]
 
 
+def test_looking_offsets_up_loads_no_decoder() -> None:
+    loaded = python("import sys, pykafka08.consumer.offsets; print(*sys.modules)").stdout.split()
+    assert "pykafka08.consumer.requests" in loaded
+    assert not {"pykafka08.records.reader", "crc32c", "numpy", "pyarrow"} & set(loaded)
+
+
 PREPARED = """
 import sys
 import anyio
@@ -89,6 +95,37 @@ def test_what_large_batches_are_decoded_with_is_loaded_before_there_are_any() ->
     compiled, before, after = python(PREPARED).stdout.split()
     assert before == "False"
     assert after == ("False" if compiled == "True" else "True"), "the first large batch would wait for it"
+
+
+HEARD = """
+import logging
+import sys
+import threading
+import anyio
+from pykafka08 import EmbeddedCluster, Producer
+
+threads = []
+
+class Watch:
+    def find_spec(self, name, path=None, target=None):
+        if name == "structlog":
+            threads.append(threading.current_thread() is threading.main_thread())
+
+async def main():
+    async with EmbeddedCluster() as cluster:
+        before = "structlog" in sys.modules
+        async with Producer(bootstrap_servers=cluster.bootstrap_servers):
+            print(before, "structlog" in sys.modules, *threads)
+
+logging.basicConfig()
+sys.meta_path.insert(0, Watch())
+anyio.run(main, backend=BACKEND)
+"""
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_what_messages_are_written_with_is_loaded_before_there_are_any_and_beside_the_event_loop(backend: str) -> None:
+    assert python(f"BACKEND = {backend!r}\n{HEARD}").stdout.split() == ["False", "True", "False"]
 
 
 ROUND_TRIP = """

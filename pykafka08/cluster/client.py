@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import anyio
+import anyio.to_thread
 
 from pykafka08.backoff import Backoff
 from pykafka08.cluster.connections import Connections, Purpose
@@ -31,7 +32,7 @@ from pykafka08.errors import (
     RequestTimeoutError,
     TransportError,
 )
-from pykafka08.logs import prepare
+from pykafka08.logs import is_prepared, prepare
 from pykafka08.protocol.schema import Response
 from pykafka08.protocol.versions import BrokerVersions
 
@@ -77,7 +78,8 @@ class Client:
     # --- life -------------------------------------------------------------------------------------------------------
 
     async def __aenter__(self) -> Client:
-        prepare()
+        if not is_prepared():
+            await anyio.to_thread.run_sync(prepare)
         if self._owns_tasks:
             await self.tasks.__aenter__()
         try:

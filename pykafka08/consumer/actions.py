@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from pykafka08.consumer.chunk import Aborted
 from pykafka08.records.record import TopicPartition
 from pykafka08.wire import Buffer
 
 __all__ = [
+    "Aborted",
     "Action",
     "CutOff",
     "EpochAsk",
@@ -127,6 +127,13 @@ class EpochEnd(NamedTuple):
 
     leader_epoch: int
     end_offset: int
+
+
+class Aborted(NamedTuple):
+    """A transaction that ends in an abort marker, as a Fetch answer announces it."""
+
+    first_offset: int
+    producer_id: int
 
 
 class FetchedPartition(NamedTuple):

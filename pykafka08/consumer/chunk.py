@@ -7,21 +7,14 @@ transactions that were aborted (KIP-98).  Asking for chunks and keeping them in 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
+from pykafka08.consumer.actions import Aborted
 from pykafka08.errors import CorruptRecordError
 from pykafka08.records.reader import ControlType, FetchedBatch, read_batches
 from pykafka08.records.record import TopicPartition
 from pykafka08.wire import Buffer
 
-__all__ = ["Aborted", "Answer", "Chunk"]
-
-
-class Aborted(NamedTuple):
-    """A transaction that ends in an abort marker, as a Fetch answer announces it."""
-
-    first_offset: int
-    producer_id: int
+__all__ = ["Answer", "Chunk"]
 
 
 class Answer:

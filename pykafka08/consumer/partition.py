@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections import deque
 from enum import Enum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from pykafka08.consumer.actions import FetchAsk
-from pykafka08.consumer.chunk import Chunk
 from pykafka08.errors import KafkaError
 from pykafka08.records.record import TopicPartition
+
+if TYPE_CHECKING:  # looking offsets up needs no decoders
+    from pykafka08.consumer.chunk import Chunk
 
 __all__ = ["EARLIEST", "LATEST", "Halt", "LogName", "Lookup", "PartitionState", "Purpose"]
 

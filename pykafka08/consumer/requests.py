@@ -11,6 +11,7 @@ from operator import attrgetter
 
 from pykafka08.cluster.metadata import Broker, LeaderNews
 from pykafka08.consumer.actions import (
+    Aborted,
     EpochAsk,
     EpochEnd,
     FetchAsk,
@@ -20,7 +21,6 @@ from pykafka08.consumer.actions import (
     OffsetAsk,
     SendFetch,
 )
-from pykafka08.consumer.chunk import Aborted
 from pykafka08.consumer.session import SESSION_ERRORS, FetchSession, SessionStep
 from pykafka08.protocol.messages.fetch import (
     FetchPartition,

@@ -25,9 +25,23 @@ __all__ = ["Rows"]
 
 Numbers = np.ndarray[Any, np.dtype[Any]]
 
+
+def _table(end: int) -> tuple[pa.Array, Numbers]:
+    """The numbers from -1 up to ``end`` as varints of three bytes at most, and the bytes of each."""
+    numbers = np.arange(-1, end)
+    septets = ((numbers << 1) ^ (numbers >> 63))[:, np.newaxis] >> (0, 7, 14)
+    is_there = septets > 0
+    is_there[:, 0] = True
+    written = septets & 127
+    written[:, :-1] |= is_there[:, 1:] * 128
+    widths = is_there.sum(axis=1)
+    offsets = np.cumsum([0, *widths], dtype=np.int32)
+    data = written[is_there].astype(np.uint8)
+    return pa.Array.from_buffers(pa.binary(), len(numbers), [None, pa.py_buffer(offsets), pa.py_buffer(data)]), widths
+
+
 _TABLED = 1 << 14  # varints below come from a table
-_VARINTS = pa.array([encode_varint(number) for number in range(-1, _TABLED)], pa.binary())
-_WIDTHS = np.array([len(encode_varint(number)) for number in range(-1, _TABLED)])
+_VARINTS, _WIDTHS = _table(_TABLED)
 _NO_KEY = encode_varint(-1)
 _NO_HEADERS = b"\x00"
 _NO_ATTRIBUTES = b"\x00"

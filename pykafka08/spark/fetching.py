@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import NamedTuple
 from uuid import UUID
 
-from pykafka08.consumer.chunk import Aborted
+from pykafka08.consumer.actions import Aborted
 from pykafka08.consumer.requests import CONSUMER, FIRST_WITH_ISOLATION, FIRST_WITH_TOPIC_IDS, FetchByName
 from pykafka08.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
 from pykafka08.protocol.versions import BrokerVersions

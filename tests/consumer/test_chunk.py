@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pykafka08.consumer.chunk import Aborted, Chunk
+from pykafka08.consumer.actions import Aborted
+from pykafka08.consumer.chunk import Chunk
 from pykafka08.errors import CorruptRecordError
 from pykafka08.records.record import TopicPartition
 from tests.consumer.world import World, batch_bytes, marker_bytes, transaction_bytes

@@ -6,8 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from pykafka08.consumer.actions import FetchAsk, FetchedPartition, ListedOffset, OffsetAsk, SendFetch
-from pykafka08.consumer.chunk import Aborted
+from pykafka08.consumer.actions import Aborted, FetchAsk, FetchedPartition, ListedOffset, OffsetAsk, SendFetch
 from pykafka08.consumer.requests import FetchCall, ListOffsetsCall
 from pykafka08.consumer.session import FetchSession
 from pykafka08.protocol.messages.fetch import (

@@ -9,6 +9,7 @@ from uuid import UUID
 from pykafka08.cluster.metadata import Broker, Partition, Snapshot, Topic
 from pykafka08.config import ClientConfig, ConsumerConfig
 from pykafka08.consumer.actions import (
+    Aborted,
     Action,
     CutOff,
     EpochEnd,
@@ -22,7 +23,6 @@ from pykafka08.consumer.actions import (
     SendListOffsets,
     StartAnew,
 )
-from pykafka08.consumer.chunk import Aborted
 from pykafka08.consumer.machine import ConsumerMachine
 from pykafka08.consumer.partition import EARLIEST
 from pykafka08.error_codes import ErrorCode

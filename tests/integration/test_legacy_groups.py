@@ -54,7 +54,7 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-@pytest.fixture(scope="module", params=PAIRS, ids=lambda pair: f"{pair[0]}+{pair[1]}")
+@pytest.fixture(scope="module", params=PAIRS, ids="+".join)
 def pair(request: pytest.FixtureRequest) -> tuple[str, str]:
     return request.param  # type: ignore[no-any-return]
 
@@ -68,6 +68,12 @@ def brokers(pair: tuple[str, str], clusters: Clusters) -> RealCluster:
 def java(pair: tuple[str, str]) -> str:
     """The release of the JVM's consumer."""
     return pair[1]
+
+
+def with_java_from(*oldest: int) -> pytest.MarkDecorator:
+    """A test of JVM's consumers of this release and later."""
+    pairs = [pair for pair in PAIRS if version_tuple(pair[1]) >= oldest]
+    return pytest.mark.parametrize("pair", pairs, indirect=True, ids="+".join, scope="module")
 
 
 async def test_a_mixed_group_splits_by_range_and_survives_a_kill(brokers: RealCluster, java: str) -> None:
@@ -249,10 +255,9 @@ async def test_wildcards_with_the_jvm(brokers: RealCluster, java: str) -> None:
                 await until(lambda: consumer.health().trouble is None, "recovery")
 
 
+@with_java_from(0, 8, 2)  # 0.8.1 has range alone
 async def test_round_robin_with_the_jvm(brokers: RealCluster, java: str) -> None:
     """7: both compute the same turns; the order of hash codes is that of the JVM's release."""
-    if version_tuple(java) < (0, 8, 2):
-        pytest.skip("0.8.1 has range alone")
     where, group = zookeeper_of(brokers), "turns"
     topics = {brokers.new_topic("turns-orders", 12): 12, brokers.new_topic("turns-clicks", 3): 3}
     order = "dash" if version_tuple(java) >= (1, 0) else "brackets"
@@ -276,10 +281,9 @@ async def test_round_robin_with_the_jvm(brokers: RealCluster, java: str) -> None
 
 
 @pytest.mark.soak  # it takes a member's retries
+@with_java_from(0, 8, 2)  # 0.8.1 has range alone
 async def test_turns_in_the_other_order_than_the_jvm(brokers: RealCluster, java: str) -> None:
     """7: one side gives up, ours says whose the partitions are; no partition has two owners."""
-    if version_tuple(java) < (0, 8, 2):
-        pytest.skip("0.8.1 has range alone")
     where, group = zookeeper_of(brokers), "turned"
     while not orders_differ(topic := brokers.new_topic("turned", 11), [f"{group}_a-java-0", f"{group}_b-ours-0"]):
         pass  # the codes of another name
@@ -313,10 +317,9 @@ def orders_differ(topic: str, threads: list[str]) -> bool:
 
 
 @pytest.mark.soak  # of few releases
+@with_java_from(1, 0, 1)  # earlier ones register the backslash as it is
 async def test_a_backslash_in_a_wildcard_of_1_1(brokers: RealCluster, java: str) -> None:
     """8: 1.0.1 and later double it, and match nothing; ours reads them as they are, and works."""
-    if version_tuple(java) < (1, 0, 1):
-        pytest.skip("it registers the backslash as it is")
     where, topic, group = zookeeper_of(brokers), brokers.new_topic("back.slash", 2), "backslash"
     pattern = r"back\.slash.*"
     async with ZooKeeper(where) as zk:
@@ -329,10 +332,9 @@ async def test_a_backslash_in_a_wildcard_of_1_1(brokers: RealCluster, java: str)
                 assert json.loads((await zk.read(registration)).data)["subscription"] == {r"back\\.slash.*": 1}
 
 
+@with_java_from(0, 8, 2)  # 0.8.1 keeps offsets in ZooKeeper alone
 async def test_offsets_in_kafka_and_both_ways(brokers: RealCluster, java: str) -> None:
     """12: the JVM commits to Kafka and ZooKeeper, ours reads on from there, and the other way round."""
-    if version_tuple(java) < (0, 8, 2):
-        pytest.skip("0.8.1 keeps offsets in ZooKeeper alone")
     where, topic, group = zookeeper_of(brokers), brokers.new_topic("dual", 1), "dual"
     await send(brokers, topic, 1, named("a", 30))
     properties = {"offsets.storage": "kafka", "dual.commit.enabled": "true"}
