@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 from importlib import import_module
-from importlib.metadata import requires
+from importlib.metadata import metadata, requires
 from pathlib import Path
 
 import pytest
@@ -54,6 +54,13 @@ def test_six_packages_are_required_and_no_more() -> None:
     needed = [text for text in requires("pykafka08") or [] if "extra ==" not in text]
     names = {re.split(r"[^A-Za-z0-9_.-]", text)[0].lower() for text in needed}
     assert names == {"anyio", "crc32c", "kazoo", "mypy-extensions", "python-snappy", "structlog"}
+
+
+def test_the_readme_has_every_extra_and_no_other() -> None:
+    table = (ROOT / "README.md").read_text(encoding="utf-8").partition("| extra |")[2].partition("\n\n")[0]
+    rows = [line.split("|")[1] for line in table.splitlines()[2:]]
+    named = [name for row in rows for name in re.findall(r"`([a-z0-9-]+)`", row)]
+    assert sorted(named) == sorted(metadata("pykafka08").get_all("Provides-Extra") or [])
 
 
 def test_importing_the_package_loads_nothing_of_it() -> None:
