@@ -137,7 +137,7 @@ _LATENCY = Cell(
     "latency",
     "awaited single send",
     ("send_one",),
-    (("aiokafka", "send_one"), ("confluent", "send_one"), ("kafka_python", "send_one")),
+    (("aiokafka", "send_one"), ("confluent", "send_one"), ("kafka_python", "send_one"), ("confluent", "aio_send_one")),
     is_quick=True,
 )
 _END_TO_END = tuple(
@@ -162,25 +162,42 @@ _PROFILES = (
 )
 
 
+_EVERY_WAY = (
+    Cell(
+        "consume",
+        "every way",
+        ("batches", "iterate", "values", "arrow"),
+        (
+            ("aiokafka", "getmany"),
+            ("aiokafka", "iterate"),
+            ("confluent", "consume"),
+            ("confluent", "aio_consume"),
+            ("kafka_python", "poll"),
+        ),
+        is_main=False,
+    ),
+    Cell(
+        "produce",
+        "every way",
+        ("enqueue", "send_many", "send_arrow"),
+        (
+            ("aiokafka", "send"),
+            ("aiokafka", "send_batch"),
+            ("confluent", "produce"),
+            ("confluent", "aio_produce"),
+            ("kafka_python", "send"),
+        ),
+        is_main=False,
+    ),
+)
+
+
 def _matrix() -> Iterator[Cell]:
-    """The other kinds of records, in fewer ways."""
-    for profile in _PROFILES:
-        yield Cell(
-            "consume",
-            "batches and values",
-            ("batches", "values"),
-            (("aiokafka", "getmany"), ("confluent", "consume")),
-            profile,
-            is_main=False,
-        )
-        yield Cell(
-            "produce",
-            "enqueue and send_many",
-            ("enqueue", "send_many"),
-            (("aiokafka", "send"), ("aiokafka", "send_batch"), ("confluent", "produce")),
-            profile,
-            is_main=False,
-        )
+    """The other kinds of records; all that is consumed first, so that the processes of its players serve every cell."""
+    for cell in _EVERY_WAY:
+        for profile in _PROFILES:
+            yield replace(cell, profile=profile)
+    yield replace(_LATENCY, profile=Profile(size=1024), is_main=False, is_quick=False)
 
 
 def _on_kafka(cell: Cell) -> Cell:

@@ -6,7 +6,19 @@ from collections.abc import Sequence
 from statistics import median
 from typing import NamedTuple
 
-__all__ = ["Ratio", "Turn", "cpu_rates", "cpu_seconds_per_million", "latencies", "percentile", "ratio_of", "wall_rates"]
+__all__ = [
+    "PERCENTILES",
+    "Ratio",
+    "Turn",
+    "cpu_rates",
+    "cpu_seconds_per_million",
+    "latencies",
+    "percentile",
+    "ratio_of",
+    "wall_rates",
+]
+
+PERCENTILES = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999}
 
 
 class Turn(NamedTuple):

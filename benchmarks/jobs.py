@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.payload import repeated
-from benchmarks.topics import BATCH_BYTES, Profile, ReadTopic
+from benchmarks.topics import BATCH_BYTES, Profile, ReadTopic, partitions_of
 
 __all__ = [
     "ACKS",
@@ -18,6 +18,7 @@ __all__ = [
     "FETCH_BYTES",
     "LINGER_MS",
     "PARTITION_FETCH_BYTES",
+    "TURN_TIMEOUT_S",
     "UNACKNOWLEDGED",
     "WARM_UP_RECORDS",
     "Measured",
@@ -36,6 +37,7 @@ BUFFER_BYTES = 64 * 1024 * 1024
 UNACKNOWLEDGED = 1_000_000
 """Records that a producer may hold, where it counts them."""
 WARM_UP_RECORDS = 20_000
+TURN_TIMEOUT_S = 120
 
 
 class Missing(Exception):
@@ -44,7 +46,10 @@ class Missing(Exception):
 
 @dataclass(frozen=True)
 class Task:
-    """``way`` is a key of the client's ``WAYS``, ``loop`` asyncio or uvloop; ``tree`` holds a compiled package."""
+    """``way`` is a key of the client's ``MEANINGS``, ``loop`` asyncio or uvloop; ``tree`` holds a compiled package.
+
+    ``warm_topic`` is what a consumer reads before the clock runs, and empty for all others.
+    """
 
     client: str
     way: str
@@ -72,8 +77,13 @@ class Task:
         values, keys = self.profile.pool()
         return repeated(values, records), None if keys is None else repeated(keys, records)
 
-    def read_partitions(self) -> range:
-        return range(self.profile.partitions)
+    @property
+    def is_read(self) -> bool:
+        return bool(self.warm_topic)
+
+    def partitions(self, topic: str) -> range:
+        """Of the topic itself, or of the one that warms up."""
+        return range(partitions_of(topic))
 
     @property
     def warm_topic_records(self) -> int:

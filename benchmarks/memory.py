@@ -16,10 +16,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.brokers import REPOSITORY
+from benchmarks.limits import told
 from benchmarks.servers import replay
 from benchmarks.topics import Profile, ReadTopic
 
-GIB = 1 << 30
+GIB, MIB = 1 << 30, 1 << 20
 SLACK = 1.5
 STEPS = 10
 
@@ -95,6 +96,7 @@ def main() -> int:
     parser.add_argument("--partitions", type=int, default=64)
     parser.add_argument("--size", type=int, default=100, help="bytes of a value")
     parser.add_argument("--tree", help="a compiled tree")
+    parser.add_argument("--json", action="store_true", help="print what was measured as JSON")
     parser.add_argument("--bootstrap", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.bootstrap is None:
@@ -110,6 +112,9 @@ def main() -> int:
     steps, bound = anyio.run(run, options.bootstrap, topic, total)  # type: ignore[arg-type, misc]
     held = steps.most - steps.start
     is_flat = held <= SLACK * bound
+    if options.json:
+        print(told(f"memory: {options.what} {options.gib:g} GiB, {profile}", "MiB", SLACK * bound / MIB, held / MIB))
+        return 0 if is_flat else 1
     figures = {"start_mib": steps.start >> 20, "most_mib": steps.most >> 20, "bound_mib": bound >> 20}
     verdict = "flat" if is_flat else f"NOT within {SLACK} times its bound"
     print(f"{options.what} {options.gib:g} GiB, {profile}: {json.dumps(figures)}: {verdict}")

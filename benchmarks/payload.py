@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from functools import cache
+from functools import lru_cache
 
 __all__ = ["DISTINCT_KEYS", "keys_of", "pool_of", "repeated"]
 
@@ -13,7 +13,7 @@ _EVENTS = ("order_placed", "order_paid", "item_added", "item_removed", "page_vie
 _WORDS = ("alpha", "bravo", "charlie", "delta", "echo", "foxtrot", "golf", "hotel", "india", "juliet", "kilo", "lima")
 
 
-@cache
+@lru_cache(maxsize=1)
 def pool_of(size: int, count: int) -> list[bytes]:
     """``count`` values of ``size`` bytes on average, from three fifths to seven fifths of it."""
     source = random.Random(size)
@@ -33,7 +33,7 @@ def pool_of(size: int, count: int) -> list[bytes]:
     return values
 
 
-@cache
+@lru_cache(maxsize=1)
 def keys_of(count: int) -> list[bytes]:
     """``count`` keys of eight bytes, of which at most ``DISTINCT_KEYS`` are different."""
     source = random.Random(8)

@@ -9,21 +9,25 @@ import argparse
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from benchmarks.charts import bar_chart
-from benchmarks.figures import Turn, cpu_rates, cpu_seconds_per_million, latencies, ratio_of, wall_rates
-from benchmarks.targets import outcomes
+from benchmarks.figures import PERCENTILES, Turn, cpu_rates, cpu_seconds_per_million, latencies, ratio_of, wall_rates
+from benchmarks.limits import Limit
+from benchmarks.targets import Played, outcomes
 
 __all__ = ["MARK", "charts_of", "page_of"]
 
 MARK = "<!-- below: written by benchmarks/report.py -->"
 OURS = "pykafka08"
+_LINK = re.compile(r"^!\[[^\]]*\]\(([^)]+\.svg)\)$", re.MULTILINE)
 
-Turns = dict[str, list[Turn]]
+Bar = tuple[str, float, bool]
+"""Label, value, whether it is ours."""
+Turns = Mapping[str, Sequence[Turn]]
 
 
 def main() -> None:
@@ -32,19 +36,27 @@ def main() -> None:
     parser.add_argument("page", type=Path)
     options = parser.parse_args()
     results = json.loads(options.results.read_text())
+    above, _, below = (
+        options.page.read_text().partition(MARK) if options.page.exists() else ("# Performance\n\n", "", "")
+    )
+    for old in _LINK.findall(below):  # of cells that may have been named otherwise
+        (options.page.parent / old).unlink(missing_ok=True)
     charts = {}
     for name, drawn in charts_of(results).items():
         charts[name] = options.results.parent / f"{_file_name(name)}.svg"
         charts[name].write_text(drawn)
     links = {name: os.path.relpath(path, options.page.parent) for name, path in charts.items()}
-    above = options.page.read_text().partition(MARK)[0] if options.page.exists() else "# Performance\n\n"
     options.page.write_text(above + page_of(results, links))
 
 
-def played(results: dict[str, Any]) -> dict[str, Turns]:
-    """The turns of each cell by player, as :mod:`benchmarks.figures` takes them."""
+def played(results: dict[str, Any]) -> dict[str, Played]:
+    """The cells by name, as :mod:`benchmarks.targets` takes them."""
     return {
-        cell["name"]: {name: [Turn(**turn) for turn in turns] for name, turns in cell["turns"].items()}
+        cell["name"]: Played(
+            cell["players"],
+            {name: [Turn(**turn) for turn in turns] for name, turns in cell["turns"].items()},
+            {**cell["missing"], **cell["failed"]},
+        )
         for cell in results["cells"]
     }
 
@@ -58,7 +70,7 @@ def _page(results: dict[str, Any], links: dict[str, str]) -> Iterator[str]:
     cells = played(results)
     loads = [cell["load_at_start"] for cell in results["cells"]]
     yield "\n## Results\n"
-    yield f"{results['started']}. {results['machine']}."
+    yield f"{results['started']}, {results['minutes']} minutes. {results['machine']}."
     if loads:
         yield f"Load average when the cells began: {min(loads):.1f} to {max(loads):.1f}."
     yield "\n| client | version | settings |\n|---|---|---|"
@@ -69,22 +81,31 @@ def _page(results: dict[str, Any], links: dict[str, str]) -> Iterator[str]:
     yield "\n| | form | ours | theirs | of | wanted | measured (least..most) | cell |"
     yield "|---|---|---|---|---|---|---|---|"
     for each in outcomes(cells):
-        measured = str(each.measured) if each.measured else "-"
+        measured = each.fault or str(each.measured or "-")
         row = (each.mark, each.form, each.way, each.peer, each.unit, each.wanted_text, measured, each.cell)
         yield f"| {' | '.join(row)} |"
+    yield from _limits([Limit(**limit) for limit in results["limits"]])
     yield from _behind_confluent(cells)
     yield "\n### Every cell\n"
     for cell in results["cells"]:
-        yield from _cell(cell, cells[cell["name"]], results["clients"], links.get(cell["name"]))
+        yield from _cell(cell, cells[cell["name"]].turns, results["clients"], links.get(cell["name"]))
     if results["failures"]:
         yield "\n### What failed\n"
         yield from (f"- {failure}" for failure in results["failures"])
 
 
-def _behind_confluent(cells: dict[str, Turns]) -> Iterator[str]:
+def _limits(limits: list[Limit]) -> Iterator[str]:
+    if limits:
+        yield "\n### Bounds\n"
+        yield "| | form | what | measured |\n|---|---|---|---|"
+        yield from (f"| {limit.mark} | {limit.form} | {limit.what} | {limit.text} |" for limit in limits)
+
+
+def _behind_confluent(cells: dict[str, Played]) -> Iterator[str]:
     """The rows that confluent-kafka does with less of the processor."""
     rows = []
-    for name, turns in cells.items():
+    for name, each in cells.items():
+        turns = each.turns
         for ours in (player for player in turns if player.startswith(OURS) and "uvloop" not in player):
             for peer in (player for player in turns if player.startswith("confluent")):
                 ratio = ratio_of(cpu_rates(turns[ours]), cpu_rates(turns[peer]))
@@ -109,7 +130,7 @@ def _cell(cell: dict[str, Any], turns: Turns, clients: dict[str, Any], link: str
     for name, each in turns.items():
         rates, walls = list(cpu_rates(each).values()), list(wall_rates(each).values())
         spread = f"{min(rates) / 1e6:.3f}..{max(rates) / 1e6:.3f}"
-        shares = [latencies(each, share) for share in ("p50", "p99", "p99.9")]
+        shares = [latencies(each, share) for share in PERCENTILES]
         late = ", ".join(f"{median(share.values()):,.0f}" for share in shares if share) or "-"
         client, _, way = name.partition(" ")
         how = clients.get(client, {}).get("ways", {}).get(way.split()[-1], "")
@@ -120,18 +141,41 @@ def _cell(cell: dict[str, Any], turns: Turns, clients: dict[str, Any], link: str
         )
     for name, missing in cell["missing"].items():
         yield f"| {name} | - | - | - | - | - | - | 0 | {missing} is not there |"
+    for name, failed in cell["failed"].items():
+        yield f"| {name} | FAILED | - | - | - | - | - | {len(turns.get(name, ()))} | {failed} |"
 
 
 def charts_of(results: dict[str, Any]) -> dict[str, str]:
-    """An SVG for each cell, by its name."""
+    """An SVG for each cell that has turns, by its name: latencies where it measures them, else rates."""
     charts = {}
-    for name, turns in played(results).items():
-        bars = [
-            (player, median(cpu_rates(each).values()) / 1e6, player.startswith(OURS)) for player, each in turns.items()
-        ]
-        bars.sort(key=lambda bar: -bar[1])
-        charts[name] = bar_chart(name, "million records per second of the client's processor time", bars)
+    for name, each in played(results).items():
+        bars = _latency_bars(each.turns)
+        unit = "microseconds"
+        if not bars:
+            bars, unit = _rate_bars(each.turns), "million records per second of the client's processor time"
+        if bars:
+            charts[name] = bar_chart(name, unit, bars)
     return charts
+
+
+def _rate_bars(turns: Turns) -> list[Bar]:
+    """The fastest first."""
+    bars = [(player, median(cpu_rates(each).values()) / 1e6, player.startswith(OURS)) for player, each in turns.items()]
+    return sorted(bars, key=lambda bar: -bar[1])
+
+
+def _latency_bars(turns: Turns) -> list[Bar]:
+    """By percentile, the quickest first in each."""
+    bars: list[Bar] = []
+    for share in PERCENTILES:
+        found = {player: latencies(each, share) for player, each in turns.items()}
+        of_share = [
+            (f"{share} {player}", median(times.values()), player.startswith(OURS))
+            for player, times in found.items()
+            if times
+        ]
+        bars += sorted(of_share, key=lambda bar: bar[1])
+    return bars
 
 
 def _file_name(cell: str) -> str:

@@ -6,7 +6,8 @@
     python -m benchmarks.run --list
 
 Every turn is a process of its own; the order changes with each round; the round before the first finds out how many
-records take about a second of processor time, and is not counted.  Exit code 1 if a turn failed.
+records take about as long as a turn should, and is not counted.  After all cells comes what is held against a bound.
+Exit code 1 if a turn failed, or a row that has a target was not played to its end.
 """
 
 from __future__ import annotations
@@ -23,10 +24,12 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.cells import CELLS, FORMS, Cell, select
+from benchmarks.limits import LIMITS_S, Limit, limits
 from benchmarks.machine import describe_machine
 from benchmarks.play import Game, Playing
 from benchmarks.servers import Server, kafka, replay
-from benchmarks.show import show_cell, show_clients, show_targets
+from benchmarks.show import show_cell, show_clients, show_limit, show_targets
+from benchmarks.targets import FAILED, outcomes
 
 LEAST_ROUNDS = 3
 
@@ -46,34 +49,69 @@ def main() -> int:
         print(f"no cell has the words {options.cells!r}; --list names all", file=sys.stderr)
         return 2
     tree = _tree(options.compiled_tree)
+    if tree is None and options.compiled_tree is not None:
+        print(f"no compiled package in {options.compiled_tree}: make compiled", file=sys.stderr)
+        return 2
     if tree is None:
         print("compiled: SKIPPED, there is no compiled tree (make compiled, or --compiled-tree DIR)")
         forms = [form for form in forms if not form.compiled]
-    playing = Playing(forms, tree, options.turn_seconds)
-    results: dict[str, Any] = {
-        "started": time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime()),
-        "machine": describe_machine(),
-        "clients": playing.clients(cells),
-    }
-    show_clients(results["machine"], results["clients"])
-    games: list[Game] = []
+    with Playing(forms, tree, options.turn_seconds) as playing:
+        return _run(cells, options, playing, tree)
+
+
+def _run(cells: list[Cell], options: argparse.Namespace, playing: Playing, tree: Path | None) -> int:
+    report = Report(describe_machine(), playing.clients(cells), options.results)
+    show_clients(report.machine, report.clients)
     for game in _play(cells, options, playing):
-        games.append(game)
         show_cell(game)
-        if options.results:  # after each cell, so that a run that is ended leaves what it has
-            _write(options.results, results, games, playing.failures)
-    show_targets(games)
-    if options.results:
-        _write(options.results, results, games, playing.failures)
+        report.add(game, playing.failures)
+    if not options.quick and not options.cells:
+        print("\nbounds")
+        for limit in limits(tree):
+            show_limit(limit)
+            if limit.measured is None:
+                playing.failed(f"{limit.what}: {limit.form}: {limit.fault}")
+            report.add_limit(limit, playing.failures)
+    found = outcomes({game.cell.name: game.played() for game in report.games})
+    show_targets(found)
     for failure in playing.failures:
         print(f"FAILED: {failure}", file=sys.stderr)
-    return 1 if playing.failures else 0
+    return 1 if playing.failures or any(each.mark == FAILED for each in found) else 0
 
 
-def _write(path: Path, results: dict[str, Any], games: list[Game], failures: list[str]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    whole = {**results, "cells": [game.to_dict() for game in games], "failures": failures}
-    path.write_text(json.dumps(whole, indent=1) + "\n")
+class Report:
+    """What was measured so far; written with each addition, so that a run that is ended leaves what it has."""
+
+    def __init__(self, machine: str, clients: dict[str, Any], file: Path | None) -> None:
+        self.machine = machine
+        self.clients = clients
+        self.games: list[Game] = []
+        self._limits: list[Limit] = []
+        self._file = file
+        self._started, self._began = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime()), time.monotonic()
+
+    def add(self, game: Game, failures: list[str]) -> None:
+        self.games.append(game)
+        self._write(failures)
+
+    def add_limit(self, limit: Limit, failures: list[str]) -> None:
+        self._limits.append(limit)
+        self._write(failures)
+
+    def _write(self, failures: list[str]) -> None:
+        if self._file is None:
+            return
+        whole = {
+            "started": self._started,
+            "minutes": round((time.monotonic() - self._began) / 60, 1),
+            "machine": self.machine,
+            "clients": self.clients,
+            "cells": [game.to_dict() for game in self.games],
+            "limits": [limit._asdict() for limit in self._limits],
+            "failures": failures,
+        }
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        self._file.write_text(json.dumps(whole, indent=1) + "\n")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -83,7 +121,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--quick", action="store_true", help="only the main rows, against the replaying server")
     add("--list", action="store_true", help="name the cells and end")
     add("--rounds", type=int, default=5, help="at most so many for each cell; default 5")
-    add("--minutes", type=float, metavar="N", help=f"end about then: fewer rounds, but {LEAST_ROUNDS} at least")
+    add("--minutes", type=float, metavar="N", help="end about then: shorter turns, then fewer rounds")
     add("--turn-seconds", type=float, default=1.0, metavar="S", help="processor time that a turn should take")
     add("--compiled-tree", type=Path, metavar="DIR", help="where the compiled package is; default build/compiled")
     add("--no-uvloop", dest="uvloop", action="store_false", help="this client on asyncio only")
@@ -102,25 +140,31 @@ def _tree(given: Path | None) -> Path | None:
 
 def _play(cells: list[Cell], options: argparse.Namespace, playing: Playing) -> Iterator[Game]:
     """All cells, one after the other; a cell that fails does not end the run."""
+    end = None if options.minutes is None else time.monotonic() + options.minutes * 60
+    if end is not None and not options.quick and not options.cells:
+        end -= LIMITS_S
     with ExitStack() as stack:
         servers: dict[str, Server] = {}
-        begun = time.monotonic()
         for index, cell in enumerate(cells):
-            share = None
-            if options.minutes is not None:
-                left = begun + options.minutes * 60 - time.monotonic()
-                share = max(0.0, left / (len(cells) - index))
+            game = playing.game(cell, cell.server, os.getloadavg()[0])
             try:
                 if cell.server not in servers:
                     opened = replay() if cell.server == "replay" else kafka(options.bootstrap_server, options.release)
                     servers[cell.server] = stack.enter_context(opened)
-                game = Game(cell, servers[cell.server], os.getloadavg()[0])
-                least = LEAST_ROUNDS if cell.is_main else LEAST_ROUNDS - 1
-                playing.play(game, options.rounds, min(least, options.rounds), share)
+                server = servers[cell.server]
+                game.server = server.what
+                share = None if end is None else _share(end - time.monotonic(), cells[index:], playing)
+                least = min(LEAST_ROUNDS if cell.is_main else LEAST_ROUNDS - 1, options.rounds)
+                playing.play(game, server, options.rounds, least, share)
             except Exception as error:
-                playing.failed(f"{cell.name}: {type(error).__name__}: {error}")
-                continue
+                playing.game_failed(game, error)
             yield game
+
+
+def _share(seconds: float, cells: list[Cell], playing: Playing) -> float:
+    """What the first of these cells gets of the seconds that all of them have."""
+    wanted = [playing.seconds_wanted(cell, LEAST_ROUNDS if cell.is_main else LEAST_ROUNDS - 1) for cell in cells]
+    return max(0.0, seconds * wanted[0] / sum(wanted))
 
 
 if __name__ == "__main__":

@@ -6,11 +6,12 @@ from statistics import median
 from typing import Any
 
 from benchmarks.cells import OURS
-from benchmarks.figures import Turn, cpu_rates, cpu_seconds_per_million, latencies, ratio_of, wall_rates
-from benchmarks.play import PERCENTILES, Game
-from benchmarks.targets import outcomes
+from benchmarks.figures import PERCENTILES, Turn, cpu_rates, cpu_seconds_per_million, latencies, ratio_of, wall_rates
+from benchmarks.limits import Limit
+from benchmarks.play import Game
+from benchmarks.targets import Outcome
 
-__all__ = ["show_cell", "show_clients", "show_targets"]
+__all__ = ["show_cell", "show_clients", "show_limit", "show_targets"]
 
 
 def show_clients(machine: str, clients: dict[str, Any]) -> None:
@@ -33,6 +34,8 @@ def show_cell(game: Game) -> None:
         )
     for name, missing in game.missing.items():
         print(f"  {name:{width}}  skipped: {missing} is not there")
+    for name, failed in game.failed.items():
+        print(f"  {name:{width}}  FAILED: {failed}")
     peers = [name for name in game.turns if not name.startswith(OURS)]
     for ours in (name for name in game.turns if name.startswith(OURS)):
         for peer in peers:
@@ -57,12 +60,16 @@ def _show_ratios(game: Game, ours: str, peer: str) -> None:
             print(f"  {ours} / {peer}: {share} {late}")
 
 
-def show_targets(games: list[Game]) -> None:
+def show_targets(found: list[Outcome]) -> None:
     """Each target, in each form, with what was measured."""
     print("\ntargets: ours over theirs")
-    for each in outcomes({game.cell.name: game.turns for game in games}):
-        measured = str(each.measured) if each.measured else ""
+    for each in found:
+        measured = each.fault or str(each.measured or "")
         print(
             f"  {each.mark:12} {each.form:8} {each.way:10} / {each.peer:20} {each.unit:13} {each.wanted_text:8} "
             f"{measured}  [{each.cell}]"
         )
+
+
+def show_limit(limit: Limit) -> None:
+    print(f"  {limit.mark:6} {limit.form:8} {limit.what}: {limit.text}", flush=True)

@@ -7,12 +7,14 @@ latencies ours over theirs, of the median round.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from benchmarks.figures import Ratio, Turn, cpu_rates, latencies, ratio_of
 
-__all__ = ["LATENCY_TARGETS", "TARGETS", "Outcome", "Target", "outcomes"]
+__all__ = ["FAILED", "LATENCY_TARGETS", "TARGETS", "Outcome", "Played", "Target", "outcomes"]
 
+OURS = "pykafka08"
 FORMS = ("pure", "compiled")
 
 
@@ -63,10 +65,25 @@ LATENCY_TARGETS = (
 )
 OTHER_ROWS_PEER = "aiokafka"
 """Rows without a target of their own are never to be behind this one."""
+OTHER_ROWS = {
+    "batches": "getmany",
+    "values": "getmany",
+    "arrow": "getmany",
+    "iterate": "iterate",
+    "enqueue": "send",
+    "send": "send_and_wait",
+    "send_many": "send_batch",
+    "send_arrow": "send_batch",
+}
+"""Ways of ours, and those of the peer that they are held against."""
+FAILED = "FAILED"
 
 
 class Outcome(NamedTuple):
-    """One target in one form on one server; ``measured`` is None where it was not played."""
+    """One target in one form on one server.
+
+    ``measured`` is None where it was not played, and ``fault`` says why if it should have been, or was not to its end.
+    """
 
     cell: str
     form: str
@@ -76,9 +93,12 @@ class Outcome(NamedTuple):
     wanted: float
     at_most: bool
     measured: Ratio | None
+    fault: str = ""
 
     @property
     def mark(self) -> str:
+        if self.fault:
+            return FAILED
         if self.measured is None:
             return "not measured"
         met = self.measured.median <= self.wanted if self.at_most else self.measured.median >= self.wanted
@@ -89,50 +109,69 @@ class Outcome(NamedTuple):
         return f"{'<=' if self.at_most else '>='} {self.wanted:g}x"
 
 
-Turns = Mapping[str, Sequence[Turn]]
+class Played(NamedTuple):
+    """A cell that was played: who was to, the turns of each, and who has none, or no more, and why."""
+
+    players: Sequence[str]
+    turns: Mapping[str, Sequence[Turn]]
+    faults: Mapping[str, str] = MappingProxyType({})
+
+    def fault_of(self, ours: str, theirs: str) -> str:
+        """Why there is no whole comparison of two that should have one; empty if there is."""
+        told = [f"{name}: {self.faults[name]}" for name in (ours, theirs) if name in self.faults]
+        return "; ".join(told) or ("they share no round" if self.ratio(ours, theirs) is None else "")
+
+    def ratio(self, ours: str, theirs: str) -> Ratio | None:
+        return ratio_of(cpu_rates(self.turns.get(ours, ())), cpu_rates(self.turns.get(theirs, ())))
+
+    def ratio_of_latencies(self, ours: str, theirs: str, share: str) -> Ratio | None:
+        return ratio_of(latencies(self.turns.get(ours, ()), share), latencies(self.turns.get(theirs, ()), share))
+
+    def plays(self, *names: str) -> bool:
+        return all(name in self.players for name in names)
 
 
-def outcomes(played: Mapping[str, Turns]) -> list[Outcome]:
-    """Of the cells that were played, by their names: each target, then what all other rows must reach."""
+def outcomes(played: Mapping[str, Played]) -> list[Outcome]:
+    """Of the cells that were played, by their names: each target, then what all other rows must reach.
+
+    What should have been played and was not is among them, as FAILED.
+    """
     found: list[Outcome] = []
-    for cell, turns in played.items():
+    for cell, each in played.items():
         kind = cell.split(",")[0]
         is_usual = "100 B, no keys, none, 1 partition" in cell and "KiB batches" not in cell
+        has_targets = is_usual and any(target.what == kind for target in TARGETS)
         for form in FORMS:
-            if is_usual:
-                found += _of_targets(cell, kind, form, turns)
-            if not is_usual:
-                found += _of_other_rows(cell, form, turns)
-            found += _of_latencies(cell, form, turns)
+            found += (_of_targets if has_targets else _of_other_rows)(cell, kind, form, each)
+            found += _of_latencies(cell, form, each)
     return found
 
 
-def _of_targets(cell: str, kind: str, form: str, turns: Turns) -> Iterator[Outcome]:
+def _of_targets(cell: str, kind: str, form: str, played: Played) -> Iterator[Outcome]:
     for target in TARGETS:
         if target.what == kind:
             wanted = target.pure if form == "pure" else target.compiled
-            ratio = _ratio(turns, f"pykafka08 {form} {target.way}", target.peer)
-            yield Outcome(cell, form, target.way, target.peer, "records/CPU-s", wanted, False, ratio)
+            yield _outcome(cell, form, target.way, target.peer, wanted, played)
 
 
-def _of_other_rows(cell: str, form: str, turns: Turns) -> Iterator[Outcome]:
+def _of_other_rows(cell: str, kind: str, form: str, played: Played) -> Iterator[Outcome]:
     """A call for each record against theirs, and many by one call against theirs."""
-    pairs = {"batches": "getmany", "values": "getmany", "enqueue": "send", "send_many": "send_batch"}
-    for way, theirs in pairs.items():
+    for way, theirs in OTHER_ROWS.items():
         peer = f"{OTHER_ROWS_PEER} {theirs}"
-        ratio = _ratio(turns, f"pykafka08 {form} {way}", peer)
-        if ratio is not None:
-            yield Outcome(cell, form, way, peer, "records/CPU-s", 1.0, False, ratio)
+        if played.plays(f"{OURS} {form} {way}", peer):
+            yield _outcome(cell, form, way, peer, 1.0, played)
 
 
-def _of_latencies(cell: str, form: str, turns: Turns) -> Iterator[Outcome]:
+def _outcome(cell: str, form: str, way: str, peer: str, wanted: float, played: Played) -> Outcome:
+    ours = f"{OURS} {form} {way}"
+    fault = played.fault_of(ours, peer) if played.plays(ours, peer) else ""
+    return Outcome(cell, form, way, peer, "records/CPU-s", wanted, False, played.ratio(ours, peer), fault)
+
+
+def _of_latencies(cell: str, form: str, played: Played) -> Iterator[Outcome]:
     for target in LATENCY_TARGETS:
         if target.cell in cell:
-            ours = turns.get(f"pykafka08 {form} {target.way}", ())
-            theirs = turns.get(target.peer, ())
-            ratio = ratio_of(latencies(ours, target.share), latencies(theirs, target.share))
-            yield Outcome(cell, form, target.way, target.peer, target.share, target.most, True, ratio)
-
-
-def _ratio(turns: Turns, ours: str, theirs: str) -> Ratio | None:
-    return ratio_of(cpu_rates(turns.get(ours, ())), cpu_rates(turns.get(theirs, ())))
+            ours = f"{OURS} {form} {target.way}"
+            fault = played.fault_of(ours, target.peer) if played.plays(ours, target.peer) else ""
+            ratio = played.ratio_of_latencies(ours, target.peer, target.share)
+            yield Outcome(cell, form, target.way, target.peer, target.share, target.most, True, ratio, fault)

@@ -35,6 +35,8 @@ MEANINGS = {
     "send": "await send(), await flush()",
     "send_batch": "create_batch(), append(), await send_batch(), five under way",
     "send_and_wait": "100 tasks, each: await send_and_wait()",
+    "send_one": "linger_ms=0, await send_and_wait() one after the other",
+    "end_to_end": "linger_ms=0, await send(), async for record in a consumer",
 }
 SENDERS = 100
 IN_FLIGHT = 5
@@ -136,7 +138,7 @@ Reading = Callable[[AIOKafkaConsumer, int], Awaitable["tuple[int, int]"]]
 
 
 async def consume_topic(task: Task, topic: str, records: int, read: Reading) -> Measured:
-    partitions = [TopicPartition(topic, index) for index in task.read_partitions()]
+    partitions = [TopicPartition(topic, index) for index in task.partitions(topic)]
     async with AIOKafkaConsumer(
         bootstrap_servers=task.bootstrap,
         max_partition_fetch_bytes=PARTITION_FETCH_BYTES,

@@ -40,6 +40,9 @@ MEANINGS = {
     "produce": "produce(), poll() where it is full, flush()",
     "produce_batch": "produce_batch() of 10,000, flush()",
     "aio_produce": "AIOProducer: await produce(), await gather() of what it returned",
+    "send_one": "linger.ms=0, produce() and poll() until it is delivered",
+    "aio_send_one": "AIOProducer(batch_size=1), linger.ms=0: await produce(), await poll() until it is delivered",
+    "end_to_end": "linger.ms=0, produce() in a thread, poll() for each",
 }
 MESSAGES = 1000
 AT_ONCE = 10_000
@@ -162,7 +165,7 @@ Reading = Callable[[Consumer, int], "tuple[int, int]"]
 def consume_topic(task: Task, topic: str, records: int, read: Reading) -> Measured:
     consumer = Consumer(consumer_settings(task))
     watch = Stopwatch()
-    consumer.assign([TopicPartition(topic, index, 0) for index in task.read_partitions()])
+    consumer.assign([TopicPartition(topic, index, 0) for index in task.partitions(topic)])
     count, size = read(consumer, records)
     measured = watch.stop(count, size)
     consumer.close()
@@ -179,7 +182,7 @@ async def aio_consume_topic(task: Task, topic: str, records: int) -> Measured:
 
     consumer = AIOConsumer(consumer_settings(task))
     watch, count, size = Stopwatch(), 0, 0
-    await consumer.assign([TopicPartition(topic, index, 0) for index in task.read_partitions()])
+    await consumer.assign([TopicPartition(topic, index, 0) for index in task.partitions(topic)])
     while count < records:
         messages = await consumer.consume(MESSAGES, 1.0)
         for message in messages:

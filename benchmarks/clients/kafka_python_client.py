@@ -30,6 +30,7 @@ MEANINGS = {
     "poll": f"poll(max_records={MAX_POLL_RECORDS}), for record in records, 4 fields",
     "iterate": "for record in consumer, 4 fields",
     "send": "send(), flush()",
+    "send_one": "linger_ms=0, send().get()",
 }
 
 
@@ -86,7 +87,7 @@ Reading = Callable[[KafkaConsumer, int], "tuple[int, int]"]
 
 
 def consume_topic(task: Task, topic: str, records: int, read: Reading) -> Measured:
-    partitions = [TopicPartition(topic, index) for index in task.read_partitions()]
+    partitions = [TopicPartition(topic, index) for index in task.partitions(topic)]
     consumer = KafkaConsumer(
         bootstrap_servers=task.bootstrap,
         max_partition_fetch_bytes=PARTITION_FETCH_BYTES,

@@ -161,6 +161,8 @@ def _confluent(task: Task) -> Measured:
     from confluent_kafka import Consumer, Producer, TopicPartition
 
     settings = {"bootstrap.servers": task.bootstrap, "socket.nagle.disable": True}
+    if task.way == "aio_send_one":
+        return asyncio.run(_confluent_aio(task, settings))
     producer = Producer({**settings, "acks": ACKS, "linger.ms": 0})
     if task.way == "send_one":
 
@@ -192,6 +194,23 @@ def _confluent(task: Task) -> Measured:
     sender.join()
     consumer.close()
     return measured
+
+
+async def _confluent_aio(task: Task, settings: dict[str, Any]) -> Measured:
+    try:
+        from confluent_kafka.aio import AIOProducer
+    except ImportError:
+        raise Missing("confluent_kafka.aio") from None
+
+    async with AIOProducer({**settings, "acks": ACKS, "linger.ms": 0}, batch_size=1) as producer:
+
+        async def send(value: bytes) -> object:
+            delivered = await producer.produce(task.topic, value)
+            while not delivered.done():
+                await producer.poll(1.0)  # else it looks for what was delivered once a second
+            return await delivered
+
+        return await _one_by_one(task, send)
 
 
 def _kafka_python(task: Task) -> Measured:

@@ -21,6 +21,7 @@ from benchmarks.jobs import (
     Task,
 )
 from pykafka08 import BufferFullError, Consumer, Producer, TopicPartition, __version__
+from pykafka08.records import batch_records
 
 VERSION = __version__
 SETTINGS = (
@@ -36,8 +37,19 @@ MEANINGS = {
     "send_many": "await send_many(values), or send_many(values, keys)",
     "send_arrow": "await send_arrow(table)",
     "send": "100 tasks, each: await send()",
+    "send_one": "linger_ms=0, await send() one after the other",
+    "end_to_end": "linger_ms=0, enqueue(), async for record in a consumer",
 }
 SENDERS = 100
+READS = ("batches", "iterate", "values", "arrow")
+
+
+def prepare(way: str) -> None:
+    """Import what a consumer imports beside its first fetch."""
+    if way in READS:
+        batch_records.prepare()
+    if way in ("arrow", "send_arrow"):
+        import pyarrow.compute  # noqa: F401
 
 
 def is_compiled() -> bool:
@@ -178,7 +190,7 @@ Reading = Callable[[Consumer, int], Awaitable["tuple[int, int]"]]
 
 
 async def consume_topic(task: Task, topic: str, records: int, read: Reading) -> Measured:
-    partitions = [TopicPartition(topic, index) for index in task.read_partitions()]
+    partitions = [TopicPartition(topic, index) for index in task.partitions(topic)]
     async with Consumer(
         bootstrap_servers=task.bootstrap,
         max_partition_fetch_bytes=PARTITION_FETCH_BYTES,

@@ -3,7 +3,7 @@
 import pytest
 
 from benchmarks.figures import Ratio, Turn, cpu_rates, latencies, percentile, ratio_of
-from benchmarks.targets import LATENCY_TARGETS, TARGETS, outcomes
+from benchmarks.targets import LATENCY_TARGETS, TARGETS, Played, outcomes
 
 
 def turn(number, rate, p99=None):
@@ -40,7 +40,7 @@ def test_a_target_is_met_missed_or_not_measured():
     name = f"consume batches, {USUAL}"
     turns = {"pykafka08 pure batches": [turn(1, 130.0)], "aiokafka getmany": [turn(1, 100.0)]}
     turns["confluent consume"] = [turn(1, 200.0)]
-    found = {(each.form, each.peer): each for each in outcomes({name: turns})}
+    found = {(each.form, each.peer): each for each in outcomes({name: Played(list(turns), turns)})}
     assert found["pure", "aiokafka getmany"].mark == "met"
     assert found["pure", "confluent consume"].mark == "MISSED"
     assert found["pure", "confluent consume"].measured == Ratio(0.65, 0.65, 0.65, 1)
@@ -50,15 +50,61 @@ def test_a_target_is_met_missed_or_not_measured():
 def test_a_latency_is_to_be_lower():
     name = f"latency awaited single send, {USUAL}"
     turns = {"pykafka08 pure send_one": [turn(1, 1.0, p99=12)], "aiokafka send_one": [turn(1, 1.0, p99=10)]}
-    found = [each for each in outcomes({name: turns}) if each.form == "pure"]
+    found = [each for each in outcomes({name: Played(list(turns), turns)}) if each.form == "pure"]
     assert [(each.unit, each.mark) for each in found] == [("p50", "MISSED"), ("p99", "MISSED")]
 
 
 def test_other_kinds_of_records_are_never_to_be_behind_aiokafka():
     name = "produce enqueue and send_many, 1 KiB, keys, lz4, 1 partition, replay"
     turns = {"pykafka08 pure send_many": [turn(1, 90.0)], "aiokafka send_batch": [turn(1, 100.0)]}
-    (found,) = outcomes({name: turns})
+    (found,) = outcomes({name: Played(list(turns), turns)})
     assert (found.mark, found.wanted) == ("MISSED", 1.0)
+
+
+def test_who_should_have_played_and_did_not_is_told_as_failed():
+    name = "consume every way, 1 KiB, keys, lz4, 1 partition, replay"
+    players = ["pykafka08 pure values", "pykafka08 pure arrow", "aiokafka getmany"]
+    turns = {"aiokafka getmany": [turn(1, 1.0)], "pykafka08 pure arrow": [turn(1, 2.0)]}
+    faults = {"pykafka08 pure values": "exit code 1", "pykafka08 pure arrow": "later: counted 1"}
+    found = outcomes({name: Played(players, turns, faults)})
+    assert [(each.way, each.mark) for each in found] == [("values", "FAILED"), ("arrow", "FAILED")]
+    assert found[0].fault == "pykafka08 pure values: exit code 1"
+    peer_failed = outcomes({name: Played(players, {}, {"aiokafka getmany": "no"})})
+    assert [each.mark for each in peer_failed] == ["FAILED", "FAILED"]
+    never_met = outcomes({name: Played(players[1:], {**turns, "aiokafka getmany": [turn(2, 1.0)]})})
+    assert [(each.mark, each.fault) for each in never_met] == [("FAILED", "they share no round")]
+
+
+def test_failures_are_told_of_targets_and_latencies_too():
+    name = f"consume batches, {USUAL}"
+    players = ["pykafka08 pure batches", "aiokafka getmany", "confluent consume", "kafka_python poll"]
+    found = outcomes({name: Played(players, {}, {players[0]: "gone"})})
+    assert {(each.form, each.mark) for each in found} == {("pure", "FAILED"), ("compiled", "not measured")}
+    name = f"latency awaited single send, {USUAL}"
+    players = ["pykafka08 pure send_one", "aiokafka send_one"]
+    found = outcomes({name: Played(players, {}, {players[1]: "gone"})})
+    assert {(each.form, each.mark) for each in found} == {("pure", "FAILED"), ("compiled", "not measured")}
+
+
+def test_every_way_is_measured_with_every_kind_of_records():
+    from benchmarks.cells import CELLS, CODECS, FORMS, players_of
+    from benchmarks.topics import Profile
+
+    wanted = [
+        Profile(size=1024),
+        Profile(keyed=True),
+        Profile(partitions=64),
+        *(Profile(codec=codec) for codec in CODECS),
+        *(Profile(size=1024, keyed=True, codec=codec) for codec in CODECS),
+    ]
+    ways = {"batches", "iterate", "values", "arrow", "enqueue", "send_many", "send_arrow"}
+    for profile in wanted:
+        players = [player for cell in CELLS if cell.profile == profile for player in players_of(cell, FORMS)]
+        for form in ("pure", "compiled"):
+            played = {player.way for player in players if player.name.startswith(f"pykafka08 {form} ")}
+            assert ways <= played, profile
+        assert {"aiokafka", "confluent", "kafka_python"} <= {player.client for player in players}
+        assert {"aio_consume", "aio_produce"} <= {player.way for player in players}
 
 
 def test_every_target_has_a_cell_that_plays_it():

@@ -1,14 +1,14 @@
 """The replaying server serves what the names of its topics say, to this client and to others."""
 
-import json
 import sys
+from dataclasses import replace
 
 import anyio
 import pytest
 
 from benchmarks.cells import CELLS, select
 from benchmarks.jobs import Task
-from benchmarks.play import worker
+from benchmarks.nursery import Nursery
 from benchmarks.replay import Canned, encode_batches, replaying
 from benchmarks.topics import Profile, ReadTopic, partitions_of
 from pykafka08 import Consumer, Producer, TopicPartition
@@ -87,23 +87,30 @@ def test_what_is_written_is_counted(server):
         ("aiokafka", "send_one"),
         ("confluent", "consume"),
         ("confluent", "produce"),
+        ("confluent", "aio_consume"),
+        ("confluent", "aio_produce"),
+        ("confluent", "aio_send_one"),
         ("kafka_python", "poll"),
         ("kafka_python", "send"),
     ],
 )
 def test_other_clients_are_served(server, client, way):
-    topic, reads = ReadTopic.holding(SMALL, 2000), way in ("getmany", "consume", "poll")
+    topic, reads = ReadTopic.holding(SMALL, 2000), way in ("getmany", "consume", "aio_consume", "poll")
     task = Task(
         client=client,
         way=way,
         bootstrap=f"127.0.0.1:{server.port}",
         topic=topic.name if reads else SMALL.written_name(f"{client}-{way}"),
-        warm_topic=ReadTopic.holding(SMALL, 1).name,
+        warm_topic=ReadTopic.holding(replace(SMALL, partitions=1), 1).name if reads else "",
         records=topic.records if reads else 500,
         warm_up=100,
         profile=SMALL,
     )
-    told = json.loads(worker([task.to_json()]))
+    nursery = Nursery(client, way)
+    try:
+        told = nursery.turn(task)
+    finally:
+        nursery.close()
     assert told["records"] == task.records
     if reads:
         assert told["value_bytes"] == topic.value_bytes

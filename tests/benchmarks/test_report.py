@@ -1,7 +1,10 @@
 """The page and the charts of a run."""
 
+import json
+import sys
 import xml.etree.ElementTree as ElementTree
 
+from benchmarks import report
 from benchmarks.charts import bar_chart
 from benchmarks.figures import Turn
 from benchmarks.report import MARK, charts_of, page_of
@@ -23,10 +26,21 @@ def results():
         "name": NAME,
         "server": "replaying server",
         "load_at_start": 0.25,
+        "players": [*played, "kafka_python poll", "confluent aio_consume"],
         "turns": played,
-        "missing": {"pykafka08 compiled batches": "a tree"},
+        "missing": {"confluent aio_consume": "confluent_kafka.aio"},
+        "failed": {"kafka_python poll": "exit code 1"},
     }
-    return {"started": "then", "machine": "here", "clients": clients, "cells": [cell], "failures": ["one turn"]}
+    limit = {"form": "pure", "what": "memory", "unit": "MiB", "allowed": 96.0, "measured": 75.0, "fault": ""}
+    return {
+        "started": "then",
+        "minutes": 3.5,
+        "machine": "here",
+        "clients": clients,
+        "cells": [cell],
+        "limits": [limit, {**limit, "measured": 97.0}, {**limit, "measured": None, "fault": "it ended"}],
+        "failures": ["one turn"],
+    }
 
 
 def test_the_page_has_targets_cells_and_what_failed():
@@ -39,7 +53,13 @@ def test_the_page_has_targets_cells_and_what_failed():
     assert "### Behind confluent-kafka" in page
     assert "| pykafka08 pure batches | 2.000 | 2.000..2.000 | 0.001 | 0.50 | 5 | - | 2 |" in page
     assert "await getmany()" in page
-    assert "a tree is not there" in page
+    assert "confluent_kafka.aio is not there" in page
+    assert "| kafka_python poll | FAILED | - | - | - | - | - | 0 | exit code 1 |" in page
+    assert "| FAILED | pure | batches | kafka_python poll |" in page
+    assert "then, 3.5 minutes. here." in page
+    assert "| met | pure | memory | 75 MiB, allowed 96 |" in page
+    assert "| MISSED | pure | memory | 97 MiB, allowed 96 |" in page
+    assert "| FAILED | pure | memory | it ended |" in page
     assert "![" + NAME + "](chart.svg)" in page
     assert "- one turn" in page
 
@@ -49,6 +69,47 @@ def test_charts_are_whole_svg_with_a_bar_for_each_player():
     root = ElementTree.fromstring(chart)
     widths = [float(bar.get("width")) for bar in root.iter("{http://www.w3.org/2000/svg}rect")][1:]
     assert widths == [420, 210, 105]
+
+
+def test_charts_of_the_page_before_are_replaced(tmp_path, monkeypatch):
+    page, file, other = (
+        tmp_path / "docs" / "page.md",
+        tmp_path / "results" / "full.json",
+        tmp_path / "results" / "x.svg",
+    )
+    for folder in (page.parent, file.parent):
+        folder.mkdir()
+    file.write_text(json.dumps(results()))
+    other.write_text("not of a page")
+    monkeypatch.setattr(sys, "argv", ["report", str(file), str(page)])
+    report.main()
+    (chart,) = set(file.parent.glob("*.svg")) - {other}
+    page.write_text("Prose.\n" + page.read_text().replace(chart.name, "old.svg"))
+    chart.rename(file.parent / "old.svg")
+    report.main()
+    assert set(file.parent.glob("*.svg")) == {chart, other}
+    assert page.read_text().startswith("Prose.\n# Performance\n")
+
+
+def test_latencies_are_charted_by_percentile():
+    shown = results()
+    for name, turns in shown["cells"][0]["turns"].items():
+        late = 50.0 if name.startswith("aio") else 100.0
+        for each in turns:
+            each["latencies_us"] = {"p50": late, "p99": late * 2, "p99.9": late * 4}
+    (chart,) = charts_of(shown).values()
+    labels = [text.text for text in ElementTree.fromstring(chart).iter("{http://www.w3.org/2000/svg}text")]
+    assert "microseconds" in labels
+    shares = [label.split()[0] for label in labels[2::2]]
+    assert shares == ["p50"] * 3 + ["p99"] * 3 + ["p99.9"] * 3
+    assert labels[2] == "p50 aiokafka getmany"
+
+
+def test_a_cell_without_turns_has_no_chart():
+    empty = results()
+    empty["cells"][0]["turns"] = {}
+    assert charts_of(empty) == {}
+    assert "| FAILED | pure | batches | aiokafka getmany |" in page_of(empty, {})
 
 
 def test_labels_are_escaped_and_no_bars_are_no_fault():
