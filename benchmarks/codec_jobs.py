@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 from aiokafka import codec as theirs_codec
@@ -15,6 +16,7 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
 from aiokafka.record.memory_records import MemoryRecords
 
+from benchmarks.codec_producing import Enqueuing, encoded_table, table_of
 from benchmarks.payload import keys_of, pool_of, repeated
 from pykafka08.records.compression import Codec, compress, decompress
 from pykafka08.records.reader import read_batches
@@ -75,6 +77,15 @@ def _record_jobs(magic: int, count: int, keyed: bool, words: str) -> Iterator[Jo
     if importlib.util.find_spec("pyarrow") is not None:
         yield Job(f"decode arrow {words}", records.our_table, records.their_values, count, "record")
     yield Job(f"encode {words}", records.our_batch, records.their_batch, count, "record")
+    if magic != 2:
+        return
+    one_by_one = Enqueuing(records.values, records.keys_or_none)
+    yield Job(f"enqueue {words}", one_by_one.batch, records.their_count, count, "record")
+    if importlib.util.find_spec("pyarrow") is not None:
+        records.stamps = [TIMESTAMP_MS] * count
+        table = table_of(records.values, records.keys_or_none)
+        ours, theirs = partial(encoded_table, table, records.stamps), partial(records.their_batch_of_rows, table)
+        yield Job(f"encode arrow {words}", ours, theirs, count, "record")
 
 
 class _Records:
@@ -83,7 +94,8 @@ class _Records:
     def __init__(self, magic: int, count: int, keyed: bool) -> None:
         self.magic = magic
         self.values = repeated(pool_of(RECORD_BYTES, 1000), count)
-        self.keys: list[bytes | None] = list(keys_of(count)) if keyed else [None] * count
+        self.keys_or_none = keys_of(count) if keyed else None
+        self.keys: list[bytes | None] = list(self.keys_or_none or [None] * count)
         self.stamps = [TIMESTAMP_MS + number // 20 for number in range(count)]
         self.data = bytes(self._encode())
 
@@ -121,7 +133,17 @@ class _Records:
         return len(self._encode())
 
     def their_batch(self) -> int:
-        rows = enumerate(zip(self.stamps, self.keys, self.values, strict=True))
+        return self._built(self.keys, self.values)
+
+    def their_batch_of_rows(self, table: Any) -> int:
+        keys = table.column("key").to_pylist() if "key" in table.schema.names else self.keys
+        return self._built(keys, table.column("value").to_pylist())
+
+    def their_count(self) -> int:
+        return len(self.values) if self.their_batch() else 0
+
+    def _built(self, keys: list[bytes | None], values: list[bytes]) -> int:
+        rows = enumerate(zip(self.stamps, keys, values, strict=True))
         if self.magic == 2:
             builder = DefaultRecordBatchBuilder(2, 0, 0, -1, -1, -1, 1 << 30)
             for number, (stamp, key, value) in rows:

@@ -13,6 +13,7 @@ Exit code 1 if a turn failed, or a row that has a target was not played to its e
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import signal
@@ -23,6 +24,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from benchmarks.brokers import REPOSITORY
 from benchmarks.cells import CELLS, FORMS, Cell, select
 from benchmarks.limits import LIMITS_S, Limit, limits
 from benchmarks.machine import describe_machine
@@ -32,6 +34,7 @@ from benchmarks.show import show_cell, show_clients, show_limit, show_targets
 from benchmarks.targets import FAILED, outcomes
 
 LEAST_ROUNDS = 3
+OLDER = "MADE FROM OTHER SOURCES than these"
 
 
 def main() -> int:
@@ -55,12 +58,15 @@ def main() -> int:
     if tree is None:
         print("compiled: SKIPPED, there is no compiled tree (make compiled, or --compiled-tree DIR)")
         forms = [form for form in forms if not form.compiled]
+    elif _is_older(tree):
+        print(f"compiled: {tree} was {OLDER}: make compiled", file=sys.stderr)
     with Playing(forms, tree, options.turn_seconds) as playing:
         return _run(cells, options, playing, tree)
 
 
 def _run(cells: list[Cell], options: argparse.Namespace, playing: Playing, tree: Path | None) -> int:
-    report = Report(describe_machine(), playing.clients(cells), options.results)
+    machine = describe_machine() + (f"; the compiled form was {OLDER}" if tree and _is_older(tree) else "")
+    report = Report(machine, playing.clients(cells), options.results)
     show_clients(report.machine, report.clients)
     for game in _play(cells, options, playing):
         show_cell(game)
@@ -136,6 +142,17 @@ def _tree(given: Path | None) -> Path | None:
     tree = given or Path(__file__).resolve().parent.parent / "build" / "compiled"
     is_there = any((tree / "pykafka08").glob("**/*.so")) or any(tree.glob("*.so"))
     return tree.resolve() if is_there else None
+
+
+def _is_older(tree: Path) -> bool:
+    """The tree was made from sources that are not those of this checkout any more."""
+    stamp = tree / "compiled-from.txt"
+    lines = [line.split() for line in stamp.read_text().splitlines()] if stamp.exists() else []
+    made_from = {words[0]: words[1] for words in lines if len(words) == 2 and words[0].startswith("pykafka08/")}
+    sources = {str(path.relative_to(REPOSITORY)): path for path in (REPOSITORY / "pykafka08").rglob("*.py")}
+    if made_from.keys() != sources.keys():
+        return True
+    return any(hashlib.sha256(path.read_bytes()).hexdigest() != made_from[name] for name, path in sources.items())
 
 
 def _play(cells: list[Cell], options: argparse.Namespace, playing: Playing) -> Iterator[Game]:

@@ -39,11 +39,17 @@ class Clock:
 
 def test_both_come_to_the_same_in_every_small_job() -> None:
     small = [job for job in jobs() if "small" in job.name or " 1 KiB" in job.name]
-    assert len(small) == 20
+    assert len(small) == 22
     for job in small:
         job.check()
     with pytest.raises(RuntimeError, match="half: ours and theirs"):
         Job("half", lambda: 1, lambda: 2, 1, "KiB").check()
+
+
+def test_the_baseline_of_each_form_has_every_job() -> None:
+    names = {job.name for job in jobs()}
+    recorded = json.loads(codec.BASELINE.read_text())
+    assert {form: set(recorded[form]["ratios"]) for form in recorded} == {"pure": names, "compiled": names}
 
 
 def test_a_ratio_is_their_time_over_ours() -> None:

@@ -1,12 +1,13 @@
 """A cell is played to its end whatever one of its players does, and in the time that it has."""
 
+import hashlib
 import json
 import sys
 
 import pytest
 
 from benchmarks import run
-from benchmarks.brokers import Broker
+from benchmarks.brokers import REPOSITORY, Broker
 from benchmarks.cells import Cell, Form
 from benchmarks.figures import Turn
 from benchmarks.play import Playing, _Costs, _records_of
@@ -91,3 +92,15 @@ def test_a_compiled_tree_that_is_not_there_is_an_error(monkeypatch, tmp_path, ca
     monkeypatch.setattr(sys, "argv", ["run", "--compiled-tree", str(tmp_path)])
     assert run.main() == 2
     assert "no compiled package" in capsys.readouterr().err
+
+
+def test_a_compiled_tree_of_other_sources_is_told(tmp_path):
+    files = {path.relative_to(REPOSITORY): path.read_bytes() for path in (REPOSITORY / "pykafka08").rglob("*.py")}
+    lines = [f"{name} {hashlib.sha256(content).hexdigest()}" for name, content in files.items()]
+    stamp = tmp_path / "compiled-from.txt"
+    stamp.write_text("\n".join(["python 3.11", "tools/compile_modules.py 0", *lines]))
+    assert not run._is_older(tmp_path)
+    stamp.write_text("\n".join([*lines[1:], lines[0] + "0"]))
+    assert run._is_older(tmp_path)
+    stamp.write_text("\n".join(lines[1:]))
+    assert run._is_older(tmp_path)
