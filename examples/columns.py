@@ -13,13 +13,14 @@ from pykafka08 import Consumer
 
 async def main(brokers: str, topic: str) -> None:
     async with Consumer(topic, bootstrap_servers=brokers, auto_offset_reset="earliest") as consumer:
-        left = sum((await consumer.end_offsets(consumer.assignment())).values())
+        ends = await consumer.end_offsets(consumer.assignment())
+        tables = aiter(consumer.arrow())
         rows = size = 0
-        async for table in consumer.arrow():
-            rows += len(table)
-            size += pc.sum(pc.binary_length(table.column("value"))).as_py() or 0
-            if rows >= left:
-                break
+        while any([await consumer.position(tp) < end for tp, end in ends.items()]):
+            with anyio.move_on_after(1):  # behind the last record there may be the marks of transactions
+                table = await anext(tables)
+                rows += len(table)
+                size += pc.sum(pc.binary_length(table.column("value"))).as_py() or 0
         print(f"{rows} records, {size} bytes")
 
 

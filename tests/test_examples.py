@@ -152,6 +152,8 @@ anyio.run(main)
 """
     ran = run("-c", code)
     assert (ran.returncode, ran.stdout) == (0, "True []\n"), ran.stderr
+    added = run(str(EXAMPLES / "columns.py"), brokers, "copies")  # the last that it holds are marks, no records
+    assert (added.returncode, added.stdout) == (0, "50 records, 350 bytes\n"), added.stderr
 
 
 def blocks(language: str, file: str = "README.md") -> list[str]:
@@ -187,7 +189,7 @@ def test_the_service_in_the_documents_stops_when_it_is_told_to(brokers: str) -> 
         assert (service.wait(DEADLINE_S), service.stderr.read()) == (0, "")
 
 
-@pytest.mark.parametrize("name", ["produce", "consume", "copy_exactly_once"])
+@pytest.mark.parametrize("name", ["produce", "consume", "columns", "copy_exactly_once"])
 def test_without_arguments_an_example_tells_its_usage(name: str) -> None:
     ran = run(str(EXAMPLES / f"{name}.py"))
     assert (ran.returncode, ran.stdout) == (1, "")
