@@ -13,7 +13,7 @@ OURS = "pykafka08"
 USUAL = Profile()
 SENDS = 2000
 """Awaited sends of a turn that measures them."""
-END_TO_END_S = 4
+END_TO_END_S = 3
 """Seconds of a turn that measures the way from producer to consumer."""
 
 
@@ -145,7 +145,7 @@ _END_TO_END = tuple(
         "end-to-end",
         "latency",
         ("end_to_end",),
-        (("aiokafka", "end_to_end"), ("confluent", "end_to_end")),
+        (("aiokafka", "end_to_end"), ("confluent", "end_to_end"), ("kafka_python", "end_to_end")),
         server="kafka",
         rate=rate,
     )

@@ -26,8 +26,8 @@ FIRST_GUESS = {100: 20_000, 1024: 7_000}
 MOST_RECORDS = {100: 8_000_000, 1024: 1_000_000}
 MOST_PRODUCED = {100: 1_500_000, 1024: 250_000}
 """So that the values of a turn fit into memory."""
-SHORTEST_TURN_S = 0.1
-"""Of processor time: what starts and ends a turn would weigh too much in a shorter one."""
+SHORTEST_TURNS_S = (0.15, 0.3)
+"""Of processor time, in other cells and in main ones: what starts and ends a turn weighs too much in a shorter one."""
 
 
 @dataclass
@@ -117,7 +117,8 @@ class Playing:
     ) -> None:
         """Rounds until ``most_rounds`` or ``seconds`` are over; who fails is left out from then on.
 
-        Turns are made shorter where ``least_rounds`` would not end in time else.
+        Turns are made shorter where ``least_rounds`` would not end in time else, and where the shortest would not
+        either, one round is the least.
         """
         cell = game.cell
         playing, costs = list(game.players), _Costs()
@@ -147,8 +148,12 @@ class Playing:
                 continue
             left = begun + seconds - now
             if number == 0:
-                fitting = costs.turn_seconds(left, least_rounds * len(playing))
-                length = max(SHORTEST_TURN_S, min(length, fitting))
+                fitting, shortest = (
+                    costs.turn_seconds(left, least_rounds * len(playing)),
+                    SHORTEST_TURNS_S[cell.is_main],
+                )
+                least_rounds = least_rounds if fitting > shortest else 1
+                length = min(length, max(shortest, fitting))
             elif number >= least_rounds and now - started > left:
                 return
 

@@ -110,11 +110,23 @@ def _behind_confluent(cells: dict[str, Played]) -> Iterator[str]:
             for peer in (player for player in turns if player.startswith("confluent")):
                 ratio = ratio_of(cpu_rates(turns[ours]), cpu_rates(turns[peer]))
                 if ratio is not None and ratio.median < 1:
-                    rows.append(f"| {ours} | {peer} | {ratio} | {name} |")
+                    rows.append(f"| {ours} | {peer} | {ratio} | {name} | {_why_behind(ours, name)} |")
     if rows:
         yield "\n### Behind confluent-kafka\n"
-        yield "| ours | theirs | records per CPU second, ours over theirs | cell |\n|---|---|---|---|"
+        yield "| ours | theirs | records per CPU second, ours over theirs | cell | why |\n|---|---|---|---|---|"
         yield from rows
+
+
+def _why_behind(ours: str, cell: str) -> str:
+    """What profiles showed; the page's prose has the figures."""
+    form, way = ours.split()[1], ours.split()[-1]
+    if way in ("send", "send_one", "end_to_end"):
+        return "each answer is a turn of the event loop; there threads in C serve the sockets"
+    if "16 KiB batches" in cell:
+        return "each batch has a request's part, a header and a place in the queues, for 150 records"
+    if form == "pure" and way in ("enqueue", "iterate", "batches"):
+        return "the interpreter makes each record; there it is C"
+    return "the interpreter does what is C there" if form == "pure" else "see what is slower than elsewhere, above"
 
 
 def _cell(cell: dict[str, Any], turns: Turns, clients: dict[str, Any], link: str | None) -> Iterator[str]:

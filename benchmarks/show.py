@@ -22,7 +22,7 @@ def show_clients(machine: str, clients: dict[str, Any]) -> None:
 
 
 def show_cell(game: Game) -> None:
-    """Each player, then each of ours against each peer."""
+    """Each player, then in the main cells each of ours against each peer."""
     print(f"\n{game.cell.name}; load at start {game.load:.1f}")
     width = max((len(name) for name in game.turns), default=0)
     for name, turns in game.turns.items():
@@ -36,6 +36,9 @@ def show_cell(game: Game) -> None:
         print(f"  {name:{width}}  skipped: {missing} is not there")
     for name, failed in game.failed.items():
         print(f"  {name:{width}}  FAILED: {failed}")
+    if not game.cell.is_main:
+        print(end="", flush=True)
+        return
     peers = [name for name in game.turns if not name.startswith(OURS)]
     for ours in (name for name in game.turns if name.startswith(OURS)):
         for peer in peers:

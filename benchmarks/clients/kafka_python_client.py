@@ -31,6 +31,7 @@ MEANINGS = {
     "iterate": "for record in consumer, 4 fields",
     "send": "send(), flush()",
     "send_one": "linger_ms=0, send().get()",
+    "end_to_end": "linger_ms=0, send() in a thread, for record in a consumer",
 }
 
 

@@ -176,24 +176,32 @@ def _confluent(task: Task) -> Measured:
     end = consumer.get_watermark_offsets(TopicPartition(task.topic, 0), timeout=20)[1]
     consumer.assign([TopicPartition(task.topic, 0, end)])
 
-    def send_paced() -> None:
-        pace = _Pace(task)
-        while not pace.is_over:
-            for value in pace.due():
-                producer.produce(task.topic, _stamped(value))
-            producer.poll(0)
-            time.sleep(PACE_S)
-
-    sender, arrivals = threading.Thread(target=send_paced), _Arrivals(task)
-    sender.start()
+    sender = _paced_thread(task, lambda value: producer.produce(task.topic, value), lambda: producer.poll(0))
+    arrivals = _Arrivals(task)
     while True:
         message = consumer.poll(1.0)
-        if message is not None and arrivals.add(message.value()):
+        if message is not None and arrivals.add(message.value() or b""):
             break
     measured = arrivals.measured()
     sender.join()
     consumer.close()
     return measured
+
+
+def _paced_thread(task: Task, send: Callable[[bytes], object], after: Callable[[], object]) -> threading.Thread:
+    """A thread that sends what is due each millisecond, and calls ``after`` then."""
+
+    def send_paced() -> None:
+        pace = _Pace(task)
+        while not pace.is_over:
+            for value in pace.due():
+                send(_stamped(value))
+            after()
+            time.sleep(PACE_S)
+
+    thread = threading.Thread(target=send_paced)
+    thread.start()
+    return thread
 
 
 async def _confluent_aio(task: Task, settings: dict[str, Any]) -> Measured:
@@ -214,13 +222,28 @@ async def _confluent_aio(task: Task, settings: dict[str, Any]) -> Measured:
 
 
 def _kafka_python(task: Task) -> Measured:
-    from kafka import KafkaProducer
+    from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
-    if task.way != "send_one":
-        raise Missing(f"the way {task.way}")
     producer = KafkaProducer(bootstrap_servers=task.bootstrap, acks=ACKS, linger_ms=0, enable_idempotence=False)
     try:
-        return _one_by_one_blocking(task, lambda value: producer.send(task.topic, value).get(30))
+        if task.way == "send_one":
+            return _one_by_one_blocking(task, lambda value: producer.send(task.topic, value).get(30))
+        partition = TopicPartition(task.topic, 0)
+        consumer = KafkaConsumer(bootstrap_servers=task.bootstrap)
+        consumer.assign([partition])
+        consumer.seek_to_end(partition)
+        consumer.position(partition)
+        sender, arrivals = (
+            _paced_thread(task, lambda value: producer.send(task.topic, value), lambda: None),
+            _Arrivals(task),
+        )
+        for record in consumer:
+            if arrivals.add(record.value):
+                break
+        measured = arrivals.measured()
+        sender.join()
+        consumer.close()
+        return measured
     finally:
         producer.close()
 

@@ -41,7 +41,7 @@ MEANINGS = {
     "end_to_end": "linger_ms=0, enqueue(), async for record in a consumer",
 }
 SENDERS = 100
-READS = ("batches", "iterate", "values", "arrow")
+READS = ("batches", "iterate", "values", "arrow", "end_to_end")
 
 
 def prepare(way: str) -> None:

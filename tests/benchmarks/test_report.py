@@ -51,6 +51,7 @@ def test_the_page_has_targets_cells_and_what_failed():
     )
     assert "| MISSED | pure | batches | confluent consume |" in page
     assert "### Behind confluent-kafka" in page
+    assert f"{NAME} | the interpreter makes each record; there it is C |" in page
     assert "| pykafka08 pure batches | 2.000 | 2.000..2.000 | 0.001 | 0.50 | 5 | - | 2 |" in page
     assert "await getmany()" in page
     assert "confluent_kafka.aio is not there" in page
