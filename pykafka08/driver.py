@@ -2,7 +2,8 @@
 
 A *machine* decides and never waits; its *driver* performs what it says.  Here is the loop that both share ("poll,
 perform, wait for input or wake-up"), written once, and the light one-shot :class:`Waiter`, which asyncio and trio both
-know how to await and which costs no task, no event and no cancel scope.
+know how to await and which costs no task, no event and no cancel scope.  What every driver needs beside that is passed
+on from here: the clock (``clock``) and loggers (``logs``).
 """
 
 from __future__ import annotations

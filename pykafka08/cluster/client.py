@@ -21,10 +21,10 @@ from pykafka08.cluster.machine import Ask, ClusterMachine
 from pykafka08.cluster.metadata import Broker, LeaderNews, Snapshot
 from pykafka08.cluster.requests import MetadataCall
 from pykafka08.config import Address, ClientConfig
-from pykafka08.connection.connection import Connection, Message, clock
+from pykafka08.connection.connection import Connection, Message
 from pykafka08.connection.tcp import open_tcp
 from pykafka08.connection.transport import Dial
-from pykafka08.driver import Driver, TaskTree, Waiter, library_logger
+from pykafka08.driver import Driver, TaskTree, Waiter, clock, library_logger
 from pykafka08.errors import (
     ClosedError,
     KafkaError,

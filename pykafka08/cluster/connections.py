@@ -14,9 +14,9 @@ import anyio
 from pykafka08.backoff import Backoff
 from pykafka08.cluster.metadata import Broker
 from pykafka08.config import Address, ClientConfig
-from pykafka08.connection.connection import Connection, clock
+from pykafka08.connection.connection import Connection
 from pykafka08.connection.transport import Dial
-from pykafka08.driver import TaskTree
+from pykafka08.driver import TaskTree, clock
 from pykafka08.errors import ClosedError, TransportError
 from pykafka08.protocol.versions import BrokerVersions
 

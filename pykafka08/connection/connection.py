@@ -24,7 +24,7 @@ from pykafka08.protocol.schema import Request, Response
 from pykafka08.protocol.versions import BrokerVersions
 from pykafka08.wire import Buffer
 
-__all__ = ["Connection", "Message", "clock"]
+__all__ = ["Connection", "Message"]
 
 R = TypeVar("R", bound=Response)
 Message = Request[R] | Callable[[BrokerVersions], Request[R]]

@@ -15,8 +15,7 @@ import anyio
 from pykafka08.backoff import Backoff
 from pykafka08.cluster.client import Client
 from pykafka08.cluster.metadata import Snapshot
-from pykafka08.connection.connection import clock
-from pykafka08.driver import Driver, Waiter, library_logger
+from pykafka08.driver import Driver, Waiter, clock, library_logger
 from pykafka08.errors import ClosedError, ConfigError, KafkaError, RequestTimeoutError, UnsupportedVersionError
 from pykafka08.group.actions import (
     Action,

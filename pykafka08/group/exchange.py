@@ -12,8 +12,7 @@ from typing import Any
 
 from pykafka08.cluster.client import Client, Purpose
 from pykafka08.cluster.metadata import Snapshot
-from pykafka08.connection.connection import clock
-from pykafka08.driver import Waiter, library_logger
+from pykafka08.driver import Waiter, clock, library_logger
 from pykafka08.errors import AuthorizationError, KafkaError, TransportError, UnsupportedVersionError, broker_error
 from pykafka08.group.actions import HangUp, Heartbeat, Join, Leave, Look, Sync
 from pykafka08.group.held import LOOK_SECONDS, Sight

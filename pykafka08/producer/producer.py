@@ -16,8 +16,7 @@ import anyio.lowlevel
 
 from pykafka08.cluster.client import Client
 from pykafka08.config import ClientConfig, ProducerConfig, build, check_timeout
-from pykafka08.connection.connection import clock
-from pykafka08.driver import TaskTree, library_logger
+from pykafka08.driver import TaskTree, clock, library_logger
 from pykafka08.errors import BufferFullError, ClosedError, KafkaError, RecordTypeError, RequestTimeoutError
 from pykafka08.group.metadata import OffsetSource
 from pykafka08.group.requests import OffsetAndMetadata

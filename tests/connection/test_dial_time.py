@@ -5,7 +5,8 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from pykafka08.connection.connection import Connection, clock
+from pykafka08.clock import clock
+from pykafka08.connection.connection import Connection
 from pykafka08.driver import TaskTree
 from tests.connection.peers import Caller, config, peer
 

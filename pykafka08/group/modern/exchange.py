@@ -9,8 +9,7 @@ from uuid import UUID
 
 from pykafka08.cluster.client import Client
 from pykafka08.cluster.metadata import Snapshot
-from pykafka08.connection.connection import clock
-from pykafka08.driver import library_logger
+from pykafka08.driver import clock, library_logger
 from pykafka08.errors import KafkaError, UnsupportedVersionError
 from pykafka08.group.actions import Beat, LookUpTopics
 from pykafka08.group.exchange import when_ended
