@@ -124,7 +124,7 @@ async def test_a_bootstrap_that_runs_out_of_time_says_what_is_known_of_each_addr
     async with peer(stay_silent) as silent, peer(say_versions) as half:
         for seed, known in ((silent, "taken the connection but not answered"), (half, "not answered Metadata")):
             with pytest.raises(NoBrokersError, match=known) as caught:
-                await Client(config(seed, default_api_timeout_ms=1000)).__aenter__()
+                await Client(config(seed, default_api_timeout_ms=3000)).__aenter__()
             assert f"broker {LOOPBACK}:{seed[1]}" in str(caught.value)
             assert isinstance(caught.value.causes[f"{LOOPBACK}:{seed[1]}"], RequestTimeoutError)
         with pytest.raises(NoBrokersError, match="the address was not tried yet") as caught:

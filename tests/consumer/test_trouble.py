@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import anyio
 import pytest
 
@@ -227,9 +225,9 @@ async def test_records_that_retention_deletes_before_they_are_read(policy: str) 
             if policy == "earliest":
                 assert [record.offset for record in await read(consumer, 20)] == list(range(80, 100))
             elif policy == "latest":
-                with pytest.raises(TimeoutError):
-                    await consumer.getone(timeout=0.5)
-                assert await consumer.position(T0) == 100
+                with anyio.fail_after(20):
+                    while await consumer.position(T0) != 100:
+                        assert await consumer.getmany(timeout=0.05) == []
                 await fill(cluster, "t", values(100, 101))
                 assert numbers(await read_values(consumer, 1)) == [100]
             else:
@@ -366,12 +364,12 @@ async def test_codes_of_a_look_up() -> None:
                 await consumer.end_offsets([T0])
             cluster.faults.answer("ListOffsets", ErrorCode.LEADER_NOT_AVAILABLE, times=None)
             with pytest.raises(TimeoutError, match="LEADER_NOT_AVAILABLE"):
-                await consumer.end_offsets([T0], timeout=0.3)
+                await consumer.end_offsets([T0], timeout=3)
             cluster.faults.answer("ListOffsets", ErrorCode.UNKNOWN_SERVER_ERROR, times=None)
             cluster.faults.clear()
             cluster.faults.answer("ListOffsets", ErrorCode.UNKNOWN_SERVER_ERROR, times=None)
             with pytest.raises(BrokerError) as caught:
-                await consumer.beginning_offsets([T0], timeout=0.3)
+                await consumer.beginning_offsets([T0], timeout=3)
             assert caught.value.code == ErrorCode.UNKNOWN_SERVER_ERROR
             with pytest.raises(TimeoutError, match="position"):
                 await consumer.seek_to_end(timeout=0.2)
@@ -383,32 +381,47 @@ async def test_codes_of_a_look_up() -> None:
 
 
 ARGUMENTS = {"getone": lambda tp: [], "end_offsets": lambda tp: [[tp]]}
+PATIENCE_MS = 4000  # opening takes its part of it, and a busy machine
 
 
 @pytest.mark.parametrize("missing", [TopicPartition("t", 5), TopicPartition("nowhere", 0)])
-@pytest.mark.parametrize("call", ["getone", "position", "seek_to_end", "lag", "end_offsets"])
-async def test_a_partition_that_does_not_exist_is_an_error_in_time(call: str, missing: TopicPartition) -> None:
+async def test_a_partition_that_does_not_exist_is_an_error_in_time(missing: TopicPartition) -> None:
+    async with EmbeddedCluster(topics={"t": 1}, auto_create_topics=False) as cluster:
+
+        async def told_of_it(call: str) -> None:
+            async with consumer_of(cluster, default_api_timeout_ms=PATIENCE_MS, retry_backoff_ms=10) as consumer:
+                consumer.assign([missing])
+                with pytest.raises(UnknownTopicError) as caught, anyio.fail_after(30):
+                    await getattr(consumer, call)(*ARGUMENTS.get(call, lambda tp: [tp])(missing))
+                assert caught.value.topic == missing.topic
+                assert caught.value.partition in (missing.partition, None)
+                told.append(call)
+
+        told: list[str] = []
+        calls = ["getone", "position", "seek_to_end", "lag", "end_offsets"]
+        async with anyio.create_task_group() as tasks:
+            for call in calls:
+                tasks.start_soon(told_of_it, call)
+        assert sorted(told) == sorted(calls)
+
+
+async def test_a_topic_that_did_not_exist_may_be_made_later() -> None:
     async with (
         EmbeddedCluster(topics={"t": 1}, auto_create_topics=False) as cluster,
-        consumer_of(cluster, default_api_timeout_ms=400, retry_backoff_ms=10) as consumer,
+        consumer_of(cluster, default_api_timeout_ms=PATIENCE_MS, retry_backoff_ms=10) as consumer,
     ):
-        consumer.assign([missing])
-        ask = partial(getattr(consumer, call), *ARGUMENTS.get(call, lambda tp: [tp])(missing))
-        with pytest.raises(UnknownTopicError) as caught, anyio.fail_after(30):
-            await ask()
-        assert caught.value.topic == missing.topic
-        assert caught.value.partition in (missing.partition, None)
-        # It may be made later.
-        if missing.topic == "nowhere" and call == "getone":
-            cluster.create_topic("nowhere", 1)
-            await fill(cluster, "nowhere", values(0, 3))
-            assert numbers(await read_values(consumer, 3)) == [0, 1, 2]
+        consumer.assign([TopicPartition("nowhere", 0)])
+        with pytest.raises(UnknownTopicError), anyio.fail_after(30):
+            await consumer.getone()
+        cluster.create_topic("nowhere", 1)
+        await fill(cluster, "nowhere", values(0, 3))
+        assert numbers(await read_values(consumer, 3)) == [0, 1, 2]
 
 
 async def test_a_position_that_is_late_for_another_reason_says_so() -> None:
     async with (
         EmbeddedCluster(topics={"t": 1}) as cluster,
-        consumer_of(cluster, default_api_timeout_ms=400, retry_backoff_ms=10) as consumer,
+        consumer_of(cluster, default_api_timeout_ms=PATIENCE_MS, retry_backoff_ms=10) as consumer,
     ):
         cluster.faults.answer("ListOffsets", ErrorCode.LEADER_NOT_AVAILABLE, times=None)
         consumer.assign([T0])

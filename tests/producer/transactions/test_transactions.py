@@ -845,7 +845,7 @@ async def test_partitions_that_go_while_a_block_has_their_offsets(
     async with EmbeddedCluster(1, release, {"in": 4, "out": 4}) as cluster:
         await filled(cluster, 40)
         async with reader(cluster, heartbeat_interval_ms=100) as consumer, opened(cluster) as producer:
-            mine, other = consumer.assignment(), reader(cluster, default_api_timeout_ms=1000)
+            mine, other = consumer.assignment(), reader(cluster, default_api_timeout_ms=10_000)
             async with anyio.create_task_group() as tasks:
                 async with producer.transaction():
                     done = 0
