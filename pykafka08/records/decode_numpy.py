@@ -34,9 +34,9 @@ _FAR = 1 << 62  # base timestamps beyond it could make a sum pass 64 bits
 
 
 def prepare() -> None:
-    """Have pyarrow import what it leaves until its first use with numpy: pandas, where that is installed."""
+    """Have pyarrow import what it leaves until its first use: its functions, and pandas where that is installed."""
     if pa is not None:
-        pa.array(np.zeros(1))
+        pa.array(np.zeros(1)).take(pa.array([0]))
 
 
 def read_columns(batches: list[PackedRecords]) -> Columns | None:
