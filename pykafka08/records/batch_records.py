@@ -96,7 +96,13 @@ class BatchRecords(PackedRecords):
 
     def keys(self) -> list[bytes | None]:
         """The keys alone."""
-        return [record.key for chunk in self.chunks() for record in chunk]
+        columns = _vectorised([self])
+        if columns is not None:
+            return field_slices(columns, columns.key_edges, columns.key_nulls)
+        if _IS_INTERPRETED:  # columns of few records cost more than the records
+            return [record.key for chunk in self._read_chunks() for record in chunk]
+        columns = self.columns()
+        return columns.fields(columns.key_edges, columns.key_nulls)
 
     def columns(self) -> Columns:
         """All fields as columns."""

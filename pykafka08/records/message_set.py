@@ -154,7 +154,7 @@ def unwrap(data: bytes, position: int, end: int, *, check_crcs: bool, limit: int
         raise CorruptRecordError("wrapper message holds no set")
     value_from, value_to = outer.value_edges
     last_offset = outer.offsets[0]
-    inner = decompress(Codec(codec), data[value_from:value_to], limit=limit, magic=magic)
+    inner = decompress(Codec(codec), memoryview(data)[value_from:value_to], limit=limit, magic=magic)
     try:
         rows = _read_inner(inner, magic, check_crcs)
         if magic:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from itertools import chain
 
 import pytest
 from hypothesis import given, settings
@@ -152,6 +153,7 @@ def test_usual_batches_are_read_by_numpy(sizes: list[int], alphabet: bytes, has_
         assert contents(vectorised) == contents(expected)
         assert decode_numpy.slices(vectorised, vectorised.value_edges, vectorised.value_nulls) == expected.values()
     assert [each.value for one in packed_of(data) for chunk in one.chunks() for each in chunk] == expected.values()
+    assert list(chain.from_iterable(map(BatchRecords.keys, packed_of(data)))) == expected.keys()
 
 
 ALIKE = st.tuples(
@@ -232,7 +234,7 @@ VIEWS: list[Callable[[BatchRecords], list[bytes | None]]] = [
 ]
 
 
-@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("view", [*VIEWS, lambda packed: packed.keys()])
 @pytest.mark.parametrize("count", [3, 300, 700])
 @pytest.mark.parametrize("delta", [-1, 5000])
 def test_an_offset_outside_the_batch_is_damage_wherever_it_stands(
@@ -253,6 +255,7 @@ def test_nulls_may_be_longer_than_one_byte(view: Callable[[BatchRecords], object
     rows[-2] = varint(len(fields)) + fields
     (packed,) = packed_of(batch(rows))
     assert view(packed) == [*[b"v"] * (count - 2), None, b"v"]
+    assert packed.keys() == [None] * count
 
 
 def test_no_records_have_no_bytes() -> None:
