@@ -75,7 +75,7 @@ def _record_jobs(magic: int, count: int, keyed: bool, words: str) -> Iterator[Jo
     yield Job(f"decode records {words}", records.our_records, records.their_records, count, "record")
     yield Job(f"decode values {words}", records.our_values, records.their_values, count, "record")
     if importlib.util.find_spec("pyarrow") is not None:
-        yield Job(f"decode arrow {words}", records.our_table, records.their_values, count, "record")
+        yield Job(f"decode arrow {words}", records.our_table, records.their_table, count, "record")
     yield Job(f"encode {words}", records.our_batch, records.their_batch, count, "record")
     if magic != 2:
         return
@@ -128,6 +128,18 @@ class _Records:
     def our_table(self) -> int:
         batches = read_batches(self.data, topic="t", partition=0, fetch_offset=0)
         return sum(batch.to_arrow().num_rows for batch in batches)
+
+    def their_table(self) -> int:
+        """As an application makes one of their records, without headers."""
+        import pyarrow
+
+        kinds = {"offset": pyarrow.int64(), "timestamp": pyarrow.timestamp("ms"), "key": pyarrow.binary()}
+        kinds["value"] = pyarrow.binary()
+        batches = _their_batches(self.data)
+        rows = [(each.offset, each.timestamp, each.key, each.value) for batch in batches for each in batch]
+        columns = zip(*rows, strict=True)
+        arrays = [pyarrow.array(column, kind) for column, kind in zip(columns, kinds.values(), strict=True)]
+        return int(pyarrow.RecordBatch.from_arrays(arrays, list(kinds)).num_rows)
 
     def our_batch(self) -> int:
         return len(self._encode())

@@ -55,7 +55,8 @@ def test_the_baseline_of_each_form_has_every_job() -> None:
 def test_a_ratio_is_their_time_over_ours() -> None:
     clock = Clock()
     job = Job("x", clock.worker(0.001), clock.worker(0.003), 100, "record")
-    ratio, ns = codec.measure(job, 5, clock=clock, turn=0.01)
+    ratio, ns, best = codec.measure(job, 5, clock=clock, turn=0.01)
+    assert best == pytest.approx(3)
     assert ratio == pytest.approx(3)
     assert ns == pytest.approx(10_000)
 
@@ -67,9 +68,10 @@ def test_one_slow_round_changes_nothing() -> None:
 
 
 def test_more_than_fifteen_percent_are_a_fall() -> None:
-    assert not codec.has_fallen(0.86, 1.0)
-    assert codec.has_fallen(0.84, 1.0)
-    assert not codec.has_fallen(0.1, None)
+    assert not codec.has_fallen(codec.Outcome(0.86, 1.0, 0.5), 1.0)
+    assert not codec.has_fallen(codec.Outcome(0.5, 1.0, 0.86), 1.0)  # neighbours: not so in the quickest turns
+    assert codec.has_fallen(codec.Outcome(0.84, 1.0, 0.84), 1.0)
+    assert not codec.has_fallen(codec.Outcome(0.1, 1.0, 0.1), None)
 
 
 @pytest.mark.parametrize(("recorded", "code"), [(0.0, 0), (1e9, 1), (None, 2)])
