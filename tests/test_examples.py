@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +27,21 @@ def run(*words: str, **options: object) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.fixture
-def brokers() -> Iterator[str]:
-    """The address of an embedded broker in a process of its own."""
-    command = [sys.executable, "-m", "pykafka08", "broker", "--partitions", "3"]
+@contextmanager
+def embedded(*options: str) -> Iterator[list[str]]:
+    """The address of an embedded broker in a process of its own, and with a ZooKeeper that one's."""
+    command = [sys.executable, "-m", "pykafka08", "broker", "--partitions", "3", *options]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as broker:
         assert broker.stdout is not None
-        yield broker.stdout.readline().decode().strip().removeprefix("BROKERS=")
+        lines = [broker.stdout.readline().decode() for _ in range(1 + ("--zookeeper-port" in options))]
+        yield [line.strip().partition("=")[2] for line in lines]
         broker.communicate()
+
+
+@pytest.fixture
+def brokers() -> Iterator[str]:
+    with embedded() as (address,):
+        yield address
 
 
 def test_the_demo_agrees_with_itself_and_with_its_file() -> None:
@@ -175,6 +183,32 @@ def test_the_code_in_the_documents_runs(file: str, number: int, brokers: str) ->
     ran = run("-c", blocks("python", file)[number].replace("localhost:9092", brokers))
     assert (ran.returncode, ran.stderr) == (0, "")
     assert ran.stdout or file == "docs/transactions.md"
+
+
+def test_the_mirror_in_the_documents_runs(brokers: str) -> None:
+    assert run(str(EXAMPLES / "produce.py"), brokers, "orders").returncode == 0
+    reader = ("consume", "-b", brokers, "-t", "orders", "--from-beginning", "-n", "10", "--group", "billing")
+    assert run("-m", "pykafka08", *reader).returncode == 0
+    _, code = blocks("python", "docs/mirror.md")
+    with embedded() as (target,):
+        ran = run("-c", code.replace("old:9092", brokers).replace("new:9092", target))
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout.startswith("orders -> orders 3 partitions")
+    assert "\n10 copied, 0 to go\n" in ran.stdout
+    moved = re.findall(r"^billing .*partition=[0-2]\) (\d+) -> \1 $", ran.stdout, re.MULTILINE)
+    assert sum(map(int, moved)) == 10
+
+
+def test_the_migration_of_a_group_in_the_documents_runs() -> None:
+    code, _ = blocks("python", "docs/mirror.md")
+    with embedded("--version", "2.8", "--zookeeper-port", "0") as (brokers, zookeeper):
+        assert run(str(EXAMPLES / "produce.py"), brokers, "orders").returncode == 0
+        reset = ("reset", "billing", "--topic", "orders", "--to", "latest", "-z", zookeeper, "--force")
+        assert run("-m", "pykafka08", "zk", "group", *reset).returncode == 0
+        ran = run("-c", code.replace("zk:2181", zookeeper).replace("kafka:9092", brokers))
+    assert (ran.returncode, ran.stderr) == (0, "")
+    moved = re.findall(r"^orders [0-2] (\d+) committed to Kafka$", ran.stdout, re.MULTILINE)
+    assert sum(map(int, moved)) == 10
 
 
 def test_the_service_in_the_documents_stops_when_it_is_told_to(brokers: str) -> None:
