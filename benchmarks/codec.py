@@ -37,7 +37,7 @@ LARGEST_FALL = 0.15
 
 
 class Outcome(NamedTuple):
-    """Their time over ours, and nanoseconds of ours for a unit: medians over the rounds; ``best`` is of quickest turns."""
+    """Their time over ours, and nanoseconds of ours for a unit, by medians; ``best`` is the first by quickest turns."""
 
     ratio: float
     ns: float

@@ -127,10 +127,13 @@ def consumer_settings(task: Task) -> dict[str, Any]:
     }
 
 
+# No more is asked for than there is: for what does not come consume() waits its whole second.
+
+
 def read_many(consumer: Consumer, records: int) -> tuple[int, int]:
     count = size = 0
     while count < records:
-        messages = consumer.consume(MESSAGES, 1.0)
+        messages = consumer.consume(min(MESSAGES, records - count), 1.0)
         for message in messages:
             message.offset(), message.timestamp(), message.key()
             size += len(message.value())
@@ -141,7 +144,7 @@ def read_many(consumer: Consumer, records: int) -> tuple[int, int]:
 def read_values(consumer: Consumer, records: int) -> tuple[int, int]:
     count = size = 0
     while count < records:
-        messages = consumer.consume(MESSAGES, 1.0)
+        messages = consumer.consume(min(MESSAGES, records - count), 1.0)
         for message in messages:
             size += len(message.value())
         count += len(messages)
@@ -184,7 +187,7 @@ async def aio_consume_topic(task: Task, topic: str, records: int) -> Measured:
     watch, count, size = Stopwatch(), 0, 0
     await consumer.assign([TopicPartition(topic, index, 0) for index in task.partitions(topic)])
     while count < records:
-        messages = await consumer.consume(MESSAGES, 1.0)
+        messages = await consumer.consume(min(MESSAGES, records - count), 1.0)
         for message in messages:
             message.offset(), message.timestamp(), message.key()
             size += len(message.value())
