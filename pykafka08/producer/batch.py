@@ -313,4 +313,4 @@ class Batch:
 
 def headers_size(headers: Headers) -> int:
     """Bound of the encoded bytes of a record's headers."""
-    return sum(10 + len(name.encode()) + len(value or b"") for name, value in headers)
+    return sum([10 + len(name.encode()) + len(value or b"") for name, value in headers])

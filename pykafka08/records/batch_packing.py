@@ -63,7 +63,7 @@ class _Stamps(dict[int, bytes]):
 _SMALL_VARINTS = [encode_varint(value) for value in range(_SMALL)]
 _NULL_LENGTH = encode_varint(-1)
 _SPANS = [value + len(_SMALL_VARINTS[value]) for value in range(_SMALL)]  # of so many bytes and the length before them
-_STAMPS = _Stamps((delta, b"\x00" + varint) for delta, varint in enumerate(_SMALL_VARINTS))
+_STAMPS = _Stamps([(delta, b"\x00" + varint) for delta, varint in enumerate(_SMALL_VARINTS)])
 _stamp = _STAMPS.__getitem__
 _FIRST_HEADS = [_NO_HEADERS + varint + _STAMPS[0] for varint in _SMALL_VARINTS]
 # Offset deltas, alone and with the length of a null key behind them.  They grow with the largest batch that was packed.
