@@ -28,7 +28,8 @@ SETTLING_S = 3.0
 @contextmanager
 def broker_with(partitions: int) -> Iterator[str]:
     command = [sys.executable, "-m", "pykafka08", "broker", "--port", "0", "--topic", f"{TOPIC}:{partitions}"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as broker:
+    # Its input ends with this process, and it with its input: not with ours, which may have none.
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as broker:
         assert broker.stdout is not None
         try:
             yield broker.stdout.readline().strip().partition("=")[2]
