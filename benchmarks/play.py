@@ -21,13 +21,15 @@ from benchmarks.topics import ReadTopic
 __all__ = ["Game", "Playing"]
 
 WARM_UP_SENDS = 500
-FIRST_GUESS = {100: 20_000, 1024: 7_000}
+FIRST_GUESS = {100: 40_000, 1024: 30_000}
 """Records of the uncounted round, by the size of their values."""
 MOST_RECORDS = {100: 8_000_000, 1024: 1_000_000}
 MOST_PRODUCED = {100: 1_500_000, 1024: 250_000}
 """So that the values of a turn fit into memory."""
-SHORTEST_TURNS_S = (0.15, 0.3)
-"""Of processor time, in other cells and in main ones: what starts and ends a turn weighs too much in a shorter one."""
+SHORTEST_TURNS_S = (0.3, 0.5)
+"""Of processor time, in other cells and in main ones: in shorter ones memory that is touched first weighs too much."""
+FAR_FROM = 1 / 3
+"""A part of the shortest turn: where less would be left for each, there are fewer rounds."""
 
 
 @dataclass
@@ -118,7 +120,7 @@ class Playing:
         """Rounds until ``most_rounds`` or ``seconds`` are over; who fails is left out from then on.
 
         Turns are made shorter where ``least_rounds`` would not end in time else, and where the shortest would not
-        either, one round is the least.
+        by far, one round is the least.
         """
         cell = game.cell
         playing, costs = list(game.players), _Costs()
@@ -152,7 +154,7 @@ class Playing:
                     costs.turn_seconds(left, least_rounds * len(playing)),
                     SHORTEST_TURNS_S[cell.is_main],
                 )
-                least_rounds = least_rounds if fitting > shortest else 1
+                least_rounds = least_rounds if fitting > shortest * FAR_FROM else 1
                 length = min(length, max(shortest, fitting))
             elif number >= least_rounds and now - started > left:
                 return

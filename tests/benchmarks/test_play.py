@@ -66,7 +66,7 @@ def test_a_turn_is_as_long_as_the_seconds_allow():
     assert costs.turn_seconds(3.0, 10) < 0
     cell = Cell("consume", "for the test", (), (), SMALL)
     assert _records_of(cell, Turn(1, 5000, 0, 1.0, 0.5, 0, {}), 0.3) == 3000
-    assert _records_of(cell, None, 0.3) == 7000
+    assert _records_of(cell, None, 0.3) == 30_000
 
 
 def test_a_cell_that_cannot_be_played_is_kept_as_failed(monkeypatch, tmp_path, capsys):
