@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from pykafka08.spark.java import provide_java
+from pykafka08.spark.local_python import local_python
 
-__all__ = ["register", "session_conf"]
+__all__ = ["local_python", "register", "session_conf"]
 
 
 def session_conf() -> dict[str, str]:
