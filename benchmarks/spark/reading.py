@@ -43,7 +43,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--codecs", default="none,gzip,snappy,lz4,zstd")
     options = parser.parse_args()
-    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYSPARK_PYTHON"] = pykafka08.spark.local_python()
     topics = {codec: filled(options.servers, codec, options.records) for codec in options.codecs.split(",")}
     spark = session()
     with tempfile.TemporaryDirectory() as folder:

@@ -6,11 +6,14 @@ This module needs no pyspark until ``register`` is called.
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any
 
 from pykafka08.spark.java import provide_java
+from pykafka08.spark.local_python import local_python
 
-__all__ = ["register", "session_conf"]
+__all__ = ["local_python", "register", "session_conf"]
 
 
 def session_conf() -> dict[str, str]:
@@ -27,6 +30,7 @@ def register(spark: Any) -> None:
     """Make the format ``pykafka08`` known to a SparkSession, classic or Connect."""
     from pyspark.errors import AnalysisException
 
+    _name_archive(spark)
     from pykafka08.spark.data_source import KafkaDataSource
 
     try:
@@ -35,3 +39,19 @@ def register(spark: Any) -> None:
         # PySpark 4.0 does not let us replace what it has found by itself, which is the same.
         if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
             raise
+
+
+def _name_archive(spark: Any) -> None:
+    """Lets a stream's process beside the driver find this package where it came with ``--py-files``.
+
+    Spark (4.3) tells that process of archives under a folder of the job's in which there are none, so that it only
+    finds what is on the path that all Python processes have.
+    """
+    archive = str(Path(__file__).parents[2])
+    if not os.path.isfile(archive):
+        return
+    context = getattr(spark, "sparkContext", None)  # a session of Spark Connect has none
+    if context is not None:
+        known = context.environment.get("PYTHONPATH", "")
+        if archive not in known.split(os.pathsep):
+            context.environment["PYTHONPATH"] = os.pathsep.join(filter(None, [known, archive]))

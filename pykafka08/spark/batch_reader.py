@@ -25,6 +25,7 @@ from pykafka08.spark.reading import read_ranges
 from pykafka08.spark.runtime import client, run
 from pykafka08.spark.sizes import with_sizes
 from pykafka08.spark.tasks import TaskPartition, task_partitions
+from pykafka08.spark.workers import begin_task
 
 if TYPE_CHECKING:
     import pyarrow
@@ -59,6 +60,7 @@ class KafkaBatchReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pyarrow.RecordBatch]:
         """The rows of one task, on an executor."""
+        begin_task()
         if isinstance(partition, TaskPartition):
             return read_ranges(partition.task, self._columns)
         return iter(())

@@ -10,14 +10,14 @@ Not here: the session.  :func:`provide_java` must have run before the first one 
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shlex
 import shutil
-import tempfile
 from collections.abc import Mapping, MutableMapping
 from pathlib import Path
+
+from pykafka08.spark.launchers import write_launcher
 
 __all__ = ["launcher_home", "provide_java"]
 
@@ -52,38 +52,16 @@ def provide_java(environment: MutableMapping[str, str] = os.environ) -> Path | N
 
 
 def launcher_home(runtime: Path, environment: Mapping[str, str] = os.environ) -> Path:
-    """A folder whose ``bin/java`` runs the one of ``runtime`` without :data:`ABSENT_MODULE`, made if it is not there.
+    """A folder whose ``bin/java`` runs the one of ``runtime`` without :data:`ABSENT_MODULE` (:mod:`~.launchers`)."""
 
-    It lies in ``$XDG_CACHE_HOME/pykafka08`` (``~/.cache/pykafka08``), one for each runtime; where that cannot be
-    written, in a new temporary folder.
-    """
+    def furnish(home: Path) -> None:
+        for source in ("release", "conf", "lib"):  # what tools look for beside bin
+            link = home / source
+            if not link.is_symlink() and not link.exists():
+                link.symlink_to(runtime / source)
+
     text = LAUNCHER.format(absent=shlex.quote(ABSENT_MODULE), java=shlex.quote(str(runtime / "bin" / "java")))
-    name = f"java-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
-    caches = environment.get("XDG_CACHE_HOME") or os.path.join(environment.get("HOME") or Path.home(), ".cache")
-    home = Path(caches, "pykafka08", name)
-    try:
-        _write_launcher(home, runtime, text)
-    except OSError:
-        home = Path(tempfile.mkdtemp(prefix=f"pykafka08-{name}-"))
-        _write_launcher(home, runtime, text)
-    return home
-
-
-def _write_launcher(home: Path, runtime: Path, text: str) -> None:
-    """Written beside and renamed: two processes that start at once both find it whole."""
-    launcher = home / "bin" / "java"
-    if launcher.is_file() and launcher.read_text() == text and os.access(launcher, os.X_OK):
-        return
-    launcher.parent.mkdir(parents=True, exist_ok=True)
-    for source in ("release", "conf", "lib"):  # what tools look for beside bin
-        link = home / source
-        if not link.is_symlink() and not link.exists():
-            link.symlink_to(runtime / source)
-    number, draft = tempfile.mkstemp(dir=launcher.parent)
-    with os.fdopen(number, "w") as file:
-        file.write(text)
-    os.chmod(draft, 0o700)
-    os.replace(draft, launcher)
+    return write_launcher("java", text, environment, furnish).parent.parent
 
 
 def _is_on_path(environment: Mapping[str, str]) -> bool:

@@ -29,6 +29,7 @@ from pykafka08.spark.offsets_json import Document, document, offsets_of
 from pykafka08.spark.options import ReadOptions
 from pykafka08.spark.ranges import Range
 from pykafka08.spark.tasks import TaskPartition, task_partitions
+from pykafka08.spark.workers import begin_task
 
 if TYPE_CHECKING:
     import pyarrow
@@ -188,6 +189,7 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The rows of one task, on an executor."""
         from pykafka08.spark.reading import read_ranges
 
+        begin_task()
         if isinstance(partition, TaskPartition):
             return read_ranges(partition.task, self._columns)
         return iter(())

@@ -6,7 +6,6 @@ Spark's own Kafka connector is in it, as the judge of the tests in ``parity``.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -33,7 +32,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Two task slots; the formats ``pykafka08`` and, from its jars, ``kafka``."""
     folder: Path = tmp_path_factory.mktemp("spark")
-    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYSPARK_PYTHON"] = pykafka08.spark.local_python()
     builder = (
         SparkSession.builder.master("local[2]")
         .appName("pykafka08-tests")

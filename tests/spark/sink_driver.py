@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from pykafka08.spark import session_conf
+from pykafka08.spark import local_python, session_conf
 from pykafka08.spark.data_source import KafkaDataSource
 from pykafka08.spark.options import write_options
 from pykafka08.spark.sink.stream_writer import KafkaStreamWriter, Part
@@ -84,7 +84,7 @@ class StruckSource(KafkaDataSource):
 
 def main(servers: str, topic: str, folder: Path) -> None:
     os.environ[FOLDER] = str(folder)
-    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYSPARK_PYTHON"] = local_python()
     settings = {
         **session_conf(),
         "spark.driver.host": "127.0.0.1",

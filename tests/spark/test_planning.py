@@ -19,6 +19,32 @@ def test_small_ranges_share_a_task() -> None:
     assert sizes(tasks) == [[10, 20], [30], [5]]
 
 
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ([10_000] * 6, [30_000, 30_000]),
+        ([5_000] * 10, [50_000]),
+        ([5_000] * 11, [30_000, 25_000]),
+        ([1, 500_000, 1, 1, 60_000], [500_001, 60_002]),
+        ([500_000] * 3, [500_000] * 3),
+        ([333] * 500, [41_625] * 4),
+    ],
+)
+def test_tasks_are_as_few_and_as_even_as_may_be(given: list[int], expected: list[int]) -> None:
+    assert [sum(task) for task in sizes(plan_tasks(ranges(*given)))] == expected
+
+
+@pytest.mark.parametrize("most", [1, 7, 100, 10**12])
+def test_no_more_tasks_than_full_ones_would_be(most: int) -> None:
+    chance = random.Random(most)
+    for _ in range(300):
+        given = [chance.randrange(1, 300) for _ in range(chance.randrange(1, 40))]
+        tasks = sizes(plan_tasks(ranges(*given), target_records_per_task=most))
+        assert [size for task in tasks for size in task] == given
+        assert all(tasks)
+        assert len(tasks) <= -(-sum(given) // most)
+
+
 def test_a_task_is_full_by_bytes_too() -> None:
     big = [Range("t", number, 0, 10, average_bytes=100) for number in range(4)]
     assert sizes(plan_tasks(big, target_bytes=2000)) == [[10, 10], [10, 10]]

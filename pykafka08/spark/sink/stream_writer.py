@@ -21,6 +21,7 @@ from pykafka08.spark.sink.markers import Place
 from pykafka08.spark.sink.sending import settings_of
 from pykafka08.spark.sink.two_phase import Prepared, abort_batch, commit_batch, prepare
 from pykafka08.spark.sink.writer import Written, check_schema, write_task
+from pykafka08.spark.workers import begin_task
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -63,6 +64,7 @@ class KafkaStreamWriter(StreamWriter):
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
         """In a task: raises what its first row that failed ended with."""
+        begin_task()
         batches = iterator if self._arrow is None else arrow_batches(iterator, self._arrow)
         if not self._options.is_exactly_once:
             return Written(write_task(self._options, batches))

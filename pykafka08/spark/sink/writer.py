@@ -15,6 +15,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pykafka08.spark.options import OptionError, WriteOptions
 from pykafka08.spark.sink.row_schema import check_columns, check_mode
 from pykafka08.spark.sink.sending import Totals, drop_producer, kept_producer, send_rows, settings_of
+from pykafka08.spark.workers import begin_task
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,6 +48,7 @@ class KafkaWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         """In a task: raises what its first row that failed ended with."""
+        begin_task()
         return Written(write_task(self._options, iterator))
 
 
