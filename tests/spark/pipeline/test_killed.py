@@ -182,9 +182,12 @@ def old_cluster() -> Iterator[RealCluster]:
 def commit_in_zookeeper(address: str, offsets: Mapping[int, int]) -> None:
     client = KazooClient(address)
     client.start()
-    for partition, offset in offsets.items():
-        client.create(f"/consumers/readers/offsets/{orders.TOPIC}/{partition}", b"%d" % offset, makepath=True)
-    client.stop()
+    try:
+        for partition, offset in offsets.items():
+            client.create(f"/consumers/readers/offsets/{orders.TOPIC}/{partition}", b"%d" % offset, makepath=True)
+    finally:
+        client.stop()
+        client.close()  # else two sockets are left
 
 
 @pytest.mark.spark
