@@ -23,7 +23,7 @@ def told(number: signal.Signals) -> Callable[[Run], bool]:
 
 @pytest.mark.spark
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.soak)])
 def test_it_compacts_and_ends_well_when_told(tmp_path: Path, number: signal.Signals) -> None:
     sent = evidence.Sent()
     with orders.broker() as brokers:
