@@ -64,7 +64,7 @@ def _parser() -> argparse.ArgumentParser:
     made = {name: actions.add_parser(name, help=text, description=text) for name, text in texts.items()}
     for one in made.values():
         one.add_argument("config", metavar="CONFIG.toml")
-    made["run"].add_argument("--follow", action="store_true", help="all stages at once, until Ctrl-C")
+    made["run"].add_argument("--follow", action="store_true", help="all stages at once, until Ctrl-C or SIGTERM")
     made["run"].add_argument("--stage", action="append", default=[], metavar="NAME", help="this stage only")
     made["run"].add_argument("--no-compaction", action="store_true", help="leave small files as they are")
     made["run"].add_argument("--no-charts", action="store_true", help="draw no picture of the run")
@@ -90,8 +90,8 @@ def _plan(pipeline: Pipeline, options: argparse.Namespace) -> int:
         by = "by the last run" if one.is_rate_known else "at a usual rate; no run has shown it yet"
         lost = f", {one.lost:,} more are deleted already" if one.lost else ""
         _say(
-            f"{one.source}: {one.offsets:,} offsets in {one.partitions} partitions{lost}; {one.tasks} tasks, "
-            f"{one.batches} batches, about {one.seconds:,.0f} s ({by})"
+            f"{one.source}: {one.offsets:,} offsets in {one.partitions} partitions{lost}; {one.batches} batches of "
+            f"{one.tasks} tasks, up to {one.offsets_per_task:,} offsets each; about {one.seconds:,.0f} s ({by})"
         )
     return DONE
 

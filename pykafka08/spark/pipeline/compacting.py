@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -16,26 +16,38 @@ from pykafka08.spark.pipeline import delta
 from pykafka08.spark.pipeline.settings import Compaction, Pipeline
 from pykafka08.spark.pipeline.table import ACCEPTED, Added, Entry, Table
 
-__all__ = ["Compacted", "compact", "readers_of", "version_read"]
+__all__ = ["Compacted", "compact", "readers_of", "version_read", "versions"]
 
 QUERY = "compaction"
 Compacted = tuple[int, int, int]
 """Files before, files after, files deleted."""
 
 
-def compact(pipeline: Pipeline, *, is_alone: bool = True) -> dict[str, Compacted]:
-    """All tables by their folder's name; ``is_alone``: no stage runs, so files that no entry names are nobody's."""
-    folders = [pipeline.silver, *(pipeline.gold(name) for name in pipeline.aggregates)]
+def compact(pipeline: Pipeline, *, until: Mapping[str, int] | None = None) -> dict[str, Compacted]:
+    """All tables by their folder's name.
+
+    ``until``: stages or backfills run meanwhile, which may read what they found live when they began: only what was
+    replaced up to these versions is deleted.  Without it nobody does, so files that no entry names are nobody's.
+    """
     made = {}
-    for folder in folders:
-        table = Table(folder)
+    for name, table in _tables(pipeline).items():
         before = _count(table)
         _join(table, pipeline.compaction)
-        if folder == pipeline.silver:
+        if table.folder == pipeline.silver:
             delta.follow(table, ACCEPTED)  # nothing is deleted that its readers are still shown
-        deleted = _expire(pipeline, table, is_alone=is_alone)
-        made[str(folder.relative_to(pipeline.root))] = before, _count(table), deleted
+        deleted = _expire(pipeline, table, None if until is None else until.get(name, -1))
+        made[name] = before, _count(table), deleted
     return made
+
+
+def versions(pipeline: Pipeline) -> dict[str, int]:
+    """The newest of each table, by its folder's name."""
+    return {name: table.version for name, table in _tables(pipeline).items()}
+
+
+def _tables(pipeline: Pipeline) -> dict[str, Table]:
+    folders = [pipeline.silver, *(pipeline.gold(name) for name in pipeline.aggregates)]
+    return {str(folder.relative_to(pipeline.root)): Table(folder) for folder in folders}
 
 
 def readers_of(pipeline: Pipeline, folder: Path) -> list[str]:
@@ -61,12 +73,13 @@ def _join(table: Table, settings: Compaction) -> None:
         is_made = table.commit(Entry(version + 1, QUERY, QUERY, version + 1, added, removed))
 
 
-def _expire(pipeline: Pipeline, table: Table, *, is_alone: bool) -> int:
+def _expire(pipeline: Pipeline, table: Table, until: int | None) -> int:
     """Delete what every reader has passed; how many files."""
     readers = readers_of(pipeline, table.folder)
     passed = min((version_read(pipeline.checkpoint(name)) for name in readers), default=table.version)
     kept = pipeline.compaction.keep_entries
-    return table.expire(min(passed, table.version - kept) + 1, with_attempts=is_alone)
+    last = min(passed, table.version - kept, table.version if until is None else until)
+    return table.expire(last + 1, with_attempts=until is None)
 
 
 def _count(table: Table) -> int:

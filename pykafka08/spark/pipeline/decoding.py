@@ -102,7 +102,7 @@ def _text(decode: Decode) -> tuple[Column, Column]:
 def _avro(decode: Decode) -> tuple[Column, Column]:
     from pykafka08.spark.pipeline.avro import to_json
 
-    return _text_fields(decode, to_json(decode)(F.col("value")))
+    return _text_fields(decode, to_json(decode, _schema(decode))(F.col("value")))
 
 
 def _raw(decode: Decode) -> tuple[Column, Column]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -103,7 +103,7 @@ def _newest_schema(log: Path) -> str | None:
     return next(found, None)
 
 
-@lru_cache(maxsize=4096)
+@cache
 def _schema_of(commit: Path) -> str | None:
     """Commits never change."""
     actions = map(json.loads, commit.read_text().splitlines())

@@ -17,15 +17,15 @@ from pykafka08.spark.pipeline.settings import Duplicates
 
 __all__ = ["days_to_compare", "first_of_each", "not_there"]
 
-ARRIVAL = ("_timestamp", "_topic", "_partition", "_offset")
+ARRIVAL = ("_timestamp", "_topic", "_partition", "_offset", "_source")
 
 
 def first_of_each(rows: DataFrame, duplicates: Duplicates) -> DataFrame:
     """Without the rows that an earlier one of the same key, at most `within_days` away, precedes."""
-    order = Window.partitionBy(*duplicates.key).orderBy(*ARRIVAL)
-    apart = F.abs(F.datediff("event_date", F.lag("event_date").over(order)))
-    marked = rows.withColumn("_apart", apart)
-    return marked.where(F.col("_apart").isNull() | (F.col("_apart") > duplicates.within_days)).drop("_apart")
+    reach = duplicates.within_days
+    near = Window.partitionBy(*duplicates.key).orderBy(F.unix_date("event_date")).rangeBetween(-reach, reach)
+    arrival = F.struct(*ARRIVAL)
+    return rows.withColumn("_first", F.min(arrival).over(near)).where(F.col("_first") == arrival).drop("_first")
 
 
 def not_there(rows: DataFrame, kept: DataFrame, duplicates: Duplicates) -> DataFrame:

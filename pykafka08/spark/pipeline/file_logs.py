@@ -12,24 +12,43 @@ from urllib.parse import unquote, urlsplit
 
 import pyarrow.parquet as pq
 
-__all__ = ["unread_rows"]
+__all__ = ["unread_files", "unread_rows"]
 
 
 def unread_rows(manifest: Path, checkpoint: Path) -> int:
     """Rows of the files that a sink's ``manifest`` names and the query of a ``checkpoint`` has not committed."""
-    done = [int(path.name) for path in (checkpoint / "commits").glob("*") if path.name.isdigit()]
-    last = -1
-    if done:
-        last = json.loads((checkpoint / "offsets" / str(max(done))).read_text().splitlines()[-1])["logOffset"]
+    done = max(_numbers(checkpoint / "commits"), default=-1)
+    return sum(pq.read_metadata(path).num_rows for path in unread_files(manifest, checkpoint, done))
+
+
+def unread_files(manifest: Path, checkpoint: Path, done: int) -> list[str]:
+    """Those that the ``manifest`` names and no batch up to ``done`` of the query of a ``checkpoint`` has read."""
+    last = _last_read(checkpoint, done)
     read = {_name(one) for one in _documents(checkpoint / "sources" / "0") if one["batchId"] <= last}
-    unread = {_name(one): one for one in _documents(manifest)}
-    return sum(pq.read_metadata(_path(one)).num_rows for name, one in unread.items() if name not in read)
+    named = {_name(one): _path(one) for one in _documents(manifest)}
+    return [path for name, path in named.items() if name not in read]
+
+
+def _last_read(checkpoint: Path, done: int) -> int:
+    """The newest entry of the source's log that a batch has read.
+
+    Spark deletes what its oldest batches had planned; batches without rows may have followed ``done``.
+    """
+    planned = [one for one in _numbers(checkpoint / "offsets") if one >= done >= 0]
+    if not planned:
+        return -1
+    text = (checkpoint / "offsets" / str(min(planned))).read_text()
+    return int(json.loads(text.splitlines()[-1])["logOffset"])
+
+
+def _numbers(folder: Path) -> list[int]:
+    return [int(path.name) for path in folder.glob("*") if path.name.isdigit()]
 
 
 def _documents(log: Path) -> list[dict[str, Any]]:
     joined = max((int(path.stem) for path in log.glob("*.compact") if path.stem.isdigit()), default=-1)
     files = [log / f"{joined}.compact"] if joined >= 0 else []
-    files += [path for path in log.glob("*") if path.name.isdigit() and int(path.name) > joined]
+    files += [log / str(number) for number in _numbers(log) if number > joined]
     return [json.loads(line) for path in files for line in path.read_text().splitlines()[1:]]
 
 

@@ -6,7 +6,11 @@ Each micro-batch leaves a line in ``runs/RUN/progress.jsonl``, Spark's own progr
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -17,7 +21,7 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 from pyspark.sql.streaming.query import StreamingQuery
 
 from pykafka08.errors import ConfigError
-from pykafka08.spark.pipeline.compacting import compact
+from pykafka08.spark.pipeline.compacting import compact, versions
 from pykafka08.spark.pipeline.locking import alone_if_possible, shared
 from pykafka08.spark.pipeline.session import session
 from pykafka08.spark.pipeline.settings import Pipeline
@@ -29,6 +33,8 @@ __all__ = ["RunLog", "follow", "run", "run_once", "select"]
 ATTEMPTS = 3
 NOT_STARTED = "Python worker failed to connect back"
 """Spark's words: it gives a Python process ten seconds to start; no setting changes that, a busy machine exceeds it."""
+LOOK_S = 1
+"""How often a run that follows looks whether it is to end."""
 Say = Callable[[str], None]
 
 
@@ -77,38 +83,43 @@ def run(
     draws: bool = True,
     say: Say = print,
 ) -> bool:
-    """A whole run in a session of its own: stages, compaction, charts; False if a stage failed, which was said."""
+    """A whole run in a session of its own: stages, compaction, charts; False if a stage failed, which was said.
+
+    The charts come however it ends, but for a signal that ends the process.
+    """
     chosen = select(pipeline, names)
     with shared(pipeline.root):
-        log = _logged_run(pipeline, chosen, is_following=is_following, say=say)
-    if log is None:
-        return False
+        spark = session(pipeline)
+        log = RunLog(pipeline)
+        try:
+            spark.streams.addListener(log)
+            if is_following:
+                follow(spark, pipeline, chosen, say, compacts=compacts)
+            else:
+                run_once(spark, pipeline, chosen, say)
+        except StreamingQueryException as error:
+            say(f"failed: {error}")
+            return False
+        finally:
+            spark.stop()  # the listener has heard of every batch then
+            log.close()
+            if draws:
+                _draw(pipeline, log.folder, say)
     if compacts and not is_following:
         with alone_if_possible(pipeline.root) as is_alone:
-            made = compact(pipeline, is_alone=is_alone)
-        for table, (before, after, deleted) in made.items():
-            say(f"compaction of {table}: {before} files, now {after}; {deleted} deleted")
-    if draws:
-        from pykafka08.spark.pipeline.charts import draw
-
-        say(f"charts: {draw(pipeline, log)}")
+            _compact(pipeline, None if is_alone else {}, say)
     return True
 
 
-def _logged_run(pipeline: Pipeline, chosen: Sequence[Stage], *, is_following: bool, say: Say) -> Path | None:
-    """The folder with the run's progress; None if a stage failed, which was said."""
-    spark = session(pipeline)
-    log = RunLog(pipeline)
-    spark.streams.addListener(log)
-    try:
-        (follow if is_following else run_once)(spark, pipeline, chosen, say)
-    except StreamingQueryException as error:
-        say(f"failed: {error}")
-        return None
-    finally:
-        spark.stop()  # the listener has heard of every batch then
-        log.close()
-    return log.folder
+def _draw(pipeline: Pipeline, folder: Path, say: Say) -> None:
+    from pykafka08.spark.pipeline.charts import draw
+
+    say(f"charts: {draw(pipeline, folder)}")
+
+
+def _compact(pipeline: Pipeline, until: Mapping[str, int] | None, say: Say) -> None:
+    for table, (before, after, deleted) in compact(pipeline, until=until).items():
+        say(f"compaction of {table}: {before} files, now {after}; {deleted} deleted")
 
 
 def run_once(spark: SparkSession, pipeline: Pipeline, chosen: Sequence[Stage], say: Say) -> None:
@@ -142,17 +153,61 @@ def _finished(spark: SparkSession, pipeline: Pipeline, stage: Stage, say: Say) -
     return query
 
 
-def follow(spark: SparkSession, pipeline: Pipeline, chosen: Sequence[Stage], say: Say) -> None:
-    """All stages at once, until interrupted or one fails; none is left running."""
+def follow(
+    spark: SparkSession, pipeline: Pipeline, chosen: Sequence[Stage], say: Say, *, compacts: bool = True
+) -> None:
+    """All stages at once, until SIGINT or SIGTERM; none is left running.
+
+    Raises:
+        pyspark.errors.StreamingQueryException: a stage failed.
+    """
     queries: list[StreamingQuery] = []
+    rounds = _Rounds(pipeline, say) if compacts and pipeline.compaction.every_seconds else None
+    with _told_to_end() as is_to_end:
+        try:
+            for stage in chosen:
+                queries.append(stage.start(spark, pipeline, {"processingTime": pipeline.trigger}))
+                say(f"{stage.name}: started")
+            while not is_to_end() and not spark.streams.awaitAnyTermination(LOOK_S):
+                if rounds is not None:
+                    rounds.go_on()
+        finally:
+            if is_to_end():
+                spark.sparkContext.setLogLevel("OFF")  # how it cuts batches short is not for who asked for it
+            for stage, query in zip(chosen, queries, strict=False):  # not all may have started
+                _stop(query, stage, say)
+
+
+class _Rounds:
+    """Compaction beside the stages, now and then: a round deletes what the one before replaced, read by nobody now."""
+
+    def __init__(self, pipeline: Pipeline, say: Say) -> None:
+        self._pipeline = pipeline
+        self._say = say
+        self._last = time.monotonic()
+        self._until: dict[str, int] = {}
+
+    def go_on(self) -> None:
+        if time.monotonic() - self._last < self._pipeline.compaction.every_seconds:
+            return
+        _compact(self._pipeline, self._until, self._say)
+        self._until = versions(self._pipeline)
+        self._last = time.monotonic()
+
+
+@contextmanager
+def _told_to_end() -> Iterator[Callable[[], bool]]:
+    """Whether a signal to end has come; it is not raised, as the way to the JVM breaks if a call on it is cut short."""
+    told = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield told.is_set
+        return
+    before = {one: signal.signal(one, lambda *_: told.set()) for one in (signal.SIGINT, signal.SIGTERM)}
     try:
-        for stage in chosen:
-            queries.append(stage.start(spark, pipeline, {"processingTime": pipeline.trigger}))
-            say(f"{stage.name}: started")
-        spark.streams.awaitAnyTermination()
+        yield told.is_set
     finally:
-        for stage, query in zip(chosen, queries, strict=False):  # not all may have started
-            _stop(query, stage, say)
+        for one, handler in before.items():
+            signal.signal(one, handler)
 
 
 def _stop(query: StreamingQuery, stage: Stage, say: Say) -> None:

@@ -128,6 +128,8 @@ class Compaction:
     min_files: int = 2
     keep_entries: int = 0
     """Replaced files are deleted once all readers have passed them, and so many further log entries were made."""
+    every_seconds: int = 3600
+    """How often ``run --follow`` does it, 0: never; another run does it at its end."""
 
 
 @dataclass(frozen=True)

@@ -17,13 +17,16 @@ import tempfile
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from functools import lru_cache
 from pathlib import Path
+from threading import Lock
 
 __all__ = ["ACCEPTED", "REJECTED", "Added", "Entry", "Table", "write_once"]
 
 ACCEPTED, REJECTED = "accepted", "rejected"
 """The parts of silver."""
+KNOWN: dict[tuple[str, int], list[Entry]] = {}
+"""Log, and the time of its first entry → its entries: they never change, so this process reads each once."""
+READING = Lock()
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,7 @@ class Entry:
 
 
 class Table:
-    """The table in a folder; nothing is kept between calls, other processes may write."""
+    """The table in a folder; other processes may write, and what they have committed is seen by the next call."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -66,16 +69,16 @@ class Table:
     @property
     def version(self) -> int:
         """Of the newest entry; -1: there is none."""
-        return max(self._versions(), default=-1)
+        return len(self._known()) - 1
 
     def entries(self, after: int = -1, until: int | None = None) -> list[Entry]:
         """In order, those with ``after < version <= until``."""
-        versions = sorted(one for one in self._versions() if after < one and (until is None or one <= until))
-        return [_parsed(self._path(version)) for version in versions]
+        return self._known()[after + 1 : None if until is None else until + 1]
 
     def find(self, query: str, batch: int) -> Entry | None:
-        """The entry that a batch of a query has left."""
-        return next((one for one in reversed(self.entries()) if (one.query, one.batch) == (query, batch)), None)
+        """The entry that a batch of a query has left; a query's batches come in order."""
+        newest = next((one for one in reversed(self._known()) if one.query == query and one.batch <= batch), None)
+        return newest if newest is not None and newest.batch == batch else None
 
     def live(self, part: str, version: int | None = None) -> list[Added]:
         """The files that hold a part's rows, now or at a version, in the order in which they came."""
@@ -121,11 +124,17 @@ class Table:
         """All that ever had a file."""
         return {one.part for entry in self.entries() for one in entry.added}
 
-    def _versions(self) -> list[int]:
+    def _known(self) -> list[Entry]:
+        """All entries by their versions, which have no gaps; it only ever grows."""
         try:
-            return [int(name[:-5]) for name in os.listdir(self._log) if name.endswith(".json")]
+            log = str(self._log), self._path(0).stat().st_mtime_ns
         except FileNotFoundError:
             return []
+        with READING:
+            known = KNOWN.setdefault(log, [])
+            while (path := self._path(len(known))).exists():
+                known.append(_parsed(path))
+            return known
 
     def _path(self, version: int) -> Path:
         return self._log / f"{version:020d}.json"
@@ -148,9 +157,7 @@ def write_once(path: Path, text: str) -> bool:
     return True
 
 
-@lru_cache(maxsize=4096)
 def _parsed(path: Path) -> Entry:
-    """Entries never change."""
     document = json.loads(path.read_text())
     added = tuple(Added(**one) for one in document.pop("added"))
     return Entry(added=added, removed=tuple(document.pop("removed")), **document)

@@ -123,8 +123,7 @@ def silver_of(spark: SparkSession, pipeline: Pipeline, part: str) -> DataFrame:
 
 def _decoded(spark: SparkSession, pipeline: Pipeline) -> Finding:
     table = Table(pipeline.silver)
-    entries = [one for one in table.entries() if one.kind == "batch"]
-    read, duplicates = (sum(one.counts.get(name, 0) for one in entries) for name in ("read", "duplicates"))
+    read, duplicates = (sum(one.counts.get(name, 0) for one in table.entries()) for name in ("read", "duplicates"))
     bronze = all_bronze(spark, pipeline).withColumn("in_bronze", F.lit(1)).withColumn("in_silver", F.lit(0))
     places = silver_of(spark, pipeline, tables.ACCEPTED).select(*PLACE)
     places = places.unionByName(silver_of(spark, pipeline, tables.REJECTED).select(*PLACE))

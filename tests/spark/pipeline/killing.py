@@ -60,12 +60,14 @@ def command(*words: str) -> subprocess.CompletedProcess[str]:
 class Run:
     """``pipeline run`` in a session of its own, ended with all that it started."""
 
-    def __init__(self, config: Path, log: Path) -> None:
+    def __init__(self, config: Path, log: Path, *words: str) -> None:
         self._out = config.parent / "out"
         self._log = log
         with log.open("wb") as output:
-            words = ["run", str(config), "--no-charts"]
-            self.process = subprocess.Popen([*COMMAND, *words], stdout=output, stderr=output, start_new_session=True)
+            arguments = ["run", str(config), *(words or ("--no-charts",))]
+            self.process = subprocess.Popen(
+                [*COMMAND, *arguments], stdout=output, stderr=output, start_new_session=True
+            )
 
     def files(self, place: str) -> set[Path]:
         return set(self._out.glob(place))

@@ -22,7 +22,7 @@ def test_a_plan_tells_what_a_run_would_read(brokers: str, tmp_path: Path, capsys
     config = orders.written_config(tmp_path, brokers)
     assert main(["pipeline", "plan", str(config)]) == 0
     printed = capsys.readouterr().out
-    assert printed.startswith("shop: 113 offsets in 3 partitions; 1 tasks, 1 batches, about ")
+    assert printed.startswith("shop: 113 offsets in 3 partitions; 1 batches of 1 tasks, up to 113 offsets each; about ")
     assert not (tmp_path / "out").exists()  # a plan decides nothing
 
 

@@ -98,6 +98,33 @@ def test_avro_behind_the_header_of_a_registry(spark: SparkSession, tmp_path: Pat
     assert len(refused) == 3
 
 
+def test_bytes_in_avro(spark: SparkSession, tmp_path: Path) -> None:
+    """As bytes where the column is BINARY, wherever it stands, as a text of as many characters where it is STRING."""
+    kinds: dict[str, Any] = {
+        "whole": "bytes",
+        "text": ["null", {"type": "fixed", "name": "four", "size": 4}],
+        "listed": {"type": "array", "items": "bytes"},
+        "named": {"type": "map", "values": "bytes"},
+        "inner": {"type": "record", "name": "inside", "fields": [{"name": "one", "type": "bytes"}]},
+    }
+    schema = {"type": "record", "name": "all", "fields": [{"name": name, "type": one} for name, one in kinds.items()]}
+    (tmp_path / "all.avsc").write_text(json.dumps(schema))
+    columns = "whole BINARY, text STRING, listed ARRAY<BINARY>, named MAP<STRING, BINARY>, inner STRUCT<one: BINARY>"
+    decode = Decode("avro", "_timestamp", columns, avro_schema=str(tmp_path / "all.avsc"))
+    buffer, some = io.BytesIO(), b"ab\xff\0"
+    row = {"whole": some, "text": some, "listed": [some, b""], "named": {"a": some}, "inner": {"one": some}}
+    fastavro.schemaless_writer(buffer, fastavro.parse_schema(schema), row)
+    ((_, whole, text, listed, named, inner, *_),), refused = sorted_out(spark, decode, [buffer.getvalue()])
+    assert refused == []
+    assert (whole, text, listed, named, inner.one) == (some, "ab\xff\0", [some, b""], {"a": some}, some)
+
+
+def test_an_avro_schema_that_is_none_is_told(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "one.avsc").write_text('{"type": "recorded"}')
+    with pytest.raises(ConfigError, match=r"decode\.avro_schema: "):
+        sorted_out(spark, Decode("avro", "at", "at TIMESTAMP", avro_schema=str(tmp_path / "one.avsc")), [b""])
+
+
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [

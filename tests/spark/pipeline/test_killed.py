@@ -39,7 +39,7 @@ DRAWN = {
     "0.11.0.3": {"driver": 2, "worker": 2, "broker": 2},
     "4.3.1": {"driver": 2, "worker": 2, "broker": 3},
 }
-"""Where → how often each is killed; twenty in all."""
+"""Where → how often each is killed; twenty in all, and once amid the compaction."""
 
 
 def drawn(where: str) -> list[Kill]:
@@ -150,7 +150,7 @@ def live(life: Life, kills: list[Kill]) -> None:
 def test_killed_beside_the_embedded_broker(tmp_path: Path) -> None:
     with orders.broker() as brokers:
         strikes = {"driver": kill_driver, "worker": kill_worker(random.Random(SEED))}
-        live(Life(tmp_path, brokers, strikes), drawn("embedded"))
+        live(Life(tmp_path, brokers, strikes), [*drawn("embedded"), Kill("driver", "silver/data/compaction-*")])
 
 
 @pytest.mark.spark
@@ -182,9 +182,12 @@ def old_cluster() -> Iterator[RealCluster]:
 def commit_in_zookeeper(address: str, offsets: Mapping[int, int]) -> None:
     client = KazooClient(address)
     client.start()
-    for partition, offset in offsets.items():
-        client.create(f"/consumers/readers/offsets/{orders.TOPIC}/{partition}", b"%d" % offset, makepath=True)
-    client.stop()
+    try:
+        for partition, offset in offsets.items():
+            client.create(f"/consumers/readers/offsets/{orders.TOPIC}/{partition}", b"%d" % offset, makepath=True)
+    finally:
+        client.stop()
+        client.close()  # else two sockets are left
 
 
 @pytest.mark.spark

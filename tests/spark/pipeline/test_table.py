@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from pykafka08.spark.pipeline import table as table_module
 from pykafka08.spark.pipeline.table import Added, Entry, Table
 
 
@@ -59,6 +61,22 @@ def test_writers_at_once_leave_each_version_once(table: Table) -> None:
     entries = table.entries()
     assert [one.version for one in entries] == list(range(40))
     assert sorted(one.batch for one in entries) == list(range(40))
+
+
+def test_an_entry_is_read_once_and_those_of_others_are_seen(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    parsed = table_module._parsed
+    monkeypatch.setattr(table_module, "_parsed", lambda path: read.append(path.name) or parsed(path))
+    for version in range(3):
+        assert Table(table.folder).commit(Entry(version, "batch", "q", version * 2))
+        assert table.version == version
+    assert [len(table.entries(after=1)), table.live("rows"), table.find("q", 3)] == [1, [], None]
+    assert table.find("q", 4) == table.entries()[2]
+    assert read == [f"{version:020d}.json" for version in range(3)]
+    shutil.rmtree(table.folder)
+    assert table.version == -1
+    table.commit(Entry(0, "batch", "another", 0))
+    assert [one.query for one in table.entries()] == ["another"]
 
 
 def test_expire_takes_what_was_replaced_and_what_nobody_names(table: Table) -> None:
