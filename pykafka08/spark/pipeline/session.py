@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import sys
 
 from pyspark.sql import SparkSession
 
-from pykafka08.spark import register, session_conf
+from pykafka08.spark import local_python, register, session_conf
 from pykafka08.spark.pipeline.settings import Pipeline
 from pykafka08.spark.pipeline.table_source import TableDataSource
 
@@ -26,7 +25,7 @@ def session(pipeline: Pipeline) -> SparkSession:
     """The session that the settings ask for; on this machine it listens to nobody else."""
     conf = dict(session_conf())
     if pipeline.spark.master.startswith("local"):
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else the first python3 on the path
+        os.environ.setdefault("PYSPARK_PYTHON", local_python())  # else the first python3 on the path
         conf["spark.driver.bindAddress"] = conf["spark.driver.host"] = "127.0.0.1"
         conf["spark.ui.enabled"] = "false"
         conf["spark.ui.showConsoleProgress"] = "false"
