@@ -52,6 +52,8 @@ def main() -> int:
     parser.add_argument("--rows", default=",".join(TARGETS))
     parser.add_argument("--send", metavar="TOPIC", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if unknown := set(options.rows.split(",")) - set(TARGETS):
+        parser.error(f"no such rows: {', '.join(unknown)}; there are {', '.join(TARGETS)}")
     if options.send is not None:
         send_live(options.servers, options.send)
         return 0
