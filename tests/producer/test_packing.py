@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from pykafka08.error_codes import ErrorCode
+from pykafka08.errors import LocalProtocolError
 from pykafka08.producer.batch import BATCH_OVERHEAD, FEWEST_PACKED, RECORD_OVERHEAD, Batch
+from pykafka08.records.compression import Codec
+from pykafka08.records.writer import encode_parts
 
 from .clusters import logs, producing
 from .world import OK, Handle, World
@@ -78,6 +81,8 @@ def test_a_record_that_cannot_be_encoded_is_told_when_it_is_sent() -> None:
         batch.append(b"v", None, (), 1 << 70 if row == 50 else row, SIZE)
     batch.pack()
     assert (batch.packed, batch.values) == (None, [b"v"] * COUNT)
+    with pytest.raises(LocalProtocolError, match="cannot be encoded"):
+        encode_parts(2, Codec.NONE, timestamps=batch.timestamps, keys=batch.keys, values=batch.values)
 
 
 @pytest.mark.anyio
