@@ -9,7 +9,6 @@ import random
 import time
 from typing import Any
 
-import pykafka08
 from pykafka08.cluster.metadata import Snapshot
 from pykafka08.config import ProducerConfig
 from pykafka08.errors import KafkaError
@@ -109,15 +108,9 @@ def table_of(values: list[bytes], keys: list[bytes] | None) -> Any:
 
 def encoded_table(table: Any, stamps: list[int]) -> int:
     """Bytes of a batch of its rows, as ``send_arrow`` makes it in the form that runs; ``stamps`` are all the same."""
-    from pykafka08.producer.arrow import columns_of
+    from pykafka08.records.arrow_packing import Rows
 
-    if pykafka08.compiled:
-        columns = columns_of(table)
-        parts = encode_parts(2, Codec.NONE, timestamps=stamps, keys=columns.keys, values=columns.values)
-    else:
-        from pykafka08.records.arrow_packing import Rows
-
-        rows = Rows(table.column("value"), table.column("key") if "key" in table.schema.names else None)
-        packed = rows.packed(0, [len(stamps)], 0)
-        parts = encode_parts(2, Codec.NONE, timestamps=stamps, keys=None, values=[], packed=packed)
+    rows = Rows(table.column("value"), table.column("key") if "key" in table.schema.names else None)
+    (packed,) = rows.packed(0, [len(stamps)], 0)
+    parts = encode_parts(2, Codec.NONE, timestamps=stamps, keys=None, values=[], packed=packed)
     return sum(map(len, parts))

@@ -19,6 +19,8 @@ __all__ = ["LIMITS_S", "Limit", "limits", "told"]
 PROGRAMS = (
     ("memory", "consume", "--gib", "1"),
     ("memory", "produce", "--gib", "1"),
+    ("memory", "produce", "--gib", "0.3", "--records", "keys"),
+    ("memory", "produce", "--gib", "0.3", "--records", "headers"),
     ("idle", "--seconds", "5"),
     ("scale", "--rounds", "3", "--shape", "1000x10"),
 )

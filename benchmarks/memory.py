@@ -1,4 +1,6 @@
-"""Does memory stay flat?  ``python -m benchmarks.memory consume|produce [--gib 10] [--partitions 64] [--size 100]``.
+"""Does memory stay flat?
+
+    python -m benchmarks.memory consume|produce [--gib 10] [--partitions 64] [--size 100] [--records keys]
 
 One client of ours consumes or produces so many GiB against the replaying server; its memory is looked at as it goes,
 from when another client has read one batch: the libraries that decode (interpreted, numpy and pyarrow) are loaded then.
@@ -13,6 +15,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from benchmarks.brokers import REPOSITORY
@@ -67,9 +70,10 @@ async def consume(bootstrap: str, topic: ReadTopic, total: int) -> tuple[Steps, 
     raise RuntimeError("the consumer ended before its topic")
 
 
-async def produce(bootstrap: str, topic: ReadTopic, total: int) -> tuple[Steps, int]:
+async def produce(bootstrap: str, topic: ReadTopic, total: int, records: str = "values") -> tuple[Steps, int]:
     from pykafka08 import BufferFullError, Producer
 
+    has_keys, headers = records == "keys", [("trace", b"0123456789abcdef")] if records == "headers" else ()
     async with Producer(bootstrap_servers=bootstrap, acks=1) as producer:
         bound, name = producer._config.buffer_memory, topic.profile.written_name()
         values, _ = topic.profile.pool()
@@ -78,11 +82,12 @@ async def produce(bootstrap: str, topic: ReadTopic, total: int) -> tuple[Steps, 
         while size < total:
             for each in values:
                 value = bytes(bytearray(each))  # one of its own, as an application's records are
+                key = value[:16] if has_keys else None
                 try:
-                    producer.enqueue(name, value)
+                    producer.enqueue(name, value, key, None, headers)
                 except BufferFullError:
                     await producer.ready()
-                    producer.enqueue(name, value)
+                    producer.enqueue(name, value, key, None, headers)
             size += sum(map(len, values))
             steps.reached(size)
         await producer.flush()
@@ -95,6 +100,7 @@ def main() -> int:
     parser.add_argument("--gib", type=float, default=10)
     parser.add_argument("--partitions", type=int, default=64)
     parser.add_argument("--size", type=int, default=100, help="bytes of a value")
+    parser.add_argument("--records", choices=("values", "keys", "headers"), default="values", help="what is produced")
     parser.add_argument("--tree", help="a compiled tree")
     parser.add_argument("--json", action="store_true", help="print what was measured as JSON")
     parser.add_argument("--bootstrap", help=argparse.SUPPRESS)
@@ -108,16 +114,19 @@ def main() -> int:
     total = int(options.gib * GIB)
     profile = Profile(size=options.size, partitions=options.partitions)
     topic = ReadTopic.holding(profile, total // options.size)
-    run: Callable[..., object] = {"consume": consume, "produce": produce}[options.what]
+    run: Callable[..., object] = {"consume": consume, "produce": partial(produce, records=options.records)}[
+        options.what
+    ]
     steps, bound = anyio.run(run, options.bootstrap, topic, total)  # type: ignore[arg-type, misc]
     held = steps.most - steps.start
     is_flat = held <= SLACK * bound
+    what = f"{profile}, {options.records}" if options.records != "values" else str(profile)
     if options.json:
-        print(told(f"memory: {options.what} {options.gib:g} GiB, {profile}", "MiB", SLACK * bound / MIB, held / MIB))
+        print(told(f"memory: {options.what} {options.gib:g} GiB, {what}", "MiB", SLACK * bound / MIB, held / MIB))
         return 0 if is_flat else 1
     figures = {"start_mib": steps.start >> 20, "most_mib": steps.most >> 20, "bound_mib": bound >> 20}
     verdict = "flat" if is_flat else f"NOT within {SLACK} times its bound"
-    print(f"{options.what} {options.gib:g} GiB, {profile}: {json.dumps(figures)}: {verdict}")
+    print(f"{options.what} {options.gib:g} GiB, {what}: {json.dumps(figures)}: {verdict}")
     return 0 if is_flat else 1
 
 

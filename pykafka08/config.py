@@ -180,7 +180,8 @@ class ProducerConfig:
     """How long a batch may wait for more records."""
     batch_size: int = 131_072
     """A batch is closed when its records reach this size, before compression."""
-    compression_type: str = "none"
+    compression_type: str | None = "none"
+    """None is ``"none"``, as in other clients."""
     compression_level: int | None = None
     partitioner: str | Partitioner = "murmur2"
     delivery_timeout_ms: int = 120_000
@@ -203,7 +204,7 @@ class ProducerConfig:
                 raise ConfigError("transactional_id='' names no producer")
             if self.enable_idempotence is False or self.required_acks != -1:
                 raise ConfigError("a transactional_id needs acks='all' and idempotence")
-        _check_type(self, "compression_type", str, "a string")
+        _check_type(self, "compression_type", str, "a string or None", is_optional=True)
         _check_type(self, "compression_level", int, "a whole number", is_optional=True)
         if isinstance(self.compression_level, bool):
             raise ConfigError(f"compression_level={self.compression_level!r} is not a whole number")

@@ -45,7 +45,7 @@ TABLE: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
     "transaction_timeout_ms": whole(1),
     "linger_ms": ((0, 0.5, INT32_MAX), (-1, INT32_MAX + 1, *NOT_NUMBERS)),
     "batch_size": whole(0),
-    "compression_type": (("none", "gzip"), (None, 1, b"gzip")),
+    "compression_type": (("none", "gzip", None), (1, b"gzip")),
     "compression_level": ((None, 1), ("1", 1.5, True)),
     "partitioner": (("murmur2", lambda key, every, usable: 0), (None, 5)),
     "delivery_timeout_ms": whole(1),

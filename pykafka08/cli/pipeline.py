@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
-from datetime import date
+from datetime import date, datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
 from pykafka08.cli.notes import note
@@ -54,12 +54,12 @@ def _parser() -> argparse.ArgumentParser:
     parser = new_parser(PROG, "Kafka to Parquet and back by Spark: bronze, silver, gold, dead letters.", EPILOG)
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     texts = {
-        "plan": "print what a run would read: tasks, records, expected duration",
+        "plan": "print what a run would read: tasks, records, bytes, expected duration",
         "run": "run the stages until all is through, or on and on with --follow",
         "validate": "check the settings, and that the clusters and topics are there",
         "verify": "prove from offsets and rows that nothing was lost or doubled",
         "backfill": "make days of silver and gold anew from bronze",
-        "status": "lag, throughput and last batch of each stage",
+        "status": "lag, throughput and last batch of each stage, and of the partitions that are most behind",
     }
     made = {name: actions.add_parser(name, help=text, description=text) for name, text in texts.items()}
     for one in made.values():
@@ -68,14 +68,22 @@ def _parser() -> argparse.ArgumentParser:
     made["run"].add_argument("--stage", action="append", default=[], metavar="NAME", help="this stage only")
     made["run"].add_argument("--no-compaction", action="store_true", help="leave small files as they are")
     made["run"].add_argument("--no-charts", action="store_true", help="draw no picture of the run")
+    made["status"].add_argument("--all", action="store_true", help="every partition, also those that are not behind")
     made["verify"].add_argument(
         "--kafka", action="store_true", help="count the ranges in Kafka, too, where there are holes"
     )
     for name, text in (("--from", "first day, event time in UTC"), ("--to", "last day")):
         made["backfill"].add_argument(
-            name, dest=f"day_{name[2:]}", required=True, type=date.fromisoformat, metavar="YYYY-MM-DD", help=text
+            name, dest=f"day_{name[2:]}", required=True, type=_day, metavar="YYYY-MM-DD", help=text
         )
     return parser
+
+
+def _day(text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole day, as 2013-03-01") from error
 
 
 def _say(line: str) -> None:
@@ -84,23 +92,45 @@ def _say(line: str) -> None:
 
 
 def _plan(pipeline: Pipeline, options: argparse.Namespace) -> int:
-    from pykafka08.spark.pipeline.planning import plan
+    from pykafka08.spark.pipeline.planning import plan_sources, plan_stages
+    from pykafka08.spark.pipeline.validating import check_offline
 
-    for one in plan(pipeline):
+    check_offline(pipeline)
+    sources = plan_sources(pipeline)
+    for one in sources:
         by = "by the last run" if one.is_rate_known else "at a usual rate; no run has shown it yet"
         lost = f", {one.lost:,} more are deleted already" if one.lost else ""
+        size = f", about {_size(one.bytes)} in Kafka" if one.bytes else ""
+        task_size = f", {_size(one.bytes_per_task)}" if one.bytes else ""
         _say(
-            f"{one.source}: {one.offsets:,} offsets in {one.partitions} partitions{lost}; {one.batches} batches of "
-            f"{one.tasks} tasks, up to {one.offsets_per_task:,} offsets each; about {one.seconds:,.0f} s ({by})"
+            f"ingest-{one.source}: {one.offsets:,} offsets in {one.partitions} partitions{size}{lost}; {one.batches} "
+            f"batches of {one.tasks} tasks, up to {one.offsets_per_task:,} offsets{task_size} each; "
+            f"about {one.seconds:,.0f} s ({by})"
         )
+    for stage in plan_stages(pipeline, sources):
+        there = stage.waiting
+        more = "what comes of the stages before it" if stage.more is None else f"up to {stage.more:,} rows to come"
+        known = f"; about {stage.seconds:,.0f} s (by the last run)" if stage.seconds is not None else ""
+        files = f"{there.files:,} files" if there.tasks is None else f"{there.files:,} files, {there.tasks:,} tasks"
+        _say(f"{stage.stage}: {there.rows:,} rows, {_size(there.bytes)} in {files}, and {more}{known}")
     return DONE
+
+
+def _size(count: int) -> str:
+    """Bytes, to be read by people."""
+    value, unit = next(((count / least, unit) for least, unit in UNITS if count >= least), (count, "B"))
+    return f"{value:,.1f} {unit}" if unit != "B" else f"{count} B"
+
+
+UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
 def _validate(pipeline: Pipeline, options: argparse.Namespace) -> int:
     from pykafka08.spark.pipeline.stages import stages
     from pykafka08.spark.pipeline.starting import extent, start_of, started
-    from pykafka08.spark.pipeline.validating import reach_sinks, validate
+    from pykafka08.spark.pipeline.validating import check_offline, reach_sinks
 
+    check_offline(pipeline)
     for name, source in pipeline.sources.items():
         _, end = extent(source)
         if started(pipeline, source) is None:
@@ -109,13 +139,9 @@ def _validate(pipeline: Pipeline, options: argparse.Namespace) -> int:
     for line in reach_sinks(pipeline):
         _say(line)
     from pykafka08.spark.pipeline.decoding import columns_of
-    from pykafka08.spark.pipeline.session import session
+    from pykafka08.spark.pipeline.running import validated
 
-    spark = session(pipeline)
-    try:
-        validate(spark, pipeline)
-    finally:
-        spark.stop()
+    validated(pipeline).stop()
     _say(f"columns: {', '.join(columns_of(pipeline.decode))}")
     _say(f"stages: {', '.join(one.name for one in stages(pipeline))}")
     return DONE
@@ -123,7 +149,9 @@ def _validate(pipeline: Pipeline, options: argparse.Namespace) -> int:
 
 def _run(pipeline: Pipeline, options: argparse.Namespace) -> int:
     from pykafka08.spark.pipeline.running import run
+    from pykafka08.spark.pipeline.validating import check_offline
 
+    check_offline(pipeline)
     return DONE if run(
         pipeline,
         options.stage,
@@ -163,14 +191,39 @@ def _backfill(pipeline: Pipeline, options: argparse.Namespace) -> int:
 
 
 def _status(pipeline: Pipeline, options: argparse.Namespace) -> int:
+    from pykafka08.spark.pipeline.locking import is_at_work
     from pykafka08.spark.pipeline.status import status
 
+    _say(f"{pipeline.name}: {'a run or a backfill is at work' if is_at_work(pipeline.root) else 'nothing runs'}")
+    now = datetime.now(timezone.utc)
     for one in status(pipeline):
-        rate = f"{one.rows_per_second:,.0f} rows/s" if one.rows_per_second is not None else "-"
         batch = "-" if one.batch is None else str(one.batch)
         late = f", {one.late:,} updates later than the watermark" if one.late else ""
-        _say(f"{one.stage}: lag {one.lag}, {rate}, batch {batch}, last rows {one.at or '-'}{late}")
+        last = f"batch {batch}, last rows {_ago(one.at, now)}"
+        _say(f"{one.stage}: lag {one.lag}, {_rate(one.rows_per_second)}, {last}{late}")
+        shown = [each for each in one.partitions if each.lag or options.all]
+        for each in shown if options.all else shown[:WORST]:
+            tp = each.partition
+            rate = _rate(each.rows_per_second)
+            _say(f"  {tp.topic}-{tp.partition}: lag {each.lag:,} offsets, next {each.offset:,}, {rate}")
+        if len(shown) > WORST and not options.all:
+            _say(f"  and {len(shown) - WORST:,} partitions that are behind less; --all shows them")
     return DONE
+
+
+WORST = 5
+"""So many partitions of a source, the ones most behind, are shown without ``--all``."""
+
+
+def _rate(rows_per_second: float | None) -> str:
+    return "-" if rows_per_second is None else f"{rows_per_second:,.0f} rows/s"
+
+
+def _ago(at: datetime | None, now: datetime) -> str:
+    if at is None:
+        return "-"
+    age = max(timedelta(), now - at)
+    return f"{timedelta(seconds=int(age.total_seconds()))} ago ({at:%Y-%m-%dT%H:%M:%SZ})"
 
 
 ACTIONS: dict[str, Callable[[Pipeline, argparse.Namespace], int]] = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 from pykafka08.cluster.metadata import Snapshot
 from pykafka08.config import ProducerConfig
@@ -16,7 +16,7 @@ from pykafka08.errors import KafkaError, broker_error
 from pykafka08.producer.batch import BATCH_OVERHEAD, Batch, Span
 from pykafka08.producer.failures import is_lasting, no_such_partition
 from pykafka08.producer.partitioners import Chooser
-from pykafka08.producer.queues import PartitionQueue, TopicQueues, set_leader
+from pykafka08.producer.queues import OpenBatches, PartitionQueue, TopicQueues, set_leader
 from pykafka08.producer.sizes import record_sizes
 from pykafka08.records.record import Headers
 
@@ -24,6 +24,12 @@ __all__ = ["Accumulator", "Sending"]
 
 NEW_PARTITION_S = 1.0
 """How long a partition that metadata does not have is looked for: it may be new, and that broker behind."""
+
+OPEN_BYTES = 1 / 8
+"""Open batches may come to this part of ``buffer_memory``: their records are objects, of up to twice the bytes."""
+
+SMALLEST_LIMIT = 4096
+"""Batches are not closed for that before they have so many bytes."""
 
 KEYS_KNOWN = 16_384
 """Keys of a topic whose partitions are remembered."""
@@ -52,6 +58,8 @@ class Accumulator:
         self._delivery_timeout = config.delivery_timeout_ms / 1000
         self._metadata_timeout = min(config.max_block_ms, config.delivery_timeout_ms) / 1000
         self._batch_limit = min(config.batch_size, config.max_request_size)
+        self._opened = OpenBatches()
+        self._open_bytes = int(config.buffer_memory * OPEN_BYTES)
         self._make_chooser = make_chooser
         self._sending = sending
         self.snapshot = Snapshot(generation=0)
@@ -72,11 +80,14 @@ class Accumulator:
         key: bytes | None,
         headers: Headers,
         partition: int | None,
-        timestamp_ms: int,
+        timestamp_ms: Any,
         size: int,
         now: float,
     ) -> Batch:
-        """Take a record of at most ``size`` encoded bytes; it is the last of the batch that comes back."""
+        """Take a record of at most ``size`` encoded bytes; it is the last of the batch that comes back.
+
+        ``timestamp_ms`` is an int that many records share as an object: as such, compiled code does not copy it.
+        """
         queues = self.topics.get(topic)
         if queues is None:
             queues = self._add_topic(topic)
@@ -238,7 +249,7 @@ class Accumulator:
     # --- which batch --------------------------------------------------------------------------------------------------
 
     def _add_topic(self, name: str) -> TopicQueues:
-        topic = self.topics[name] = TopicQueues(name, self._make_chooser())
+        topic = self.topics[name] = TopicQueues(name, self._make_chooser(), self._opened)
         topic.update(self.snapshot)
         self.new_topics.append(name)
         return topic
@@ -299,10 +310,13 @@ class Accumulator:
 
     def open_batch(self, queue: PartitionQueue, size: int, created: float, now: float) -> Batch:
         self._close_full(queue)
+        share = max(SMALLEST_LIMIT, self._open_bytes // (self._opened.count + 1))
+        queue.limit = min(queue.largest, share)
         batch = Batch(queue.topic.name, queue.partition, created, created + self._delivery_timeout)
         queue.batches.append(batch)
         if batch.size + size < queue.limit:
             queue.open = batch
+            self._opened.count += 1
         else:
             batch.is_closed = True
             queue.closed_bytes += batch.size + size
@@ -313,7 +327,10 @@ class Accumulator:
     def close_batches(self, queues: Iterable[PartitionQueue]) -> None:
         """Let none linger: neither the open batches of these queues nor what waits for metadata."""
         for queue in queues:
-            queue.close_open()
+            if queue.batches and queue.batches[0] is queue.open:
+                queue.close_open()  # it is sent next, and packed then
+            else:
+                self._close_full(queue)
         for topic in self.topics.values():
             for batch in topic.parked:
                 batch.is_closed = True

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from pykafka08.errors import ConfigError, RecordTypeError
 from pykafka08.producer.checks import check_partition, check_timestamp
+from pykafka08.records.libraries import ARROW_MISSING
 from pykafka08.records.record import Headers
 
 __all__ = ["Columns", "columns_of", "table_of"]
@@ -37,7 +38,7 @@ def table_of(topic: str, data: Any) -> Any:
     try:
         import pyarrow as pa
     except ImportError as error:
-        raise ConfigError("Arrow needs the packages pyarrow and numpy: pip install 'pykafka08[arrow]'") from error
+        raise ConfigError(ARROW_MISSING) from error
     if isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])
     if not isinstance(data, pa.Table):

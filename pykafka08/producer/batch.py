@@ -200,19 +200,19 @@ class Batch:
     def unpack(self) -> None:
         """Make columns of what is packed: for the other formats, and for records that go their own ways."""
         if self.packed is not None:
-            self.keys, self.values = unpacked(self.timestamps, self.packed_records() or [])
+            self.keys, self.values, self.headers = unpacked(self.timestamps, self.packed_records() or [])
             self.packed = None
 
     def pack(self) -> None:
         """Make bytes of the columns, which nothing joins any more: they are fresh, and as objects take more memory."""
-        if self.packed is not None or self.headers is not None or len(self.timestamps) < FEWEST_PACKED:
+        if self.packed is not None or len(self.timestamps) < FEWEST_PACKED:
             return
         try:
-            pieces = packed(self.timestamps, self.keys, self.values)
+            pieces = packed(self.timestamps, self.keys, self.values, self.headers)
         except LocalProtocolError:
             return  # told when it is encoded, and of which records
         self.packed = [lambda: pieces]
-        self.keys, self.values = None, []
+        self.keys, self.headers, self.values = None, None, []
 
     def packed_records(self) -> list[Buffer] | None:
         """The records as bytes of magic 2, in pieces; None before they are packed."""

@@ -120,17 +120,18 @@ class Intake:
             size += headers_size(checked)
         if partition is not None:
             check_partition(partition, topic)
-        if timestamp_ms is None:
-            timestamp_ms = time_ns() // 1_000_000
-        else:
+        now = self.now()
+        if timestamp_ms is not None:
             check_timestamp(timestamp_ms, topic)
+        else:
+            if now >= self._next_ms:
+                self._tick(now)
+            timestamp_ms = self._this_ms
         self.saw(size, topic, partition)
         accumulator = self._accumulator
         if accumulator.buffered_bytes + size > self._room.bound:
             raise self._room.full(topic, partition)
-        batch: Batch = accumulator.record_added(
-            topic, content, name, checked, partition, timestamp_ms, size, self.now()
-        )
+        batch: Batch = accumulator.record_added(topic, content, name, checked, partition, timestamp_ms, size, now)
         self.wake()
         return Delivery(batch, len(batch.timestamps) - 1)
 

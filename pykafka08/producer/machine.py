@@ -211,7 +211,7 @@ class ProducerMachine:
             topic.parked.clear()
         for queue in self._active:
             queue.batches.clear()
-            queue.open = queue.open_rows = None
+            queue.close_open()
             queue.state = QueueState.EMPTY
         self._active.clear()
         self._lines.clear()

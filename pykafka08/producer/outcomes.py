@@ -226,7 +226,7 @@ class Outcomes:
         place = queue.batches.index(batch)
         queue.batches[place] = halves[1]
         queue.batches.insert(place, halves[0])
-        queue.limit = min(queue.limit, max(half.size for half in halves))
+        queue.limit = queue.largest = min(queue.largest, max(half.size for half in halves))
         batch.forward(routes)
 
     def refuse(self, queue: PartitionQueue, batch: Batch, indices: Collection[int], error: KafkaError) -> Batch | None:

@@ -15,7 +15,7 @@ from pykafka08.producer.batch import Batch
 from pykafka08.producer.partitioners import Chooser
 from pykafka08.producer.sequences import Sequences
 
-__all__ = ["Deadlines", "PartitionQueue", "QueueState", "Timers", "TopicQueues"]
+__all__ = ["Deadlines", "OpenBatches", "PartitionQueue", "QueueState", "Timers", "TopicQueues"]
 
 
 class QueueState(Enum):
@@ -35,6 +35,15 @@ class QueueState(Enum):
     NO_LEADER = "for metadata that names a leader"
 
 
+class OpenBatches:
+    """How many batches of a producer take records: their records are objects, so that they are to be small if many."""
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
 class PartitionQueue:
     """The batches of one partition that have not ended, oldest first; ``open`` is the last one while it takes records.
 
@@ -50,6 +59,7 @@ class PartitionQueue:
         "failed_leader",
         "in_flight",
         "is_plain",
+        "largest",
         "leader",
         "limit",
         "misses",
@@ -66,8 +76,10 @@ class PartitionQueue:
     def __init__(self, topic: TopicQueues, partition: int, limit: int) -> None:
         self.topic = topic
         self.partition = partition
+        self.largest = limit
+        """Size at which a batch is closed, whatever else there is."""
         self.limit = limit
-        """Size at which a batch is closed."""
+        """Size at which the open batch is closed."""
         self.batches: deque[Batch] = deque()
         self.open: Batch | None = None
         self.open_rows: Batch | None = None
@@ -105,6 +117,7 @@ class PartitionQueue:
             batch.is_closed = True
             self.closed_bytes += batch.size
             self.open = self.open_rows = None
+            self.topic.opened.count -= 1
 
     def next_to_send(self) -> Batch | None:
         """The oldest batch that is not in flight."""
@@ -147,6 +160,7 @@ class TopicQueues:
         "error",
         "misses",
         "name",
+        "opened",
         "parked",
         "partitions",
         "queues",
@@ -154,9 +168,10 @@ class TopicQueues:
         "sticky_since",
     )
 
-    def __init__(self, name: str, chooser: Chooser) -> None:
+    def __init__(self, name: str, chooser: Chooser, opened: OpenBatches) -> None:
         self.name = name
         self.chooser = chooser
+        self.opened = opened
         self.partitions: tuple[int, ...] = ()
         self.available: tuple[int, ...] = ()
         self.error = 0

@@ -130,6 +130,8 @@ def build_request(
         versions.pick(InitProducerIdRequest)
     topics: dict[str, TopicProduceData] = {}
     for batch in batches:
+        if magic < 2:
+            batch.unpack()
         sealed = _without_headers(batch, versions, refuse) if magic < 2 and batch.headers is not None else batch
         if sealed is None:
             continue
@@ -187,8 +189,6 @@ def _numbered_and_encoded(
 
 
 def _encode(batch: Batch, magic: int, encoding: Encoding) -> list[Buffer]:
-    if magic < 2:
-        batch.unpack()
     data = encode_parts(
         magic,
         encoding.codec,

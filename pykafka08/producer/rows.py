@@ -18,6 +18,7 @@ from pykafka08.producer.batch import RECORD_OVERHEAD, Batch, Span
 from pykafka08.producer.failures import no_such_partition
 from pykafka08.producer.queues import PartitionQueue, TopicQueues
 from pykafka08.records.arrow_packing import Rows
+from pykafka08.wire import Buffer
 
 __all__ = ["SizedRows", "rows_added"]
 
@@ -80,13 +81,13 @@ class _Packing:
 
     def __init__(self, rows: Rows, start: int, cuts: list[int], stamps: Any, first: int) -> None:
         self._packed = partial(rows.packed, start, cuts, stamps, first)
-        self._pieces: list[memoryview] | None = None
+        self._pieces: list[list[Buffer]] | None = None
 
-    def records(self, index: int) -> tuple[memoryview]:
-        """Those of one of the batches, in one piece."""
+    def records(self, index: int) -> list[Buffer]:
+        """Those of one of the batches, in pieces."""
         if self._pieces is None:
             self._pieces = self._packed()
-        return (self._pieces[index],)
+        return self._pieces[index]
 
 
 def rows_added(

@@ -14,13 +14,14 @@ from typing import Any, TypeVar
 from pykafka08.errors import ConfigError, CorruptRecordError, LocalProtocolError
 from pykafka08.records.columns import Columns
 from pykafka08.records.fetched import FetchedBatch, gather_columns
+from pykafka08.records.libraries import ARROW_MISSING
 from pykafka08.records.record import parse_headers
 
 try:
     import numpy as np
     import pyarrow as pa
 except ImportError as error:
-    raise ConfigError("Arrow needs the packages pyarrow and numpy: pip install 'pykafka08[arrow]'") from error
+    raise ConfigError(ARROW_MISSING) from error
 
 __all__ = ["SCHEMA", "ArrowFields", "array_of", "rows_to_arrow", "to_arrow"]
 

@@ -7,19 +7,21 @@ size they are a matrix, which numpy fills for a fraction of that.  The bytes are
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
+from types import FunctionType
 from typing import Any
 
 from pykafka08.errors import ConfigError
-from pykafka08.wire import encode_varint
+from pykafka08.records.libraries import ARROW_MISSING
+from pykafka08.wire import Buffer, encode_varint
 
 try:
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
 except ImportError as error:
-    raise ConfigError("Arrow needs the packages pyarrow and numpy: pip install 'pykafka08[arrow]'") from error
+    raise ConfigError(ARROW_MISSING) from error
 
 __all__ = ["Rows"]
 
@@ -49,6 +51,18 @@ _WIDER_FROM = (1 << 6, 1 << 13, 1 << 20, 1 << 27)  # numbers from which on varin
 _LONG_BATCH = 256  # rows of a batch from which on a matrix is quicker than a join
 
 
+def _compiled_writer() -> Callable[..., list[bytes]] | None:
+    """What writes rows of different sizes faster than a join, where it is compiled."""
+    if isinstance(encode_varint, FunctionType):
+        return None
+    from pykafka08.records.batch_writer import write_rows
+
+    return write_rows
+
+
+_write_rows = _compiled_writer()
+
+
 class Rows:
     """Rows of ``binary`` or ``large_binary``: values, and keys where there are any.  At least one row."""
 
@@ -64,24 +78,47 @@ class Rows:
         sizes = np.maximum(self._values.lengths, 0)
         return sizes if self._keys is None else sizes + np.maximum(self._keys.lengths, 0)
 
-    def packed(self, start: int, cuts: Sequence[int], stamps: Numbers | int, first: int = 0) -> list[memoryview]:
-        """The records of each batch: the first begins with row ``start``, and each ends before its row of ``cuts``.
+    def packed(self, start: int, cuts: Sequence[int], stamps: Numbers | int, first: int = 0) -> list[list[Buffer]]:
+        """The records of each batch, in pieces.
 
-        ``stamps`` are timestamp deltas, of each row or of all; offset deltas grow by one, in the first batch from
-        ``first``, in others from 0.
+        The first begins with row ``start``, and each ends before its row of ``cuts``.  ``stamps`` are timestamp deltas,
+        of each row or of all; offset deltas grow by one, in the first batch from ``first``, in others from 0.
         """
         begins = [start, *cuts[:-1]]
         firsts = [first] + [0] * (len(cuts) - 1)
         if isinstance(stamps, int) and self._is_even(start, cuts):
             stamp = encode_varint(stamps)
             return [
-                self._matrix(begin, end, delta, stamp) for begin, end, delta in zip(begins, cuts, firsts, strict=True)
+                [self._matrix(begin, end, delta, stamp)] for begin, end, delta in zip(begins, cuts, firsts, strict=True)
             ]
+        pack = self._join if _write_rows is None else self._write
+        return pack(start, begins, cuts, firsts, stamps)
+
+    def _write(
+        self, start: int, begins: Sequence[int], cuts: Sequence[int], firsts: Sequence[int], stamps: Numbers | int
+    ) -> list[list[Buffer]]:
+        """Rows of any size, by compiled code."""
+        assert _write_rows is not None
+        batches: list[list[Buffer]] = []
+        for begin, end, first in zip(begins, cuts, firsts, strict=True):
+            each, of_all = b"", 0
+            if isinstance(stamps, int):
+                of_all = stamps
+            else:
+                each = _as_bytes(stamps[begin - start : end - start])
+            keys = (b"", None) if self._keys is None else self._keys.laid_out(begin, end)
+            batches.append([*_write_rows(*self._values.laid_out(begin, end), *keys, each, of_all, first)])
+        return batches
+
+    def _join(
+        self, start: int, begins: Sequence[int], cuts: Sequence[int], firsts: Sequence[int], stamps: Numbers | int
+    ) -> list[list[Buffer]]:
+        """The same, interpreted."""
         counts = np.subtract(cuts, begins)
         deltas = np.arange(cuts[-1] - start) - np.repeat(np.subtract(begins, start) - firsts, counts)
         data, ends = self._joined(start, cuts[-1], deltas, stamps)
         bounds = [0, *ends[np.subtract(cuts, start) - 1].tolist()]
-        return [data[bounds[index] : bounds[index + 1]] for index in range(len(cuts))]
+        return [[data[bounds[index] : bounds[index + 1]]] for index in range(len(cuts))]
 
     def _joined(self, start: int, end: int, deltas: Numbers, stamps: Numbers | int) -> tuple[memoryview, Numbers]:
         """The records of these rows, and where each ends."""
@@ -173,6 +210,11 @@ class _Field:
         """The lengths as varints, and the bytes."""
         return _varints(self.lengths[start:end])[0], self._binary(start, end)
 
+    def laid_out(self, start: int, end: int) -> tuple[bytes, bytes]:
+        """The bytes of all one behind the other, and the lengths, as ``write_rows`` takes them."""
+        first, last = int(self._bounds[start]), int(self._bounds[end])
+        return self._data.slice(first, last - first).to_pybytes(), _as_bytes(self.lengths[start:end])
+
     def matrix(self, start: int, end: int) -> Numbers:
         """The bytes, a row for each, of a column that is even."""
         first, last = int(self._bounds[start]), int(self._bounds[end])
@@ -185,6 +227,10 @@ class _Field:
         offsets = (bounds - bounds[0]).astype(np.int32)
         buffers = [None, pa.py_buffer(offsets), self._data.slice(int(bounds[0]))]
         return pa.Array.from_buffers(pa.binary(), end - start, buffers)
+
+
+def _as_bytes(numbers: Numbers) -> bytes:
+    return numbers.astype("<i8", copy=False).tobytes()
 
 
 def _widths(numbers: Numbers) -> Numbers:

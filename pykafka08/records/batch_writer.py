@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from librt.strings import BytesWriter
+from librt.strings import BytesWriter, read_i64_le
 from mypy_extensions import i64, u8
 
 from pykafka08.records.batch import FAR_APART
 from pykafka08.records.record import Headers
 
-__all__ = ["write_records"]
+__all__ = ["write_records", "write_rows"]
 
 _PIECE: Final = 96 << 10
 """Bytes after which a piece is cut: below what malloc serves with a mapping of its own, and within a core's cache."""
@@ -173,6 +173,75 @@ def _write_all(
             pieces.append(writer.getvalue())
             writer.truncate(0)
         index += 1
+    return pieces
+
+
+def write_rows(
+    values: bytes, lengths: bytes, keys: bytes, key_lengths: bytes | None, stamps: bytes, stamp: int, first: int
+) -> list[bytes]:
+    """Records that lie in columns, in pieces, to be joined; at least one, without headers.
+
+    ``values`` has the bytes of all one behind the other, and ``lengths`` how many each has, as 64-bit little-endian
+    integers, -1 for null; ``keys`` and ``key_lengths`` in the same way, the latter None where no record has a key.
+    ``stamps`` are their timestamp deltas, likewise, or empty: ``stamp`` is that of all.  Offset deltas count from
+    ``first``.
+    """
+    writer = _kept.pop() if _kept else BytesWriter()  # taken out, as in write_records
+    writer.truncate(0)
+    pieces: list[bytes] = []
+    has_keys = key_lengths is not None
+    has_stamps = len(stamps) > 0
+    key_sizes = b"" if key_lengths is None else key_lengths
+    time: i64 = stamp
+    offset: i64 = first
+    key_at: i64 = 0
+    value_at: i64 = 0
+    position: i64 = 0
+    end: i64 = len(lengths)
+    while position < end:
+        if has_stamps:
+            time = read_i64_le(stamps, position)
+        key_size: i64 = -1
+        if has_keys:
+            key_size = read_i64_le(key_sizes, position)
+        size = read_i64_le(lengths, position)
+        position += 8
+        raw_time: i64 = (time << 1) ^ (time >> 63)
+        # attributes, the count of headers
+        rest: i64 = 2 + _width(raw_time) + _width(offset << 1)
+        rest += 1 if key_size < 0 else _width(key_size << 1) + key_size
+        rest += 1 if size < 0 else _width(size << 1) + size
+        _put(writer, rest << 1)
+        writer.append(u8(0))
+        _put(writer, raw_time)
+        _put(writer, offset << 1)
+        offset += 1
+        if key_size < 0:
+            writer.append(u8(1))
+        else:
+            _put(writer, key_size << 1)
+            writer.write(keys[key_at : key_at + key_size])
+            key_at += key_size
+        if size < 0:
+            writer.append(u8(1))
+        else:
+            _put(writer, size << 1)
+            value = values[value_at : value_at + size]
+            value_at += size
+            if size < _OWN_PIECE:
+                writer.write(value)
+            else:
+                pieces.append(writer.getvalue())
+                writer.truncate(0)
+                pieces.append(value)
+        writer.append(u8(0))
+        if len(writer) >= _PIECE:
+            pieces.append(writer.getvalue())
+            writer.truncate(0)
+    if len(writer):
+        pieces.append(writer.getvalue())
+    if len(_kept) < _MOST_KEPT:
+        _kept.append(writer)
     return pieces
 
 

@@ -1,4 +1,4 @@
-"""Which packages the codecs may use beside what every installation has, and how each is found.
+"""Which packages the codecs may use beside what every installation has, and how each is found; what Arrow needs.
 
 Every installation has zlib, crc32c and cramjam (which python-snappy installs).  Nothing is imported before a codec is
 first used.  What is chosen, and why:
@@ -15,7 +15,10 @@ from collections.abc import Collection
 from importlib import import_module
 from typing import Any
 
-__all__ = ["PACKAGES", "load"]
+__all__ = ["ARROW_MISSING", "PACKAGES", "load"]
+
+#: What a ConfigError says where pyarrow or numpy is wanted and is not there.
+ARROW_MISSING = "Arrow needs the packages pyarrow and numpy: pip install 'pykafka08[arrow]'"
 
 #: Packages that make codecs faster, by the extras that install them: gzip (two), lz4, zstd.
 PACKAGES = ("isal", "zlib_ng", "lz4", "zstandard")

@@ -7,18 +7,19 @@ Here are the layout, the unpacking and the packing; ``reader`` finds the sets, m
 
 from __future__ import annotations
 
+import itertools
 import struct
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib import import_module
-from itertools import repeat
 from types import FunctionType, ModuleType
 from typing import Any
 
 from pykafka08.errors import CorruptRecordError, LocalProtocolError, UnsupportedVersionError
 from pykafka08.records import messages_loop
+from pykafka08.records.batch_packing import NOT_ENCODED
 from pykafka08.records.batch_records import field_slices
 from pykafka08.records.checksums import crc32
 from pykafka08.records.columns import Columns
@@ -41,8 +42,11 @@ __all__ = [
 CODEC_MASK = 7
 TIMESTAMP_TYPE_BIT = 8
 
+_ENTRY = struct.Struct(">qiI")
+_STAMP = struct.Struct(">BBq")
 _SIZE = struct.Struct(">i")
-_MANY = 50  # messages that are worth a look with numpy
+_NULL = _SIZE.pack(-1)
+_MANY = 50  # messages that are worth a look with numpy, or packing together
 
 #: A fetch offset that no offset is below, not even those that produced sets have.
 EVERY_OFFSET = -1 << 63
@@ -81,7 +85,7 @@ class MessageColumns:
                 rows.timestamps_ms[start:stop].tolist(),
                 keys[start:stop],
                 values[start:stop],
-                repeat(()),
+                itertools.repeat(()),
                 strict=False,
             )
             yield records_of_rows(self.topic, self.partition, self.timestamp_type, -1, fields)
@@ -285,7 +289,7 @@ def encode_message_set(
             codec, _pack_messages(magic, 0, inner_numbers, timestamps, keys, values), level=level, magic=magic
         )
         return encode_wrapper(magic, codec, packed, numbers[-1], max(timestamps), log_append_time_ms)
-    except (TypeError, struct.error) as error:
+    except NOT_ENCODED as error:
         raise LocalProtocolError(f"a message cannot be encoded: {error}") from error
 
 
@@ -308,20 +312,70 @@ def _pack_messages(
     keys: Sequence[bytes | None],
     values: Sequence[bytes | None],
 ) -> bytes:
+    """Messages one behind the other."""
+    if not _IS_INTERPRETED:
+        packed: bytes = _decoder.pack_messages(magic, attributes, offsets, timestamps, keys, values)
+        return packed
+    pack: Any = _pack_run if _is_run(magic, timestamps, keys, values) else _pack_each
+    return b"".join(pack(magic, attributes, offsets, timestamps, keys, values))
+
+
+def _is_run(
+    magic: int, timestamps: Sequence[int], keys: Sequence[bytes | None], values: Sequence[bytes | None]
+) -> bool:
+    """Many messages without keys and null values, of one timestamp and few sizes."""
+    count = len(values)
+    if count < _MANY or (magic and timestamps.count(timestamps[0]) < count) or None in values:
+        return False
+    return keys.count(None) == count and len(set(map(len, values))) * 2 <= count  # type: ignore[arg-type]
+
+
+def _pack_run(
+    magic: int,
+    attributes: int,
+    offsets: Sequence[int],
+    timestamps: Sequence[int],
+    _keys: Sequence[None],
+    values: Sequence[bytes],
+) -> list[bytes]:
+    """Messages that :func:`_is_run` is true of, in parts.
+
+    Up to the value they differ in their sizes alone, so that a checksum is that of the first part, which is known for
+    each size, carried on over the value: nothing is interpreted for each message.
+    """
+    head = _STAMP.pack(magic, attributes, timestamps[0]) if magic else bytes((magic, attributes))
+    sizes = list(map(len, values))
+    fields = {size: b"".join((head, _NULL, _SIZE.pack(size))) for size in set(sizes)}
+    sums = {size: crc32(field) for size, field in fields.items()}
+    totals = {size: 4 + len(field) + size for size, field in fields.items()}
+    crcs = map(crc32, values, map(sums.__getitem__, sizes))
+    parts = [b""] * (3 * len(values))
+    parts[::3] = map(_ENTRY.pack, offsets, map(totals.__getitem__, sizes), crcs)
+    parts[1::3] = map(fields.__getitem__, sizes)
+    parts[2::3] = values
+    return parts
+
+
+def _pack_each(
+    magic: int,
+    attributes: int,
+    offsets: Sequence[int],
+    timestamps: Sequence[int],
+    keys: Sequence[bytes | None],
+    values: Sequence[bytes | None],
+) -> list[bytes]:
+    """Messages of any kind, in parts."""
     parts: list[bytes] = []
-    entry = struct.Struct(">qiI").pack
-    size_of = _SIZE.pack
-    start = bytes((magic, attributes))
-    stamp = struct.Struct(">BBq").pack
-    null = size_of(-1)
+    entry, stamp, size_of, null = _ENTRY.pack, _STAMP.pack, _SIZE.pack, _NULL
+    head = bytes((magic, attributes))
     for offset, timestamp, key, value in zip(offsets, timestamps, keys, values, strict=True):
         if magic:
-            start = stamp(1, attributes, timestamp)
-        message = start + null if key is None else b"".join((start, size_of(len(key)), key))
+            head = stamp(magic, attributes, timestamp)
+        message = head + null if key is None else b"".join((head, size_of(len(key)), key))
         message = message + null if value is None else b"".join((message, size_of(len(value)), value))
         parts.append(entry(offset, len(message) + 4, crc32(message)))
         parts.append(message)
-    return b"".join(parts)
+    return parts
 
 
 def largest_message_size(magic: int, key: bytes | None, value: bytes | None) -> int:

@@ -5,17 +5,28 @@ Interpreted, it is right but slow, and needs the package librt; the tests hold i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
-from librt.strings import BytesWriter, read_i32_be, read_i32_le, read_i64_be, read_i64_le, write_i32_le, write_i64_le
-from mypy_extensions import i32, i64
+from librt.strings import (
+    BytesWriter,
+    read_i32_be,
+    read_i32_le,
+    read_i64_be,
+    read_i64_le,
+    write_i32_be,
+    write_i32_le,
+    write_i64_be,
+    write_i64_le,
+)
+from mypy_extensions import i32, i64, u8
 
 from pykafka08.errors import CorruptRecordError
 from pykafka08.records.checksums import crc32
 from pykafka08.records.columns import Columns
 from pykafka08.records.record import Record, TimestampType
 
-__all__ = ["read_fields", "read_records", "read_run"]
+__all__ = ["pack_messages", "read_fields", "read_records", "read_run"]
 
 _MUCH: Final = 2048  # bytes that are rather looked at in place than copied
 
@@ -160,3 +171,49 @@ def read_records(
         )
         row += 1
     return records
+
+
+def pack_messages(
+    magic: int,
+    attributes: int,
+    offsets: Sequence[int],
+    timestamps: Sequence[int],
+    keys: Sequence[bytes | None],
+    values: Sequence[bytes | None],
+) -> bytes:
+    """Messages one behind the other; columns of one length.
+
+    TypeError for what is not bytes, ValueError for a number beyond 64 bits.
+    """
+    checksum: Any = crc32
+    written = BytesWriter()
+    message = BytesWriter()
+    kind: u8 = u8(magic)
+    bits: u8 = u8(attributes)
+    row: i64 = 0
+    count: i64 = len(values)
+    while row < count:
+        key, value = keys[row], values[row]
+        message.truncate(0)
+        message.append(kind)
+        message.append(bits)
+        if kind:
+            write_i64_be(message, timestamps[row])
+        if key is None:
+            write_i32_be(message, -1)
+        else:
+            write_i32_be(message, i32(len(key)))
+            message.write(key)
+        if value is None:
+            write_i32_be(message, -1)
+        else:
+            write_i32_be(message, i32(len(value)))
+            message.write(value)
+        body = message.getvalue()
+        crc: i64 = checksum(body)
+        write_i64_be(written, offsets[row])
+        write_i32_be(written, i32(len(body) + 4))
+        write_i32_be(written, i32(crc if crc < 1 << 31 else crc - (1 << 32)))
+        written.write(body)
+        row += 1
+    return written.getvalue()

@@ -111,23 +111,26 @@ def encode_parts(
 
 
 def packed(
-    timestamps: Sequence[int], keys: Sequence[bytes | None] | None, values: Sequence[bytes | None]
+    timestamps: Sequence[int],
+    keys: Sequence[bytes | None] | None,
+    values: Sequence[bytes | None],
+    headers: Sequence[Headers] | None,
 ) -> list[bytes]:
     """Records of magic 2 in pieces, as ``packed`` of :func:`encode_parts` has them; LocalProtocolError as there."""
     try:
-        return batch_packing.records_of(timestamps, keys, values, None, None)
+        return batch_packing.records_of(timestamps, keys, values, headers, None)
     except batch_packing.NOT_ENCODED as error:
         raise LocalProtocolError(f"a record cannot be encoded: {error}") from error
 
 
 def unpacked(
     timestamps: Sequence[int], packed: Sequence[Buffer]
-) -> tuple[list[bytes | None] | None, list[bytes | None]]:
-    """Keys, None where no record has one, and values of records that were packed, without headers."""
+) -> tuple[list[bytes | None] | None, list[bytes | None], list[Headers] | None]:
+    """Keys, values and headers of records that were packed; keys and headers None where no record has one."""
     data = encode_parts(2, Codec.NONE, timestamps=timestamps, keys=None, values=[], packed=packed)
     (batch,) = read_batches(b"".join(data), topic="", partition=0, fetch_offset=0, check_crcs=False)
-    keys = batch.keys()
-    return None if keys.count(None) == len(keys) else keys, batch.values()
+    keys, headers = batch.keys(), [record.headers for record in batch]
+    return None if keys.count(None) == len(keys) else keys, batch.values(), headers if any(headers) else None
 
 
 def record_size(magic: int, key: bytes | None, value: bytes | None, headers: Headers = ()) -> int:

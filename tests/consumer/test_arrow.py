@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+import threading
 from contextlib import suppress
+from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 import anyio
@@ -18,6 +22,7 @@ from pykafka08 import (
     Producer,
     TopicPartition,
 )
+from pykafka08.consumer import batches
 from pykafka08.consumer.handing import HandedOut
 from pykafka08.consumer.tables import TablePlan
 from pykafka08.records.arrow import rows_to_arrow
@@ -67,6 +72,30 @@ def damaged(base: int, count: int) -> bytes:
     data[-6] = 0x7E  # the length of the last value lies
     patch_crc(data)
     return bytes(data)
+
+
+@pytest.mark.parametrize("package", ["pyarrow", "numpy"])
+async def test_what_is_not_installed_is_told_at_once(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with EmbeddedCluster(topics={"t": 1}) as cluster, consumer_of(cluster, "t") as consumer:
+        monkeypatch.setitem(sys.modules, package, None)
+        with pytest.raises(ConfigError, match=r"pykafka08\[arrow\]"):
+            consumer.arrow()
+
+
+async def test_the_loop_goes_on_while_pyarrow_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = []
+
+    def noted(name: str) -> ModuleType:
+        threads.append(threading.get_ident())
+        return import_module(name)
+
+    monkeypatch.setattr(batches, "import_module", noted)
+    async with EmbeddedCluster(topics={"t": 1}) as cluster:
+        await fill(cluster, "t", values(0, 3))
+        async with consumer_of(cluster, "t") as consumer:
+            assert offsets(*await tables_until(consumer, 3)) == [0, 1, 2]
+    assert threads
+    assert threading.get_ident() not in threads
 
 
 async def test_small_batches_are_one_table_with_every_column() -> None:

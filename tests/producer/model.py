@@ -115,6 +115,7 @@ class ModelCluster:
             if self.machine.is_numbered(batch):
                 self.machine.number(batch)
                 assert batch.base_sequence >= 0
+            batch.unpack()
             request.written.append(
                 Written(
                     batch.partition, batch.producer_id, batch.producer_epoch, batch.base_sequence, tuple(batch.values)

@@ -86,7 +86,7 @@ async def test_a_principal_without_the_right_to_it_writes_all_the_same(caplog: p
 async def test_a_broker_that_gives_no_id_is_not_the_only_one(fault: str) -> None:
     async with EmbeddedCluster(brokers=2, topics={"t": 1}) as cluster:
         getattr(cluster.faults, fault)("InitProducerId", times=None, broker=0)
-        async with Producer(cluster.bootstrap_servers, request_timeout_ms=1500, **FAST) as producer:
+        async with Producer(cluster.bootstrap_servers, request_timeout_ms=4000, **FAST) as producer:
             await producer.send("t", b"v")
         asked = [request.broker for request in cluster.requests if request.api == "InitProducerId"]
         assert 1 in asked
@@ -98,7 +98,7 @@ async def test_a_broker_that_gives_no_id_is_not_the_only_one(fault: str) -> None
 @pytest.mark.parametrize("release", WITH_NUMBERS)
 @pytest.mark.parametrize("fault", ["close_after", "close_before", "drop_answer"])
 async def test_lost_requests_and_answers_double_nothing(release: str, fault: str) -> None:
-    settings = {"version": release, "topics": {"t": 2}, "batch_size": 300, "request_timeout_ms": 1000}
+    settings = {"version": release, "topics": {"t": 2}, "batch_size": 300, "request_timeout_ms": 2000}
     async with producing(**settings) as (cluster, producer):
         deliveries = []
         for turn in range(6):

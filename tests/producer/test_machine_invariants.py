@@ -15,7 +15,7 @@ from pykafka08.errors import (
     UnsupportedVersionError,
 )
 from pykafka08.producer.actions import Send
-from pykafka08.producer.batch import RECORD_OVERHEAD
+from pykafka08.producer.batch import RECORD_OVERHEAD, Batch
 from pykafka08.producer.reactions import Outcome
 
 from .world import OK, Handle, World
@@ -113,7 +113,7 @@ class Machine(RuleBasedStateMachine):
                 code = data.draw(ANSWERS)
                 offset = -1
                 if code is not None and (code == OK or code in WRITTEN_ALL_THE_SAME):
-                    offset = self.write(batch.topic, batch.partition, [int(value or b"") for value in batch.values])
+                    offset = self.write(batch)
                 outcomes.append(None if code is None else Outcome(int(code), offset if code == OK else -1))
             self.world.answer(send, *outcomes) if outcomes else self.world.fail(send, UnsupportedVersionError("empty"))
 
@@ -127,13 +127,14 @@ class Machine(RuleBasedStateMachine):
             send = self.pending.pop(data.draw(st.integers(0, len(self.pending) - 1)))
             if is_written and not isinstance(error, UnsupportedVersionError):
                 for batch in send.batches:
-                    self.write(batch.topic, batch.partition, [int(value or b"") for value in batch.values])
+                    self.write(batch)
             self.world.fail(send, error)
 
     @rule()
     def refuse_headers(self) -> None:
         for send in self.pending[-1:]:
             for batch in tuple(send.batches):
+                batch.unpack()
                 if batch.headers is not None and not batch.is_done and any(batch.headers):
                     error = UnsupportedVersionError("headers")
                     indices = [i for i, headers in enumerate(batch.headers) if headers]
@@ -153,10 +154,12 @@ class Machine(RuleBasedStateMachine):
         for node_id in range(3):
             assert sum(send.node_id == node_id for send in self.pending) <= self.max_in_flight
 
-    def write(self, topic: str, partition: int, numbers: list[int]) -> int:
+    def write(self, batch: Batch) -> int:
+        batch.unpack()
+        numbers = [int(value or b"") for value in batch.values]
         if not numbers:  # its deadline has passed: the record bytes were let go of, what was sent is not known here
             return -1
-        log = self.logs.setdefault((topic, partition), [])
+        log = self.logs.setdefault((batch.topic, batch.partition), [])
         offset = sum(map(len, log))
         log.append(numbers)
         return offset
@@ -179,6 +182,15 @@ class Machine(RuleBasedStateMachine):
         assert counters[:3] == (len(self.handles), acknowledged, failed)
         assert counters.in_buffer == len(self.handles) - acknowledged - failed
         assert counters.buffered_bytes == buffered
+
+    @invariant()
+    def open_batches_are_counted(self) -> None:
+        if hasattr(self, "world"):
+            accumulator = self.world.machine.accumulator
+            queues = [queue for topic in accumulator.topics.values() for queue in topic.queues.values()]
+            assert accumulator._opened.count == sum(
+                queue.open is not None or queue.open_rows is not None for queue in queues
+            )
 
     @invariant()
     def the_log_is_in_order(self) -> None:
@@ -204,8 +216,7 @@ class Machine(RuleBasedStateMachine):
             self.pass_time(1.5)
             while self.pending:
                 send = self.pending.pop(0)
-                places = [(batch.topic, batch.partition, batch.values) for batch in send.batches]
-                offsets = [self.write(*place[:2], [int(value or b"") for value in place[2]]) for place in places]
+                offsets = [self.write(batch) for batch in send.batches]
                 if send.batches:
                     self.world.answer(send, *[Outcome(OK, offset) for offset in offsets])
                 else:

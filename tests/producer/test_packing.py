@@ -6,8 +6,10 @@ import pytest
 
 from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import LocalProtocolError
+from pykafka08.producer.accumulator import SMALLEST_LIMIT
 from pykafka08.producer.batch import BATCH_OVERHEAD, FEWEST_PACKED, RECORD_OVERHEAD, Batch
 from pykafka08.records.compression import Codec
+from pykafka08.records.record import Headers
 from pykafka08.records.writer import encode_parts
 
 from .clusters import logs, producing
@@ -46,13 +48,51 @@ def test_a_batch_of_few_records_is_not_packed() -> None:
     assert handles[0].batch.packed is None
 
 
-def test_a_batch_with_headers_is_not_packed() -> None:
+def test_headers_are_packed_and_come_back() -> None:
+    headers: list[Headers] = [(), (("h", b"1"), ("n", None)), (("h\u00e4", b""),)]
     world = World({"t": [0]}, batch_size=ROOM, linger_ms=60_000)
-    first = world.add(headers=(("h", b"1"),))
-    while world.add(value=b"12345678").batch is first.batch:
-        pass
-    assert first.batch.packed is None
-    assert first.batch.headers is not None
+    batches = [world.add(value=b"%d" % row, headers=headers[row % 3]).batch for row in range(COUNT)]
+    full = batches[0]
+    count = batches.count(full)
+    assert FEWEST_PACKED <= count < COUNT
+    assert (full.keys, full.values, full.headers, len(full)) == (None, [], None, count)
+    full.unpack()
+    assert full.values == [b"%d" % row for row in range(count)]
+    assert full.headers == [headers[row % 3] for row in range(count)]
+
+
+def test_what_waits_behind_another_batch_is_packed_when_all_are_hurried() -> None:
+    """The first is sent at once, and is packed then."""
+    world = World({"t": [0, 0]}, batch_size=ROOM, linger_ms=60_000)
+    alone = world.add(value=b"12345678", partition=1).batch
+    for _ in range(COUNT - 1):
+        world.add(value=b"12345678", partition=1)
+    batches = [world.add(value=b"12345678", partition=0).batch for _ in range(COUNT + FEWEST_PACKED)]
+    assert batches[0].packed is not None
+    assert batches[-1].packed is None
+    world.machine.release_all(world.now)
+    assert (batches[-1].is_closed, batches[-1].packed is not None) == (True, True)
+    assert (alone.is_closed, alone.packed) == (True, None)
+
+
+def test_the_more_batches_are_open_the_smaller_they_are() -> None:
+    """Open ones hold objects, of up to twice the bytes that are counted."""
+    count = 16
+    settings = {"batch_size": 1 << 20, "buffer_memory": 1 << 20, "linger_ms": 60_000}
+    world = World({"t": [0] * count, "alone": [0]}, **settings)
+    value = b"v" * 964
+    for row in range(200 * count):  # the first ones were opened when they were few
+        world.add(value=value, partition=row % count)
+    accumulator = world.machine.accumulator
+    queues = accumulator.topics["t"].queues.values()
+    assert accumulator._opened.count == count
+    assert sum(queue.open.size for queue in queues if queue.open is not None) <= accumulator._open_bytes
+    assert max(len(batch) for queue in queues for batch in list(queue.batches)[1:]) >= SMALLEST_LIMIT // 1000 - 1
+    world.machine.release_all(world.now)
+    assert accumulator._opened.count == 0
+    batch = world.add("alone", value).batch
+    while len(batch) < 100:
+        assert world.add("alone", value).batch is batch
 
 
 def test_nothing_is_packed_for_a_broker_of_an_older_format() -> None:
@@ -101,16 +141,18 @@ async def test_all_that_was_given_arrives_in_order(version: str, compression_typ
 
 
 @pytest.mark.anyio
-async def test_records_of_a_millisecond_share_its_number() -> None:
+@pytest.mark.parametrize("kind", ["values", "keys", "headers"])
+async def test_records_of_a_millisecond_share_its_number(kind: str) -> None:
     """As an object: one of 32 bytes for each record would be a third of what waits."""
     async with producing(batch_size=1 << 20, linger_ms=60_000) as (_, producer):
         producer.enqueue("t", b"first")
         await producer.flush()
-        for _ in range(5000):
-            producer.enqueue("t", b"value")
+        for row in range(5000):
+            key = b"%d" % row if kind == "keys" else None
+            producer.enqueue("t", b"value", key, None, [("h", b"1")] if kind == "headers" else ())
         (queue,) = producer._intake._accumulator.topics["t"].queues.values()
         assert queue.open is not None
         stamps = queue.open.timestamps
         assert len(stamps) == 5000
-        # The first record goes the long way, and the loop's clock may turn amid a millisecond of the other.
+        # The loop's clock may turn amid a millisecond of the other.
         assert len({id(stamp) for stamp in stamps}) <= 2 * len(set(stamps)) + 1 < 5000

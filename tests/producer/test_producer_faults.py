@@ -134,7 +134,7 @@ async def test_a_broker_that_takes_less_than_the_batch_gets_it_in_parts(release:
 @pytest.mark.parametrize("fault", ["close_before", "close_after", "drop_answer"])
 @pytest.mark.parametrize("acks", [1, "all"])
 async def test_a_lost_answer_is_asked_for_again_in_order(fault: str, acks: int | str) -> None:
-    async with producing(topics={"t": 2}, acks=acks, request_timeout_ms=1500, batch_size=1000) as (cluster, producer):
+    async with producing(topics={"t": 2}, acks=acks, request_timeout_ms=4000, batch_size=1000) as (cluster, producer):
         getattr(cluster.faults, fault)("Produce", times=2)
         deliveries = [producer.enqueue("t", b"%d" % i, partition=i % 2) for i in range(200)]
         assert await outcomes_of(deliveries) == [None] * 200

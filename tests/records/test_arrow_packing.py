@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import accumulate, pairwise
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pykafka08.records import arrow_packing
 from pykafka08.records.arrow_packing import Rows
 from pykafka08.records.batch_packing import pack_records
+from pykafka08.records.batch_writer import write_rows
 
 SIZES = st.sampled_from([0, 1, 62, 63, 64, 65, 300, 8190, 8191, 8192, 20_000])
 CONTENTS = st.none() | SIZES.map(bytes) | st.binary(max_size=70)
@@ -36,8 +39,17 @@ def column(values: list[bytes | None], kind: pa.DataType, skipped: int) -> pa.Ar
     return pa.array([b"skipped"] * skipped + values, kind).slice(skipped)
 
 
-@settings(max_examples=150, deadline=None)
+@pytest.fixture(params=[None, write_rows], ids=["joined", "written"])
+def way(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Both ways to pack, whichever form runs."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(arrow_packing, "_write_rows", request.param)
+        yield
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
+@pytest.mark.usefixtures("way")
 def test_any_columns(data: st.DataObject) -> None:
     counts = data.draw(st.lists(st.integers(1, 12), min_size=1, max_size=4))
     count = sum(counts)
@@ -60,7 +72,7 @@ def test_any_columns(data: st.DataObject) -> None:
         part = slice(begin, end)
         known = None if keys is None else keys[part]
         expected.append(packed_one_by_one(values[part], known, times[part], 0 if index else first))
-    assert [bytes(each) for each in found] == expected
+    assert [b"".join(each) for each in found] == expected
 
 
 @pytest.mark.parametrize("size", [0, 1, 55, 63, 64, 120])
@@ -77,7 +89,7 @@ def test_rows_of_one_size(size: int, key_size: int | None, first: int) -> None:
         packed_one_by_one(values[part], None if keys is None else keys[part], [7] * len(values[part]), offset)
         for part, offset in ((slice(10, 300), first), (slice(300, count), 0))
     ]
-    assert [bytes(each) for each in found] == expected
+    assert [b"".join(each) for each in found] == expected
 
 
 def test_sizes_are_those_of_keys_and_values() -> None:

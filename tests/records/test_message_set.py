@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pykafka08.errors import CorruptRecordError, LocalProtocolError, UnsupportedVersionError
+from pykafka08.records import message_set, messages_native
 from pykafka08.records.compression import Codec, compress, decompress
 from pykafka08.records.message_set import encode_message_set
 from pykafka08.records.reader import read_batches
@@ -157,6 +158,36 @@ def test_what_cannot_be_written() -> None:
         encode_message_set(1, Codec.NONE, timestamps=[1 << 63], keys=[None], values=[b""])
     with pytest.raises(UnsupportedVersionError, match=r"zstd needs magic 2.*0\.11"):
         encode_message_set(1, Codec.ZSTD, timestamps=[1], keys=[None], values=[b""])
+
+
+CONTENT = st.none() | st.binary(max_size=70)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    magic=st.integers(0, 1),
+    attributes=st.integers(0, 15),
+    rows=st.lists(st.tuples(st.integers(0, 1 << 62), st.integers(-1, 1 << 62), CONTENT, CONTENT), min_size=1),
+)
+def test_compiled_code_packs_the_same(
+    magic: int, attributes: int, rows: list[tuple[int, int, bytes | None, bytes | None]]
+) -> None:
+    columns = tuple(map(list, zip(*rows, strict=True)))
+    expected = b"".join(message_set._pack_each(magic, attributes, *columns))  # type: ignore[arg-type]
+    assert messages_native.pack_messages(magic, attributes, *columns) == expected  # type: ignore[arg-type]
+
+
+@settings(max_examples=50, deadline=None)
+@given(magic=st.integers(0, 1), stamp=st.integers(-1, 1 << 62), sizes=st.lists(st.integers(0, 9), min_size=60))
+def test_messages_that_are_packed_together_have_the_same_bytes(magic: int, stamp: int, sizes: list[int]) -> None:
+    values = [bytes([index % 251]) * size for index, size in enumerate(sizes)]
+    keys, stamps, offsets = [None] * len(values), [stamp] * len(values), range(5, 5 + len(values))
+    assert message_set._is_run(magic, stamps, keys, values)
+    expected = message_set._pack_each(magic, 3, offsets, stamps, keys, values)
+    assert b"".join(message_set._pack_run(magic, 3, offsets, stamps, keys, values)) == b"".join(expected)
+    assert not message_set._is_run(1, [*stamps[:-1], stamp + 1], keys, values)
+    assert not message_set._is_run(magic, stamps, [*keys[:-1], b""], values)  # type: ignore[list-item]
+    assert not message_set._is_run(magic, stamps, keys, [*values[:-1], None])
 
 
 @settings(max_examples=100, deadline=None)

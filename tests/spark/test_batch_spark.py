@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from pykafka08 import NewRecord, Producer
@@ -71,21 +72,36 @@ def rows_of(frame: DataFrame) -> list[Row]:
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_rows_are_what_was_produced(spark: SparkSession, clusters: Clusters, release: str) -> None:
+    """In batch and as a stream, by either clock."""
     kafka = clusters.running(release)
     topic = kafka.new_topic("batch", partitions=4)
-    records = samples(has_times=kafka.release >= (0, 10), has_headers=kafka.release >= (0, 11))
+    has_times = kafka.release >= (0, 10)
+    records = samples(has_times=has_times, has_headers=kafka.release >= (0, 11))
     fill(kafka.bootstrap, topic, records)
-    check(rows_of(load(spark, kafka.bootstrap, topic, includeHeaders="true")), records, topic)
+    dated = [kafka.new_topic("dated", **{"message.timestamp.type": "LogAppendTime"})] if has_times else []
+    late = [NewRecord(b"%d" % number, timestamp_ms=FIRST_MS, partition=0) for number in range(100)]
+    for each in dated:
+        fill(kafka.bootstrap, each, late)
+
+    def check_all(frame: DataFrame) -> None:
+        check(rows_of(frame.where(F.col("topic") == topic)), records, topic)
+        for each in dated:
+            rows = rows_of(frame.where(F.col("topic") == each))
+            assert [row.value for row in rows] == [record.value for record in late]
+            assert all(row.timestampType == 1 and row.ms > FIRST_MS for row in rows)
+
+    topics = ",".join([topic, *dated])
+    check_all(load(spark, kafka.bootstrap, topics, includeHeaders="true"))
     assert load(spark, kafka.bootstrap, topic).count() == len(records)
-    options = {"kafka.bootstrap.servers": kafka.bootstrap, "subscribe": topic, "includeHeaders": "true"}
-    limits = {"startingOffsets": "earliest", "maxOffsetsPerTrigger": "1800"}
+    options = {"kafka.bootstrap.servers": kafka.bootstrap, "subscribe": topics, "includeHeaders": "true"}
+    limits = {"startingOffsets": "earliest", "maxOffsetsPerTrigger": "1200"}
 
     def start() -> StreamingQuery:
         rows = spark.readStream.format("pykafka08").options(**options, **limits).load()
         return rows.writeStream.format("memory").queryName("found").trigger(availableNow=True).start()
 
-    finish(start)
-    check(rows_of(spark.table("found")), records, topic)
+    assert len(finish(start)) == 3
+    check_all(spark.table("found"))
 
 
 @pytest.fixture
@@ -131,6 +147,7 @@ def test_errors_are_raised_where_spark_shows_them(spark: SparkSession) -> None:
             ({"startingOffsets": '{"t":{"1":0}}'}, "you must specify all"),
             ({"columns": "key,colour"}, "columns key, colour are not some of"),
             ({"nonsense": "1"}, "Unknown option"),
+            ({"pushFilters": "true"}, "DATA_SOURCE_PUSHDOWN_DISABLED"),
         ):
             with pytest.raises(PySparkException, match=words):
                 load(spark, cluster.servers, "t", **{"subscribe": "t", **options}).count()

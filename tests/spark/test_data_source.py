@@ -60,3 +60,34 @@ print(Rows(default_columns(include_headers=True)).make([batch], 5).num_rows, "pa
 def test_the_first_rows_of_a_worker_do_not_wait_for_pandas() -> None:
     done = subprocess.run([sys.executable, "-c", FIRST_ROWS], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["5", "False"]
+
+
+SINK = """
+import pickle
+import sys
+from pyspark.sql.types import StringType, StructField, StructType
+from pykafka08.spark.data_source import KafkaDataSource
+from pykafka08.spark.sink.totals import Totals
+from pykafka08.spark.sink.writer import Written
+
+source = KafkaDataSource({"kafka.bootstrap.servers": "h:9092", "topic": "t"})
+schema = StructType([StructField("value", StringType())])
+pickle.dumps(source.writer(schema, False))
+stream = source.streamWriter(schema, False)
+pickle.dumps(stream)
+stream.commit([Written(Totals(1, 2))], 0)
+stream.abort([None], 1)
+print(*sys.modules)
+import pykafka08.spark.sink.sending
+print(*sys.modules)
+"""
+
+
+def test_a_sink_is_planned_and_its_batches_end_without_what_sends_and_tasks_write_without_two_phases() -> None:
+    done = subprocess.run([sys.executable, "-c", SINK], capture_output=True, text=True, check=True)
+    of_driver, of_tasks = (line.split() for line in done.stdout.splitlines())
+    assert {"pykafka08.spark.sink.writer", "pykafka08.spark.sink.stream_writer"} <= set(of_driver)
+    unwanted = ("anyio", "numpy", "pyarrow", "structlog", "pykafka08.cluster", "pykafka08.producer.producer")
+    assert not [name for name in of_driver if name.startswith(unwanted)]
+    of_two_phases = ("two_phase", "markers")
+    assert not [name for name in of_tasks if name.startswith("pykafka08.admin") or name.endswith(of_two_phases)]

@@ -15,8 +15,9 @@ from pykafka08.spark.options import OptionError, write_options
 from pykafka08.spark.sink.encoding import NullTopicError, runs_of
 from pykafka08.spark.sink.key_partitions import LONG, murmur2_of
 from pykafka08.spark.sink.row_schema import RowSchemaError, check_columns, check_mode
-from pykafka08.spark.sink.sending import Totals, drop_producer, kept_producer, send_rows, settings_of
+from pykafka08.spark.sink.sending import drop_producer, kept_producer, send_rows, settings_of
 from pykafka08.spark.sink.stream_writer import KafkaStreamWriter
+from pykafka08.spark.sink.totals import Totals
 from pykafka08.spark.sink.writer import KafkaWriter
 from tests.spark.sinks import embedded
 

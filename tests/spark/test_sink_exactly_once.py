@@ -17,8 +17,8 @@ from pykafka08.spark.options import WriteOptions, write_options
 from pykafka08.spark.runtime import runtime
 from pykafka08.spark.sink import stream_writer
 from pykafka08.spark.sink.markers import Decision, Marker, Place, marker_partition
-from pykafka08.spark.sink.sending import Totals
 from pykafka08.spark.sink.stream_writer import KafkaStreamWriter, Part, arrow_batches
+from pykafka08.spark.sink.totals import Totals
 from pykafka08.spark.sink.two_phase import (
     Prepared,
     ReplayDiffersError,

@@ -1,6 +1,7 @@
 """A complete pipeline: topics of any clusters → bronze → silver → gold, on Spark, each input exactly once.
 
     settings     the TOML file as a typed model
+    durations    lengths of time as Spark writes them
     table        a folder of Parquet files with an own log: what is in it, atomically
     table_source a table's log as a stream, in Spark
     delta        the same log as a Delta table's, for other readers
@@ -9,13 +10,15 @@
     aggregating  windows over event time
     stages       each stage as a query with a checkpoint
     running      stages one after the other, or all at once
-    planning     tasks, records and expected duration, before a run
+    waiting      what lies between the stages
+    planning     tasks, records, bytes and expected duration, before a run
+    validating   what would end a run, before it
     verifying    proof from offsets and rows
     backfilling  dates anew, with the same functions
     locking      who else writes to the folder
     compacting   small files of a table made one
     file_logs    which files of bronze are read
-    status       lag, throughput, last batch
+    status       lag, throughput, last batch, by stage and partition
     charts       a run as pictures
 
 Nothing here is imported by the data source.  ``docs/pipeline.md`` is the guide.

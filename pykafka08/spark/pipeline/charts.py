@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,13 @@ from pykafka08.spark.pipeline.status import progress_of
 from pykafka08.spark.pipeline.table import Table
 from pykafka08.spark.pipeline.tables import ACCEPTED, REJECTED, ROWS
 
-__all__ = ["draw"]
+__all__ = ["draw", "groups_of"]
 
 WINDOWS_SHOWN = 2_000
 COLORS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#aa3377", "#66ccee")
 """Told apart by everyone (Paul Tol's bright scheme); of one measure so many groups are drawn."""
+COUNTING = ("count(*)", "count(1)")
+"""Measures that say how large a group is; without one the groups with most windows are drawn."""
 COUNTS = StrMethodFormatter("{x:,.0f}")
 RUN_NAME = "%Y%m%dT%H%M%S.%fZ"
 
@@ -52,19 +55,17 @@ def draw(pipeline: Pipeline, run: Path) -> Path:
 
 def _stages(rows_axis: Any, rate_axis: Any, documents: list[dict[str, Any]]) -> None:
     rows: Counter[str] = Counter()
-    seconds: Counter[str] = Counter()
+    millis: Counter[str] = Counter()
     for one in documents:
         rows[one["name"]] += one["numInputRows"]
-        seconds[one["name"]] += one["durationMs"].get("triggerExecution", 0)
+        millis[one["name"]] += one["durationMs"].get("triggerExecution", 0)
     names = list(rows)
     rows_axis.barh(names, [rows[name] for name in names], color="#4477aa")
-    rows_axis.set_title("rows read by each stage")
-    rate_axis.barh(names, [1000 * rows[name] / max(1, seconds[name]) for name in names], color="#228833")
-    rate_axis.set_title("rows a second")
+    rows_axis.set_title("rows that each stage read")
+    rate_axis.barh(names, [1000 * rows[name] / max(1, millis[name]) for name in names], color="#228833")
+    rate_axis.set_title("rows a second of each stage's batches")
     for axis in (rows_axis, rate_axis):
-        axis.invert_yaxis()
-        axis.locator_params(axis="x", nbins=4)
-        axis.xaxis.set_major_formatter(COUNTS)
+        _name_bars(axis)
 
 
 def _reasons(axis: Any, pipeline: Pipeline) -> None:
@@ -72,15 +73,23 @@ def _reasons(axis: Any, pipeline: Pipeline) -> None:
     reasons: Counter[str] = Counter()
     for path in table.paths(table.live(REJECTED)):
         reasons.update(pq.read_table(path, columns=["reason"]).column("reason").to_pylist())
-    duplicates = sum(one.counts.get("duplicates", 0) for one in table.entries())
+    duplicates = table.state().counts.get("duplicates", 0)
     accepted = sum(one.rows for one in table.live(ACCEPTED))
     reasons.update({"duplicate": duplicates} if duplicates else {})
     shown = reasons.most_common(12)
     axis.barh([name for name, _ in shown], [count for _, count in shown], color="#ee6677")
+    _name_bars(axis)
+    axis.set_title(f"not accepted so far (accepted: {accepted:,})")
+
+
+def _name_bars(axis: Any) -> None:
+    """Each with its number, the first on top."""
     axis.invert_yaxis()
     axis.locator_params(axis="x", nbins=4)
     axis.xaxis.set_major_formatter(COUNTS)
-    axis.set_title(f"not accepted (accepted: {accepted:,})")
+    axis.margins(x=0.2)
+    for bars in axis.containers:
+        axis.bar_label(bars, fmt="{:,.0f}", padding=3, fontsize=8)
 
 
 def _days(axis: Any, pipeline: Pipeline) -> None:
@@ -95,28 +104,51 @@ def _days(axis: Any, pipeline: Pipeline) -> None:
     axis.yaxis.set_major_formatter(COUNTS)
     step = max(1, len(ordered) // 6)
     axis.set_xticks(range(0, len(ordered), step), ordered[::step], rotation=30, ha="right")
-    axis.set_title("accepted rows by event date")
+    axis.set_xlabel("event date (UTC)")
+    axis.set_title("rows accepted so far, by event date")
 
 
 def _gold(axis: Any, pipeline: Pipeline, name: str) -> None:
-    """The first measure over the windows, a line for each of the commonest groups."""
-    aggregate, table = pipeline.aggregates[name], Table(pipeline.gold(name))
+    """The first measure over the windows, a line for each of the largest groups."""
+    aggregate = pipeline.aggregates[name]
     measure = next(iter(aggregate.measures))
-    newest: dict[tuple[Any, ...], tuple[int, Any]] = {}
-    columns = ["window_start", *aggregate.group_by, measure, "_batch"]
-    for path in table.paths(table.live(ROWS)):
-        for row in zip(*(column.to_pylist() for column in pq.read_table(path, columns=columns)), strict=True):
-            key = row[:-2]
-            if key not in newest or newest[key][0] <= row[-1]:
-                newest[key] = (row[-1], row[-2])
-    lines: dict[str, list[tuple[Any, Any]]] = {}
-    for key, (_, value) in sorted(newest.items(), key=lambda one: one[0][0]):
-        lines.setdefault(", ".join(str(one) for one in key[1:]) or measure, []).append((key[0], value))
-    commonest = sorted(lines.items(), key=lambda one: -len(one[1]))
-    for (label, points), color in zip(commonest, COLORS, strict=False):
+    groups = groups_of(pipeline, name)
+    for (group, points), color in zip(groups.items(), COLORS, strict=False):
         shown = points[-WINDOWS_SHOWN:]
+        label = ", ".join(map(str, group)) or measure
         axis.plot([at for at, _ in shown], [value for _, value in shown], color=color, label=label, linewidth=0.9)
     axis.tick_params(axis="x", rotation=30)
-    if lines:
+    axis.set_xlabel(f"start of the window of {aggregate.window} (UTC)")
+    axis.set_ylabel(f"{measure} = {aggregate.measures[measure]}", fontsize=8)
+    if groups:
         axis.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
-    axis.set_title(f"{name}: {measure}")
+    of_all = f", the {len(COLORS)} largest of {len(groups)} groups" if len(groups) > len(COLORS) else ""
+    axis.set_title(f"{name}: {measure}{of_all}")
+
+
+def groups_of(pipeline: Pipeline, name: str) -> dict[tuple[Any, ...], list[tuple[datetime, Any]]]:
+    """The first measure of each group's windows by their starts; the largest group first."""
+    measures = pipeline.aggregates[name].measures
+    counts = next((one for one, sql in measures.items() if sql.replace(" ", "").lower() in COUNTING), "")
+    groups: dict[tuple[Any, ...], list[tuple[datetime, Any]]] = {}
+    sizes: Counter[tuple[Any, ...]] = Counter()
+    for (start, *group), value, size in _newest(pipeline, name, next(iter(measures)), counts):
+        groups.setdefault(tuple(group), []).append((start, value))
+        sizes[tuple(group)] += size
+    return {group: sorted(groups[group], key=lambda one: one[0]) for group, _ in sizes.most_common()}
+
+
+def _newest(pipeline: Pipeline, name: str, measure: str, counts: str) -> Iterator[tuple[tuple[Any, ...], Any, int]]:
+    """Start and group of each window, the measure, and the rows in it by ``counts``; 1 where no measure counts them."""
+    table = Table(pipeline.gold(name))
+    columns = ["window_start", *pipeline.aggregates[name].group_by, "_batch", measure, counts or "_batch"]
+    at = columns.index("_batch")
+    newest: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+    for path in table.paths(table.live(ROWS)):
+        read = pq.read_table(path, columns=list(dict.fromkeys(columns)))
+        for row in zip(*(read.column(one).to_pylist() for one in columns), strict=True):
+            key = row[:at]
+            if key not in newest or newest[key][0] <= row[at]:
+                newest[key] = row[at:]
+    for key, (_, value, count) in newest.items():
+        yield key, value, count if counts else 1

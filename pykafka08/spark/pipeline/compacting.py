@@ -1,5 +1,6 @@
 """Small files of a table made one: new files first, then one log entry that swaps them, then the old ones go.
 
+Of gold, of which each change of a window brings a row, only the newest rows stay: all of it is one file then.
 Old files are deleted once every stage that reads the table's log has committed a version behind them.
 """
 
@@ -7,18 +8,20 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pykafka08.spark.pipeline import delta
 from pykafka08.spark.pipeline.settings import Compaction, Pipeline
 from pykafka08.spark.pipeline.table import ACCEPTED, Added, Entry, Table
 
-__all__ = ["Compacted", "compact", "readers_of", "version_read", "versions"]
+__all__ = ["Compacted", "compact", "newest", "readers_of", "version_read", "versions"]
 
 QUERY = "compaction"
+NUMBER = "__number"
 Compacted = tuple[int, int, int]
 """Files before, files after, files deleted."""
 
@@ -29,13 +32,15 @@ def compact(pipeline: Pipeline, *, until: Mapping[str, int] | None = None) -> di
     ``until``: stages or backfills run meanwhile, which may read what they found live when they began: only what was
     replaced up to these versions is deleted.  Without it nobody does, so files that no entry names are nobody's.
     """
+    from pykafka08.spark.pipeline.aggregating import key_of
+
+    keys = {pipeline.gold(name): key_of(one) for name, one in pipeline.aggregates.items()}
     made = {}
     for name, table in _tables(pipeline).items():
         before = _count(table)
-        _join(table, pipeline.compaction)
-        if table.folder == pipeline.silver:
-            delta.follow(table, ACCEPTED)  # nothing is deleted that its readers are still shown
-        deleted = _expire(pipeline, table, None if until is None else until.get(name, -1))
+        _join(table, pipeline.compaction, keys.get(table.folder))
+        shown = delta.follow(table, ACCEPTED) if table.folder == pipeline.silver else table.version
+        deleted = _expire(pipeline, table, shown, None if until is None else until.get(name, -1))
         made[name] = before, _count(table), deleted
     return made
 
@@ -60,25 +65,26 @@ def readers_of(pipeline: Pipeline, folder: Path) -> list[str]:
     ]
 
 
-def _join(table: Table, settings: Compaction) -> None:
+def _join(table: Table, settings: Compaction, key: list[str] | None) -> None:
+    """``key``: of rows that replace one another; without it each row stays."""
     is_made = False
     while not is_made:
         version = table.version
-        groups = list(_groups(table, settings))
+        groups = list(_groups(table, settings) if key is None else _whole(table, settings))
         if not groups:
             break
         attempt = table.attempt(QUERY, version + 1)
-        added = tuple(_joined(table, attempt, number, group) for number, group in enumerate(groups))
+        added = tuple(_joined(table, attempt, number, group, key) for number, group in enumerate(groups))
         removed = tuple(one.path for group in groups for one in group)
         is_made = table.commit(Entry(version + 1, QUERY, QUERY, version + 1, added, removed))
 
 
-def _expire(pipeline: Pipeline, table: Table, until: int | None) -> int:
-    """Delete what every reader has passed; how many files."""
+def _expire(pipeline: Pipeline, table: Table, shown: int, until: int | None) -> int:
+    """Delete what every reader has passed; how many files.  ``shown``: the version that readers of Delta see."""
     readers = readers_of(pipeline, table.folder)
     passed = min((version_read(pipeline.checkpoint(name)) for name in readers), default=table.version)
     kept = pipeline.compaction.keep_entries
-    last = min(passed, table.version - kept, table.version if until is None else until)
+    last = min(passed, shown, table.version - kept, table.version if until is None else until)
     return table.expire(last + 1, with_attempts=until is None)
 
 
@@ -105,21 +111,49 @@ def _groups(table: Table, settings: Compaction) -> Iterator[list[Added]]:
                 yield group
 
 
-def _joined(table: Table, attempt: str, number: int, group: list[Added]) -> Added:
-    from pykafka08.spark.pipeline.arrow_rows import fitted
+def _whole(table: Table, settings: Compaction) -> Iterator[list[Added]]:
+    """All files of each part: a row may be replaced by one in any of them."""
+    files = [table.live(part) for part in sorted(table.parts())]
+    yield from (group for group in files if len(group) >= settings.min_files)
 
+
+def _joined(table: Table, attempt: str, number: int, group: list[Added], key: list[str] | None) -> Added:
     first = group[0]
     day = f"day={first.day}/" if first.day else ""
     path = table.folder / attempt / first.part / f"{day}{number:06d}.parquet"
     path.parent.mkdir(parents=True, exist_ok=True)
     schema = pq.read_schema(table.folder / group[-1].path)
+    batches = _batches(table, group, schema)
+    if key is not None:
+        batches = newest(pa.Table.from_batches(batches, schema), key).to_batches()
+    rows = 0
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
-        for one in group:
-            with pq.ParquetFile(table.folder / one.path) as file:
-                for batch in file.iter_batches():
-                    writer.write_batch(fitted(batch, schema))
-    relative = path.relative_to(table.folder).as_posix()
-    return Added(relative, first.part, first.day, sum(one.rows for one in group), path.stat().st_size)
+        for batch in batches:
+            writer.write_batch(batch)
+            rows += batch.num_rows
+    return Added(path.relative_to(table.folder).as_posix(), first.part, first.day, rows, path.stat().st_size)
+
+
+def _batches(table: Table, group: Iterable[Added], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    from pykafka08.spark.pipeline.arrow_rows import fitted
+
+    for one in group:
+        with pq.ParquetFile(table.folder / one.path) as file:
+            for batch in file.iter_batches():
+                yield fitted(batch, schema)
+
+
+def newest(gold: pa.Table, key: list[str]) -> pa.Table:
+    """Of each window and group the row of the highest batch; all rows where Arrow cannot group by such a column."""
+    from pykafka08.spark.pipeline.aggregating import BATCH
+
+    ordered = gold.sort_by(BATCH)
+    numbered = ordered.select(key).append_column(NUMBER, pa.array(range(ordered.num_rows), pa.int64()))
+    try:
+        last = numbered.group_by(key).aggregate([(NUMBER, "max")])
+    except pa.ArrowNotImplementedError:
+        return gold
+    return ordered.take(last.sort_by(f"{NUMBER}_max")[f"{NUMBER}_max"])
 
 
 def version_read(checkpoint: Path) -> int:

@@ -30,19 +30,22 @@ DAY = "day"
 Action = dict[str, Any]
 
 
-def follow(table: Table, part: str) -> None:
-    """Make the commits that are missing."""
-    entries = table.entries()
-    with_rows = (number for number, one in enumerate(entries) if _of(one, part))
-    entries = entries[next(with_rows, len(entries)) :]
-    there = {one.path: one for entry in entries for one in entry.added if one.part == part}
-    log = table.folder / "_delta_log"
-    done = len(list(log.glob("*.json")))
-    if not done and not table.live(part):
-        return  # it has no columns to show, either
-    for number in range(done, len(entries)):
-        actions = _actions(table, part, entries[number], there)
-        write_once(_path(log, number), "".join(json.dumps(one) + "\n" for one in actions))
+def follow(table: Table, part: str) -> int:
+    """Make the commits that are missing; the version up to which there are commits, or none are needed."""
+    state = table.state()
+    if part not in state.first:
+        return state.version
+    log, first = table.folder / "_delta_log", state.first[part]
+    done = first + len(list(log.glob("*.json"))) - 1
+    if done < first and not state.live(part):
+        return done  # it has no columns to show, either
+    entries = table.entries(done, state.version)
+    there = {one.path: one for one in table.live(part, done)} if any(one.removed for one in entries) else {}
+    there.update((one.path, one) for entry in entries for one in _of(entry, part))
+    for entry in entries:
+        actions = _actions(table, part, entry, there)
+        write_once(_path(log, entry.version - first), "".join(json.dumps(one) + "\n" for one in actions))
+    return max(done, state.version)
 
 
 def _path(log: Path, number: int) -> Path:

@@ -10,15 +10,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-import pyarrow.parquet as pq
-
-__all__ = ["unread_files", "unread_rows"]
+__all__ = ["last_commit", "unread_files"]
 
 
-def unread_rows(manifest: Path, checkpoint: Path) -> int:
-    """Rows of the files that a sink's ``manifest`` names and the query of a ``checkpoint`` has not committed."""
-    done = max(_numbers(checkpoint / "commits"), default=-1)
-    return sum(pq.read_metadata(path).num_rows for path in unread_files(manifest, checkpoint, done))
+def last_commit(checkpoint: Path) -> int:
+    """The newest batch of a query that is committed; -1: there is none."""
+    return max(_numbers(checkpoint / "commits"), default=-1)
 
 
 def unread_files(manifest: Path, checkpoint: Path, done: int) -> list[str]:

@@ -12,7 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-__all__ = ["alone_if_possible", "shared"]
+from pykafka08.errors import ConfigError
+
+__all__ = ["alone_if_possible", "is_at_work", "shared"]
 
 
 @contextmanager
@@ -36,6 +38,21 @@ def alone_if_possible(root: Path) -> Iterator[bool]:
             yield True
 
 
+def is_at_work(root: Path) -> bool:
+    """Whether a run or a backfill writes to the folder just now."""
+    try:
+        with (root / ".lock").open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except FileNotFoundError:
+        return False
+    return False
+
+
 def _opened(root: Path) -> IO[bytes]:
-    root.mkdir(parents=True, exist_ok=True)
-    return (root / ".lock").open("wb")
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        return (root / ".lock").open("wb")
+    except OSError as error:
+        raise ConfigError(f"folder: {error.filename}: {error.strerror}") from error

@@ -1,16 +1,32 @@
-"""What a run will read, before it runs: tasks, records and expected duration.  No Spark is needed."""
+"""What a run will read, before it runs: tasks, records, bytes and expected duration.  No Spark is started."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import asyncio
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from pykafka08 import TopicPartition
+from pykafka08.spark.admission import prorated
+from pykafka08.spark.options import ReadOptions
 from pykafka08.spark.pipeline.settings import Pipeline, Source
-from pykafka08.spark.pipeline.starting import Offsets, committed_offsets, extent, start_of, started
+from pykafka08.spark.pipeline.starting import (
+    Offsets,
+    committed_offsets,
+    extent,
+    find,
+    opened,
+    read_options_of,
+    start_of,
+    started,
+)
 from pykafka08.spark.pipeline.status import rates
-from pykafka08.spark.ranges import TARGET_RECORDS, Range, plan_tasks
+from pykafka08.spark.pipeline.waiting import Waiting, waiting
+from pykafka08.spark.ranges import Range, plan_tasks
+from pykafka08.spark.sizes import with_sizes
 
-__all__ = ["SourcePlan", "plan"]
+__all__ = ["SourcePlan", "StagePlan", "plan_sources", "plan_stages"]
 
 USUAL_RATE = 100_000.0
 """Rows a second of an ingest, where no run has shown what this machine does."""
@@ -24,50 +40,103 @@ class SourcePlan:
     partitions: int
     offsets: int
     """How many are to be read; records, where the topic has no holes."""
+    bytes: int
+    """About so many, as brokers keep them (compressed), by a sample of each topic; 0: not known."""
     lost: int
     """Of these the cluster has deleted so many."""
     batches: int
     tasks: int
-    """Of the largest batch."""
+    """Of the first batch, which is the largest."""
     offsets_per_task: int
     """At most."""
+    bytes_per_task: int
     seconds: float
     is_rate_known: bool
     """Whether `seconds` is by an earlier run."""
 
 
-def plan(pipeline: Pipeline) -> list[SourcePlan]:
+@dataclass(frozen=True)
+class StagePlan:
+    """A stage that reads what others have written: all that there is in one batch."""
+
+    stage: str
+    waiting: Waiting
+    more: int | None
+    """At most so many rows come from the stages before it in the same run; None: that depends on what they hold."""
+    seconds: float | None
+    """For all of these at the rate of an earlier run; None: that, or how many there are, is not known."""
+
+
+def plan_sources(pipeline: Pipeline) -> list[SourcePlan]:
     """Ask each cluster what there is to read now."""
     return [_plan(pipeline, source) for source in pipeline.sources.values()]
 
 
+def plan_stages(pipeline: Pipeline, sources: Iterable[SourcePlan]) -> list[StagePlan]:
+    """The stages after those; what they have brought to bronze is decoded before silver is read."""
+    coming = {f"decode-{one.source}": one.offsets for one in sources}
+    found, rate = waiting(pipeline), rates(pipeline)
+    decoded = sum(coming.values()) + sum(found[stage].rows for stage in coming)
+    planned = []
+    for stage, each in found.items():
+        more = None if stage.startswith("publish-") else coming.get(stage, decoded)
+        is_known = stage in rate and more is not None
+        planned.append(StagePlan(stage, each, more, (each.rows + (more or 0)) / rate[stage] if is_known else None))
+    return planned
+
+
 def _plan(pipeline: Pipeline, source: Source) -> SourcePlan:
+    options = read_options_of(source)
     first, end = extent(source)
     start = committed_offsets(pipeline, source) or started(pipeline, source) or start_of(source)
-    ranges = [Range(tp.topic, tp.partition, _begin(tp, start, first), at) for tp, at in end.items()]
-    count = sum(max(0, one.size) for one in ranges)
-    limit = source.max_offsets_per_trigger
-    target = source.target_records_per_task or TARGET_RECORDS
-    tasks = plan_tasks(_of_a_batch(ranges, count, limit), target_records_per_task=target)
+    begin = {tp: _begin(tp, start, first) for tp in end}
+    ranges = asyncio.run(_measured(source, options, _ranges(begin, end)))
+    count = sum(one.size for one in ranges)
+    limit = options.max_offsets_per_trigger or 0
+    tasks = _tasks(ranges, prorated(begin, end, limit) if limit else end, options)
     rate = rates(pipeline).get(f"ingest-{source.name}")
     return SourcePlan(
         source=source.name,
-        partitions=len(ranges),
+        partitions=len(end),
         offsets=count,
+        bytes=_bytes(ranges),
         lost=sum(max(0, first[tp] - at) for tp, at in start.items() if tp in first),
         batches=-(-count // limit) if limit else min(1, count),
         tasks=len(tasks),
         offsets_per_task=max((sum(one.size for one in task) for task in tasks), default=0),
+        bytes_per_task=max((_bytes(task) for task in tasks), default=0),
         seconds=count / (rate or USUAL_RATE),
         is_rate_known=rate is not None,
     )
 
 
-def _of_a_batch(ranges: list[Range], count: int, limit: int) -> list[Range]:
-    """What each partition has of a batch of ``limit`` offsets, 0: of all: its share of what there is."""
-    if not limit or count <= limit:
+def _ranges(begin: Offsets, end: Offsets) -> list[Range]:
+    return [Range(*tp, begin[tp], at) for tp, at in end.items() if at > begin[tp]]
+
+
+async def _measured(source: Source, options: ReadOptions, ranges: list[Range]) -> list[Range]:
+    """The ranges with the size of an offset."""
+    if not ranges:
         return ranges
-    return [Range(one.topic, one.partition, one.start, one.start + one.size * limit // count) for one in ranges]
+    async with opened(source, options) as client:
+        await find(client, options)
+        await client.wait_for_topics({one.topic for one in ranges}, timeout=client.config.default_api_timeout_ms / 1000)
+        return await with_sizes(client, ranges, options.settings)
+
+
+def _tasks(ranges: list[Range], ends: Offsets, options: ReadOptions) -> list[tuple[Range, ...]]:
+    """Those of a batch that ends there."""
+    return plan_tasks(
+        [replace(one, end=ends[TopicPartition(one.topic, one.partition)]) for one in ranges],
+        min_partitions=options.min_partitions,
+        max_records_per_partition=options.max_records_per_partition,
+        target_records_per_task=options.target_records_per_task,
+        target_bytes=sys.maxsize,  # a stream shares them out by offsets, whatever is known of bytes
+    )
+
+
+def _bytes(ranges: Iterable[Range]) -> int:
+    return round(sum(one.size * one.average_bytes for one in ranges))
 
 
 def _begin(tp: TopicPartition, start: Offsets, first: Offsets) -> int:

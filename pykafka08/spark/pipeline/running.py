@@ -15,7 +15,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryListener
 from pyspark.sql.streaming.query import StreamingQuery
@@ -27,8 +27,9 @@ from pykafka08.spark.pipeline.session import session
 from pykafka08.spark.pipeline.settings import Pipeline
 from pykafka08.spark.pipeline.stages import Stage, stages
 from pykafka08.spark.pipeline.status import late_updates
+from pykafka08.spark.pipeline.validating import check_starts, validate
 
-__all__ = ["RunLog", "follow", "run", "run_once", "select"]
+__all__ = ["RunLog", "follow", "run", "run_once", "select", "validated"]
 
 ATTEMPTS = 3
 NOT_STARTED = "Python worker failed to connect back"
@@ -89,7 +90,8 @@ def run(
     """
     chosen = select(pipeline, names)
     with shared(pipeline.root):
-        spark = session(pipeline)
+        check_starts(pipeline, [one.name for one in chosen])
+        spark = validated(pipeline)
         log = RunLog(pipeline)
         try:
             spark.streams.addListener(log)
@@ -97,7 +99,7 @@ def run(
                 follow(spark, pipeline, chosen, say, compacts=compacts)
             else:
                 run_once(spark, pipeline, chosen, say)
-        except StreamingQueryException as error:
+        except PySparkException as error:  # of a query that ran, or that could not be started
             say(f"failed: {error}")
             return False
         finally:
@@ -109,6 +111,17 @@ def run(
         with alone_if_possible(pipeline.root) as is_alone:
             _compact(pipeline, None if is_alone else {}, say)
     return True
+
+
+def validated(pipeline: Pipeline) -> SparkSession:
+    """A session, after schema, expressions and rules were tried in it; ConfigError, and none is left, if one fails."""
+    spark = session(pipeline)
+    try:
+        validate(spark, pipeline)
+    except ConfigError:
+        spark.stop()
+        raise
+    return spark
 
 
 def _draw(pipeline: Pipeline, folder: Path, say: Say) -> None:

@@ -9,13 +9,15 @@ import dataclasses
 import re
 import sys
 import types
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 from urllib.parse import urlsplit
 
 from pykafka08.errors import ConfigError
+from pykafka08.spark.pipeline.durations import seconds_of
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -37,6 +39,18 @@ __all__ = [
 
 FORMATS = ("json", "csv", "avro", "raw")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+OWN_KEYS = {
+    **dict.fromkeys(("subscribe", "subscribepattern", "assign"), "topics or pattern say what is read"),
+    **dict.fromkeys(
+        ("startingoffsets", "startingoffsetsbytimestamp", "startingtimestamp", "startinggroup"),
+        "starting says where a source begins",
+    ),
+    "kafka.bootstrap.servers": "bootstrap_servers names the cluster",
+    "columns": "bronze has all of them",
+    "includeheaders": "bronze has them",
+}
+"""Options of the data source that would make another thing of a pipeline than its other keys say."""
 
 T = TypeVar("T")
 
@@ -173,6 +187,12 @@ class Pipeline:
     def gold(self, aggregate: str) -> Path:
         return self.root / "gold" / aggregate
 
+    @property
+    def sinks(self) -> dict[str, DeadLetters | Aggregate]:
+        """The sections that name a topic to write to."""
+        letters = {"dead_letters": self.dead_letters} if self.dead_letters is not None else {}
+        return {**letters, **{f"aggregates.{name}": one for name, one in self.aggregates.items() if one.topic}}
+
 
 def read(path: str | Path) -> Pipeline:
     """The pipeline of a file; relative paths in it count from its folder.
@@ -184,6 +204,8 @@ def read(path: str | Path) -> Pipeline:
         text = Path(path).read_text(encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not UTF-8: {error.reason} at byte {error.start}") from error
     return parse(text, Path(path).resolve().parent)
 
 
@@ -199,7 +221,7 @@ def parse(text: str, folder: Path) -> Pipeline:
             name: {"name": name, **value} if isinstance(value, dict) else value for name, value in sources.items()
         }
     pipeline = _build(Pipeline, document, "")
-    for check in (_check_names, _check_sources, _check_decode, _check_aggregates):
+    for check in CHECKS:
         check(pipeline)
     schema_file = pipeline.decode.avro_schema
     decode = dataclasses.replace(pipeline.decode, avro_schema=str(folder / schema_file) if schema_file else "")
@@ -272,8 +294,12 @@ def _check_sources(pipeline: Pipeline) -> None:
         where = f"sources.{name}"
         if bool(source.topics) == bool(source.pattern):
             raise ConfigError(f"{where}: exactly one of topics and pattern is needed")
-        if source.max_offsets_per_trigger < 0 or source.target_records_per_task < 0:
-            raise ConfigError(f"{where}: numbers may not be negative")
+        _check_not_negative(where, source, "max_offsets_per_trigger", "target_records_per_task")
+        for option in source.options:
+            if option.lower() in OWN_KEYS:
+                raise ConfigError(f"{where}.options.{option}: {OWN_KEYS[option.lower()]}")
+        for topic in source.topics:
+            _check_topic(f"{where}.topics", topic)
         if source.zookeeper and not source.starting.startswith("group:"):
             raise ConfigError(f"{where}.zookeeper: means something with starting = 'group:NAME' only")
 
@@ -288,11 +314,16 @@ def _check_decode(pipeline: Pipeline) -> None:
         )
     if (decode.format == "avro") != bool(decode.avro_schema):
         raise ConfigError("decode.avro_schema: needed for avro, and for nothing else")
+    for option in decode.options:
+        if option.lower() in ("mode", "columnnameofcorruptrecord"):
+            raise ConfigError(
+                f"decode.options.{option}: what is broken is set apart with its reason; nothing else may be"
+            )
+    _check_not_negative("decode", decode, "avro_header_bytes")
     if decode.duplicates is not None:
         if not decode.duplicates.key:
             raise ConfigError("decode.duplicates.key: at least one column is needed")
-        if decode.duplicates.within_days < 0:
-            raise ConfigError("decode.duplicates.within_days: may not be negative")
+        _check_not_negative("decode.duplicates", decode.duplicates, "within_days")
 
 
 def _check_aggregates(pipeline: Pipeline) -> None:
@@ -301,3 +332,70 @@ def _check_aggregates(pipeline: Pipeline) -> None:
             raise ConfigError(f"aggregates.{name}.measures: at least one is needed")
         if bool(aggregate.topic) != bool(aggregate.bootstrap_servers):
             raise ConfigError(f"aggregates.{name}: topic and bootstrap_servers go together")
+        columns = ["window_start", "window_end", "_batch", *aggregate.group_by, *aggregate.measures]
+        for column, count in Counter(columns).items():
+            if count > 1:
+                raise ConfigError(f"aggregates.{name}: two columns of gold would be named {column!r}")
+
+
+def _check_durations(pipeline: Pipeline) -> None:
+    _duration("trigger", pipeline.trigger)
+    for name, aggregate in pipeline.aggregates.items():
+        where = f"aggregates.{name}"
+        _duration(f"{where}.watermark", aggregate.watermark)
+        window = _duration(f"{where}.window", aggregate.window, is_window=True)
+        if aggregate.slide and _duration(f"{where}.slide", aggregate.slide, is_window=True) > window:
+            raise ConfigError(f"{where}.slide: {aggregate.slide!r} is longer than the window")
+
+
+def _duration(where: str, text: str, *, is_window: bool = False) -> float:
+    seconds = seconds_of(text)
+    if seconds is None:
+        raise ConfigError(f"{where}: {text!r} is no length of time, as '10 minutes' or '1 day' are")
+    if is_window and ("month" in text.lower() or "year" in text.lower()):
+        raise ConfigError(f"{where}: months and years differ in length; {text!r} is to be given in days or weeks")
+    if seconds < 0 or (is_window and not seconds):
+        raise ConfigError(f"{where}: {text!r} is not {'above' if is_window else 'at least'} zero")
+    return seconds
+
+
+def _check_sinks(pipeline: Pipeline) -> None:
+    """No topic is written by two, or read by the pipeline that writes it."""
+    read = {(one.bootstrap_servers, topic): name for name, one in pipeline.sources.items() for topic in one.topics}
+    written: dict[tuple[str, str], str] = {}
+    for where, sink in pipeline.sinks.items():
+        _check_topic(f"{where}.topic", sink.topic)
+        place = sink.bootstrap_servers, sink.topic
+        if place in read:
+            raise ConfigError(f"{where}.topic: {sink.topic!r} is what sources.{read[place]} reads")
+        if place in written:
+            raise ConfigError(f"{where}.topic: {sink.topic!r} is what {written[place]} writes")
+        written[place] = where
+
+
+def _check_compaction(pipeline: Pipeline) -> None:
+    _check_not_negative("compaction", pipeline.compaction, "target_bytes", "keep_entries", "every_seconds")
+    if pipeline.compaction.min_files < 2:
+        raise ConfigError("compaction.min_files: at least 2 can be made one")
+
+
+def _check_topic(where: str, topic: str) -> None:
+    if not TOPIC.fullmatch(topic) or topic in (".", ".."):
+        raise ConfigError(f"{where}: {topic!r} cannot be a topic: letters, digits, '.', '_' and '-', at most 249")
+
+
+def _check_not_negative(where: str, section: Any, *names: str) -> None:
+    for name in names:
+        if getattr(section, name) < 0:
+            raise ConfigError(f"{where}.{name}: may not be negative")
+
+
+CHECKS: tuple[Callable[[Pipeline], None], ...] = (
+    _check_names,
+    _check_sources,
+    _check_decode,
+    _check_aggregates,
+    _check_durations,
+    _check_sinks,
+    _check_compaction,
+)

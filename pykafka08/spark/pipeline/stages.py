@@ -82,7 +82,7 @@ def _decode(pipeline: Pipeline, source: str) -> Callable[[SparkSession], DataStr
     table, query = Table(pipeline.silver), f"decode-{source}"
 
     def take(batch: DataFrame, number: int) -> None:
-        if table.find(query, number) is not None:
+        if table.holds(query, number):
             return
         rows = decoded(batch, pipeline.decode, source).persist()
         try:
@@ -174,7 +174,7 @@ def _aggregate(pipeline: Pipeline, name: str, aggregate: Aggregate) -> Callable[
     table, query = Table(pipeline.gold(name)), f"aggregate-{name}"
 
     def take(batch: DataFrame, number: int) -> None:
-        if table.find(query, number) is not None:
+        if table.holds(query, number):
             batch.write.format("noop").mode("overwrite").save()  # its state is to be computed and kept all the same
             return
         attempt = table.attempt(query, number)

@@ -9,22 +9,34 @@ from __future__ import annotations
 import asyncio
 import os
 import tempfile
-from collections.abc import Iterable, Mapping
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import fields
 from pathlib import Path
 
 from pykafka08 import Admin, TopicPartition
 from pykafka08.cluster.client import Client
-from pykafka08.errors import ConfigError
-from pykafka08.spark.locating import find_partitions, offsets_of_limit
+from pykafka08.errors import ConfigError, NoBrokersError, UnknownTopicError
+from pykafka08.spark.locating import OffsetsMismatchError, find_partitions, offsets_of_limit
 from pykafka08.spark.offsets_json import EARLIEST, LATEST, read_offsets, write_offsets
 from pykafka08.spark.options import Limit, ReadOptions, read_options
 from pykafka08.spark.pipeline.settings import Pipeline, Source
 from pykafka08.zookeeper import reading
 from pykafka08.zookeeper.bridge import ZooKeeper
 
-__all__ = ["Offsets", "committed_offsets", "extent", "kafka_options", "start_of", "start_options", "started"]
+__all__ = [
+    "Offsets",
+    "check_options",
+    "committed_offsets",
+    "extent",
+    "find",
+    "kafka_options",
+    "opened",
+    "read_options_of",
+    "start_of",
+    "start_options",
+    "started",
+]
 
 GROUP = "group:"
 Offsets = dict[TopicPartition, int]
@@ -39,6 +51,15 @@ def kafka_options(source: Source) -> dict[str, str]:
     if source.target_records_per_task:
         options["targetRecordsPerTask"] = str(source.target_records_per_task)
     return {**options, **source.options}
+
+
+def read_options_of(source: Source, start: Mapping[str, str] | None = None) -> ReadOptions:
+    """What the data source makes of its options, without asking anybody; ConfigError names the source."""
+    try:
+        return read_options({**kafka_options(source), **(start or {})}, streaming=True)
+    except ConfigError as error:
+        where = "starting" if start else "options" if source.options else "pattern" if source.pattern else "topics"
+        raise ConfigError(f"sources.{source.name}.{where}: {error}") from error
 
 
 def start_options(pipeline: Pipeline, source: Source) -> dict[str, str]:
@@ -71,15 +92,24 @@ def committed_offsets(pipeline: Pipeline, source: Source) -> Offsets | None:
 
 def start_of(source: Source) -> Offsets:
     """The offsets that `starting` means now."""
+    if source.starting.startswith(GROUP):
+        return asyncio.run(_of_group(source, source.starting.removeprefix(GROUP)))
+    return asyncio.run(_offsets(source, _start(source)))
+
+
+def check_options(source: Source) -> None:
+    """Raises ConfigError for an option or a start that means nothing; nobody is asked."""
+    read_options_of(source)
+    if not source.starting.startswith(GROUP):
+        read_options_of(source, _start(source))
+
+
+def _start(source: Source) -> dict[str, str]:
     starting = source.starting
-    if starting.startswith(GROUP):
-        return asyncio.run(_of_group(source, starting.removeprefix(GROUP)))
-    if starting.startswith("{"):
-        return asyncio.run(_offsets(source, {"startingOffsets": starting}))
     if starting.isdigit():
-        return asyncio.run(_offsets(source, {"startingTimestamp": starting}))
-    if starting in ("earliest", "latest"):
-        return asyncio.run(_offsets(source, {"startingOffsets": starting}))
+        return {"startingTimestamp": starting}
+    if starting.startswith("{") or starting in ("earliest", "latest"):
+        return {"startingOffsets": starting}
     raise ConfigError(
         f"sources.{source.name}.starting: {starting!r} is neither earliest, latest, a time in ms, offsets as JSON "
         "nor group:NAME"
@@ -112,24 +142,39 @@ def _compacted(manifest: Path, batch: int) -> bool:
     return any(int(path.stem) >= batch for path in manifest.glob("*.compact") if path.stem.isdigit())
 
 
-def _options(source: Source, start: Mapping[str, str]) -> ReadOptions:
+@asynccontextmanager
+async def opened(source: Source, options: ReadOptions) -> AsyncIterator[Client]:
+    """A client of the source's cluster.  ConfigError and NoBrokersError of what is done with it name the key."""
+    where = f"sources.{source.name}"
     try:
-        return read_options({**kafka_options(source), **start}, streaming=True)
-    except ConfigError as error:
-        raise ConfigError(f"sources.{source.name}: {error}") from error
+        async with Client(options.settings.client, allow_auto_topic_creation=False) as client:
+            yield client
+    except UnknownTopicError as error:
+        raise ConfigError(f"{where}.topics: {error.message}") from error
+    except OffsetsMismatchError as error:
+        raise ConfigError(f"{where}.starting: {error}") from error
+    except NoBrokersError as error:
+        raise NoBrokersError(f"{where}.bootstrap_servers: {error.message}", error.causes) from error
+
+
+async def find(client: Client, options: ReadOptions) -> Collection[TopicPartition]:
+    """The partitions that the options choose."""
+    retries, interval_ms = options.num_retries, options.retry_interval_ms
+    found = await find_partitions(client, options.selection, retries=retries, interval_ms=interval_ms)
+    return found.partitions
 
 
 async def _offsets(source: Source, start: Mapping[str, str]) -> Offsets:
-    options = _options(source, start)
-    async with Client(options.settings.client, allow_auto_topic_creation=False) as client:
-        found = await find_partitions(client, options.selection)
-        return await offsets_of_limit(client, found.partitions, options.starting, options, side="starting")
+    options = read_options_of(source, start)
+    async with opened(source, options) as client:
+        partitions = await find(client, options)
+        return await offsets_of_limit(client, partitions, options.starting, options, side="starting")
 
 
 async def _extent(source: Source) -> tuple[Offsets, Offsets]:
-    options = _options(source, {})
-    async with Client(options.settings.client, allow_auto_topic_creation=False) as client:
-        partitions = (await find_partitions(client, options.selection)).partitions
+    options = read_options_of(source)
+    async with opened(source, options) as client:
+        partitions = await find(client, options)
         first = await offsets_of_limit(client, partitions, Limit(point=EARLIEST), options, side="starting")
         return first, await offsets_of_limit(client, partitions, Limit(point=LATEST), options, side="ending")
 
@@ -143,7 +188,7 @@ async def _of_group(source: Source, group: str) -> Offsets:
             known = await reading.group(zk, group, lambda error: None)
             committed = dict(known.offsets) if known is not None else {}
         else:
-            client = _options(source, {}).settings.client
+            client = read_options_of(source).settings.client
             settings = {one.name: getattr(client, one.name) for one in fields(client)}
             settings["bootstrap_servers"] = source.bootstrap_servers
             admin = await stack.enter_async_context(Admin(**settings))

@@ -5,17 +5,32 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
+from pykafka08 import TopicPartition
 from pykafka08.errors import KafkaError
-from pykafka08.spark.pipeline.compacting import readers_of, version_read
-from pykafka08.spark.pipeline.file_logs import unread_rows
+from pykafka08.spark.offsets_json import offsets_of
+from pykafka08.spark.pipeline.file_logs import last_commit
 from pykafka08.spark.pipeline.settings import Pipeline, Source
 from pykafka08.spark.pipeline.starting import committed_offsets, extent, started
-from pykafka08.spark.pipeline.table import Table
+from pykafka08.spark.pipeline.waiting import waiting
 
-__all__ = ["StageStatus", "late_updates", "progress_of", "rates", "runs", "status"]
+__all__ = ["PartitionStatus", "StageStatus", "late_updates", "progress_of", "rates", "runs", "status"]
+
+
+@dataclass(frozen=True)
+class PartitionStatus:
+    """One topic partition of a source."""
+
+    partition: TopicPartition
+    lag: int
+    """Offsets that the cluster has and bronze has not."""
+    offset: int
+    """The next to be read."""
+    rows_per_second: float | None
+    """Offsets a second over the batches with rows of the newest run with any."""
 
 
 @dataclass(frozen=True)
@@ -25,13 +40,15 @@ class StageStatus:
     stage: str
     batch: int | None
     """The newest that is committed."""
-    at: str
-    """When the last batch with rows began, as Spark writes it; ``""``: none is known."""
+    at: datetime | None
+    """When the last batch with rows ended; None: none is known."""
     rows_per_second: float | None
     lag: str
-    """Offsets, rows or log entries, that are there and not read."""
+    """Offsets or rows that are there and not read."""
     late: int
     """See :func:`late_updates`; of all runs."""
+    partitions: tuple[PartitionStatus, ...] = ()
+    """Of a stage that reads Kafka; the one that is most behind first."""
 
 
 def runs(pipeline: Pipeline) -> list[Path]:
@@ -55,63 +72,84 @@ def late_updates(documents: Iterable[Mapping[str, Any]]) -> int:
 
 def rates(pipeline: Pipeline) -> dict[str, float]:
     """Rows a second of each stage, over the batches with rows of the newest run that has any of that stage."""
-    found: dict[str, float] = {}
-    for run in runs(pipeline):
-        rows: dict[str, int] = {}
-        seconds: dict[str, float] = {}
-        for one in progress_of(run):
-            if one["numInputRows"]:
-                name = one["name"]
-                rows[name] = rows.get(name, 0) + one["numInputRows"]
-                seconds[name] = seconds.get(name, 0.0) + one["durationMs"].get("triggerExecution", 0) / 1000
-        found.update({name: count / max(seconds[name], 0.001) for name, count in rows.items()})
-    return found
+    return {name: sum(one["numInputRows"] for one in each) / _seconds(each) for name, each in _newest(pipeline).items()}
 
 
 def status(pipeline: Pipeline) -> list[StageStatus]:
     """Every stage, in order."""
     documents = [one for run in runs(pipeline) for one in progress_of(run) if one["numInputRows"]]
-    newest = {one["name"]: one["timestamp"] for one in documents}
-    rate = rates(pipeline)
-    return [
-        StageStatus(
-            name,
-            _batch(pipeline, name),
-            newest.get(name, ""),
-            rate.get(name),
-            lag,
-            late_updates(one for one in documents if one["name"] == name),
-        )
-        for name, lag in _lags(pipeline).items()
-    ]
+    newest, rate = _newest(pipeline), rates(pipeline)
+    found = []
+    for name, (lag, partitions) in _lags(pipeline, newest).items():
+        batch = last_commit(pipeline.checkpoint(name))
+        late = late_updates(one for one in documents if one["name"] == name)
+        ended = _end(newest[name][-1]) if name in newest else None
+        found.append(StageStatus(name, batch if batch >= 0 else None, ended, rate.get(name), lag, late, partitions))
+    return found
 
 
-def _lags(pipeline: Pipeline) -> dict[str, str]:
-    lags = {f"ingest-{name}": _lag_of_source(pipeline, source) for name, source in pipeline.sources.items()}
-    for name in pipeline.sources:
-        unread = unread_rows(pipeline.bronze(name) / "_spark_metadata", pipeline.checkpoint(f"decode-{name}"))
-        lags[f"decode-{name}"] = f"{unread:,} rows"
-    for folder in (pipeline.silver, *(pipeline.gold(name) for name in pipeline.aggregates)):
-        for reader in readers_of(pipeline, folder):
-            behind = Table(folder).version - version_read(pipeline.checkpoint(reader))
-            lags[reader] = f"{behind} log entries"
+Documents = Mapping[str, list[dict[str, Any]]]
+"""Stage → progress of its batches with rows, in order."""
+
+
+def _newest(pipeline: Pipeline) -> Documents:
+    """Of each stage the newest run that has any."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for run in runs(pipeline):
+        of_run: dict[str, list[dict[str, Any]]] = {}
+        for one in progress_of(run):
+            if one["numInputRows"]:
+                of_run.setdefault(one["name"], []).append(one)
+        found.update(of_run)
+    return found
+
+
+def _seconds(documents: Iterable[Mapping[str, Any]]) -> float:
+    millis: int = sum(one["durationMs"].get("triggerExecution", 0) for one in documents)
+    return max(millis, 1) / 1000
+
+
+def _end(document: Mapping[str, Any]) -> datetime:
+    """Spark tells when a batch began."""
+    began = datetime.strptime(document["timestamp"], "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=timezone.utc)
+    return began + timedelta(milliseconds=document["durationMs"].get("triggerExecution", 0))
+
+
+def _lags(pipeline: Pipeline, newest: Documents) -> dict[str, tuple[str, tuple[PartitionStatus, ...]]]:
+    lags: dict[str, tuple[str, tuple[PartitionStatus, ...]]] = {}
+    for name, source in pipeline.sources.items():
+        lags[f"ingest-{name}"] = _of_source(pipeline, source, newest.get(f"ingest-{name}", []))
+    lags.update({stage: (f"{each.rows:,} rows", ()) for stage, each in waiting(pipeline).items()})
     return lags
 
 
-def _lag_of_source(pipeline: Pipeline, source: Source) -> str:
+def _of_source(
+    pipeline: Pipeline, source: Source, documents: list[dict[str, Any]]
+) -> tuple[str, tuple[PartitionStatus, ...]]:
     try:
-        first, end = extent(source)
+        partitions = _partitions(pipeline, source, documents)
     except KafkaError as error:
-        return f"not known: {error}"
-    start = committed_offsets(pipeline, source) or started(pipeline, source) or first
-    lag = sum(max(0, at - max(start.get(tp, 0), first[tp])) for tp, at in end.items())
-    return f"{lag:,} offsets"
+        return f"not known: {error}", ()
+    total = sum(one.lag for one in partitions)
+    return f"{total:,} offsets", tuple(sorted(partitions, key=lambda one: -one.lag))
 
 
-def _done(folder: Path) -> int:
-    return max((int(path.stem) for path in folder.glob("*") if path.stem.isdigit()), default=-1)
+def _partitions(pipeline: Pipeline, source: Source, documents: list[dict[str, Any]]) -> list[PartitionStatus]:
+    first, end = extent(source)
+    start = started(pipeline, source)
+    at = committed_offsets(pipeline, source) or start or first
+    begun = _offsets(documents[0], "startOffset") or start or {} if documents else {}
+    read = _offsets(documents[-1], "endOffset") if documents else {}
+    seconds = _seconds(documents)
+    found = []
+    for tp, last in sorted(end.items()):
+        place = max(at.get(tp, first[tp]), first[tp])
+        rate = (read[tp] - begun.get(tp, 0)) / seconds if tp in read else None
+        found.append(PartitionStatus(tp, max(0, last - place), place, rate))
+    return found
 
 
-def _batch(pipeline: Pipeline, stage: str) -> int | None:
-    done = _done(pipeline.checkpoint(stage) / "commits")
-    return done if done >= 0 else None
+def _offsets(document: Mapping[str, Any], which: str) -> Mapping[TopicPartition, int]:
+    """Empty before the first batch."""
+    found = document["sources"][0][which]
+    return offsets_of(json.loads(found) if isinstance(found, str) else found) if found else {}

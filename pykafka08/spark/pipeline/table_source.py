@@ -89,9 +89,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         table = Table(Path(self._path))
-        entries = table.entries(after=start["version"], until=end["version"])
-        files = [one for entry in entries if entry.kind in self._kinds for one in entry.added if one.part == self._part]
-        paths = table.paths(files)
+        paths = table.paths(table.files_since(self._part, self._kinds, start["version"], end["version"]))
         size = max(1, len(paths)) if self._is_in_order else FILES_PER_TASK
         return [Files(tuple(paths[at : at + size])) for at in range(0, len(paths), size)]
 

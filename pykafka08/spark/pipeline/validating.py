@@ -3,39 +3,78 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from pykafka08.cluster.client import Client
 from pykafka08.config import ClientConfig
-from pykafka08.errors import ConfigError
+from pykafka08.errors import ConfigError, NoBrokersError
 from pykafka08.spark.options import write_options
 from pykafka08.spark.pipeline import tables
-from pykafka08.spark.pipeline.settings import Aggregate, DeadLetters, Pipeline
+from pykafka08.spark.pipeline.decoding import BRONZE_SCHEMA, COORDINATES, columns_of, decoded
+from pykafka08.spark.pipeline.session import cause_of
+from pykafka08.spark.pipeline.settings import Aggregate, DeadLetters, Decode, Pipeline
+from pykafka08.spark.pipeline.starting import check_options, start_options
 
-__all__ = ["reach_sinks", "validate"]
+__all__ = ["check_offline", "check_starts", "reach_sinks", "validate"]
+
+
+def check_offline(pipeline: Pipeline) -> None:
+    """Options of sources and sinks, and files and folders; nobody is asked, and nothing is made.
+
+    Raises:
+        ConfigError: one of them means nothing, or is not there, or is none that can be written to; its key is named.
+    """
+    for source in pipeline.sources.values():
+        check_options(source)
+    for where, sink in pipeline.sinks.items():
+        _sink_options(where, sink)
+    _check_folder(pipeline.root)
+    schema = pipeline.decode.avro_schema
+    if schema and not os.access(schema, os.R_OK):
+        raise ConfigError(f"decode.avro_schema: {schema} cannot be read")
+
+
+def check_starts(pipeline: Pipeline, stages: Collection[str]) -> None:
+    """Make sure of where those of the stages begin that read Kafka, before Spark is started; raises as they would."""
+    for name, source in pipeline.sources.items():
+        if f"ingest-{name}" in stages:
+            start_options(pipeline, source)
 
 
 def reach_sinks(pipeline: Pipeline) -> Iterator[str]:
     """Ask each cluster that is written to; a line for each.  Raises ConfigError, NoBrokersError."""
-    for where, sink in _sinks(pipeline):
+    for where, sink in pipeline.sinks.items():
         try:
-            asked = write_options({"kafka.bootstrap.servers": sink.bootstrap_servers, **sink.options})
-        except ConfigError as error:
-            raise ConfigError(f"{where}: {error}") from error
-        yield f"{where}: topic {sink.topic}, {asyncio.run(_brokers(asked.client))} brokers"
+            count = asyncio.run(_brokers(_sink_options(where, sink)))
+        except NoBrokersError as error:
+            raise NoBrokersError(f"{where}.bootstrap_servers: {error.message}", error.causes) from error
+        yield f"{where}: topic {sink.topic}, {count} brokers"
 
 
-def _sinks(pipeline: Pipeline) -> Iterator[tuple[str, DeadLetters | Aggregate]]:
-    if pipeline.dead_letters is not None:
-        yield "dead_letters", pipeline.dead_letters
-    for name, aggregate in pipeline.aggregates.items():
-        if aggregate.topic:
-            yield f"aggregates.{name}", aggregate
+def _sink_options(where: str, sink: DeadLetters | Aggregate) -> ClientConfig:
+    try:
+        return write_options({"kafka.bootstrap.servers": sink.bootstrap_servers, **sink.options}).client
+    except ConfigError as error:
+        raise ConfigError(f"{where}.options: {error}") from error
+
+
+def _check_folder(root: Path) -> None:
+    there = root
+    while not there.exists():
+        there = there.parent
+    if not there.is_dir():
+        raise ConfigError(f"folder: {there} is no folder")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise ConfigError(f"folder: {there} cannot be written to")
 
 
 async def _brokers(settings: ClientConfig) -> int:
@@ -44,18 +83,45 @@ async def _brokers(settings: ClientConfig) -> int:
 
 
 def validate(spark: SparkSession, pipeline: Pipeline) -> None:
-    """Raises ConfigError that names the section."""
-    columns = _tried("decode", lambda: tables.silver_schema(spark, pipeline.decode, tables.ACCEPTED)).fieldNames()
-    duplicates = pipeline.decode.duplicates
-    for name in duplicates.key if duplicates is not None else ():
+    """Schema, expressions and rules on no rows, options of decoding on one.  Raises ConfigError that names the key."""
+    decode = pipeline.decode
+    columns = _decoded_columns(spark, decode)
+    for name in decode.duplicates.key if decode.duplicates is not None else ():
         if name not in columns:
             raise ConfigError(f"decode.duplicates.key: there is no column {name!r}")
     for name, aggregate in pipeline.aggregates.items():
-        _tried(f"aggregates.{name}", partial(tables.gold_schema, spark, pipeline.decode, aggregate))
+        for column in aggregate.group_by:
+            if column not in columns:
+                raise ConfigError(f"aggregates.{name}.group_by: there is no column {column!r}")
+        for measure, expression in aggregate.measures.items():
+            alone = replace(aggregate, measures={measure: expression})
+            _tried(f"aggregates.{name}.measures.{measure}", partial(tables.gold_schema, spark, decode, alone))
+
+
+def _decoded_columns(spark: SparkSession, decode: Decode) -> list[str]:
+    """Of accepted rows; each setting is tried alone, so that an error is its own."""
+    bare = replace(decode, rules={}, event_time="current_timestamp()")
+    _tried("decode.schema", partial(tables.silver_schema, spark, bare, tables.ACCEPTED))
+    for name in columns_of(decode):
+        if name.lower() in OWN_COLUMNS:
+            raise ConfigError(f"decode.schema: {name!r} is a column that the pipeline makes")
+    if decode.options:
+        row = spark.createDataFrame([(b"x", b"x", 0, 0, None, 0, None, "x", None)], BRONZE_SCHEMA)
+        _tried("decode.options", decoded(row, bare, "").collect)
+    timed = replace(decode, rules={})
+    schema = _tried("decode.event_time", partial(tables.silver_schema, spark, timed, tables.ACCEPTED))
+    for name, condition in decode.rules.items():
+        alone = replace(decode, rules={name: condition})
+        _tried(f"decode.rules.{name!r}", partial(tables.silver_schema, spark, alone, tables.ACCEPTED))
+    return list(schema.fieldNames())
+
+
+OWN_COLUMNS = {*COORDINATES, "event_time", "event_date", "day", "_raw", "_broken", "_fields", "_first"}
+"""What silver has beside those of the settings, and what its making needs."""
 
 
 def _tried(where: str, call: Callable[[], Any]) -> Any:
     try:
         return call()
-    except PySparkException as error:
-        raise ConfigError(f"{where}: {str(error).strip().splitlines()[0]}") from error
+    except (PySparkException, Py4JJavaError) as error:
+        raise ConfigError(f"{where}: {cause_of(error)}") from error

@@ -19,6 +19,7 @@ from pykafka08.spark.pipeline.decoding import BRONZE_SCHEMA
 from pykafka08.spark.pipeline.settings import Aggregate, DeadLetters, Pipeline, Source
 from pykafka08.spark.pipeline.starting import committed_offsets, kafka_options, started
 from pykafka08.spark.pipeline.table import Table
+from pykafka08.spark.pipeline.table_source import NEW_ROWS
 
 __all__ = ["Finding", "all_bronze", "bronze_of", "verify"]
 
@@ -123,7 +124,7 @@ def silver_of(spark: SparkSession, pipeline: Pipeline, part: str) -> DataFrame:
 
 def _decoded(spark: SparkSession, pipeline: Pipeline) -> Finding:
     table = Table(pipeline.silver)
-    read, duplicates = (sum(one.counts.get(name, 0) for one in table.entries()) for name in ("read", "duplicates"))
+    read, duplicates = (table.state().counts.get(name, 0) for name in ("read", "duplicates"))
     bronze = all_bronze(spark, pipeline).withColumn("in_bronze", F.lit(1)).withColumn("in_silver", F.lit(0))
     places = silver_of(spark, pipeline, tables.ACCEPTED).select(*PLACE)
     places = places.unionByName(silver_of(spark, pipeline, tables.REJECTED).select(*PLACE))
@@ -154,13 +155,7 @@ def _topic(spark: SparkSession, bootstrap_servers: str, topic: str) -> DataFrame
 
 
 def _letters(spark: SparkSession, pipeline: Pipeline, letters: DeadLetters) -> Finding:
-    refused = sum(
-        one.rows
-        for entry in Table(pipeline.silver).entries()
-        if entry.kind == "batch"
-        for one in entry.added
-        if one.part == tables.REJECTED
-    )
+    refused = Table(pipeline.silver).state().brought.get(NEW_ROWS, {}).get(tables.REJECTED, 0)
     if not refused:
         return Finding("dead-letters", True, "none was refused")
     told = F.map_from_entries("headers")
@@ -191,7 +186,9 @@ def _aggregated(spark: SparkSession, pipeline: Pipeline, name: str, aggregate: A
     for measure in aggregate.measures:
         differ = differ | ~_alike(pairs, anew, measure)
     windows, differing = _counts(pairs.select(differ.alias("differs")), "count(*)", "count_if(differs)")
-    text = f"{windows:,} windows, {differing:,} differ from silver"
+    table = Table(pipeline.gold(name))
+    replaced = sum(one.rows for one in table.live(tables.ROWS)) - gold.count()
+    text = f"{windows:,} windows, {differing:,} differ from silver, {replaced:,} rows are of earlier batches"
     if differing:
         text += " (rows later than the watermark, or still pending: a backfill of their dates takes them in)"
     return Finding(f"aggregate-{name}", differing == 0, text)

@@ -6,7 +6,7 @@ The producer lives in the worker's ``runtime``, whose clock stands still while S
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
 import pyarrow as pa
@@ -18,10 +18,10 @@ from pykafka08.spark.client_properties import PREFIX, client_settings
 from pykafka08.spark.options import WriteOptions
 from pykafka08.spark.runtime import runtime
 from pykafka08.spark.sink.encoding import Run, runs_of
+from pykafka08.spark.sink.totals import Totals
 
 __all__ = [
     "DEFAULTS",
-    "Totals",
     "drop_producer",
     "kept_producer",
     "send_rows",
@@ -48,14 +48,6 @@ def settings_of(options: WriteOptions, transactional_id: str | None = None) -> d
     defaults = DEFAULTS if transactional_id is None else {**DEFAULTS, **OF_TRANSACTIONS}
     unsaid = {name: value for name, value in defaults.items() if PREFIX + name.replace("_", ".") not in options.given}
     return {**settings, **unsaid}
-
-
-@dataclass(frozen=True, slots=True)
-class Totals:
-    """What a task has written: rows, and the bytes of their keys and values as they came."""
-
-    rows: int = 0
-    bytes: int = 0
 
 
 def kept_producer(settings: Mapping[str, Any]) -> Producer:

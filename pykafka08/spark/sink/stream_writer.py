@@ -1,4 +1,7 @@
-"""``df.writeStream.format("pykafka08")``: at least once, or with ``exactlyOnce`` in two phases (``two_phase``)."""
+"""``df.writeStream.format("pykafka08")``: at least once, or with ``exactlyOnce`` in two phases (``two_phase``).
+
+The two phases are imported where they are gone through, like what sends (``writer``): no other stream needs them.
+"""
 
 from __future__ import annotations
 
@@ -7,24 +10,22 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import datasource
 from pyspark.sql.datasource import WriterCommitMessage
-from pyspark.sql.pandas.types import to_arrow_schema
 
-from pykafka08.config import ClientConfig, ProducerConfig, build
-from pykafka08.driver import library_logger
 from pykafka08.errors import UnsupportedVersionError
+from pykafka08.logs import library_logger
 from pykafka08.spark.options import WriteOptions
-from pykafka08.spark.sink.markers import Place
-from pykafka08.spark.sink.sending import settings_of
-from pykafka08.spark.sink.two_phase import Prepared, abort_batch, commit_batch, prepare
 from pykafka08.spark.sink.writer import Written, check_schema, write_task
 from pykafka08.spark.workers import begin_task
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql.types import StructType
+
+    from pykafka08.spark.sink.markers import Place
+    from pykafka08.spark.sink.two_phase import Prepared
 
 __all__ = ["KafkaStreamWriter", "Part", "arrow_batches"]
 
@@ -58,18 +59,18 @@ class KafkaStreamWriter(StreamWriter):
     def __init__(self, options: WriteOptions, schema: StructType) -> None:
         check_schema(schema, options)
         if options.is_exactly_once:
-            build(settings_of(options, options.transactional_id_prefix), ClientConfig, ProducerConfig)  # it may refuse
+            _check_producer(options)
         self._options = options
-        self._arrow = None if TAKES_ARROW else to_arrow_schema(schema)
+        self._schema = schema
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
         """In a task: raises what its first row that failed ended with."""
         begin_task()
-        batches = iterator if self._arrow is None else arrow_batches(iterator, self._arrow)
+        batches = iterator if TAKES_ARROW else _as_arrow(iterator, self._schema)
         if not self._options.is_exactly_once:
             return Written(write_task(self._options, batches))
         try:
-            return Part(prepare(self._options, self._place(), batches))
+            return self._prepared(batches)
         except UnsupportedVersionError as error:
             if error.api != "InitProducerId":
                 raise
@@ -78,13 +79,26 @@ class KafkaStreamWriter(StreamWriter):
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         """On the driver, when every task has ended well; Spark runs the batch again if this fails."""
-        commit_batch(self._options, _parts(messages), batchId)
+        if parts := _parts(messages):
+            from pykafka08.spark.sink.two_phase import commit_batch
+
+            commit_batch(self._options, parts, batchId)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         """On the driver, when a task has failed: None stands for those that have."""
-        abort_batch(self._options, _parts(messages))
+        if parts := _parts(messages):
+            from pykafka08.spark.sink.two_phase import abort_batch
+
+            abort_batch(self._options, parts)
+
+    def _prepared(self, batches: Iterable[pa.RecordBatch]) -> Part:
+        from pykafka08.spark.sink.two_phase import prepare
+
+        return Part(prepare(self._options, self._place(), batches))
 
     def _place(self) -> Place:
+        from pykafka08.spark.sink.markers import Place
+
         context = TaskContext.get()
         batch, query = (context.getLocalProperty(name) if context else None for name in (BATCH_ID, QUERY_ID))
         if context is None or batch is None or query is None:
@@ -92,8 +106,24 @@ class KafkaStreamWriter(StreamWriter):
         return Place(self._options.transactional_id_prefix, query, int(batch), context.partitionId())
 
 
+def _check_producer(options: WriteOptions) -> None:
+    """On the driver, before any task runs: raises what the producer of a transaction would."""
+    from pykafka08.config import ClientConfig, ProducerConfig, build
+    from pykafka08.spark.sink.sending import settings_of
+
+    build(settings_of(options, options.transactional_id_prefix), ClientConfig, ProducerConfig)
+
+
+def _as_arrow(rows: Iterable[Any], schema: StructType) -> Iterator[pa.RecordBatch]:
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    return arrow_batches(rows, to_arrow_schema(schema))
+
+
 def arrow_batches(rows: Iterable[Any], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Rows of Spark, or other tuples, as Arrow."""
+    import pyarrow as pa
+
     source = iter(rows)
     while chunk := list(islice(source, ROWS)):
         columns = zip(*chunk, strict=True)

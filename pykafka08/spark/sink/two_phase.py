@@ -36,13 +36,13 @@ from pykafka08.spark.runtime import runtime
 from pykafka08.spark.sink.encoding import runs_of
 from pykafka08.spark.sink.markers import Decision, Marker, Place, marker_partition
 from pykafka08.spark.sink.sending import (
-    Totals,
     drop_producer,
     kept_producer,
     send_rows,
     settings_of,
     totals_of,
 )
+from pykafka08.spark.sink.totals import Totals
 
 __all__ = ["Prepared", "ReplayDiffersError", "TransactionLostError", "abort_batch", "commit_batch", "prepare"]
 

@@ -2,6 +2,9 @@
 
 Where the brokers have it (0.11), the producer is idempotent: its own retries write no row twice.  A task that Spark
 runs again writes its rows again, as with Spark's own connector.
+
+Spark makes a writer in processes that write no rows, too: those that plan a query and that end a batch.  What sends is
+imported where rows are.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from pykafka08.spark.options import OptionError, WriteOptions
 from pykafka08.spark.sink.row_schema import check_columns, check_mode
-from pykafka08.spark.sink.sending import Totals, drop_producer, kept_producer, send_rows, settings_of
+from pykafka08.spark.sink.totals import Totals
 from pykafka08.spark.workers import begin_task
 
 if TYPE_CHECKING:
@@ -54,6 +57,8 @@ class KafkaWriter(DataSourceArrowWriter):
 
 def write_task(options: WriteOptions, iterator: Iterator[Any]) -> Totals:
     """The rows of one task, acknowledged; the producer is kept for the next, unless something failed."""
+    from pykafka08.spark.sink.sending import drop_producer, kept_producer, send_rows, settings_of
+
     settings = settings_of(options)
     try:
         return send_rows(kept_producer(settings), iterator, options.topic)

@@ -39,6 +39,15 @@ PLACES = [
     "checkpoints/publish-hourly/commits/[0-9]*",
 ]
 """Files below the pipeline's folder, in the order in which a run makes them."""
+BACKFILL_PLACES = [
+    "silver/data/backfill-*",
+    "silver/data/backfill-*/accepted/**/*.parquet",
+    "silver/data/backfill-*/rejected/**/*.parquet",
+    "silver/log/*.json",
+    "gold/hourly/data/backfill-*/**/*.parquet",
+    "gold/hourly/log/*.json",
+]
+"""Those of a backfill."""
 WITH_KAFKA = [one for one in PLACES if "ingest" in one or "bronze" in one or "letters" in one or "publish" in one]
 """Where a stage has to do with a broker."""
 Strike = Callable[["Run"], bool]
@@ -58,13 +67,13 @@ def command(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 class Run:
-    """``pipeline run`` in a session of its own, ended with all that it started."""
+    """``pipeline run``, or another action, in a session of its own, ended with all that it started."""
 
-    def __init__(self, config: Path, log: Path, *words: str) -> None:
+    def __init__(self, config: Path, log: Path, *words: str, action: str = "run") -> None:
         self._out = config.parent / "out"
         self._log = log
         with log.open("wb") as output:
-            arguments = ["run", str(config), *(words or ("--no-charts",))]
+            arguments = [action, str(config), *(words or ("--no-charts",))]
             self.process = subprocess.Popen(
                 [*COMMAND, *arguments], stdout=output, stderr=output, start_new_session=True
             )

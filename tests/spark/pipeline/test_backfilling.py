@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator
 from datetime import date
@@ -9,12 +10,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import anyio
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.readwriter import DataFrameWriter
 
 from pykafka08 import Producer
-from pykafka08.spark.pipeline import backfilling, running, settings, verifying
+from pykafka08.errors import ConfigError
+from pykafka08.spark.pipeline import backfilling, running, settings, tables, verifying
 from pykafka08.spark.pipeline.session import prepare
+from pykafka08.spark.pipeline.table import Table
 from tests.spark.pipeline import orders
 
 pytestmark = pytest.mark.timeout(600)
@@ -36,6 +41,62 @@ event_time = "at"
 rules = { enough = "amount > 0" }
 DUPLICATES
 """
+WINDOWS = """
+[aggregates.daily]
+window = "1 day"
+watermark = "1 day"
+measures = { orders = "count(*)", amount = "sum(amount)" }
+"""
+"""Like :data:`UNREAD` a section that may follow :data:`BY_KEY`."""
+
+
+UNREAD = """
+[sources.other]
+bootstrap_servers = "nowhere:9092"
+topics = ["orders"]
+"""
+
+
+class Killed(BaseException):
+    """Where the driver ends; nothing that it would do in such a case is done after a SIGKILL but to give locks back."""
+
+
+class Fault(NamedTuple):
+    """At which call of a function the driver is killed."""
+
+    owner: object
+    name: str
+    call: int
+    is_done: bool
+    """Whether that call has done its work."""
+
+    def strike(self, patch: pytest.MonkeyPatch) -> None:
+        original, calls = getattr(self.owner, self.name), itertools.count(1)
+
+        def struck(*arguments: Any, **named: Any) -> Any:
+            is_now = next(calls) == self.call
+            if is_now and not self.is_done:
+                raise Killed
+            made = original(*arguments, **named)
+            if is_now:
+                raise Killed
+            return made
+
+        patch.setattr(self.owner, self.name, struck)
+
+
+BEFORE_SILVER = [
+    Fault(DataFrameWriter, "parquet", 2, is_done=False),  # the accepted rows are there, the rejected are not
+    Fault(Table, "commit", 1, is_done=False),
+    Fault(tables, "write", 1, is_done=False),
+]
+BEHIND_SILVER = [
+    Fault(Table, "commit", 1, is_done=True),
+    Fault(Table, "commit", 2, is_done=False),
+    Fault(DataFrameWriter, "parquet", 3, is_done=False),
+    Fault(Table, "commit", 2, is_done=True),
+]
+"""A backfill writes two parts of silver, its entry, then gold and its."""
 
 
 class Order(NamedTuple):
@@ -83,9 +144,18 @@ class Shop:
         made = backfilling.backfill(self._spark, self.pipeline, first, last)
         return made[0].rows_before, made[0].rows_after
 
+    def killed_backfill(self, fault: Fault) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            fault.strike(patch)
+            with pytest.raises(Killed):
+                self.backfill(FIRST, SECOND)
+
     def silver(self) -> list[tuple[Any, ...]]:
         rows = verifying.silver_of(self._spark, self.pipeline, "accepted").select("id", "amount", "event_date")
         return sorted(map(tuple, rows.collect()))
+
+    def bronze(self) -> list[Path]:
+        return list(self.pipeline.bronze("shop").rglob("*.parquet"))
 
     def rejected(self) -> list[int]:
         rows = verifying.silver_of(self._spark, self.pipeline, "rejected").select("value").collect()
@@ -149,3 +219,60 @@ def test_rows_that_change_their_day_are_neither_lost_nor_doubled(shop: Shop, dup
     assert shop.backfill(SECOND, SECOND) == (2, 2)
     assert shop.silver() == [(1, 5, SECOND), (2, 6, FIRST), (3, 7, FIRST)]
     assert shop.wrong() == []
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("each", [1, pytest.param(4, marks=pytest.mark.soak)])
+def test_killed_at_any_point_a_backfill_is_made_again(shop: Shop, each: int) -> None:
+    """Silver is as before or as after, and the repetition brings gold to it; then the stream goes on."""
+    shop.write(BY_KEY + WINDOWS)
+    shop.take(Order(1, 5), Order(1, 50), Order(2, -1), Order(3, 60), Order(4, 70, SECOND))
+    shop.write(BY_KEY + WINDOWS, rules='{ enough = "amount > 9" }')
+    for fault in BEFORE_SILVER[:each]:
+        shop.killed_backfill(fault)
+        assert (shop.silver(), shop.rejected()) == ([(1, 5, FIRST), (3, 60, FIRST), (4, 70, SECOND)], [2]), fault
+    for fault in BEHIND_SILVER[:each]:
+        shop.killed_backfill(fault)
+        assert (shop.silver(), shop.rejected()) == ([(1, 50, FIRST), (3, 60, FIRST), (4, 70, SECOND)], [1, 2]), fault
+    assert shop.backfill(FIRST, SECOND) == (3, 3)
+    assert shop.wrong() == []
+    shop.take(Order(4, 71, SECOND), Order(5, 80, THIRD))
+    assert shop.silver() == [(1, 50, FIRST), (3, 60, FIRST), (4, 70, SECOND), (5, 80, THIRD)]
+    assert shop.wrong() == []
+
+
+def test_days_in_the_wrong_order_are_an_error(shop: Shop) -> None:
+    with pytest.raises(ConfigError, match="2024-03-02 is after 2024-03-01"):
+        shop.backfill(SECOND, FIRST)
+
+
+@pytest.mark.parametrize(("duplicates", "unread"), [("", {1, 3}), (BY_KEY, {1})])
+def test_of_bronze_files_without_rows_of_the_days_no_value_is_read(
+    shop: Shop, duplicates: str, unread: set[int]
+) -> None:
+    """The second has a refused record, which silver has whole; of the third a row may be left out as a duplicate."""
+    shop.write(duplicates)
+    shop.take(Order(1, 5, FIRST))
+    shop.take(Order(2, 6, SECOND), Order(3, -1, SECOND))
+    shop.take(Order(4, 7, THIRD), Order(4, 8, THIRD), Order(5, 9, THIRD))
+    files = {pq.read_table(one, columns=["offset"])["offset"][0].as_py(): one for one in shop.bronze()}
+    assert files.keys() == {0, 1, 3}
+    for first in unread:
+        spoil_values(files[first])
+    silver = shop.silver()
+    shop.write(duplicates + UNREAD)
+    assert shop.backfill(FIRST, FIRST) == (1, 1)
+    assert (shop.silver(), shop.rejected(), shop.wrong()) == (silver, [3], [])
+
+
+def spoil_values(path: Path) -> None:
+    """Whoever reads the column fails; the others are as they were."""
+    group = pq.read_metadata(path).row_group(0)
+    column = next(one for one in map(group.column, range(group.num_columns)) if one.path_in_schema == "value")
+    start = column.dictionary_page_offset or column.data_page_offset
+    content = bytearray(path.read_bytes())
+    content[start : start + column.total_compressed_size] = bytes(column.total_compressed_size)
+    path.write_bytes(content)
+    path.with_name(f".{path.name}.crc").unlink()  # it is of blocks that the columns share
+    with pytest.raises(OSError, match="page header"):
+        pq.read_table(path, columns=["value"])

@@ -40,3 +40,30 @@ def test_one_day_and_one_window(run: Path, tmp_path: Path) -> None:
     pq.write_table(pa.table(window), gold.folder / "data" / "a.parquet")
     assert gold.commit(Entry(0, "batch", "q", 0, (Added("data/a.parquet", "rows", "", 1, 1),)))
     assert charts.draw(pipeline, run).read_bytes().startswith(PNG)
+
+
+@pytest.mark.parametrize(
+    ("measures", "largest"),
+    [('{ mean = "avg(amount)", orders = "count( * )" }', "b"), ('{ mean = "avg(amount)" }', "a")],
+)
+def test_the_groups_with_most_rows_come_first_where_these_are_counted(
+    tmp_path: Path, measures: str, largest: str
+) -> None:
+    """Without such a measure those with most windows; of each window the newest row."""
+    config = orders.written_config(tmp_path, "localhost:9092")
+    config.write_text(config.read_text().replace('{ orders = "count(*)", amount = "sum(amount)" }', measures))
+    pipeline = settings.read(config)
+    gold = Table(pipeline.gold("hourly"))
+    (gold.folder / "data").mkdir(parents=True)
+    rows = {
+        "window_start": [2, 1, 1, 1],
+        "kind": ["a", "a", "b", "b"],
+        "mean": [1.5, 2.5, 3.5, 4.5],
+        "orders": [1, 1, 900, 1000],
+        "_batch": [0, 0, 0, 1],
+    }
+    pq.write_table(pa.table(rows), gold.folder / "data" / "a.parquet")
+    assert gold.commit(Entry(0, "batch", "q", 0, (Added("data/a.parquet", "rows", "", 4, 1),)))
+    groups = charts.groups_of(pipeline, "hourly")
+    assert groups == {("a",): [(1, 2.5), (2, 1.5)], ("b",): [(1, 4.5)]}
+    assert next(iter(groups)) == (largest,)

@@ -128,11 +128,18 @@ def test_an_avro_schema_that_is_none_is_told(spark: SparkSession, tmp_path: Path
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ('"id BIGINT,', '"id BIGGEST,', r"decode"),
-        ('event_time = "at"', 'event_time = "when"', r"decode: .*when"),
-        ("amount > 0", "amount >", r"decode: .*PARSE_SYNTAX_ERROR"),
+        ('"id BIGINT,', '"id BIGGEST,', r"decode\.schema: .*BIGGEST"),
+        ('"id BIGINT,', '"id BIGINT,,', r"decode\.schema: .*PARSE_SYNTAX_ERROR"),
+        ('"id BIGINT,', '"kind BIGINT,', r"decode\.schema: .*kind"),
+        ('"id BIGINT,', '"day BIGINT,', r"decode\.schema: 'day' is a column that the pipeline makes"),
+        ('event_time = "at"', 'event_time = "when"', r"decode\.event_time: .*when"),
+        ('event_time = "at"', 'event_time = "map(1, 2)"', r"decode\.event_time: .*DATATYPE_MISMATCH"),
+        ('format = "json"', 'format = "csv"\noptions = { sep = "" }', r"decode\.options: "),
+        ("amount > 0", "amount >", r"decode\.rules\.'the amount is positive': .*PARSE_SYNTAX_ERROR"),
+        ('["kind"]', '["king"]', r"aggregates\.hourly\.group_by: there is no column 'king'"),
+        ('"sum(amount)"', '"amount"', r"aggregates\.hourly\.measures\.amount: .*MISSING_AGGREGATION"),
         ('key = ["id"]', 'key = ["identity"]', r"decode\.duplicates\.key: there is no column 'identity'"),
-        ('"sum(amount)"', '"sum(price)"', r"aggregates\.hourly: .*price"),
+        ('"sum(amount)"', '"sum(price)"', r"aggregates\.hourly\.measures\.amount: .*price"),
     ],
 )
 def test_what_spark_would_refuse_is_told_before_a_run(

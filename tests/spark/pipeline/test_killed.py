@@ -20,7 +20,17 @@ from tests.brokers import control, topics
 from tests.brokers.model import Topic
 from tests.integration.clusters import Clusters, RealCluster, run_command, session_folder
 from tests.spark.pipeline import evidence, orders
-from tests.spark.pipeline.killing import PLACES, WITH_KAFKA, Kill, Run, Strike, command, kill_driver, kill_worker
+from tests.spark.pipeline.killing import (
+    BACKFILL_PLACES,
+    PLACES,
+    WITH_KAFKA,
+    Kill,
+    Run,
+    Strike,
+    command,
+    kill_driver,
+    kill_worker,
+)
 
 ATTEMPTS = 5
 """Runs that end before the blow falls, by all their work done or by Spark's own ten seconds for a process to start."""
@@ -39,7 +49,8 @@ DRAWN = {
     "0.11.0.3": {"driver": 2, "worker": 2, "broker": 2},
     "4.3.1": {"driver": 2, "worker": 2, "broker": 3},
 }
-"""Where → how often each is killed; twenty in all, and once amid the compaction."""
+"""Where → how often each is killed; twenty in all, once amid the compaction, and each pipeline's backfill twice."""
+BOTH_DAYS = ("--from", "2024-03-01", "--to", "2024-03-02")
 
 
 def drawn(where: str) -> list[Kill]:
@@ -98,11 +109,20 @@ class Life:
         completed("run", str(self.config), "--no-charts")
         evidence.check(self.out, self.brokers, self.sent)
 
+    def kill_backfill(self, place: str) -> None:
+        """Silver is whole all the same: as it was, or as it is to be."""
+        run = Run(self.config, self.config.parent / "backfill.log", *BOTH_DAYS, action="backfill")
+        try:
+            assert run.is_struck(place, kill_driver), f"{place}: {run.text()}"
+        finally:
+            run.end()
+        evidence.check_silver(self.out, self.sent)
+
     def check_what_is_made_anew(self) -> None:
         """The pipeline's own proof, and a backfill of all days: it equals what the stream made."""
         proof = completed("verify", str(self.config))
         assert proof.count("ok ") == len(proof.splitlines()), proof
-        completed("backfill", str(self.config), "--from", "2024-03-01", "--to", "2024-03-02")
+        completed("backfill", str(self.config), *BOTH_DAYS)
         evidence.check_silver(self.out, self.sent)
         completed("run", str(self.config), "--no-charts")  # the windows are published again
         evidence.check(self.out, self.brokers, self.sent)
@@ -141,6 +161,8 @@ def live(life: Life, kills: list[Kill]) -> None:
     for kill in kills:
         life.suffer(kill)
     life.finish()
+    for place in random.Random(f"{SEED} {kills}").sample(BACKFILL_PLACES, 2):
+        life.kill_backfill(place)
     life.check_what_is_made_anew()
 
 

@@ -57,6 +57,17 @@ def test_a_small_file_is_enough(tmp_path: Path) -> None:
         ('key = ["id"]', 'within_days = 2', "decode.duplicates.key: missing"),
         ('key = ["id"]', 'key = ["id"], with = 2', "decode.duplicates.with: unknown; there are key, within_days"),
         ("[sources.old]", "[sources.old", "not TOML"),
+        ("[decode]", '[sources.old]\n[decode]', r"not TOML: .*sources.*old.* twice"),
+        ('topics = ["orders"]', 'topics = ["a"]\noptions = { StartingOffsets = "-" }', "options.StartingOffsets: star"),
+        ('topics = ["orders"]', 'topics = ["a b"]', r"sources.old.topics: 'a b' cannot be a topic"),
+        ('topics = ["orders"]', 'topics = ["a"]\nmax_offsets_per_trigger = -1', "old.max_offsets_per_trigger: may"),
+        ('topics = ["orders"]', 'topics = ["a"]\ntarget_records_per_task = -1', "old.target_records_per_task: may not"),
+        ('format = "json"', 'format = "json"\navro_header_bytes = -1', "decode.avro_header_bytes: may not be negative"),
+        ('format = "json"', 'format = "json"\noptions = { Mode = "FAILFAST" }', r"decode.options.Mode: what is broken"),
+        ('key = ["id"]', 'key = ["id"], within_days = -1', "decode.duplicates.within_days: may not be negative"),
+        ('folder = "out"', 'folder = "out"\ntrigger = "often"', "trigger: 'often' is no length of time"),
+        ('folder = "out"', 'folder = "out"\ncompaction = { target_bytes = -1 }', "compaction.target_bytes: may not be"),
+        ('folder = "out"', 'folder = "out"\ncompaction = { min_files = 1 }', "compaction.min_files: at least 2"),
     ],
 )  # fmt: skip
 def test_an_error_names_the_key(old: str, new: str, words: str, tmp_path: Path) -> None:
@@ -71,6 +82,63 @@ def test_an_aggregate_needs_measures_and_a_whole_address(tmp_path: Path) -> None
         parse(GOOD + aggregate, tmp_path)
     with pytest.raises(ConfigError, match=r"aggregates\.hourly: topic and bootstrap_servers go together"):
         parse(GOOD + aggregate + 'measures = { n = "count(*)" }\ntopic = "t"', tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"window": "5 parsecs"}, r"window: '5 parsecs' is no length of time, as '10 minutes'"),
+        ({"window": "1 hour and a half"}, "window: .* is no length of time"),
+        ({"window": "1.5 hours"}, "window: .* is no length of time"),
+        ({"window": ""}, "window: '' is no length of time"),
+        ({"window": "1 month"}, "window: months and years differ in length"),
+        ({"window": "0 hours"}, "window: '0 hours' is not above zero"),
+        ({"window": "-1 hour"}, "window: '-1 hour' is not above zero"),
+        ({"slide": "2 hours"}, "slide: '2 hours' is longer than the window"),
+        ({"watermark": "late"}, "watermark: 'late' is no length of time"),
+        ({"watermark": "1 hour -2 hours"}, "watermark: .* is not at least zero"),
+    ],
+)
+def test_a_length_of_time_that_spark_would_not_take_is_named(given: dict[str, str], words: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=rf"aggregates\.hourly\.{words}"):
+        parse(GOOD + _aggregate({"window": "1 hour", "watermark": "1 hour", **given}), tmp_path)
+
+
+@pytest.mark.parametrize("window", ["interval 1 day", "90 minutes 30.5 seconds", "1 WEEK 2 days", "500 milliseconds"])
+def test_lengths_of_time_as_spark_writes_them(window: str, tmp_path: Path) -> None:
+    parsed = parse(GOOD + _aggregate({"window": window, "watermark": "0 seconds", "slide": "5 milliseconds"}), tmp_path)
+    assert parsed.aggregates["hourly"].window == window
+
+
+def test_a_watermark_may_be_of_months(tmp_path: Path) -> None:
+    parse(GOOD + _aggregate({"window": "1 hour", "watermark": "1 year 2 months"}), tmp_path)
+
+
+def _aggregate(given: dict[str, str]) -> str:
+    settings = "\n".join(f'{name} = "{value}"' for name, value in given.items())
+    return f'[aggregates.hourly]\n{settings}\nmeasures = {{ n = "count(*)" }}\n'
+
+
+@pytest.mark.parametrize(
+    ("topic", "words"),
+    [
+        ("orders", r"dead_letters\.topic: 'orders' is what sources\.old reads"),
+        ("totals", r"aggregates\.hourly\.topic: 'totals' is what dead_letters writes"),
+        ("what else?", r"dead_letters\.topic: 'what else\?' cannot be a topic"),
+    ],
+)
+def test_a_topic_has_one_writer_and_is_not_read_by_it(topic: str, words: str, tmp_path: Path) -> None:
+    address = 'bootstrap_servers = "old:9092"'
+    letters = f'[dead_letters]\ntopic = "{topic}"\n{address}\n'
+    aggregate = _aggregate({"window": "1 hour", "watermark": "1 hour", "topic": "totals"}) + address
+    with pytest.raises(ConfigError, match=words):
+        parse(f"{GOOD}{letters}{aggregate}", tmp_path)
+
+
+def test_columns_of_gold_have_names_of_their_own(tmp_path: Path) -> None:
+    aggregate = _aggregate({"window": "1 hour", "watermark": "1 hour"}) + 'group_by = ["n"]'
+    with pytest.raises(ConfigError, match=r"aggregates\.hourly: two columns of gold would be named 'n'"):
+        parse(GOOD + aggregate, tmp_path)
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -104,6 +104,8 @@ def test_small_files_become_one_and_nobody_sees_a_difference(shop: Shop) -> None
     assert compacting.compact(shop.pipeline)["silver"] == (after, after, 1)
     assert not stray.exists()  # but the files that were replaced: no stage has read on behind the swap yet
     assert (shop.silver(), shop.gold()) == (silver, gold)
+    held = Table(shop.pipeline.gold("hourly")).live("rows")
+    assert [one.rows for one in held] == [len(gold)]  # each window once
     shop.check()
 
 
