@@ -19,12 +19,12 @@ __all__ = ["LIMITS_S", "Limit", "limits", "told"]
 PROGRAMS = (
     ("memory", "consume", "--gib", "1"),
     ("memory", "produce", "--gib", "1"),
-    ("memory", "produce", "--gib", "0.3", "--records", "keys"),
-    ("memory", "produce", "--gib", "0.3", "--records", "headers"),
+    ("memory", "produce", "--gib", "0.1", "--records", "keys"),
+    ("memory", "produce", "--gib", "0.1", "--records", "headers"),
     ("idle", "--seconds", "5"),
     ("scale", "--rounds", "3", "--shape", "1000x10"),
 )
-LIMITS_S = 75
+LIMITS_S = 140
 """About what all of them take, in both forms."""
 TIMEOUT_S = 180
 

@@ -107,7 +107,9 @@ async def read_many(consumer: AIOKafkaConsumer, records: int) -> tuple[int, int]
     while count < records:
         for taken in (await consumer.getmany(timeout_ms=1000)).values():
             for record in taken:
-                record.offset, record.timestamp, record.key  # noqa: B018 (read, as an application would)
+                record.offset  # noqa: B018
+                record.timestamp  # noqa: B018
+                record.key  # noqa: B018
                 size += len(record.value)
             count += len(taken)
     return count, size
@@ -126,7 +128,9 @@ async def read_values(consumer: AIOKafkaConsumer, records: int) -> tuple[int, in
 async def read_each(consumer: AIOKafkaConsumer, records: int) -> tuple[int, int]:
     count = size = 0
     async for record in consumer:
-        record.offset, record.timestamp, record.key  # noqa: B018
+        record.offset  # noqa: B018
+        record.timestamp  # noqa: B018
+        record.key  # noqa: B018
         size += len(record.value)
         count += 1
         if count == records:

@@ -135,7 +135,9 @@ def read_many(consumer: Consumer, records: int) -> tuple[int, int]:
     while count < records:
         messages = consumer.consume(min(MESSAGES, records - count), 1.0)
         for message in messages:
-            message.offset(), message.timestamp(), message.key()
+            message.offset()
+            message.timestamp()
+            message.key()
             size += len(message.value())
         count += len(messages)
     return count, size
@@ -156,7 +158,9 @@ def read_each(consumer: Consumer, records: int) -> tuple[int, int]:
     while count < records:
         message = consumer.poll(1.0)
         if message is not None:
-            message.offset(), message.timestamp(), message.key()
+            message.offset()
+            message.timestamp()
+            message.key()
             size += len(message.value())
             count += 1
     return count, size
@@ -189,7 +193,9 @@ async def aio_consume_topic(task: Task, topic: str, records: int) -> Measured:
     while count < records:
         messages = await consumer.consume(min(MESSAGES, records - count), 1.0)
         for message in messages:
-            message.offset(), message.timestamp(), message.key()
+            message.offset()
+            message.timestamp()
+            message.key()
             size += len(message.value())
         count += len(messages)
     measured = watch.stop(count, size)

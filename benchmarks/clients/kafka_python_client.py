@@ -67,7 +67,9 @@ def read_many(consumer: KafkaConsumer, records: int) -> tuple[int, int]:
     while count < records:
         for taken in consumer.poll(timeout_ms=1000, max_records=MAX_POLL_RECORDS).values():
             for record in taken:
-                record.offset, record.timestamp, record.key  # noqa: B018 (read, as an application would)
+                record.offset  # noqa: B018
+                record.timestamp  # noqa: B018
+                record.key  # noqa: B018
                 size += len(record.value)
             count += len(taken)
     return count, size
@@ -76,7 +78,9 @@ def read_many(consumer: KafkaConsumer, records: int) -> tuple[int, int]:
 def read_each(consumer: KafkaConsumer, records: int) -> tuple[int, int]:
     count = size = 0
     for record in consumer:
-        record.offset, record.timestamp, record.key  # noqa: B018
+        record.offset  # noqa: B018
+        record.timestamp  # noqa: B018
+        record.key  # noqa: B018
         size += len(record.value)
         count += 1
         if count == records:

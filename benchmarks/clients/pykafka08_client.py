@@ -142,7 +142,9 @@ async def read_batches(consumer: Consumer, records: int) -> tuple[int, int]:
     count = size = 0
     async for batch in consumer.batches():
         for record in batch:
-            record.offset, record.timestamp_ms, record.key  # noqa: B018 (read, as an application would)
+            record.offset  # noqa: B018
+            record.timestamp_ms  # noqa: B018
+            record.key  # noqa: B018
             size += len(record.value)  # type: ignore[arg-type]
         count += len(batch)
         if count >= records:
@@ -153,7 +155,9 @@ async def read_batches(consumer: Consumer, records: int) -> tuple[int, int]:
 async def read_each(consumer: Consumer, records: int) -> tuple[int, int]:
     count = size = 0
     async for record in consumer:
-        record.offset, record.timestamp_ms, record.key  # noqa: B018
+        record.offset  # noqa: B018
+        record.timestamp_ms  # noqa: B018
+        record.key  # noqa: B018
         size += len(record.value)  # type: ignore[arg-type]
         count += 1
         if count == records:

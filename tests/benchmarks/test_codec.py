@@ -55,7 +55,7 @@ def test_the_baseline_of_each_form_has_every_job() -> None:
 def test_a_ratio_is_their_time_over_ours() -> None:
     clock = Clock()
     job = Job("x", clock.worker(0.001), clock.worker(0.003), 100, "record")
-    ratio, ns, best = codec.measure(job, 5, clock=clock, turn=0.01)
+    ratio, best, ns = codec.measure(job, 5, clock=clock, turn=0.01)
     assert best == pytest.approx(3)
     assert ratio == pytest.approx(3)
     assert ns == pytest.approx(10_000)
@@ -68,10 +68,11 @@ def test_one_slow_round_changes_nothing() -> None:
 
 
 def test_more_than_fifteen_percent_are_a_fall() -> None:
-    assert not codec.has_fallen(codec.Outcome(0.86, 1.0, 0.5), 1.0)
-    assert not codec.has_fallen(codec.Outcome(0.5, 1.0, 0.86), 1.0)  # neighbours: not so in the quickest turns
-    assert codec.has_fallen(codec.Outcome(0.84, 1.0, 0.84), 1.0)
-    assert not codec.has_fallen(codec.Outcome(0.1, 1.0, 0.1), None)
+    recorded = codec.Outcome(1.0, 2.0, 10).kept()
+    assert not codec.has_fallen(codec.Outcome(0.86, 1.0, 10), recorded)
+    assert not codec.has_fallen(codec.Outcome(0.5, 1.71, 10), recorded)  # neighbours: not so in the quickest turns
+    assert codec.has_fallen(codec.Outcome(0.84, 1.69, 10), recorded)
+    assert not codec.has_fallen(codec.Outcome(0.1, 0.1, 10), None)
 
 
 @pytest.mark.parametrize(("recorded", "code"), [(0.0, 0), (1e9, 1), (None, 2)])
@@ -85,7 +86,7 @@ def test_the_exit_code(
     baseline = tmp_path / "baseline.json"
     form = "compiled" if pykafka08.compiled else "pure"
     if recorded is not None:
-        baseline.write_text(json.dumps({form: {"ratios": {ONE_JOB: recorded}}}))
+        baseline.write_text(json.dumps({form: {"ratios": {ONE_JOB: {"median": recorded, "quickest": recorded}}}}))
     monkeypatch.setattr(codec, "MORE_ROUNDS", (1,))
     monkeypatch.setattr(sys, "argv", ["codec", "--jobs", ONE_JOB, "--rounds", "1", "--baseline", str(baseline)])
     assert codec.main() == code

@@ -13,12 +13,14 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from pykafka08.cluster.client import Client
 from pykafka08.config import ClientConfig
 from pykafka08.errors import ConfigError, NoBrokersError
 from pykafka08.spark.options import write_options
 from pykafka08.spark.pipeline import tables
+from pykafka08.spark.pipeline.aggregating import windowed
 from pykafka08.spark.pipeline.decoding import BRONZE_SCHEMA, COORDINATES, columns_of, decoded
 from pykafka08.spark.pipeline.session import cause_of
 from pykafka08.spark.pipeline.settings import Aggregate, DeadLetters, Decode, Pipeline
@@ -95,7 +97,18 @@ def validate(spark: SparkSession, pipeline: Pipeline) -> None:
                 raise ConfigError(f"aggregates.{name}.group_by: there is no column {column!r}")
         for measure, expression in aggregate.measures.items():
             alone = replace(aggregate, measures={measure: expression})
-            _tried(f"aggregates.{name}.measures.{measure}", partial(tables.gold_schema, spark, decode, alone))
+            _tried(f"aggregates.{name}.measures.{measure}", partial(_plan_as_stream, spark, decode, alone))
+
+
+def _plan_as_stream(spark: SparkSession, decode: Decode, aggregate: Aggregate) -> None:
+    """Raise what the stage would as it starts: of streams Spark refuses more, as ``count(DISTINCT …)``."""
+    schema = tables.silver_schema(spark, decode, tables.ACCEPTED)
+    nothing = [F.lit(None).cast(field.dataType).alias(field.name) for field in schema]
+    rows = spark.readStream.format("rate").load().select(*nothing)
+    plan = windowed(rows, aggregate)._jdf.queryExecution().analyzed()
+    spark_sql = spark._jvm.org.apache.spark.sql  # type: ignore[union-attr]
+    mode = spark_sql.streaming.OutputMode.Update()
+    spark_sql.catalyst.analysis.UnsupportedOperationChecker.checkForStreaming(plan, mode)
 
 
 def _decoded_columns(spark: SparkSession, decode: Decode) -> list[str]:
@@ -108,6 +121,10 @@ def _decoded_columns(spark: SparkSession, decode: Decode) -> list[str]:
     if decode.options:
         row = spark.createDataFrame([(b"x", b"x", 0, 0, None, 0, None, "x", None)], BRONZE_SCHEMA)
         _tried("decode.options", decoded(row, bare, "").collect)
+    for name, pattern in decode.options.items():
+        if name.lower() in PATTERNS:
+            time = spark.range(1).select(F.date_format(F.timestamp_seconds("id"), pattern))
+            _tried(f"decode.options.{name}", time.collect)
     timed = replace(decode, rules={})
     schema = _tried("decode.event_time", partial(tables.silver_schema, spark, timed, tables.ACCEPTED))
     for name, condition in decode.rules.items():
@@ -116,6 +133,8 @@ def _decoded_columns(spark: SparkSession, decode: Decode) -> list[str]:
     return list(schema.fieldNames())
 
 
+PATTERNS = {"dateformat", "timestampformat", "timestampntzformat"}
+"""Options whose pattern Spark tries on no row: with one that it does not understand each field were null."""
 OWN_COLUMNS = {*COORDINATES, "event_time", "event_date", "day", "_raw", "_broken", "_fields", "_first"}
 """What silver has beside those of the settings, and what its making needs."""
 

@@ -140,6 +140,12 @@ def test_an_avro_schema_that_is_none_is_told(spark: SparkSession, tmp_path: Path
         ('"sum(amount)"', '"amount"', r"aggregates\.hourly\.measures\.amount: .*MISSING_AGGREGATION"),
         ('key = ["id"]', 'key = ["identity"]', r"decode\.duplicates\.key: there is no column 'identity'"),
         ('"sum(amount)"', '"sum(price)"', r"aggregates\.hourly\.measures\.amount: .*price"),
+        ('"sum(amount)"', '"count(DISTINCT id)"', r"aggregates\.hourly\.measures\.amount: .*approx_count_distinct"),
+        (
+            'format = "json"',
+            'format = "json"\noptions = { timestampFormat = "nonsense" }',
+            r"decode\.options\.timestampFormat: .*PATTERN",
+        ),
     ],
 )
 def test_what_spark_would_refuse_is_told_before_a_run(
