@@ -141,8 +141,12 @@ def _validate(pipeline: Pipeline, options: argparse.Namespace) -> int:
     from pykafka08.spark.pipeline.decoding import columns_of
     from pykafka08.spark.pipeline.running import validated
 
-    validated(pipeline).stop()
-    _say(f"columns: {', '.join(columns_of(pipeline.decode))}")
+    spark = validated(pipeline)
+    try:
+        columns = columns_of(pipeline.decode)  # Spark alone reads the schema
+    finally:
+        spark.stop()
+    _say(f"columns: {', '.join(columns)}")
     _say(f"stages: {', '.join(one.name for one in stages(pipeline))}")
     return DONE
 
@@ -178,9 +182,10 @@ def _verify(pipeline: Pipeline, options: argparse.Namespace) -> int:
 
 
 def _backfill(pipeline: Pipeline, options: argparse.Namespace) -> int:
-    from pykafka08.spark.pipeline.backfilling import backfill
+    from pykafka08.spark.pipeline.backfilling import backfill, check_days
     from pykafka08.spark.pipeline.session import session
 
+    check_days(options.day_from, options.day_to)
     spark = session(pipeline)
     try:
         for one in backfill(spark, pipeline, options.day_from, options.day_to):

@@ -26,7 +26,7 @@ from pykafka08.spark.pipeline.settings import Aggregate, Pipeline
 from pykafka08.spark.pipeline.table import Added, Entry, Table
 from pykafka08.spark.pipeline.verifying import PLACE, bronze_of
 
-__all__ = ["Backfilled", "backfill"]
+__all__ = ["Backfilled", "backfill", "check_days"]
 
 KIND = "backfill"
 WAS = "_was"
@@ -47,16 +47,21 @@ class Backfilled:
     rows_after: int
 
 
+def check_days(first: date, last: date) -> None:
+    """ConfigError if the first day is after the last."""
+    if first > last:
+        raise ConfigError(f"days to make anew: {first} is after {last}")
+
+
 def backfill(spark: SparkSession, pipeline: Pipeline, first: date, last: date) -> list[Backfilled]:
     """Make the days ``first`` to ``last`` (both included, event time in UTC) anew, silver and then each gold table.
 
     Killed at any point, it is to be made again: until then silver is as before or as after, and gold may lag behind.
 
     Raises:
-        ConfigError: the first day is after the last.
+        ConfigError: as :func:`check_days`.
     """
-    if first > last:
-        raise ConfigError(f"days to make anew: {first} is after {last}")
+    check_days(first, last)
     with shared(pipeline.root):
         made = [_silver(spark, pipeline, first, last)]
         return [*made, *(_gold(spark, pipeline, name, one, first, last) for name, one in pipeline.aggregates.items())]

@@ -25,6 +25,8 @@ BRONZE_SCHEMA = (
 COORDINATES = ("_source", "_topic", "_partition", "_offset", "_timestamp")
 RAW = "_raw"
 BROKEN = "_broken"
+LAST_YEAR = 9999
+"""Spark has later ones, and Python, which reads the tables too, has none."""
 
 
 def columns_of(decode: Decode) -> list[str]:
@@ -54,6 +56,7 @@ def decoded(bronze: DataFrame, decode: Decode, source: str) -> DataFrame:
     timed = opened.withColumn("event_time", F.expr(decode.event_time).cast("timestamp"))
     reason = F.when(F.col(BROKEN), F.lit(f"not {decode.format} of the schema"))
     reason = reason.when(F.col("event_time").isNull(), F.lit("no event time"))
+    reason = reason.when(~F.year("event_time").between(1, LAST_YEAR), F.lit("event time beyond all calendars"))
     for name, condition in decode.rules.items():
         reason = reason.when(~F.coalesce(F.expr(condition).cast("boolean"), F.lit(False)), F.lit(f"rule: {name}"))
     return timed.select(

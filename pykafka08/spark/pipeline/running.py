@@ -10,7 +10,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -89,14 +89,14 @@ def run(
     The charts come however it ends, but for a signal that ends the process.
     """
     chosen = select(pipeline, names)
-    with shared(pipeline.root):
+    with shared(pipeline.root), _told_to_end() if is_following else nullcontext(never) as is_to_end:
         check_starts(pipeline, [one.name for one in chosen])
         spark = validated(pipeline)
         log = RunLog(pipeline)
         try:
             spark.streams.addListener(log)
             if is_following:
-                follow(spark, pipeline, chosen, say, compacts=compacts)
+                follow(spark, pipeline, chosen, say, is_to_end, compacts=compacts)
             else:
                 run_once(spark, pipeline, chosen, say)
         except PySparkException as error:  # of a query that ran, or that could not be started
@@ -111,6 +111,11 @@ def run(
         with alone_if_possible(pipeline.root) as is_alone:
             _compact(pipeline, None if is_alone else {}, say)
     return True
+
+
+def never() -> bool:
+    """Of a run that no signal ends in good order."""
+    return False
 
 
 def validated(pipeline: Pipeline) -> SparkSession:
@@ -132,7 +137,8 @@ def _draw(pipeline: Pipeline, folder: Path, say: Say) -> None:
 
 def _compact(pipeline: Pipeline, until: Mapping[str, int] | None, say: Say) -> None:
     for table, (before, after, deleted) in compact(pipeline, until=until).items():
-        say(f"compaction of {table}: {before} files, now {after}; {deleted} deleted")
+        if before != after or deleted:
+            say(f"compaction of {table}: {before} files, now {after}; {deleted} that were replaced are deleted")
 
 
 def run_once(spark: SparkSession, pipeline: Pipeline, chosen: Sequence[Stage], say: Say) -> None:
@@ -167,28 +173,38 @@ def _finished(spark: SparkSession, pipeline: Pipeline, stage: Stage, say: Say) -
 
 
 def follow(
-    spark: SparkSession, pipeline: Pipeline, chosen: Sequence[Stage], say: Say, *, compacts: bool = True
+    spark: SparkSession,
+    pipeline: Pipeline,
+    chosen: Sequence[Stage],
+    say: Say,
+    is_to_end: Callable[[], bool],
+    *,
+    compacts: bool = True,
 ) -> None:
-    """All stages at once, until SIGINT or SIGTERM; none is left running.
+    """All stages at once, until told to end; none is left running.
 
     Raises:
-        pyspark.errors.StreamingQueryException: a stage failed.
+        pyspark.errors.PySparkException: a stage failed, or ended though nobody told it to.
     """
-    queries: list[StreamingQuery] = []
+    running: dict[str, StreamingQuery] = {}
     rounds = _Rounds(pipeline, say) if compacts and pipeline.compaction.every_seconds else None
-    with _told_to_end() as is_to_end:
-        try:
-            for stage in chosen:
-                queries.append(stage.start(spark, pipeline, {"processingTime": pipeline.trigger}))
-                say(f"{stage.name}: started")
-            while not is_to_end() and not spark.streams.awaitAnyTermination(LOOK_S):
-                if rounds is not None:
-                    rounds.go_on()
-        finally:
+    try:
+        for stage in chosen:
             if is_to_end():
-                spark.sparkContext.setLogLevel("OFF")  # how it cuts batches short is not for who asked for it
-            for stage, query in zip(chosen, queries, strict=False):  # not all may have started
-                _stop(query, stage, say)
+                break
+            running[stage.name] = stage.start(spark, pipeline, {"processingTime": pipeline.trigger})
+            say(f"{stage.name}: started")
+        while not is_to_end():
+            if spark.streams.awaitAnyTermination(LOOK_S):
+                ended = ", ".join(name for name, query in running.items() if not query.isActive)
+                raise PySparkException(f"{ended} ended, and nobody told it to")
+            if rounds is not None:
+                rounds.go_on()
+    finally:
+        if is_to_end():
+            spark.sparkContext.setLogLevel("OFF")  # how it cuts batches short is not for who asked for it
+        for name, query in running.items():
+            _stop(query, name, say)
 
 
 class _Rounds:
@@ -223,8 +239,8 @@ def _told_to_end() -> Iterator[Callable[[], bool]]:
             signal.signal(one, handler)
 
 
-def _stop(query: StreamingQuery, stage: Stage, say: Say) -> None:
+def _stop(query: StreamingQuery, name: str, say: Say) -> None:
     try:
         query.stop()
     except Exception as error:  # noqa: BLE001  (the cause is on its way up already; the others are to end, too)
-        say(f"{stage.name}: not stopped: {error}")
+        say(f"{name}: not stopped: {error}")

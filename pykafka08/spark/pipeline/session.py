@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -14,9 +19,10 @@ from pykafka08.spark import local_python, register, session_conf
 from pykafka08.spark.pipeline.settings import Pipeline
 from pykafka08.spark.pipeline.table_source import TableDataSource
 
-__all__ = ["cause_of", "session"]
+__all__ = ["brief", "cause_of", "prepare", "session"]
 
 ALWAYS = {
+    "spark.sql.ansi.enabled": "false",  # else one value that an expression cannot convert ends its batch, for ever
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.streaming.numRecentProgressUpdates": "1000",
@@ -29,12 +35,20 @@ TELLING = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 """Loggers of PySpark that write each error of an expression with a traceback; who asks is told in one line."""
 
 
+LONGEST = 1500
+"""Characters of an error that is told to Spark."""
+
+
 def session(pipeline: Pipeline) -> SparkSession:
     """The session that the settings ask for; on this machine it listens to nobody else.
 
     Raises:
-        ConfigError: master or conf are none of Spark's; what the JVM says of it is on standard error.
+        ConfigError: master or conf are none of Spark's, and what the JVM says of it is on standard error; or conf has
+            another value for what the stages rely on.
     """
+    for name, value in ALWAYS.items():
+        if pipeline.spark.conf.get(name, value) != value:
+            raise ConfigError(f"spark.conf.{name}: the stages rely on {value!r}")
     for name in TELLING:
         PySparkLogger.getLogger(name).disabled = True
     conf = dict(session_conf())
@@ -46,7 +60,8 @@ def session(pipeline: Pipeline) -> SparkSession:
         conf["spark.sql.shuffle.partitions"] = str(os.cpu_count() or 1)
     builder = SparkSession.builder.master(pipeline.spark.master).appName(pipeline.name)
     try:
-        spark = builder.config(map={**conf, **pipeline.spark.conf, **ALWAYS}).getOrCreate()
+        with _own_interrupt():
+            spark = builder.config(map={**conf, **pipeline.spark.conf, **ALWAYS}).getOrCreate()
     except (PySparkException, Py4JJavaError) as error:
         raise ConfigError(f"spark: no session at {pipeline.spark.master}: {cause_of(error)}") from error
     spark.sparkContext.setLogLevel("ERROR")  # its warnings are about each query of each batch
@@ -54,14 +69,40 @@ def session(pipeline: Pipeline) -> SparkSession:
     return spark
 
 
+@contextmanager
+def _own_interrupt() -> Iterator[None]:
+    """PySpark puts a handler for SIGINT in the place of who runs the pipeline; it is put back."""
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, handler)
+
+
 def cause_of(error: PySparkException | Py4JJavaError) -> str:
     """What it says first, in one line; of Java's own that of the innermost."""
     if not isinstance(error, Py4JJavaError):
         return str(error).strip().splitlines()[0]
-    innermost = error.java_exception
-    while (cause := innermost.getCause()) is not None:
-        innermost = cause
+    *_, innermost = _causes(error)
     return str(innermost.getMessage() or innermost).strip().splitlines()[0]
+
+
+def brief(error: PySparkException | Py4JJavaError) -> str:
+    """What it and its causes say, without stacks, none of it twice; at most :data:`LONGEST` characters."""
+    if isinstance(error, Py4JJavaError):
+        said = [line for cause in _causes(error) for line in str(cause.getMessage() or cause).splitlines()[:1]]
+    else:
+        said = [line for line in str(error).splitlines() if line and not line[0].isspace()]
+    return "; ".join(dict.fromkeys(said))[:LONGEST]
+
+
+def _causes(error: Py4JJavaError) -> Iterator[Any]:
+    """Java's exceptions, each before its cause."""
+    cause = error.java_exception
+    while cause is not None:
+        yield cause
+        cause = cause.getCause()
 
 
 def prepare(spark: SparkSession) -> None:

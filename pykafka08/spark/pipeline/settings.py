@@ -74,7 +74,7 @@ class Source:
     target_records_per_task: int = 0
     """Small partitions are read together in tasks of so many records, 0: the source's default."""
     options: Mapping[str, str] = field(default_factory=dict)
-    """Further options of the data source, as ``kafka.security.protocol``."""
+    """Further options of the data source, as ``minPartitions`` or ``kafka.client.id``."""
 
 
 @dataclass(frozen=True)

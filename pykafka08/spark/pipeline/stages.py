@@ -13,8 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
@@ -24,17 +27,39 @@ from pykafka08.spark.pipeline import delta, tables
 from pykafka08.spark.pipeline.aggregating import key_of, windowed
 from pykafka08.spark.pipeline.decoding import BRONZE_SCHEMA, accepted, decoded, rejected
 from pykafka08.spark.pipeline.duplicates import days_to_compare, first_of_each, not_there
+from pykafka08.spark.pipeline.session import brief
 from pykafka08.spark.pipeline.settings import Aggregate, Duplicates, Pipeline, Source
 from pykafka08.spark.pipeline.starting import kafka_options, start_options
 from pykafka08.spark.pipeline.table import Entry, Table
 from pykafka08.spark.pipeline.table_source import NEW_ROWS
 
-__all__ = ["Stage", "stages"]
+__all__ = ["BatchError", "Stage", "stages"]
 
 KAFKA = "pykafka08"
 """The format of source and sink."""
 FOR_EVER = "36500d"
 """Spark's file source forgets files that are a week older than the newest, unless told otherwise."""
+
+
+class BatchError(RuntimeError):
+    """A batch that could not be taken; in short words."""
+
+
+def told_briefly(take: Callable[[DataFrame, int], None]) -> Callable[[DataFrame, int], None]:
+    """``foreachBatch`` whose errors Spark can read.
+
+    It searches what Python says for a stop amid a batch, by a pattern that overflows its stack where that is long, as
+    it is with a stack trace of Java's: then the query ends as if all were well.
+    """
+
+    @wraps(take)
+    def telling(batch: DataFrame, number: int) -> None:
+        try:
+            take(batch, number)
+        except (PySparkException, Py4JJavaError) as error:
+            raise BatchError(brief(error)) from None
+
+    return telling
 
 
 @dataclass(frozen=True)
@@ -96,7 +121,7 @@ def _decode(pipeline: Pipeline, source: str) -> Callable[[SparkSession], DataStr
     def writer(spark: SparkSession) -> DataStreamWriter:
         pipeline.bronze(source).mkdir(parents=True, exist_ok=True)
         reader = spark.readStream.schema(BRONZE_SCHEMA).option("maxFileAge", FOR_EVER)
-        return reader.parquet(str(pipeline.bronze(source))).writeStream.foreachBatch(take)
+        return reader.parquet(str(pipeline.bronze(source))).writeStream.foreachBatch(told_briefly(take))
 
     return writer
 
@@ -185,7 +210,7 @@ def _aggregate(pipeline: Pipeline, name: str, aggregate: Aggregate) -> Callable[
     def writer(spark: SparkSession) -> DataStreamWriter:
         schema = tables.silver_schema(spark, pipeline.decode, tables.ACCEPTED)
         rows = _table_stream(spark, Table(pipeline.silver), tables.ACCEPTED).schema(schema).load()
-        return windowed(rows, aggregate).writeStream.outputMode("update").foreachBatch(take)
+        return windowed(rows, aggregate).writeStream.outputMode("update").foreachBatch(told_briefly(take))
 
     return writer
 

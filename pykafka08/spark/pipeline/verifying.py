@@ -6,6 +6,7 @@ against silver, the published topic against gold.  What a stage has not read yet
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -17,11 +18,11 @@ from pykafka08.spark.pipeline import tables
 from pykafka08.spark.pipeline.aggregating import current, key_of, windowed
 from pykafka08.spark.pipeline.decoding import BRONZE_SCHEMA
 from pykafka08.spark.pipeline.settings import Aggregate, DeadLetters, Pipeline, Source
-from pykafka08.spark.pipeline.starting import committed_offsets, kafka_options, started
+from pykafka08.spark.pipeline.starting import Offsets, committed_offsets, kafka_options, started
 from pykafka08.spark.pipeline.table import Table
 from pykafka08.spark.pipeline.table_source import NEW_ROWS
 
-__all__ = ["Finding", "all_bronze", "bronze_of", "verify"]
+__all__ = ["Finding", "all_bronze", "bronze_of", "last_header", "places_in_kafka", "verify"]
 
 PLACE = ("_source", "_topic", "_partition", "_offset")
 
@@ -99,21 +100,26 @@ def _ingested(spark: SparkSession, pipeline: Pipeline, source: Source, *, agains
     if outside:
         text += f", {outside} partitions beyond their offsets"
     if against_kafka and holes:
-        there = _count_in_kafka(spark, source, write_offsets({tp: start.get(tp, 0) for tp in end}), write_offsets(end))
-        holes = there - distinct
-        text += f"; Kafka has {there:,} rows in these ranges"
+        there = places_in_kafka(spark, source, {tp: start.get(tp, 0) for tp in end}, end)
+        missing = there.join(rows, ["topic", "partition", "offset"], "left_anti")
+        (holes,) = _counts(missing, "count(*)")
+        text += f"; of what Kafka has in these ranges {holes:,} are missing"
     elif holes:
         text += " (compacted or transactional topics have some: --kafka counts what is there)"
     return Finding(stage, not (doubled or outside or holes), text)
 
 
-def _count_in_kafka(spark: SparkSession, source: Source, start: str, end: str) -> int:
+def places_in_kafka(spark: SparkSession, source: Source, start: Offsets, end: Offsets) -> DataFrame:
+    """Topic, partition and offset of the records that are still there, of these partitions alone."""
     options = {
         name: value for name, value in kafka_options(source).items() if not name.startswith(("max", "subscribe"))
     }
-    options.update({"startingOffsets": start, "endingOffsets": end, "columns": "offset"})
-    options.update({"subscribePattern": source.pattern} if source.pattern else {"subscribe": ",".join(source.topics)})
-    return spark.read.format("pykafka08").options(**options).load().count()
+    partitions: dict[str, list[int]] = {}
+    for tp in end:
+        partitions.setdefault(tp.topic, []).append(tp.partition)
+    options.update({"assign": json.dumps(partitions), "failOnDataLoss": "false", "columns": "topic,partition,offset"})
+    options.update({"startingOffsets": write_offsets(start), "endingOffsets": write_offsets(end)})
+    return spark.read.format("pykafka08").options(**options).load()
 
 
 def silver_of(spark: SparkSession, pipeline: Pipeline, part: str) -> DataFrame:
@@ -158,14 +164,19 @@ def _letters(spark: SparkSession, pipeline: Pipeline, letters: DeadLetters) -> F
     refused = Table(pipeline.silver).state().brought.get(NEW_ROWS, {}).get(tables.REJECTED, 0)
     if not refused:
         return Finding("dead-letters", True, "none was refused")
-    told = F.map_from_entries("headers")
     names = ("source", "topic", "partition", "offset")
     places = _topic(spark, letters.bootstrap_servers, letters.topic).select(
-        *[told[f"dead-letter.{name}"].cast("string").alias(name) for name in names]
+        *[last_header(f"dead-letter.{name}").cast("string").alias(name) for name in names]
     )
     rows, distinct = _counts(places, "count(*)", f"count(distinct struct({', '.join(names)}))")
     text = f"{distinct:,} of {refused:,} refused records in {letters.topic}, {rows - distinct:,} doubled"
     return Finding("dead-letters", rows == distinct == refused, text)
+
+
+def last_header(name: str) -> Column:
+    """Of several with one name, as of a record that was a dead letter before, the one that was added last."""
+    found = F.filter("headers", lambda header: header["key"] == name)
+    return F.try_element_at(found, F.lit(-1))["value"]
 
 
 def gold_of(spark: SparkSession, pipeline: Pipeline, name: str) -> DataFrame:

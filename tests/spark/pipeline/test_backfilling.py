@@ -18,7 +18,6 @@ from pyspark.sql.readwriter import DataFrameWriter
 from pykafka08 import Producer
 from pykafka08.errors import ConfigError
 from pykafka08.spark.pipeline import backfilling, running, settings, tables, verifying
-from pykafka08.spark.pipeline.session import prepare
 from pykafka08.spark.pipeline.table import Table
 from tests.spark.pipeline import orders
 
@@ -167,7 +166,6 @@ class Shop:
 
 @pytest.fixture
 def shop(spark: SparkSession, tmp_path: Path) -> Iterator[Shop]:
-    prepare(spark)
     with orders.broker() as brokers:
         yield Shop(spark, brokers, tmp_path / "orders.toml")
 

@@ -226,6 +226,30 @@ def test_what_spark_refuses_ends_a_run_before_its_first_stage(
     assert not (tmp_path / "out" / "runs").exists()
 
 
+@pytest.mark.spark
+@pytest.mark.timeout(600)
+def test_settings_that_are_right_are_told_to_be(brokers: str, tmp_path: Path) -> None:
+    done = command("validate", str(orders.written_config(tmp_path, brokers)))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "sources.shop: 3 partitions of 1 topics",
+        "dead_letters: topic orders-refused, 1 brokers",
+        "aggregates.hourly: topic orders-hourly, 1 brokers",
+        "columns: id, kind, amount, at",
+        "stages: ingest-shop, decode-shop, dead-letters, aggregate-hourly, publish-hourly",
+    ]
+    assert not (tmp_path / "out").exists()
+
+
+def test_days_in_the_wrong_order_are_told_before_spark_is_started(
+    brokers: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pykafka08.spark.pipeline.session.session", None)
+    config = str(orders.written_config(tmp_path, brokers))
+    assert main(["pipeline", "backfill", config, "--from", "2024-03-02", "--to", "2024-03-01"]) == 2
+    assert capsys.readouterr().err == "pykafka08 pipeline: days to make anew: 2024-03-02 is after 2024-03-01\n"
+
+
 def test_wrong_settings_end_with_status_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "a.toml"
     path.write_text("speed = 1")

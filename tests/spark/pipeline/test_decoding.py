@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Sequence
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ AVRO = {
 
 
 def sorted_out(
-    spark: SparkSession, decode: Decode, values: list[bytes | None]
+    spark: SparkSession, decode: Decode, values: Sequence[bytes | None]
 ) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
     """What was accepted as ``(offset, the columns, ...)``, and what was not as ``(offset, value, reason)``."""
     when, day = datetime(2024, 5, 1), date(2024, 5, 2)
@@ -96,6 +97,24 @@ def test_avro_behind_the_header_of_a_registry(spark: SparkSession, tmp_path: Pat
     assert [row[:2] for row in taken] == [(0, 5)]
     assert {reason for _, _, reason in refused} == {"not avro of the schema"}
     assert len(refused) == 3
+
+
+def test_what_an_expression_cannot_convert_is_refused(spark: SparkSession) -> None:
+    """Not an error that ends the batch, and with it the pipeline, for ever."""
+    rules = {"a number": "cast(id AS INT) / zero > 0"}
+    decode = Decode("json", "to_timestamp(at)", "id STRING, at STRING, zero INT", rules=rules)
+    rows = [("1", AT, 1), ("1", "not a time", 1), ("x", AT, 1), ("1", AT, 0), ("1", "20240-03-01T10:00:00Z", 1)]
+    values: list[bytes | None] = [
+        json.dumps(dict(zip(("id", "at", "zero"), row, strict=True))).encode() for row in rows
+    ]
+    taken, refused = sorted_out(spark, decode, values)
+    assert [row[0] for row in taken] == [0]
+    assert [(offset, reason) for offset, _, reason in refused] == [
+        (1, "no event time"),
+        (2, "rule: a number"),
+        (3, "rule: a number"),
+        (4, "event time beyond all calendars"),
+    ]
 
 
 def test_bytes_in_avro(spark: SparkSession, tmp_path: Path) -> None:

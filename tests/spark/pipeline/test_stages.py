@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from pykafka08 import TopicPartition
 from pykafka08.spark.pipeline import backfilling, compacting, running, settings, verifying
-from pykafka08.spark.pipeline.session import prepare
 from pykafka08.spark.pipeline.table import Table
 from tests.spark.pipeline import orders
 
@@ -67,7 +67,6 @@ class Shop:
 
 @pytest.fixture(scope="module")
 def shop(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
-    prepare(spark)
     with orders.broker() as brokers:
         shop = Shop(spark, brokers, tmp_path_factory.mktemp("orders"))
         shop.produce(range(1, 200))
@@ -127,6 +126,23 @@ def test_a_backfill_equals_what_the_stream_made(shop: Shop) -> None:
     ]
     assert (shop.silver(), shop.gold()) == (silver, gold)
     assert shop.wrong() == []
+
+
+def test_what_kafka_still_has_is_looked_up_by_place(shop: Shop) -> None:
+    """Of the partitions that were read alone: topics get more, and lose what is old."""
+    source = shop.pipeline.sources["shop"]
+    end = {TopicPartition(orders.TOPIC, 0): 5, TopicPartition(orders.TOPIC, 2): 3}
+    start = {TopicPartition(orders.TOPIC, 0): 2, TopicPartition(orders.TOPIC, 2): 0}
+    found = verifying.places_in_kafka(shop.spark, source, start, end).collect()
+    places = [(0, 2), (0, 3), (0, 4), (2, 0), (2, 1), (2, 2)]
+    assert sorted(map(tuple, found)) == [(orders.TOPIC, *one) for one in places]
+
+
+def test_of_headers_with_one_name_the_last_counts(shop: Shop) -> None:
+    """A dead letter that was one before has two of each."""
+    rows = [([("a", b"1"), ("b", b"2"), ("a", b"3")],), ([],), (None,)]
+    frame = shop.spark.createDataFrame(rows, "headers ARRAY<STRUCT<key: STRING, value: BINARY>>")
+    assert [row[0] for row in frame.select(verifying.last_header("a")).collect()] == [b"3", None, None]
 
 
 def test_the_checkpoint_of_a_sources_stage_is_in_sparks_own_form(shop: Shop) -> None:

@@ -1,0 +1,129 @@
+"""How a run ends, without Spark: what it says to Spark and to people."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from pykafka08.spark.pipeline import running, session
+from pykafka08.spark.pipeline.settings import read
+from pykafka08.spark.pipeline.stages import BatchError, Stage, told_briefly
+from tests.spark.pipeline import orders
+
+
+class Query:
+    """Active until it is stopped, or ends by itself after some looks."""
+
+    def __init__(self, looks: int) -> None:
+        self.looks = looks
+        self.is_stopped = False
+
+    @property
+    def isActive(self) -> bool:
+        return self.looks > 0
+
+    def stop(self) -> None:
+        self.is_stopped = True
+
+
+class Streams:
+    def __init__(self, queries: list[Query]) -> None:
+        self._queries = queries
+
+    def awaitAnyTermination(self, timeout: float) -> bool:
+        for one in self._queries:
+            one.looks -= 1
+        return not all(one.isActive for one in self._queries)
+
+
+def followed(tmp_path: Path, looks: int, told_after: int) -> tuple[list[str], list[Query]]:
+    """What a run with two stages says, of which the second ends by itself after some looks."""
+    queries = [Query(1000), Query(looks)]
+    levels: list[str] = []
+    context = SimpleNamespace(setLogLevel=levels.append)
+    spark = cast(SparkSession, SimpleNamespace(streams=Streams(queries), sparkContext=context))
+    stages = [SimpleNamespace(name=name, start=lambda *_, q=q: q) for name, q in zip("ab", queries, strict=True)]
+    said: list[str] = []
+    pipeline = read(orders.written_config(tmp_path, "nobody:1"))
+    asked = iter(range(told_after))
+    try:
+        running.follow(
+            spark, pipeline, cast("list[Stage]", stages), said.append, lambda: next(asked, None) is None, compacts=False
+        )
+    finally:
+        assert all(one.is_stopped for one in queries if len(said) > queries.index(one))
+    return said, queries
+
+
+def test_a_stage_that_ends_by_itself_is_a_failure(tmp_path: Path) -> None:
+    with pytest.raises(PySparkException, match="b ended, and nobody told it to"):
+        followed(tmp_path, looks=3, told_after=100)
+
+
+def test_a_run_that_is_told_ends_well(tmp_path: Path) -> None:
+    said, queries = followed(tmp_path, looks=1000, told_after=6)
+    assert said == ["a: started", "b: started"]
+    assert all(one.is_stopped for one in queries)
+
+
+def test_a_run_that_is_told_before_it_has_begun_starts_nothing(tmp_path: Path) -> None:
+    said, queries = followed(tmp_path, looks=1000, told_after=0)
+    assert said == []
+    assert not any(one.is_stopped for one in queries)
+
+
+def test_the_handler_of_interrupts_stays_the_runs_own() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with session._own_interrupt():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # as PySpark does
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+class Java:
+    """An exception of Java's, as py4j shows it."""
+
+    def __init__(self, message: str | None, cause: Java | None = None) -> None:
+        self._message = message
+        self._cause = cause
+        self._target_id = "o1"
+
+    def getMessage(self) -> str | None:
+        return self._message
+
+    def getCause(self) -> Java | None:
+        return self._cause
+
+    def __str__(self) -> str:
+        return "java.lang.Error"
+
+
+def test_spark_is_told_briefly_what_java_said_at_length() -> None:
+    stack = "".join(f"\n\tat org.apache.spark.One.two(One.scala:{line})" for line in range(2000))
+    innermost = Java("the disk is full", Java(None))
+    error = Py4JJavaError("An error occurred while calling o1.count", Java(f"Job aborted{stack}", innermost))
+
+    def take(batch: Any, number: int) -> None:
+        raise error
+
+    with pytest.raises(BatchError) as caught:
+        told_briefly(take)(cast(Any, None), 3)
+    assert str(caught.value) == "Job aborted; the disk is full; java.lang.Error"
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
+    other = PySparkException(f"Job aborted due to stage failure: {running.NOT_STARTED}{stack}\n" + "x" * 5000)
+    assert session.brief(other).startswith(f"Job aborted due to stage failure: {running.NOT_STARTED}; xxx")
+    assert len(session.brief(other)) == session.LONGEST
+
+
+def test_conf_that_the_stages_rely_on_is_not_for_the_settings(tmp_path: Path) -> None:
+    config = orders.written_config(tmp_path, "nobody:1")
+    config.write_text(config.read_text() + '"spark.sql.ansi.enabled" = "true"\n')
+    with pytest.raises(session.ConfigError, match=r"spark\.conf\.spark\.sql\.ansi\.enabled: .* rely on 'false'"):
+        session.session(read(config))
