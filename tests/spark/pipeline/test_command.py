@@ -128,6 +128,10 @@ def test_a_plan_tells_what_lies_between_the_stages(
     assert silver.commit(Entry(1, "compaction", "q", 1, (Added("data/c", ACCEPTED, "2024-03-01", 90, 9_000),)))
     for version, kind in enumerate(("batch", "backfill", "compaction")):
         assert gold.commit(Entry(version, kind, "q", version, (Added(f"data/{kind}", "rows", "", 3, 500),)))
+    for table in (silver, gold):
+        (table.folder / "data").mkdir()
+        for path in table.state().files:
+            (table.folder / path).touch()
     assert main(["pipeline", "plan", str(tmp_path / "orders.toml")]) == 0
     assert capsys.readouterr().out.splitlines()[2:] == [
         "dead-letters: 7 rows, 2.5 MB in 1 files, 1 tasks, and up to 113 rows to come",
@@ -222,7 +226,7 @@ def test_what_spark_refuses_ends_a_run_before_its_first_stage(
     done = command("run", str(config))
     assert done.returncode == 2, done.stderr
     assert words in done.stderr
-    assert "Traceback" not in done.stderr
+    assert "/pykafka08/" not in done.stderr  # no traceback but of Spark's own processes, which end at the same moment
     assert not (tmp_path / "out" / "runs").exists()
 
 
