@@ -239,6 +239,7 @@ def read_options(options: Mapping[str, str], *, streaming: bool) -> ReadOptions:
     if not streaming:
         _check_batch(given, starting, ending)
     settings = {name: values.pop(name) for name in OF_SETTINGS if name in values}
+    settings |= _fetch_sizes(given, consumer, settings.get("fetch_bytes", ReadSettings.fetch_bytes))
     return ReadOptions(
         selection=selection,
         starting=starting,
@@ -248,6 +249,16 @@ def read_options(options: Mapping[str, str], *, streaming: bool) -> ReadOptions:
         given=given,
         **values,
     )
+
+
+def _fetch_sizes(given: Mapping[str, str], consumer: ConsumerConfig, fetch_bytes: int) -> dict[str, int]:
+    """What ``fetchBytes`` and a consumer's properties leave: the least of what is given, not their defaults."""
+    sizes = {}
+    if f"{PREFIX}fetch.max.bytes" in given:
+        sizes["fetch_bytes"] = min(fetch_bytes, consumer.fetch_max_bytes)
+    if f"{PREFIX}max.partition.fetch.bytes" in given:
+        sizes["partition_fetch_bytes"] = consumer.max_partition_fetch_bytes
+    return sizes
 
 
 def write_options(options: Mapping[str, str]) -> WriteOptions:

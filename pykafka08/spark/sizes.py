@@ -12,7 +12,7 @@ from dataclasses import replace
 from pykafka08.cluster.client import Client
 from pykafka08.driver import library_logger
 from pykafka08.errors import KafkaError
-from pykafka08.spark.fetching import Asked, Fetched, Place, RangeFetch
+from pykafka08.spark.fetching import Asked, Fetched, FetchTerms, Place, RangeFetch
 from pykafka08.spark.ranges import Range, ReadSettings
 
 __all__ = ["with_sizes"]
@@ -63,13 +63,13 @@ async def _fetched(client: Client, leader: int, samples: Sequence[Range], settin
         Asked(
             Place(each, 0.0),
             each.start,
-            SAMPLE_BYTES,
+            min(SAMPLE_BYTES, settings.partition_fetch_bytes or SAMPLE_BYTES),
             snapshot.leader_epoch(each.topic, each.partition),
             each.topic_id or snapshot.topic_id(each.topic),
         )
         for each in samples
     ]
-    fetch = RangeFetch(asked, max_bytes=settings.fetch_bytes, is_committed_only=False)
+    fetch = RangeFetch(asked, FetchTerms(), max_bytes=settings.fetch_bytes)
     try:
         return fetch.read(await client.request(leader, fetch, timeout=TIMEOUT_S))
     except KafkaError as error:
