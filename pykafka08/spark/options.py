@@ -20,7 +20,15 @@ from pykafka08.records.record import TopicPartition
 from pykafka08.spark.client_properties import PREFIX, consumer_settings, producer_settings
 from pykafka08.spark.committed_group import CommittedGroup, parse_group
 from pykafka08.spark.offsets_json import EARLIEST, LATEST, read_offsets, read_partitions, read_timestamps
-from pykafka08.spark.option_values import OptionError, boolean, milliseconds, positive, whole
+from pykafka08.spark.option_values import (
+    OptionError,
+    boolean,
+    milliseconds,
+    not_negative,
+    positive,
+    positive_int,
+    whole,
+)
 from pykafka08.spark.ranges import TARGET_RECORDS, ReadSettings
 from pykafka08.zookeeper.java_regex import translate
 
@@ -184,13 +192,13 @@ OF_READ: Mapping[str, tuple[str, Convert]] = {
     "endingtimestamp": ("", _timestamp),
     "startingoffsetsbytimestampstrategy": ("no_match", _no_match),
     "failondataloss": ("fail_on_data_loss", boolean),
-    "kafkaconsumer.polltimeoutms": ("poll_timeout_ms", whole),
+    "kafkaconsumer.polltimeoutms": ("poll_timeout_ms", not_negative),
     "fetchoffset.numretries": ("num_retries", whole),
     "fetchoffset.retryintervalms": ("retry_interval_ms", whole),
-    "maxoffsetspertrigger": ("max_offsets_per_trigger", whole),
-    "minoffsetspertrigger": ("min_offsets_per_trigger", whole),
+    "maxoffsetspertrigger": ("max_offsets_per_trigger", positive),
+    "minoffsetspertrigger": ("min_offsets_per_trigger", not_negative),
     "maxtriggerdelay": ("max_trigger_delay_ms", milliseconds),
-    "minpartitions": ("min_partitions", positive),
+    "minpartitions": ("min_partitions", positive_int),
     "maxrecordsperpartition": ("max_records_per_partition", positive),
     "groupidprefix": ("", _text),
     "includeheaders": ("include_headers", boolean),
@@ -199,7 +207,7 @@ OF_READ: Mapping[str, tuple[str, Convert]] = {
     "columns": ("columns", _names),
     "pushfilters": ("pushes_filters", boolean),
     "targetrecordspertask": ("target_records_per_task", positive),
-    "fetchbytes": ("fetch_bytes", positive),
+    "fetchbytes": ("fetch_bytes", positive_int),
     "segmentgranulartimestamps": ("allows_segment_granularity", boolean),
     "commitgroup": ("commit_group", _group),
 }

@@ -43,6 +43,8 @@ BATCH: list[tuple[dict[str, str], str]] = [
     ),
     ({"startingTimestamp": "99"}, "No offset matched from request of topic-partition t-"),
     ({"minPartitions": "0"}, "minPartitions must be positive"),
+    ({"minPartitions": "99999999999"}, 'For input string: "99999999999"'),
+    ({"maxRecordsPerPartition": "0"}, "maxrecordsperpartition must be positive"),
     ({"kafka.auto.offset.reset": "latest"}, "Kafka option 'auto.offset.reset' is not supported."),
     ({"kafka.key.deserializer": "x"}, "not supported as keys are deserialized as byte arrays"),
     ({"kafka.value.deserializer": "x"}, "not supported as values are deserialized as byte arrays"),
