@@ -85,6 +85,16 @@ class TestHonoured:
         assert (options.consumer.group_id, options.consumer.check_crcs) == ("g", False)
         assert options.client.request_timeout_ms == 5000
 
+    def test_brokers_know_a_client_by_its_group(self) -> None:
+        assert batch(groupIdPrefix="mine").client.client_id == "mine"
+        assert batch(groupIdPrefix="mine", **{"kafka.group.id": "g"}).client.client_id == "g"
+        assert batch(**{"kafka.group.id": "g", "kafka.client.id": "c"}).client.client_id == "c"
+
+    def test_a_level_is_that_of_its_codec_in_any_case(self) -> None:
+        given = {"kafka.compression.type": "GZIP", "kafka.compression.gzip.level": "9"}
+        producer = write_options({"kafka.bootstrap.servers": "h", **given}).producer
+        assert (producer.compression_type, producer.compression_level) == ("gzip", 9)
+
     def test_a_batch_names_the_options_of_streams_that_it_was_given(self) -> None:
         assert batch(maxOffsetsPerTrigger="5").ignored == ("maxOffsetsPerTrigger",)
         assert stream(maxOffsetsPerTrigger="5").ignored == ()
@@ -192,6 +202,11 @@ def test_exactly_one_way_to_choose_partitions(given: dict[str, str], words: str)
         ({"subscribe": "t"}, "Unknown option"),
         ({"kafka.partitioner.class": "x"}, "write a column 'partition'"),
         ({"kafka.fetch.min.bytes": "1"}, "Kafka option 'fetch.min.bytes' is not supported"),
+        ({"kafka.compression.type": "foo"}, "'compression.type' is none of none, gzip, snappy, lz4, zstd"),
+        (
+            {"kafka.compression.type": "gzip", "kafka.compression.gzip.level": "10"},
+            "compression level 10 of gzip is not in 1..9 [option 'kafka.compression.gzip.level', value '10']",
+        ),
     ],
 )
 def test_refused_by_the_sink(given: dict[str, str], words: str) -> None:
