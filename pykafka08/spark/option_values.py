@@ -21,6 +21,11 @@ SHOWN = {
 }
 """Names as users know them, by the form that they come in; Spark's words have ``maxrecordsperpartition`` like this."""
 DURATION = re.compile(r"([0-9]+)\s*([a-z]*)")
+UNITS_SHOWN = (
+    "Time must be specified as seconds (s), milliseconds (ms), microseconds (us), minutes (m or min), hour (h), or day "
+    "(d). E.g. 50s, 100ms, or 250us."
+)
+"""Spark's words."""
 
 
 class OptionError(ConfigError):
@@ -78,6 +83,8 @@ def boolean(option: str, value: str) -> bool:
 def milliseconds(option: str, value: str) -> int:
     """A duration as Spark writes it (``15m``, ``10s``, ``500ms``, ``1h``, ``1d``); milliseconds without a unit."""
     match = DURATION.fullmatch(value.strip().lower())
-    if match is None or match[2] not in {"", *UNITS}:
-        raise OptionError(option, value, f"Failed to parse time string: {value}; units are {', '.join(UNITS)}")
+    if match is None:
+        raise OptionError(option, value, f"{UNITS_SHOWN} Failed to parse time string: {value}")
+    if match[2] not in {"", *UNITS}:
+        raise OptionError(option, value, f'{UNITS_SHOWN} Invalid suffix: "{match[2]}"')
     return int(int(match[1]) * UNITS[match[2] or "ms"])

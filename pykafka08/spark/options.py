@@ -147,6 +147,8 @@ def _timestamps(option: str, value: str) -> Limit:
 
 
 def _timestamp(option: str, value: str) -> Limit:
+    if re.fullmatch(r"-[0-9]+", value):
+        raise OptionError(option, value, f"Expected a single long value from 0, got {value}")
     if not re.fullmatch(r"[0-9]{1,18}", value):
         raise OptionError(option, value, f"Expected a single long value, got {value}")
     return Limit(timestamp_ms=int(value))
@@ -172,7 +174,9 @@ def _json(read: Callable[[str], Any], option: str, value: str) -> Any:
 
 def _no_match(option: str, value: str) -> str:
     if value.lower() not in NO_MATCH:
-        raise OptionError(option, value, f"{value} is not one of {', '.join(NO_MATCH)}")
+        raise OptionError(
+            option, value, f"No value found for '{value.upper()}': it is not one of {', '.join(NO_MATCH)}"
+        )
     return value.lower()
 
 
@@ -193,7 +197,7 @@ OF_READ: Mapping[str, tuple[str, Convert]] = {
     "startingoffsetsbytimestampstrategy": ("no_match", _no_match),
     "failondataloss": ("fail_on_data_loss", boolean),
     "kafkaconsumer.polltimeoutms": ("poll_timeout_ms", not_negative),
-    "fetchoffset.numretries": ("num_retries", whole),
+    "fetchoffset.numretries": ("num_retries", not_negative),
     "fetchoffset.retryintervalms": ("retry_interval_ms", whole),
     "maxoffsetspertrigger": ("max_offsets_per_trigger", positive),
     "minoffsetspertrigger": ("min_offsets_per_trigger", not_negative),

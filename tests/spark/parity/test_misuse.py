@@ -32,6 +32,10 @@ BATCH: list[tuple[dict[str, str], str]] = [
     ({"endingOffsets": '{"t":{"0":-2}}'}, "ending offset for t-0 can't be earliest for batch queries on Kafka"),
     ({"startingOffsets": "{broken"}, OFFSETS + "{broken"),
     ({"startingOffsets": "tomorrow"}, OFFSETS + "tomorrow"),
+    (
+        {"startingTimestamp": "5", "startingOffsetsByTimestampStrategy": "skip"},
+        "No value found for 'SKIP'",
+    ),
     ({"startingTimestamp": "soon"}, "Expected a single long value, got soon"),
     (
         {"startingOffsets": '{"t":{"0":0}}'},
@@ -54,6 +58,10 @@ BATCH: list[tuple[dict[str, str], str]] = [
     ({"subscribe": "nowhere"}, "This server does not host this topic-partition."),
 ]
 STREAM: list[tuple[dict[str, str], str]] = [
+    (
+        {"maxTriggerDelay": "5x", "minOffsetsPerTrigger": "9"},
+        'minutes (m or min), hour (h), or day (d). E.g. 50s, 100ms, or 250us. Invalid suffix: "x"',
+    ),
     ({"endingOffsets": "latest"}, "ending offset not valid in streaming queries"),
     (
         {"minOffsetsPerTrigger": "9", "maxOffsetsPerTrigger": "5"},
