@@ -71,6 +71,26 @@ def _acks(_: str, value: str) -> int | str:
     return int(value) if value.lstrip("-").isdigit() else value
 
 
+def _codec(option: str, value: str) -> str:
+    from pykafka08.records.compression import Codec  # here: processes that send nothing need no codecs
+
+    try:
+        return Codec.parse(value).label
+    except ConfigError:
+        names = ", ".join(each.label for each in Codec)
+        raise OptionError(option, value, f"Kafka option 'compression.type' is none of {names}") from None
+
+
+def _level(codec: str, level: int) -> int:
+    from pykafka08.records.compression import Codec, check_level
+
+    try:
+        check_level(Codec.parse(codec), level)
+    except ConfigError as error:
+        raise OptionError(f"{PREFIX}compression.{codec}.level", str(level), error.message) from error
+    return level
+
+
 OF_CLIENT: Mapping[str, Convert] = {
     "bootstrap.servers": _text,
     "client.id": _text,
@@ -103,7 +123,7 @@ OF_PRODUCER: Mapping[str, Convert] = {
     "transaction.timeout.ms": whole,
     "linger.ms": whole,
     "batch.size": whole,
-    "compression.type": _text,
+    "compression.type": _codec,
     "compression.gzip.level": whole,
     "compression.lz4.level": whole,
     "compression.zstd.level": whole,
@@ -117,9 +137,13 @@ OF_PRODUCER: Mapping[str, Convert] = {
 
 
 def consumer_settings(options: Mapping[str, str], client_id: str) -> tuple[ClientConfig, ConsumerConfig]:
-    """The ``kafka.*`` options among ``options`` for the source; OptionError for what cannot be honoured."""
+    """The ``kafka.*`` options among ``options`` for the source; OptionError for what cannot be honoured.
+
+    Brokers know the client by ``kafka.client.id``, else by ``kafka.group.id``, since nothing else tells them of the
+    group (quotas and request logs go by it), else by ``client_id``.
+    """
     properties = _properties(options, "consumer", {**OF_CLIENT, **OF_CONSUMER}, REFUSED_BY_SOURCE)
-    properties.setdefault("client_id", client_id)
+    properties.setdefault("client_id", properties.get("group_id") or client_id)
     client, consumer = _built(properties, ClientConfig, ConsumerConfig)
     return client, consumer
 
@@ -127,10 +151,10 @@ def consumer_settings(options: Mapping[str, str], client_id: str) -> tuple[Clien
 def producer_settings(options: Mapping[str, str], client_id: str) -> tuple[ClientConfig, ProducerConfig]:
     """The ``kafka.*`` options among ``options`` for the sink; OptionError for what cannot be honoured."""
     properties = _properties(options, "producer", {**OF_CLIENT, **OF_PRODUCER}, REFUSED_BY_SINK)
-    codec = str(properties.get("compression_type", "none"))
     levels = {name: properties.pop(name) for name in list(properties) if name.endswith("_level")}
+    codec = properties.get("compression_type", "none")
     if (level := levels.get(f"compression_{codec}_level")) is not None:
-        properties["compression_level"] = level
+        properties["compression_level"] = _level(codec, level)
     properties.setdefault("client_id", client_id)
     client, producer = _built(properties, ClientConfig, ProducerConfig)
     return client, producer

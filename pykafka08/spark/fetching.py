@@ -7,13 +7,20 @@ task asks a few times for few partitions, and a worker may be gone at any moment
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple
 from uuid import UUID
 
 from pykafka08.consumer.actions import Aborted
-from pykafka08.consumer.requests import CONSUMER, FIRST_WITH_ISOLATION, FIRST_WITH_TOPIC_IDS, FetchByName
+from pykafka08.consumer.requests import (
+    CONSUMER,
+    FIRST_WITH_ISOLATION,
+    FIRST_WITH_RACK,
+    FIRST_WITH_TOPIC_IDS,
+    FetchByName,
+)
 from pykafka08.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
 from pykafka08.protocol.versions import BrokerVersions
 from pykafka08.records.frontier import read_frontier
@@ -21,21 +28,32 @@ from pykafka08.records.reader import first_entry_size, only_partial
 from pykafka08.spark.ranges import Range
 from pykafka08.wire import Buffer
 
-__all__ = ["Asked", "Fetched", "Place", "RangeFetch", "pick"]
+__all__ = ["Asked", "FetchTerms", "Fetched", "Place", "RangeFetch", "pick"]
 
 KIB = 1024
 SLACK_BYTES = 64 * KIB
 """Asked for beyond what is left of a range by the average size: batches do not end where ranges do."""
 SLACK_RATIO = 1.02
-MAX_WAIT_MS = 500
-"""How long a broker may hold an answer back when it has nothing."""
+
+
+@dataclass(frozen=True)
+class FetchTerms:
+    """What holds for every partition of a fetch, as the properties of a consumer say it (``kafka.fetch.min.bytes``)."""
+
+    is_committed_only: bool = False
+    max_wait_ms: int = 500
+    """How long a broker may hold an answer back that has fewer than ``min_bytes``."""
+    min_bytes: int = 1
+    rack: str = ""
+    """Of the reader, to be sent to a replica there (Kafka 2.4)."""
 
 
 class Place:
     """Where the reading of one range stands.
 
     ``average`` is what a record of the topic took before, 0 if it is not known; ``position`` the next offset to fetch.
-    ``not_before`` and ``progressed_at`` are seconds of the loop's clock.
+    ``not_before`` and ``progressed_at`` are seconds of the loop's clock.  ``replica`` is the broker that the leader has
+    named to read from, None for the leader itself.
     """
 
     __slots__ = (
@@ -48,6 +66,7 @@ class Place:
         "position",
         "progressed_at",
         "range",
+        "replica",
     )
 
     def __init__(self, asked: Range, now: float, average: float = 0.0) -> None:
@@ -56,6 +75,7 @@ class Place:
         self.progressed_at = now
         self.not_before = 0.0
         self.attempts = 0
+        self.replica: int | None = None
         self._estimate = asked.average_bytes or average
         self._least = 0
         self._bytes = 0.0
@@ -117,6 +137,8 @@ class Fetched(NamedTuple):
     high_watermark: int
     records: Buffer
     aborted: tuple[Aborted, ...]
+    preferred_replica: int = -1
+    """To be asked instead of the leader, which gives no records then; -1 for none."""
 
     @property
     def cut_off_size(self) -> int | None:
@@ -124,11 +146,14 @@ class Fetched(NamedTuple):
         return first_entry_size(self.records) if only_partial(self.records) else None
 
 
-def pick(places: Iterable[Place], budget: int) -> list[tuple[Place, int]]:
-    """The places to fetch in one request, with the bytes to ask of each: as many as ``budget`` bytes will serve."""
+def pick(places: Iterable[Place], budget: int, most_each: int | None = None) -> list[tuple[Place, int]]:
+    """The places to fetch in one request, with the bytes to ask of each: as many as ``budget`` bytes will serve.
+
+    No more than ``most_each`` of one, unless a single entry is larger.
+    """
     picked = []
     for place in places:
-        wanted = place.wanted_bytes(budget)
+        wanted = place.wanted_bytes(budget if most_each is None else min(budget, most_each))
         picked.append((place, wanted))
         budget -= wanted
         if budget <= 0:
@@ -142,12 +167,12 @@ _topic_of = attrgetter("place.range.topic")
 class RangeFetch:
     """One fetch; called with the broker's versions it is the request, and :meth:`read` reads the answer."""
 
-    __slots__ = ("_asked", "_is_committed_only", "_max_bytes", "_version")
+    __slots__ = ("_asked", "_max_bytes", "_terms", "_version")
 
-    def __init__(self, asked: Sequence[Asked], *, max_bytes: int, is_committed_only: bool) -> None:
+    def __init__(self, asked: Sequence[Asked], terms: FetchTerms, *, max_bytes: int) -> None:
         self._asked = sorted(asked, key=_topic_of)
         self._max_bytes = max_bytes
-        self._is_committed_only = is_committed_only
+        self._terms = terms
         self._version = -1
 
     @property
@@ -156,10 +181,15 @@ class RangeFetch:
 
     def __call__(self, versions: BrokerVersions) -> FetchRequest:
         kind = FetchRequest if all(each.topic_id is not None for each in self._asked) else FetchByName
+        terms = self._terms
         version = self._version = versions.pick(kind)
-        request = kind(replica_id=CONSUMER, max_wait_ms=MAX_WAIT_MS, min_bytes=1, max_bytes=self._max_bytes)
-        if self._is_committed_only and version >= FIRST_WITH_ISOLATION:
+        request = kind(
+            replica_id=CONSUMER, max_wait_ms=terms.max_wait_ms, min_bytes=terms.min_bytes, max_bytes=self._max_bytes
+        )
+        if terms.is_committed_only and version >= FIRST_WITH_ISOLATION:
             request.isolation_level = 1
+        if version >= FIRST_WITH_RACK:
+            request.rack_id = terms.rack
         request.topics = [_fetch_topic(list(group), version) for _, group in groupby(self._asked, key=_topic_of)]
         return request
 
@@ -206,4 +236,5 @@ def _fetched(asked: Asked, each: PartitionData) -> Fetched:
         each.high_watermark,
         records,
         tuple(Aborted(one.first_offset, one.producer_id) for one in each.aborted_transactions or ()),
+        each.preferred_read_replica,
     )

@@ -83,7 +83,9 @@ def _is_taken(narrowing: Narrowing, each: Any) -> bool:
         return column in NEVER_NULL
     if column == "timestamp":
         if kind in LOWER_BOUNDS and isinstance(value, datetime) and value.tzinfo is not None:
-            narrowing.not_before_ms = max(narrowing.not_before_ms or 0, (value - EPOCH) // timedelta(milliseconds=1))
+            earliest_ms = (value - EPOCH) // timedelta(milliseconds=1)
+            if earliest_ms >= 0:  # records without a time have -1, and pass an earlier bound
+                narrowing.not_before_ms = max(narrowing.not_before_ms or 0, earliest_ms)
         return False
     if column == "topic" and (values := _values(kind, value, str)) is not None:
         narrowing.topics.append(frozenset(values))

@@ -1,4 +1,4 @@
-"""Progress of streaming queries: rows, lag by partition, and processed offsets committed to a group.
+"""Progress of streaming queries: rows, bytes (estimated), lag by partition, and processed offsets committed to a group.
 
     listener = ProgressListener(commits=GroupCommits(options, "my-group"))
     spark.streams.addListener(listener)
@@ -10,6 +10,7 @@ last never: a listener hears of each.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
@@ -17,6 +18,7 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 from pykafka08.driver import library_logger
 from pykafka08.spark.group_commits import GroupCommits
 from pykafka08.spark.progress import QueryProgress, read_progress
+from pykafka08.spark.record_sizes import RecordSizes
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import (
@@ -35,7 +37,7 @@ class ProgressListener(StreamingQueryListener):
     """Logs each batch of each query that reads Kafka, keeps the last one, and tells ``on_progress``.
 
     ``query`` limits it to the query with that name or id; with ``commits`` that is wanted, since a group's offsets are
-    those of one query.
+    those of one query.  With ``sizes`` a batch has about its bytes, too: for that one fetch is made in a minute.
     """
 
     def __init__(
@@ -44,12 +46,14 @@ class ProgressListener(StreamingQueryListener):
         *,
         query: str | None = None,
         commits: GroupCommits | None = None,
+        sizes: RecordSizes | None = None,
     ) -> None:
         self.last: dict[str, QueryProgress] = {}
         """By the query's id."""
         self._on_progress = on_progress
         self._query = query
         self._commits = commits
+        self._sizes = sizes
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
         """Nothing is known yet."""
@@ -59,21 +63,32 @@ class ProgressListener(StreamingQueryListener):
         progress = read_progress(event.progress.json)
         if not progress.sources or (self._query not in (None, progress.name, progress.query_id)):
             return
-        self.last[progress.query_id] = progress
+        if self._commits is not None:
+            self._commits.commit(progress.ends)
+        progress = self.last[progress.query_id] = self._with_bytes(progress)
         lags = [lag for source in progress.sources for lag in source.lag.values()]
         log.info(
             "spark.progress",
             query=progress.name or progress.query_id,
             batch=progress.batch_id,
             rows=progress.rows,
+            estimated_bytes=progress.estimated_bytes,
             ms=progress.duration_ms,
             lag=sum(lags),
             max_lag=max(lags, default=0),
         )
-        if self._commits is not None:
-            self._commits.commit(progress.ends)
         if self._on_progress is not None:
             self._on_progress(progress)
+
+    def _with_bytes(self, progress: QueryProgress) -> QueryProgress:
+        sizes = self._sizes
+        if sizes is None:
+            return progress
+        sources = (
+            replace(each, estimated_bytes=sizes.estimated_bytes(each.starts, each.ends, each.rows))
+            for each in progress.sources
+        )
+        return replace(progress, sources=tuple(sources))
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:
         """Nothing has changed."""

@@ -42,7 +42,8 @@ class OffsetsMismatchError(KafkaError, ValueError):
 
 
 class Found(NamedTuple):
-    """Partitions with the ids of their topics (None before Kafka 2.8), and topics that are named but not there."""
+    """Partitions with the ids of their topics (None before Kafka 2.8), and topics that are named but not there, or not
+    all of their partitions that are named."""
 
     partitions: Mapping[TopicPartition, UUID | None]
     missing: frozenset[str] = frozenset()
@@ -56,7 +57,7 @@ async def find_partitions(
     interval_ms: int = 1000,
     known_topics: Collection[str] = (),
 ) -> Found:
-    """The partitions that are there now; UnknownTopicError if a named topic is not, after so many retries.
+    """The partitions that are there now; UnknownTopicError if a named one or a topic is not, after so many retries.
 
     ``known_topics`` were there before: that they are gone is told in ``missing``, at once.
     """
@@ -69,10 +70,19 @@ async def find_partitions(
         retries -= 1
         await anyio.sleep(interval_ms / 1000)
     if unknown:
-        text = f"Unknown topic {unknown[0]}: This server does not host this topic-partition."
-        raise UnknownTopicError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text, topic=unknown[0])
+        raise _unknown(unknown[0], response, selection)
     _use(client, found)
     return Found(found, frozenset(missing))
+
+
+def _unknown(topic: str, response: MetadataResponse, selection: Selection) -> UnknownTopicError:
+    """Of a topic, or of the first of its partitions that the options name where the topic is there."""
+    present = {each.partition_index for one in response.topics if one.name == topic for each in one.partitions}
+    absent = sorted(tp.partition for tp in selection.partitions if tp.topic == topic and tp.partition not in present)
+    partition = absent[0] if present and absent else None
+    what = f"topic {topic}" if partition is None else f"partition {topic}-{partition}"
+    text = f"Unknown {what}: This server does not host this topic-partition."
+    return UnknownTopicError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text, topic=topic, partition=partition)
 
 
 class _Metadata:

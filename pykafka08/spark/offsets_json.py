@@ -66,7 +66,8 @@ def write_partitions(partitions: Iterable[TopicPartition]) -> str:
 
 
 def read_offsets(text: str) -> dict[TopicPartition, int]:
-    """Offsets out of an option, with :data:`EARLIEST` and :data:`LATEST`; ValueError in Spark's words."""
+    """Offsets out of an option, with :data:`EARLIEST` and :data:`LATEST`; ValueError in Spark's words, or for a number
+    that does not fit in 64 bits (a partition's: in 32)."""
     return _read(_parsed(text), text, OFFSETS_FORM, EARLIEST)
 
 
@@ -84,7 +85,10 @@ def read_partitions(text: str) -> frozenset[TopicPartition]:
     for topic, numbers in found.items():
         if not isinstance(numbers, list) or not all(_is_whole(each, 0) for each in numbers):
             raise ValueError(PARTITIONS_FORM + text)
-        result.update(TopicPartition(topic, number) for number in numbers)
+        result.update(
+            TopicPartition(topic, _fitting(number, 32, f"The partition {number} of topic {topic}"))
+            for number in numbers
+        )
     return frozenset(result)
 
 
@@ -99,6 +103,13 @@ def _is_whole(value: object, least: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
+def _fitting(number: int, bits: int, what: str) -> int:
+    """``number``, or ValueError; Spark's connector takes another number for it then, without a word."""
+    if number >= 1 << bits - 1:
+        raise ValueError(f"{what} does not fit in {bits} bits")
+    return number
+
+
 def _read(found: Any, text: str, form: str, least: int) -> dict[TopicPartition, int]:
     result = {}
     if not isinstance(found, Mapping):
@@ -109,5 +120,6 @@ def _read(found: Any, text: str, form: str, least: int) -> dict[TopicPartition, 
         for number, value in numbers.items():
             if not (number.isascii() and number.isdigit() and _is_whole(value, least)):
                 raise ValueError(form + text)
-            result[TopicPartition(topic, int(number))] = value
+            tp = TopicPartition(topic, _fitting(int(number), 32, f"The partition {number} of topic {topic}"))
+            result[tp] = _fitting(value, 64, f"{value} for {topic}-{number}")
     return result

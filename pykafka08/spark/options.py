@@ -20,7 +20,15 @@ from pykafka08.records.record import TopicPartition
 from pykafka08.spark.client_properties import PREFIX, consumer_settings, producer_settings
 from pykafka08.spark.committed_group import CommittedGroup, parse_group
 from pykafka08.spark.offsets_json import EARLIEST, LATEST, read_offsets, read_partitions, read_timestamps
-from pykafka08.spark.option_values import OptionError, boolean, milliseconds, positive, whole
+from pykafka08.spark.option_values import (
+    OptionError,
+    boolean,
+    milliseconds,
+    not_negative,
+    positive,
+    positive_int,
+    whole,
+)
 from pykafka08.spark.ranges import TARGET_RECORDS, ReadSettings
 from pykafka08.zookeeper.java_regex import translate
 
@@ -139,6 +147,8 @@ def _timestamps(option: str, value: str) -> Limit:
 
 
 def _timestamp(option: str, value: str) -> Limit:
+    if re.fullmatch(r"-[0-9]+", value):
+        raise OptionError(option, value, f"Expected a single long value from 0, got {value}")
     if not re.fullmatch(r"[0-9]{1,18}", value):
         raise OptionError(option, value, f"Expected a single long value, got {value}")
     return Limit(timestamp_ms=int(value))
@@ -164,7 +174,9 @@ def _json(read: Callable[[str], Any], option: str, value: str) -> Any:
 
 def _no_match(option: str, value: str) -> str:
     if value.lower() not in NO_MATCH:
-        raise OptionError(option, value, f"{value} is not one of {', '.join(NO_MATCH)}")
+        raise OptionError(
+            option, value, f"No value found for '{value.upper()}': it is not one of {', '.join(NO_MATCH)}"
+        )
     return value.lower()
 
 
@@ -184,13 +196,13 @@ OF_READ: Mapping[str, tuple[str, Convert]] = {
     "endingtimestamp": ("", _timestamp),
     "startingoffsetsbytimestampstrategy": ("no_match", _no_match),
     "failondataloss": ("fail_on_data_loss", boolean),
-    "kafkaconsumer.polltimeoutms": ("poll_timeout_ms", whole),
-    "fetchoffset.numretries": ("num_retries", whole),
+    "kafkaconsumer.polltimeoutms": ("poll_timeout_ms", not_negative),
+    "fetchoffset.numretries": ("num_retries", not_negative),
     "fetchoffset.retryintervalms": ("retry_interval_ms", whole),
-    "maxoffsetspertrigger": ("max_offsets_per_trigger", whole),
-    "minoffsetspertrigger": ("min_offsets_per_trigger", whole),
+    "maxoffsetspertrigger": ("max_offsets_per_trigger", positive),
+    "minoffsetspertrigger": ("min_offsets_per_trigger", not_negative),
     "maxtriggerdelay": ("max_trigger_delay_ms", milliseconds),
-    "minpartitions": ("min_partitions", positive),
+    "minpartitions": ("min_partitions", positive_int),
     "maxrecordsperpartition": ("max_records_per_partition", positive),
     "groupidprefix": ("", _text),
     "includeheaders": ("include_headers", boolean),
@@ -199,7 +211,7 @@ OF_READ: Mapping[str, tuple[str, Convert]] = {
     "columns": ("columns", _names),
     "pushfilters": ("pushes_filters", boolean),
     "targetrecordspertask": ("target_records_per_task", positive),
-    "fetchbytes": ("fetch_bytes", positive),
+    "fetchbytes": ("fetch_bytes", positive_int),
     "segmentgranulartimestamps": ("allows_segment_granularity", boolean),
     "commitgroup": ("commit_group", _group),
 }
@@ -239,6 +251,7 @@ def read_options(options: Mapping[str, str], *, streaming: bool) -> ReadOptions:
     if not streaming:
         _check_batch(given, starting, ending)
     settings = {name: values.pop(name) for name in OF_SETTINGS if name in values}
+    settings |= _fetch_sizes(given, consumer, settings.get("fetch_bytes", ReadSettings.fetch_bytes))
     return ReadOptions(
         selection=selection,
         starting=starting,
@@ -248,6 +261,16 @@ def read_options(options: Mapping[str, str], *, streaming: bool) -> ReadOptions:
         given=given,
         **values,
     )
+
+
+def _fetch_sizes(given: Mapping[str, str], consumer: ConsumerConfig, fetch_bytes: int) -> dict[str, int]:
+    """What ``fetchBytes`` and a consumer's properties leave: the least of what is given, not their defaults."""
+    sizes = {}
+    if f"{PREFIX}fetch.max.bytes" in given:
+        sizes["fetch_bytes"] = min(fetch_bytes, consumer.fetch_max_bytes)
+    if f"{PREFIX}max.partition.fetch.bytes" in given:
+        sizes["partition_fetch_bytes"] = consumer.max_partition_fetch_bytes
+    return sizes
 
 
 def write_options(options: Mapping[str, str]) -> WriteOptions:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pykafka08.records.record import TopicPartition
@@ -27,6 +27,10 @@ class SourceProgress:
     """The next offset of each partition: all before it are processed when the batch is."""
     latest: Mapping[TopicPartition, int]
     """Where the logs ended when the batch was planned; empty if the source did not say."""
+    starts: Mapping[TopicPartition, int] = field(default_factory=dict)
+    """Where the batch began; empty in the first batch of a query, and a partition that is new is not in it."""
+    estimated_bytes: int | None = None
+    """Of the batch, as brokers keep it, by the size of a sample (``record_sizes``); None if nobody looked it up."""
 
     @property
     def lag(self) -> dict[TopicPartition, int]:
@@ -63,6 +67,12 @@ class QueryProgress:
         return sum(source.rows for source in self.sources)
 
     @property
+    def estimated_bytes(self) -> int | None:
+        """Of all sources; None unless it is known of each."""
+        sizes = [source.estimated_bytes for source in self.sources]
+        return None if None in sizes else sum(size for size in sizes if size is not None)
+
+    @property
     def ends(self) -> dict[TopicPartition, int]:
         """The next offsets of all sources; the lower one where two read the same partition."""
         ends: dict[TopicPartition, int] = {}
@@ -97,6 +107,7 @@ def _source(found: Mapping[str, Any]) -> SourceProgress | None:
         rows_per_second=float(found.get("processedRowsPerSecond") or 0),
         ends=ends,
         latest=_offsets(found.get("latestOffset")) or {},
+        starts=_offsets(found.get("startOffset")) or {},
     )
 
 

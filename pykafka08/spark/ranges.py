@@ -56,7 +56,9 @@ class ReadSettings:
     """How long a fetch may go without progress (``kafkaConsumer.pollTimeoutMs``)."""
     include_headers: bool = False
     fetch_bytes: int = 4 * 1024 * 1024
-    """Asked of each partition at once (``fetchBytes``)."""
+    """Asked of a broker at once (``fetchBytes``, ``kafka.fetch.max.bytes``)."""
+    partition_fetch_bytes: int | None = None
+    """Asked of each partition at once at most (``kafka.max.partition.fetch.bytes``)."""
 
 
 @dataclass(frozen=True)

@@ -31,8 +31,8 @@ from pykafka08.records.reader import FetchedBatch
 from pykafka08.records.record import TopicPartition
 from pykafka08.records.scratch import keep_freed_pages
 from pykafka08.spark.data_loss import report_data_loss
-from pykafka08.spark.fetching import Asked, Fetched, Place, RangeFetch, pick
-from pykafka08.spark.ranges import Range, ReadTask
+from pykafka08.spark.fetching import Asked, Fetched, FetchTerms, Place, RangeFetch, pick
+from pykafka08.spark.ranges import Range, ReadSettings, ReadTask
 from pykafka08.spark.rows import MAX_BYTES, MAX_ROWS, Rows, cut, default_columns
 from pykafka08.spark.runtime import runtime
 
@@ -46,7 +46,13 @@ log = library_logger("spark")
 LEAST_FETCH_BYTES = 512 * 1024
 """Asked of a leader at least, however many share the task's bytes."""
 SETTLING_S = 10.0
-"""How long a partition may be unknown, or end before its range does, before that is believed: leaders change."""
+"""How long a partition may be unknown, or end before its range does, before that is believed: leaders change.
+
+Half of the task's patience where that is less, so that lost data is told as such, and not as a time-out.
+"""
+WAIT_SHARE = 1 / 4
+HOLD_SHARE = 1 / 8
+"""Of that patience, how long one answer and one backoff may take: in its second half there is an answer to go by."""
 
 
 _averages: dict[tuple[ClientConfig, str], float] = {}
@@ -100,12 +106,25 @@ def _decoded(fetched: Fetched, rows: Rows, task: ReadTask) -> Iterator[pyarrow.R
         yield from cut(rows.make(group, asked.end))
 
 
+def _terms(settings: ReadSettings) -> FetchTerms:
+    consumer = settings.consumer
+    return FetchTerms(
+        is_committed_only=consumer.isolation_level == "read_committed",
+        max_wait_ms=min(consumer.fetch_max_wait_ms, int(settings.poll_timeout_ms * WAIT_SHARE)),
+        min_bytes=consumer.fetch_min_bytes,
+        rack=consumer.client_rack or "",
+    )
+
+
 class _Reading:
-    """The fetches of one task: one at a time to each leader."""
+    """The fetches of one task: one at a time to each broker."""
 
     def __init__(self, client: Client, task: ReadTask) -> None:
         self._client = client
         self._settings = task.settings
+        self._patience = task.settings.poll_timeout_ms / 1000
+        self._settling = min(SETTLING_S, self._patience / 2)
+        self._terms = _terms(task.settings)
         self._ranges = [each for each in task.ranges if each.start < each.end]
         self._places: list[Place] | None = None
         self._pending: dict[int, RangeFetch] = {}
@@ -132,8 +151,8 @@ class _Reading:
 
     async def aclose(self) -> None:
         """Close the connections whose answers nobody will read."""
-        for leader in self._pending:
-            self._client.hang_up(leader, Purpose.FETCH, ClosedError("the task has ended"))
+        for node in self._pending:
+            self._client.hang_up(node, Purpose.FETCH, ClosedError("the task has ended"))
         await checkpoint()
 
     async def _begin(self) -> None:
@@ -143,7 +162,7 @@ class _Reading:
         topics = {each.topic for each in self._ranges}
         self._client.use_topics(topics)
         while any(topic not in self._client.metadata.topics for topic in topics):
-            await self._client.refresh(timeout=self._settings.poll_timeout_ms / 1000)
+            await self._client.refresh(timeout=self._patience)
 
     def _note_done(self) -> None:
         """Ranges that are read need nothing any more, but tell how large records are."""
@@ -158,9 +177,9 @@ class _Reading:
     # --- sending ----------------------------------------------------------------------------------------------------
 
     def _send(self) -> None:
-        """A fetch to every leader that has none and has something to read."""
+        """A fetch to every broker that has none and has something to read."""
         snapshot, now = self._client.metadata, self._now()
-        of_leaders: dict[int, list[Place]] = {}
+        of_nodes: dict[int, list[Place]] = {}
         is_leaderless = False
         for place in self._open_places():
             leader = snapshot.leader(place.range.topic, place.range.partition)
@@ -168,19 +187,19 @@ class _Reading:
                 self._suspect(place)
             elif leader is None:
                 is_leaderless = True
-                if now - place.progressed_at > SETTLING_S:
+                if now - place.progressed_at > self._settling:
                     self._suspect(place)
             elif place.not_before <= now:
-                of_leaders.setdefault(leader, []).append(place)
+                of_nodes.setdefault(leader if place.replica is None else place.replica, []).append(place)
         if is_leaderless:
             self._client.invalidate(snapshot.generation)
         most = self._settings.fetch_bytes
-        budget = max(most // max(1, len(of_leaders)), min(most, LEAST_FETCH_BYTES))
-        for leader, places in of_leaders.items():
-            if leader not in self._pending:
-                self._fetch(leader, pick(places, budget), budget)
+        budget = max(most // max(1, len(of_nodes)), min(most, LEAST_FETCH_BYTES))
+        for node, places in of_nodes.items():
+            if node not in self._pending:
+                self._fetch(node, pick(places, budget, self._settings.partition_fetch_bytes), budget)
 
-    def _fetch(self, leader: int, picked: list[tuple[Place, int]], budget: int) -> None:
+    def _fetch(self, node: int, picked: list[tuple[Place, int]], budget: int) -> None:
         snapshot = self._client.metadata
         asked = [
             Asked(
@@ -192,18 +211,14 @@ class _Reading:
             )
             for place, wanted in picked
         ]
-        fetch = RangeFetch(
-            asked,
-            max_bytes=max(budget, *(wanted for _, wanted in picked)),
-            is_committed_only=self._settings.consumer.isolation_level == "read_committed",
-        )
-        self._pending[leader] = fetch
-        timeout = self._client.config.request_timeout_ms / 1000
-        waiter = self._client.submit(leader, fetch, timeout=timeout, purpose=Purpose.FETCH)
-        waiter.add_done_callback(partial(self._answered, leader, fetch))
+        fetch = RangeFetch(asked, self._terms, max_bytes=max(budget, *(wanted for _, wanted in picked)))
+        self._pending[node] = fetch
+        timeout = (self._client.config.request_timeout_ms + self._terms.max_wait_ms) / 1000
+        waiter = self._client.submit(node, fetch, timeout=timeout, purpose=Purpose.FETCH)
+        waiter.add_done_callback(partial(self._answered, node, fetch))
 
-    def _answered(self, leader: int, fetch: RangeFetch, waiter: Waiter[FetchResponse]) -> None:
-        self._answers.append((leader, fetch, waiter))
+    def _answered(self, node: int, fetch: RangeFetch, waiter: Waiter[FetchResponse]) -> None:
+        self._answers.append((node, fetch, waiter))
         self._wakeup.set()
 
     # --- answers ----------------------------------------------------------------------------------------------------
@@ -212,14 +227,18 @@ class _Reading:
         """What has come: places move on, errors are dealt with; the partitions with records."""
         answers, self._answers = self._answers, []
         taken = []
-        for leader, fetch, waiter in answers:
-            del self._pending[leader]
+        for node, fetch, waiter in answers:
+            del self._pending[node]
             if waiter.error is not None:
                 self._failed(fetch, waiter.error)
                 continue
             for each in fetch.read(waiter.result()):
-                if each.error_code:
+                if each.error_code and each.place.replica is not None:
+                    self._leave_replica(each.place)
+                elif each.error_code:
                     self._refused(each)
+                elif each.preferred_replica >= 0 and not len(each.records):
+                    self._follow(each.place, each.preferred_replica)
                 elif each.next_offset is not None and each.next_offset > each.offset:
                     each.place.advance(each.next_offset, len(each.records), self._now())
                     taken.append(each)
@@ -237,7 +256,20 @@ class _Reading:
         log.info("spark.fetch_failed", cause=str(error))
         self._client.invalidate(self._client.metadata.generation)
         for place in fetch.places:
+            self._leave_replica(place)
+
+    def _follow(self, place: Place, replica: int) -> None:
+        """The leader names a replica in the reader's rack."""
+        if replica in self._client.metadata.brokers:
+            place.replica = replica
+        else:
+            self._client.invalidate(self._client.metadata.generation)
             self._hold(place)
+
+    def _leave_replica(self, place: Place) -> None:
+        """Ask the leader next: it knows whether what a replica says is true, and which one to read from then."""
+        place.replica = None
+        self._hold(place)
 
     def _refused(self, fetched: Fetched) -> None:
         place = fetched.place
@@ -249,7 +281,7 @@ class _Reading:
         if reaction in (Reaction.REFRESH, Reaction.REFRESH_THEN_RAISE):
             self._client.invalidate(self._client.metadata.generation)
         self._hold(place)
-        is_over = self._now() - place.progressed_at > SETTLING_S
+        is_over = self._now() - place.progressed_at > self._settling
         if reaction is Reaction.RESET or (reaction is Reaction.REFRESH_THEN_RAISE and is_over):
             self._suspect(place)
 
@@ -268,8 +300,8 @@ class _Reading:
             place.grow(size)
             return
         if fetched.high_watermark <= fetched.offset:
-            self._hold(place)
-            if self._now() - place.progressed_at > SETTLING_S:
+            self._leave_replica(place)
+            if self._now() - place.progressed_at > self._settling:
                 self._suspect(place)
 
     def _hold(self, place: Place) -> None:
@@ -277,13 +309,9 @@ class _Reading:
         config = self._client.config
         pause = min(config.retry_backoff_ms * 2**place.attempts, config.retry_backoff_max_ms) / 1000
         place.attempts += 1
-        place.not_before = self._now() + pause
+        place.not_before = self._now() + min(pause, self._patience * HOLD_SHARE)
 
     # --- time -------------------------------------------------------------------------------------------------------
-
-    @property
-    def _patience(self) -> float:
-        return self._settings.poll_timeout_ms / 1000
 
     def _wait_until(self) -> float:
         """When to look again though no answer came."""

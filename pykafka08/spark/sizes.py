@@ -12,13 +12,17 @@ from dataclasses import replace
 from pykafka08.cluster.client import Client
 from pykafka08.driver import library_logger
 from pykafka08.errors import KafkaError
-from pykafka08.spark.fetching import Asked, Fetched, Place, RangeFetch
+from pykafka08.records.reader import first_entry_size, only_partial
+from pykafka08.spark.fetching import Asked, Fetched, FetchTerms, Place, RangeFetch
 from pykafka08.spark.ranges import Range, ReadSettings
+from pykafka08.wire import Buffer
 
 __all__ = ["with_sizes"]
 
 log = library_logger("spark")
 
+MAGIC_AT = 16
+"""In every format of an entry."""
 SAMPLE_BYTES = 1024 * 1024
 """Asked of a topic: one batch is enough, and by default none is larger."""
 MOST_TOPICS = 16
@@ -63,13 +67,13 @@ async def _fetched(client: Client, leader: int, samples: Sequence[Range], settin
         Asked(
             Place(each, 0.0),
             each.start,
-            SAMPLE_BYTES,
+            min(SAMPLE_BYTES, settings.partition_fetch_bytes or SAMPLE_BYTES),
             snapshot.leader_epoch(each.topic, each.partition),
             each.topic_id or snapshot.topic_id(each.topic),
         )
         for each in samples
     ]
-    fetch = RangeFetch(asked, max_bytes=settings.fetch_bytes, is_committed_only=False)
+    fetch = RangeFetch(asked, FetchTerms(), max_bytes=settings.fetch_bytes)
     try:
         return fetch.read(await client.request(leader, fetch, timeout=TIMEOUT_S))
     except KafkaError as error:
@@ -80,5 +84,20 @@ async def _fetched(client: Client, leader: int, samples: Sequence[Range], settin
 def _average(fetched: Fetched) -> float:
     """Bytes of an offset; 0 if nothing came.  An entry that is cut off is taken for one record."""
     if fetched.next_offset is not None and fetched.next_offset > fetched.offset:
-        return len(fetched.records) / (fetched.next_offset - fetched.offset)
+        return _whole_bytes(fetched.records) / (fetched.next_offset - _first_offset(fetched))
     return float(fetched.cut_off_size or 0)
+
+
+def _first_offset(fetched: Fetched) -> int:
+    """Where the records begin: the batch with the offset that was asked for may begin before it."""
+    if fetched.records[MAGIC_AT] < 2:
+        return fetched.offset  # the first number is that of a compressed set's last record
+    return min(fetched.offset, int.from_bytes(fetched.records[:8], "big"))
+
+
+def _whole_bytes(records: Buffer) -> int:
+    """Without the last entry where a part of it came alone."""
+    rest = memoryview(records)
+    while rest and not only_partial(rest):
+        rest = rest[first_entry_size(rest) :]
+    return len(records) - len(rest)

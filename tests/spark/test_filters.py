@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -60,3 +60,16 @@ def test_a_time_only_says_where_to_begin() -> None:
     narrowing, unchecked = narrowing_of(filters)
     assert unchecked == filters
     assert narrowing.not_before_ms == int(moment.timestamp()) * 1000
+
+
+def test_a_time_before_1970_narrows_nothing() -> None:
+    """Records without a time are shown with -1 ms."""
+    early, epoch, late = (datetime(year, 1, 1, tzinfo=timezone.utc) for year in (1960, 1970, 1980))
+    for moment in (early, epoch - timedelta(milliseconds=1)):
+        filters = [spark.GreaterThanOrEqual(TIMESTAMP, moment)]
+        narrowing, unchecked = narrowing_of(filters)
+        assert (narrowing.not_before_ms, unchecked) == (None, filters)
+    assert narrowing_of([spark.GreaterThanOrEqual(TIMESTAMP, epoch)])[0].not_before_ms == 0
+    for moments in ([early, late], [late, early]):
+        narrowing, _ = narrowing_of([spark.GreaterThan(TIMESTAMP, each) for each in moments])
+        assert narrowing.not_before_ms == int(late.timestamp()) * 1000

@@ -19,6 +19,7 @@ from pykafka08.spark.group_commits import GroupCommits, commit_offsets
 from pykafka08.spark.listener import ProgressListener
 from pykafka08.spark.options import write_options
 from pykafka08.spark.progress import QueryProgress, read_progress
+from pykafka08.spark.record_sizes import RecordSizes
 from pykafka08.spark.runtime import runtime
 from tests.spark.sinks import embedded
 
@@ -128,6 +129,17 @@ def test_a_commit_that_fails_is_noted_and_the_next_is_tried() -> None:
         commits.close()
 
 
+def fill(servers: str, values: list[bytes]) -> None:
+    """Into each of two partitions."""
+
+    async def send() -> None:
+        async with Producer(servers) as producer:
+            for number in range(2):
+                await producer.enqueue_columns("t", number, values)
+
+    runtime().run(send())
+
+
 # --- the listener -----------------------------------------------------------------------------------------------------
 
 
@@ -152,18 +164,27 @@ def test_a_listener_hears_of_its_query_and_commits_once_more_at_the_end() -> Non
         assert committed(cluster.servers) == {T0: 5, T1: 0}
 
 
+def test_a_listener_tells_about_how_many_bytes() -> None:
+    with embedded(topics={"t": 2}) as cluster:
+        options = {"kafka.bootstrap.servers": cluster.servers}
+        fill(cluster.servers, [bytes(1000)] * 500)
+        heard: list[QueryProgress] = []
+        sizes = RecordSizes(options)
+        text = progress_text(endOffset={"t": {"0": 101, "1": 300}})
+        told(ProgressListener(heard.append, sizes=sizes), text)
+        told(ProgressListener(heard.append), text)
+        sizes.close()
+    assert [each.sources[0].starts for each in heard] == [{T0: 1, T1: 0}] * 2
+    assert 400 * 1000 < (heard[0].estimated_bytes or 0) < 400 * 1030
+    assert heard[1].estimated_bytes is None
+
+
 @pytest.mark.timeout(300)
 def test_a_stream_under_spark_is_seen_by_lag_tools(spark: SparkSession, tmp_path: Path) -> None:
     with embedded(topics={"t": 2}) as cluster:
-
-        async def fill() -> None:
-            async with Producer(cluster.servers) as producer:
-                for number in range(2):
-                    await producer.enqueue_columns("t", number, [b"v"] * 500)
-
-        runtime().run(fill())
+        fill(cluster.servers, [b"v"] * 500)
         options = {"kafka.bootstrap.servers": cluster.servers}
-        commits = GroupCommits(options, "g")
+        commits, sizes = GroupCommits(options, "g"), RecordSizes(options)
         heard: list[QueryProgress] = []
         is_over = Event()
 
@@ -172,7 +193,7 @@ def test_a_stream_under_spark_is_seen_by_lag_tools(spark: SparkSession, tmp_path
             if sum(progress.ends.values()) == 1000:
                 is_over.set()
 
-        listener = ProgressListener(hear, query="seen", commits=commits)
+        listener = ProgressListener(hear, query="seen", commits=commits, sizes=sizes)
         spark.streams.addListener(listener)
         try:
             query = (
@@ -190,6 +211,8 @@ def test_a_stream_under_spark_is_seen_by_lag_tools(spark: SparkSession, tmp_path
         finally:
             spark.streams.removeListener(listener)
             commits.close()
+            sizes.close()
         assert sum(each.rows for each in heard) == 1000
+        assert all(7 * each.rows < (each.estimated_bytes or 0) < 11 * each.rows for each in heard if each.rows)
         assert [sum(each.sources[0].lag.values()) for each in heard if each.rows] == [600, 200, 0]
         assert committed(cluster.servers) == {T0: 500, T1: 500}

@@ -89,10 +89,13 @@ async def test_a_topic_that_is_not_there_is_an_error_and_not_created(version: st
         assert cluster.topics == {"t": 1}
 
 
-async def test_a_partition_that_is_not_there() -> None:
-    async with EmbeddedCluster(topics={"t": 1}) as cluster, asked(cluster, assign='{"t":[0,5]}') as (client, options):
-        with pytest.raises(UnknownTopicError, match="topic t"):
-            await found(client, options)
+@pytest.mark.parametrize("version", RELEASES)
+async def test_a_partition_that_is_not_there_is_named(version: str) -> None:
+    async with EmbeddedCluster(version=version, topics={"t": 1, "u": 2}) as cluster:
+        async with asked(cluster, assign='{"t":[0,7,5],"u":[1]}') as (client, options):
+            with pytest.raises(UnknownTopicError, match="Unknown partition t-5: This server does not") as caught:
+                await found(client, options)
+    assert (caught.value.topic, caught.value.partition) == ("t", 5)
 
 
 async def test_a_topic_that_is_there_by_the_next_try() -> None:

@@ -33,6 +33,18 @@ def test_no_offsets(text: str) -> None:
         offsets_json.read_offsets(text)
 
 
+def test_numbers_that_do_not_fit() -> None:
+    largest = offsets_json.read_offsets('{"t":{"2147483647":9223372036854775807}}')
+    assert largest == {TopicPartition("t", 2**31 - 1): 2**63 - 1}
+    for read in (offsets_json.read_offsets, offsets_json.read_timestamps):
+        with pytest.raises(ValueError, match="9223372036854775808 for t-3 does not fit in 64 bits"):
+            read('{"t":{"3":9223372036854775808}}')
+        with pytest.raises(ValueError, match="The partition 2147483648 of topic t does not fit in 32 bits"):
+            read('{"t":{"2147483648":0}}')
+    with pytest.raises(ValueError, match="The partition 2147483648 of topic t does not fit in 32 bits"):
+        offsets_json.read_partitions('{"t":[0,2147483648]}')
+
+
 def test_partitions() -> None:
     partitions = {TopicPartition("t", 1), TopicPartition("a", 0), TopicPartition("t", 0)}
     text = offsets_json.write_partitions(partitions)

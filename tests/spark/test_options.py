@@ -85,6 +85,16 @@ class TestHonoured:
         assert (options.consumer.group_id, options.consumer.check_crcs) == ("g", False)
         assert options.client.request_timeout_ms == 5000
 
+    def test_brokers_know_a_client_by_its_group(self) -> None:
+        assert batch(groupIdPrefix="mine").client.client_id == "mine"
+        assert batch(groupIdPrefix="mine", **{"kafka.group.id": "g"}).client.client_id == "g"
+        assert batch(**{"kafka.group.id": "g", "kafka.client.id": "c"}).client.client_id == "c"
+
+    def test_a_level_is_that_of_its_codec_in_any_case(self) -> None:
+        given = {"kafka.compression.type": "GZIP", "kafka.compression.gzip.level": "9"}
+        producer = write_options({"kafka.bootstrap.servers": "h", **given}).producer
+        assert (producer.compression_type, producer.compression_level) == ("gzip", 9)
+
     def test_a_batch_names_the_options_of_streams_that_it_was_given(self) -> None:
         assert batch(maxOffsetsPerTrigger="5").ignored == ("maxOffsetsPerTrigger",)
         assert stream(maxOffsetsPerTrigger="5").ignored == ()
@@ -125,9 +135,22 @@ REFUSED: list[tuple[bool, dict[str, str], str]] = [
     (False, {"startingOffsets": '{"t":{"0":-3}}'}, 'Expected e.g. {"topicA":{"0":23,"1":-1},"topicB":{"0":-2}}, got'),
     (False, {"startingOffsetsByTimestamp": "[]"}, 'Expected e.g. {"topicA": {"0": 123456789, "1": 123456789}'),
     (False, {"startingTimestamp": "soon"}, "Expected a single long value, got soon"),
-    (False, {"startingOffsetsByTimestampStrategy": "skip"}, "is not one of error, latest"),
+    (
+        False,
+        {"startingOffsetsByTimestampStrategy": "skip"},
+        "No value found for 'SKIP': it is not one of error, latest",
+    ),
     (False, {"minPartitions": "0"}, "minPartitions must be positive"),
-    (False, {"maxRecordsPerPartition": "-1"}, "must be positive"),
+    (False, {"minPartitions": "99999999999"}, 'For input string: "99999999999": does not fit in 32 bits'),
+    (False, {"maxRecordsPerPartition": "-1"}, "maxrecordsperpartition must be positive"),
+    (True, {"maxRecordsPerPartition": "0"}, "maxrecordsperpartition must be positive"),
+    (True, {"maxOffsetsPerTrigger": "-5"}, "maxOffsetsPerTrigger must be positive"),
+    (True, {"maxOffsetsPerTrigger": "0"}, "maxOffsetsPerTrigger must be positive"),
+    (False, {"maxOffsetsPerTrigger": "-5"}, "maxOffsetsPerTrigger must be positive"),
+    (True, {"maxOffsetsPerTrigger": "9" * 5000}, "does not fit in 64 bits"),
+    (True, {"minOffsetsPerTrigger": "-5"}, "minOffsetsPerTrigger must not be negative"),
+    (False, {"kafkaConsumer.pollTimeoutMs": "-1"}, "kafkaConsumer.pollTimeoutMs must not be negative"),
+    (False, {"fetchBytes": "3000000000"}, "does not fit in 32 bits"),
     (False, {"failOnDataLoss": "1"}, 'For input string: "1"'),
     (True, {"maxOffsetsPerTrigger": "many"}, 'For input string: "many"'),
     (
@@ -135,7 +158,14 @@ REFUSED: list[tuple[bool, dict[str, str], str]] = [
         {"minOffsetsPerTrigger": "9", "maxOffsetsPerTrigger": "5"},
         "The value of minOffsetPerTrigger(9) is higher than the maxOffsetsPerTrigger(5).",
     ),
-    (True, {"maxTriggerDelay": "soon"}, "Failed to parse time string: soon"),
+    (True, {"maxTriggerDelay": "soon"}, "or 250us. Failed to parse time string: soon"),
+    (True, {"maxTriggerDelay": "5x"}, "Time must be specified as seconds (s), milliseconds (ms), "),
+    (True, {"maxTriggerDelay": "5x"}, 'Invalid suffix: "x"'),
+    (True, {"maxTriggerDelay": "-5s"}, "Failed to parse time string: -5s"),
+    (False, {"fetchOffset.numRetries": "-1"}, "fetchOffset.numRetries must not be negative"),
+    (False, {"startingTimestamp": "-1"}, "Expected a single long value from 0, got -1"),
+    (False, {"startingOffsetsByTimestamp": '{"t":{"0":-1}}'}, 'Expected e.g. {"topicA": {"0": 123456789'),
+    (False, {"startingOffsets": '{"t":{"0":99999999999999999999}}'}, "99999999999999999999 for t-0 does not fit in 64"),
     (False, {"kafka.auto.offset.reset": "earliest"}, "Kafka option 'auto.offset.reset' is not supported."),
     (False, {"kafka.key.deserializer": "x"}, "not supported as keys are deserialized as byte arrays"),
     (False, {"kafka.value.deserializer": "x"}, "not supported as values are deserialized as byte arrays"),
@@ -183,6 +213,11 @@ def test_exactly_one_way_to_choose_partitions(given: dict[str, str], words: str)
         ({"subscribe": "t"}, "Unknown option"),
         ({"kafka.partitioner.class": "x"}, "write a column 'partition'"),
         ({"kafka.fetch.min.bytes": "1"}, "Kafka option 'fetch.min.bytes' is not supported"),
+        ({"kafka.compression.type": "foo"}, "'compression.type' is none of none, gzip, snappy, lz4, zstd"),
+        (
+            {"kafka.compression.type": "gzip", "kafka.compression.gzip.level": "10"},
+            "compression level 10 of gzip is not in 1..9 [option 'kafka.compression.gzip.level', value '10']",
+        ),
     ],
 )
 def test_refused_by_the_sink(given: dict[str, str], words: str) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import pytest
 
 from pykafka08 import NewRecord, Producer
@@ -18,9 +21,9 @@ from tests.spark.sinks import ThreadedCluster, embedded
 RELEASES = ["0.8.2", "0.9.0", "0.10.0", "0.11.0", "2.8", "4.3"]
 
 
-def fill(cluster: ThreadedCluster, topic: str, value: bytes, each: int) -> None:
+def fill(cluster: ThreadedCluster, topic: str, value: bytes, each: int, **settings: Any) -> None:
     async def send() -> None:
-        async with Producer(bootstrap_servers=cluster.servers) as producer:
+        async with Producer(bootstrap_servers=cluster.servers, **settings) as producer:
             records = [NewRecord(value, partition=partition) for partition in range(4) for _ in range(each)]
             await producer.send_many(topic, records)
 
@@ -44,6 +47,21 @@ def test_large_records_make_more_tasks(monkeypatch: pytest.MonkeyPatch, version:
         assert [[each.topic for each in task] for task in planned] == [["large"]] * 4 + [["small"] * 4]
         assert 10 < planned[-1][0].average_bytes < 120
         assert len(tasks(cluster, targetRecordsPerTask="100")) > 5
+
+
+@pytest.mark.parametrize("version", ["0.8.2", "0.10.0", "4.3"])
+@pytest.mark.parametrize(("start", "sample"), [(2300, 1 << 20), (600, 100_000)])
+def test_what_lies_before_a_range_and_what_is_cut_off_do_not_count(
+    monkeypatch: pytest.MonkeyPatch, version: str, start: int, sample: int
+) -> None:
+    """A broker gives whole batches, and of the last as much as there is room for."""
+    monkeypatch.setattr(sizes, "SAMPLE_BYTES", sample)
+    with embedded(version=version, topics={"large": 4}) as cluster:
+        fill(cluster, "large", bytes(100), 2500, batch_size=64_000)  # some 590 records each
+        starts = json.dumps({"large": dict.fromkeys("0123", start)})
+        planned = tasks(cluster, startingOffsets=starts)
+        assert [len(each) for each in planned] == [4]
+        assert all(100 < each.average_bytes < 140 for each in planned[0])
 
 
 def test_without_an_answer_tasks_go_by_records() -> None:

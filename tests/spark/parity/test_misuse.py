@@ -32,6 +32,10 @@ BATCH: list[tuple[dict[str, str], str]] = [
     ({"endingOffsets": '{"t":{"0":-2}}'}, "ending offset for t-0 can't be earliest for batch queries on Kafka"),
     ({"startingOffsets": "{broken"}, OFFSETS + "{broken"),
     ({"startingOffsets": "tomorrow"}, OFFSETS + "tomorrow"),
+    (
+        {"startingTimestamp": "5", "startingOffsetsByTimestampStrategy": "skip"},
+        "No value found for 'SKIP'",
+    ),
     ({"startingTimestamp": "soon"}, "Expected a single long value, got soon"),
     (
         {"startingOffsets": '{"t":{"0":0}}'},
@@ -43,6 +47,8 @@ BATCH: list[tuple[dict[str, str], str]] = [
     ),
     ({"startingTimestamp": "99"}, "No offset matched from request of topic-partition t-"),
     ({"minPartitions": "0"}, "minPartitions must be positive"),
+    ({"minPartitions": "99999999999"}, 'For input string: "99999999999"'),
+    ({"maxRecordsPerPartition": "0"}, "maxrecordsperpartition must be positive"),
     ({"kafka.auto.offset.reset": "latest"}, "Kafka option 'auto.offset.reset' is not supported."),
     ({"kafka.key.deserializer": "x"}, "not supported as keys are deserialized as byte arrays"),
     ({"kafka.value.deserializer": "x"}, "not supported as values are deserialized as byte arrays"),
@@ -52,6 +58,10 @@ BATCH: list[tuple[dict[str, str], str]] = [
     ({"subscribe": "nowhere"}, "This server does not host this topic-partition."),
 ]
 STREAM: list[tuple[dict[str, str], str]] = [
+    (
+        {"maxTriggerDelay": "5x", "minOffsetsPerTrigger": "9"},
+        'minutes (m or min), hour (h), or day (d). E.g. 50s, 100ms, or 250us. Invalid suffix: "x"',
+    ),
     ({"endingOffsets": "latest"}, "ending offset not valid in streaming queries"),
     (
         {"minOffsetsPerTrigger": "9", "maxOffsetsPerTrigger": "5"},

@@ -89,6 +89,14 @@ def cases(t: Topics) -> list[dict[str, str]]:
         {**a, "failOnDataLoss": "false", "groupIdPrefix": "mine"},
         {**a, "kafka.group.id": t.group, "kafkaConsumer.pollTimeoutMs": "60000", "fetchOffset.numRetries": "5"},
         {**a, "kafka.max.partition.fetch.bytes": "200", "kafka.check.crcs": "false", "kafka.client.id": "me"},
+        {**a, "kafka.fetch.max.bytes": "1000", "kafka.fetch.min.bytes": "100", "kafka.fetch.max.wait.ms": "50"},
+        {**a, "kafka.client.rack": "nowhere"},
+        {
+            **a,
+            "endingOffsets": t.offsets(t.a, 60, 20),  # the log has 40
+            "failOnDataLoss": "false",
+            "kafkaConsumer.pollTimeoutMs": "2000",
+        },
         {**a, "maxOffsetsPerTrigger": "5"},
     ]
 
