@@ -5,7 +5,7 @@ Here: the names that users of other clients type.  The settings themselves are `
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from difflib import get_close_matches
 
 __all__ = ["hint"]
@@ -54,8 +54,11 @@ IN_THEIR_PLACE = {
 PREFIXES = {"security_protocol": PLAINTEXT_ALONE, "sasl_": PLAINTEXT_ALONE, "ssl_": PLAINTEXT_ALONE}
 
 
-def hint(name: str, known: Collection[str]) -> str | None:
-    """What may have been meant by ``name``, which is none of the ``known``; None if nobody can guess."""
+def hint(name: str, known: Collection[str], shown: Callable[[str], str] = str) -> str | None:
+    """What may have been meant by ``name``, which is none of the ``known``; None if nobody can guess.
+
+    ``shown`` gives a setting's name the form in which users write it.
+    """
     # Java's own spelling, out of a mapping, is the commonest one.
     name = name.lower().replace(".", "_").replace("-", "_")
     meant = name if name in known else OTHER_NAMES.get(name)
@@ -66,4 +69,4 @@ def hint(name: str, known: Collection[str]) -> str | None:
             if name.startswith(prefix):
                 return text
         meant = next(iter(get_close_matches(name, sorted(known), 1, 0.75)), None)
-    return f"did you mean {meant}?" if meant else None
+    return f"did you mean {shown(meant)}?" if meant else None

@@ -15,7 +15,14 @@ from pykafka08.errors import ConfigError
 from pykafka08.setting_hints import hint
 from pykafka08.spark.option_values import OptionError, boolean, whole
 
-__all__ = ["PREFIX", "client_settings", "consumer_settings", "producer_settings"]
+__all__ = [
+    "CONSUMER_PROPERTIES",
+    "PREFIX",
+    "PRODUCER_PROPERTIES",
+    "client_settings",
+    "consumer_settings",
+    "producer_settings",
+]
 
 PREFIX = "kafka."
 
@@ -134,6 +141,9 @@ OF_PRODUCER: Mapping[str, Convert] = {
     "max.in.flight.requests.per.connection": whole,
     "partitioner.class": _partitioner,
 }
+CONSUMER_PROPERTIES = frozenset({*OF_CLIENT, *OF_CONSUMER})
+PRODUCER_PROPERTIES = frozenset({*OF_CLIENT, *OF_PRODUCER})
+"""Names without the prefix."""
 
 
 def consumer_settings(options: Mapping[str, str], client_id: str) -> tuple[ClientConfig, ConsumerConfig]:
@@ -187,7 +197,7 @@ def _is_without_effect(name: str, value: str, side: str) -> bool:
 
 
 def _unknown(name: str, known: Mapping[str, Convert]) -> str:
-    meant = hint(name, [each.replace(".", "_") for each in known])
+    meant = hint(name, [each.replace(".", "_") for each in known], lambda each: PREFIX + each.replace("_", "."))
     return f"Kafka option '{name}' is not supported" + (f" ({meant})" if meant else "")
 
 

@@ -27,7 +27,15 @@ from pykafka08.spark.offsets_json import EARLIEST, LATEST, write_offsets
 from pykafka08.spark.options import Limit, ReadOptions, Selection
 from pykafka08.spark.ranges import Range
 
-__all__ = ["Found", "OffsetsMismatchError", "find_partitions", "locate", "offsets_of_limit", "resolve"]
+__all__ = [
+    "Found",
+    "OffsetsMismatchError",
+    "find_partitions",
+    "locate",
+    "offsets_of_limit",
+    "present_partitions",
+    "resolve",
+]
 
 log = library_logger("spark")
 
@@ -83,6 +91,17 @@ def _unknown(topic: str, response: MetadataResponse, selection: Selection) -> Un
     what = f"topic {topic}" if partition is None else f"partition {topic}-{partition}"
     text = f"Unknown {what}: This server does not host this topic-partition."
     return UnknownTopicError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text, topic=topic, partition=partition)
+
+
+async def present_partitions(client: Client, topics: Collection[str]) -> frozenset[TopicPartition]:
+    """Those of ``topics`` that are there now, whatever the options choose; without those of topics with an error."""
+    response = await client.request_any(_Metadata(topics))
+    return frozenset(
+        TopicPartition(topic.name, each.partition_index)
+        for topic in response.topics
+        if topic.name is not None and topic.name in topics and not topic.error_code
+        for each in topic.partitions
+    )
 
 
 class _Metadata:

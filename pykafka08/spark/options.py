@@ -9,17 +9,23 @@ Guide".
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any, Literal
 
 from pykafka08.config import ClientConfig, ConsumerConfig, ProducerConfig
 from pykafka08.errors import ConfigError
 from pykafka08.records.record import TopicPartition
-from pykafka08.spark.client_properties import PREFIX, consumer_settings, producer_settings
+from pykafka08.spark.client_properties import (
+    CONSUMER_PROPERTIES,
+    PREFIX,
+    PRODUCER_PROPERTIES,
+    consumer_settings,
+    producer_settings,
+)
 from pykafka08.spark.committed_group import CommittedGroup, parse_group
 from pykafka08.spark.offsets_json import EARLIEST, LATEST, read_offsets, read_partitions, read_timestamps
+from pykafka08.spark.option_names import shown, suggestion
 from pykafka08.spark.option_values import (
     OptionError,
     boolean,
@@ -51,6 +57,12 @@ class Selection:
     def named_topics(self) -> frozenset[str]:
         """Topics that must be there; none with a pattern."""
         return frozenset(self.topics) | {tp.topic for tp in self.partitions}
+
+    def chooses(self, tp: TopicPartition) -> bool:
+        """Whether ``tp`` is read where it exists."""
+        if self.pattern is not None:
+            return self.pattern.search(tp.topic) is not None
+        return tp in self.partitions or tp.topic in self.topics
 
 
 @dataclass(frozen=True)
@@ -218,12 +230,6 @@ OF_READ: Mapping[str, tuple[str, Convert]] = {
 """By option: which attribute has its value ("" where several options make one), and how it is read."""
 OF_SETTINGS = ("fail_on_data_loss", "poll_timeout_ms", "include_headers", "fetch_bytes")
 OF_STREAMS = ("maxoffsetspertrigger", "minoffsetspertrigger", "maxtriggerdelay", "commitgroup")
-SHOWN = {
-    "maxoffsetspertrigger": "maxOffsetsPerTrigger",
-    "minoffsetspertrigger": "minOffsetsPerTrigger",
-    "maxtriggerdelay": "maxTriggerDelay",
-    "commitgroup": "commitGroup",
-}
 
 OF_WRITE: Mapping[str, tuple[str, Convert]] = {
     "topic": ("topic", _text),
@@ -241,11 +247,11 @@ def read_options(options: Mapping[str, str], *, streaming: bool) -> ReadOptions:
     if streaming:
         _refuse_ends(given)
     selection = _selection(given)
-    values = _values(given, OF_READ, STRATEGIES)
+    values = _values(given, OF_READ, STRATEGIES, CONSUMER_PROPERTIES)
     _check_triggers(values)
     prefix = given.get("groupidprefix", "spark-kafka-source")
     client, consumer = consumer_settings(given, prefix)
-    ignored = () if streaming else tuple(SHOWN[name] for name in OF_STREAMS if name in given)
+    ignored = () if streaming else tuple(shown(name) for name in OF_STREAMS if name in given)
     starting = _limit(given, "starting", LATEST if streaming else EARLIEST)
     ending = _limit(given, "ending", LATEST)
     if not streaming:
@@ -276,21 +282,23 @@ def _fetch_sizes(given: Mapping[str, str], consumer: ConsumerConfig, fetch_bytes
 def write_options(options: Mapping[str, str]) -> WriteOptions:
     """What the sink was asked for; OptionError where it has no meaning."""
     given = {name.lower(): value for name, value in options.items()}
-    values = _values(given, OF_WRITE, ())
+    values = _values(given, OF_WRITE, (), PRODUCER_PROPERTIES)
     client, producer = producer_settings(given, "spark-kafka-sink")
     return WriteOptions(client=client, producer=producer, given=given, **values)
 
 
 def _values(
-    given: Mapping[str, str], table: Mapping[str, tuple[str, Convert]], also: tuple[str, ...]
+    given: Mapping[str, str],
+    table: Mapping[str, tuple[str, Convert]],
+    also: tuple[str, ...],
+    properties: Collection[str],
 ) -> dict[str, Any]:
     values = {}
     for option, value in given.items():
         if option.startswith(PREFIX) or option in also:
             continue
         if option not in table:
-            near = get_close_matches(option, [*table, *also], 1, 0.7)
-            raise OptionError(option, value, "Unknown option" + (f" (did you mean {near[0]}?)" if near else ""))
+            raise OptionError(option, value, "Unknown option" + suggestion(option, (*table, *also), properties, PREFIX))
         attribute, convert = table[option]
         found = convert(option, value)
         if attribute:

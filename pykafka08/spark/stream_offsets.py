@@ -13,7 +13,7 @@ import anyio
 
 from pykafka08.cluster.client import Client
 from pykafka08.records.record import TopicPartition
-from pykafka08.spark.locating import find_partitions, locate, offsets_of_limit
+from pykafka08.spark.locating import find_partitions, locate, offsets_of_limit, present_partitions
 from pykafka08.spark.offsets_json import EARLIEST, LATEST
 from pykafka08.spark.options import ReadOptions
 from pykafka08.spark.runtime import client, run
@@ -24,11 +24,15 @@ Offsets = dict[TopicPartition, int]
 
 
 class Latest(NamedTuple):
-    """The latest offset of each partition that is there, with the id of its topic, and the known ones of those gone."""
+    """The latest offset of each partition that is there, with the id of its topic, and the known ones of those gone.
+
+    ``not_chosen`` are those of the gone that are in the cluster: the options do not choose them any more.
+    """
 
     offsets: Offsets
     gone: Offsets
     topic_ids: Mapping[TopicPartition, UUID | None]
+    not_chosen: frozenset[TopicPartition]
 
 
 def start_offsets(options: ReadOptions) -> Offsets:
@@ -67,6 +71,13 @@ async def _find_latest(present: Client, options: ReadOptions, known: Offsets) ->
         gone = {tp: offset for tp, offset in known.items() if tp not in latest}
         behind = [tp for tp, end in latest.items() if end < known.get(tp, 0)]
         if retries <= 0 or not (gone or behind):
-            return Latest(latest, gone, found.partitions)
+            return Latest(latest, gone, found.partitions, await _not_chosen(present, options, gone))
         retries -= 1
         await anyio.sleep(options.retry_interval_ms / 1000)
+
+
+async def _not_chosen(present: Client, options: ReadOptions, gone: Offsets) -> frozenset[TopicPartition]:
+    """Those of ``gone`` that are there; one that is chosen has just come again, and was gone."""
+    selection = options.selection
+    others = frozenset(tp for tp in gone if not selection.chooses(tp))
+    return others & await present_partitions(present, {tp.topic for tp in others}) if others else frozenset()

@@ -12,19 +12,21 @@ is new and begins at 0; that its first offset is another by now is noticed where
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
+from pykafka08.errors import ConfigError
 from pykafka08.logs import library_logger
 from pykafka08.records.record import TopicPartition
 from pykafka08.spark.admission import Delay, prorated
 from pykafka08.spark.columns import check_schema
-from pykafka08.spark.data_loss import report_data_loss
+from pykafka08.spark.data_loss import FAIL_INSTRUCTIONS, OTHER_CHECKPOINT, report_data_loss
 from pykafka08.spark.offsets_json import Document, document, offsets_of
 from pykafka08.spark.options import ReadOptions
 from pykafka08.spark.ranges import Range
@@ -100,7 +102,7 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, Any] | None = None, limit: ReadLimit | None = None) -> dict[str, Any]:
         """Where the next micro-batch ends; ``start`` itself if there is to be none yet."""
         before = start if start is not None else self._last_end
-        known = offsets_of(before) if before else {}
+        known = _checked(before) if before is not None else {}
         if not self._is_available_now:
             latest = self._latest = self._find_latest(known)
         else:
@@ -138,9 +140,11 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The latest offsets of all partitions there are; of those that are gone the known ones, if that may be."""
         from pykafka08.spark.stream_offsets import latest_offsets
 
-        latest, gone, topic_ids = latest_offsets(self._options, known)
-        if gone:
-            self._report(f"Partitions {_shown(gone)} have been deleted", next(iter(gone)))
+        latest, gone, topic_ids, not_chosen = latest_offsets(self._options, known)
+        if deleted := sorted(gone.keys() - not_chosen):
+            self._report(f"Partitions {_shown(deleted)} have been deleted", deleted[0])
+        if not_chosen:
+            self._report_not_chosen(sorted(not_chosen))
         self._compare_ids(topic_ids)
         return {**latest, **gone}
 
@@ -154,9 +158,25 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if before is not None and before != topic_id:
                 self._report(f"Topic {tp.topic} was deleted and made again", tp)
 
-    def _report(self, what: str, tp: TopicPartition, offset: int | None = None) -> None:
+    def _report_not_chosen(self, partitions: Sequence[TopicPartition]) -> None:
+        topics = ", ".join(dict.fromkeys(tp.topic for tp in partitions))
+        what = (
+            f"The checkpoint is of topics {topics}, which the query no longer reads (partitions {_shown(partitions)})"
+        )
+        self._report(what, partitions[0], instructions=OTHER_CHECKPOINT)
+
+    def _report(
+        self, what: str, tp: TopicPartition, offset: int | None = None, instructions: str = FAIL_INSTRUCTIONS
+    ) -> None:
         is_failure = self._options.fail_on_data_loss
-        report_data_loss(what, is_failure=is_failure, topic=tp.topic, partition=tp.partition, offset=offset)
+        report_data_loss(
+            what,
+            is_failure=is_failure,
+            topic=tp.topic,
+            partition=tp.partition,
+            offset=offset,
+            instructions=instructions,
+        )
 
     # --- one batch ----------------------------------------------------------------------------------------------------
 
@@ -167,7 +187,7 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def ranges(self, start: dict[str, Any], end: dict[str, Any]) -> list[Range]:
         """What a micro-batch reads, without asking anybody; DataLossError by ``failOnDataLoss``."""
-        starts, ends = offsets_of(start), offsets_of(end)
+        starts, ends = _checked(start), _checked(end)
         gone = sorted(starts.keys() - ends.keys())
         if gone:
             self._report(f"Partitions {_shown(gone)} have been deleted", gone[0])
@@ -204,6 +224,17 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             from pykafka08.spark.group_commits import commit_or_warn  # here: admin and ZooKeeper come with it
 
             commit_or_warn(options.client, options.commit_group, offsets_of(end))
+
+
+def _checked(found: Any) -> Offsets:
+    """Offsets that Spark has from a checkpoint; ConfigError if they are those of another kind of source."""
+    try:
+        return offsets_of(found)
+    except ValueError:
+        raise ConfigError(
+            f"The offset in the checkpoint ({json.dumps(found)}) is not one of a Kafka source: "
+            "is this checkpointLocation another query's?"
+        ) from None
 
 
 def _shown(partitions: Any) -> str:

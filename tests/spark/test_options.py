@@ -6,7 +6,16 @@ import pytest
 from pykafka08.records.record import TopicPartition
 from pykafka08.spark.committed_group import CommittedGroup
 from pykafka08.spark.offsets_json import EARLIEST, LATEST
-from pykafka08.spark.options import OptionError, ReadOptions, read_options, write_options
+from pykafka08.spark.option_names import SPELLINGS
+from pykafka08.spark.options import (
+    OF_READ,
+    OF_WRITE,
+    STRATEGIES,
+    OptionError,
+    ReadOptions,
+    read_options,
+    write_options,
+)
 
 LEAST = {"kafka.bootstrap.servers": "h:9092", "subscribe": "t"}
 
@@ -172,10 +181,14 @@ REFUSED: list[tuple[bool, dict[str, str], str]] = [
     (False, {"kafka.enable.auto.commit": "true"}, "Kafka option 'enable.auto.commit' is not supported"),
     (False, {"kafka.interceptor.classes": "x"}, "Kafka option 'interceptor.classes' is not supported"),
     (False, {"kafka.bootstrap.servers": ""}, "Option 'kafka.bootstrap.servers' must be specified"),
-    (False, {"kafka.fetch.min.byte": "1"}, "Kafka option 'fetch.min.byte' is not supported (did you mean"),
+    (False, {"kafka.fetch.min.byte": "1"}, "(did you mean kafka.fetch.min.bytes?)"),
+    (False, {"startingOfsets": "earliest"}, "Unknown option (did you mean startingOffsets?)"),
+    (False, {"bootstrap.servers": "h:1"}, "Unknown option (did you mean kafka.bootstrap.servers?)"),
+    (False, {"bootstrap.server": "h:1"}, "Unknown option (did you mean kafka.bootstrap.servers?)"),
+    (True, {"isolation.level": "read_committed"}, "Unknown option (did you mean kafka.isolation.level?)"),
     (False, {"kafka.fetch.min.bytes": "-1"}, "is not a whole number from 0"),
     (False, {"kafka.security.protocol": "SASL_SSL"}, "PLAINTEXT only"),
-    (False, {"startingOffset": "earliest"}, "Unknown option (did you mean startingoffsets?)"),
+    (False, {"startingOffset": "earliest"}, "Unknown option (did you mean startingOffsets?)"),
 ]
 
 
@@ -211,6 +224,9 @@ def test_exactly_one_way_to_choose_partitions(given: dict[str, str], words: str)
         ({"kafka.key.serializer": "x"}, "not supported as keys are serialized with ByteArraySerializer"),
         ({"kafka.value.serializer": "x"}, "not supported as value are serialized with ByteArraySerializer"),
         ({"subscribe": "t"}, "Unknown option"),
+        ({"kafka.ack": "1"}, "Kafka option 'ack' is not supported (did you mean kafka.acks?)"),
+        ({"acks": "1"}, "Unknown option (did you mean kafka.acks?)"),
+        ({"exactlyOnse": "true"}, "Unknown option (did you mean exactlyOnce?)"),
         ({"kafka.partitioner.class": "x"}, "write a column 'partition'"),
         ({"kafka.fetch.min.bytes": "1"}, "Kafka option 'fetch.min.bytes' is not supported"),
         ({"kafka.compression.type": "foo"}, "'compression.type' is none of none, gzip, snappy, lz4, zstd"),
@@ -224,3 +240,7 @@ def test_refused_by_the_sink(given: dict[str, str], words: str) -> None:
     with pytest.raises(OptionError) as caught:
         write_options({"kafka.bootstrap.servers": "h", **given})
     assert words in str(caught.value)
+
+
+def test_each_option_has_the_spelling_of_users() -> None:
+    assert set(SPELLINGS) == {*OF_READ, *OF_WRITE, *STRATEGIES}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, ReadMinRows
 
 from pykafka08 import NewRecord, Producer
-from pykafka08.errors import UnknownTopicError
+from pykafka08.errors import ConfigError, UnknownTopicError
 from pykafka08.spark.columns import schema_of
 from pykafka08.spark.data_loss import DataLossError
 from pykafka08.spark.options import read_options
@@ -31,7 +32,8 @@ def reader_of(cluster: ThreadedCluster, now: list[float] | None = None, **given:
         **given,
     }
     clock = [0.0] if now is None else now
-    chosen = options if "subscribePattern" in given else {"subscribe": "t", **options}
+    is_named = not {"subscribePattern", "assign"} & given.keys()
+    chosen = {"subscribe": "t", **options} if is_named else options
     return KafkaStreamReader(
         read_options(chosen, streaming=True), schema_of(None, include_headers=False), lambda: clock[0]
     )
@@ -177,6 +179,39 @@ def test_a_topic_that_is_gone(fails: bool) -> None:
         end = reader.latestOffset(start, ReadAllAvailable())
         assert end == {"t1": {"0": 0}, "t2": {"0": 2}}
         assert spans(reader.ranges(start, end)) == [("t2", 0, 0, 2)]
+
+
+CHOSEN_BEFORE = {"t": {"0": 0}, "u": {"0": 4, "1": 5}}
+
+
+@pytest.mark.parametrize("version", ["0.8.2", "4.3"])
+@pytest.mark.parametrize("chosen", [{"subscribe": "t"}, {"subscribePattern": "^t$"}, {"assign": '{"t":[0]}'}])
+def test_topics_that_the_options_do_not_choose_any_more(version: str, chosen: dict[str, str]) -> None:
+    with topics(topics={"t": 1, "u": 2}, version=version) as cluster:
+        with pytest.raises(DataLossError) as caught:
+            reader_of(cluster, **chosen).latestOffset(CHOSEN_BEFORE, ReadAllAvailable())
+        words = "The checkpoint is of topics u, which the query no longer reads (partitions u-0, u-1)"
+        assert words in str(caught.value)
+        assert "failOnDataLoss" in str(caught.value)
+        assert "deleted" not in str(caught.value)
+        reader = reader_of(cluster, failOnDataLoss="false", **chosen)
+        assert reader.latestOffset(CHOSEN_BEFORE, ReadAllAvailable()) == CHOSEN_BEFORE
+
+
+def test_what_is_deleted_is_told_before_what_is_not_chosen() -> None:
+    with topics(topics={"t": 1, "u": 1}) as cluster:
+        with pytest.raises(DataLossError, match="Partitions gone-0, u-1 have been deleted"):
+            reader_of(cluster).latestOffset({**CHOSEN_BEFORE, "gone": {"0": 1}}, ReadAllAvailable())
+
+
+@pytest.mark.parametrize("offset", [3, 0, {"logOffset": 3}])
+def test_a_checkpoint_of_another_kind_of_query(offset: Any) -> None:
+    with topics() as cluster:
+        reader = reader_of(cluster)
+        for ask in (lambda: reader.latestOffset(offset, ReadAllAvailable()), lambda: reader.partitions(offset, offset)):
+            with pytest.raises(ConfigError, match="is not one of a Kafka source: is this checkpointLocation") as caught:
+                ask()
+            assert f"The offset in the checkpoint ({json.dumps(offset)})" in str(caught.value)
 
 
 @pytest.mark.parametrize("version", ["0.10.2", "4.3"])
