@@ -233,6 +233,8 @@ class _Reading:
                 self._failed(fetch, waiter.error)
                 continue
             for each in fetch.read(waiter.result()):
+                if each.offset != each.place.position:
+                    continue  # a new leader was asked for the same meanwhile, and has answered
                 if each.error_code and each.place.replica is not None:
                     self._leave_replica(each.place)
                 elif each.error_code:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from time import monotonic
+from threading import Thread
+from time import monotonic, sleep
 from typing import Any
 
 import pyarrow as pa
@@ -165,6 +166,26 @@ def test_brokers_that_know_no_racks_are_not_asked_for_them(requests: list[FetchR
         fill(cluster, b"v")
         assert read(cluster, **{"kafka.client.rack": "b"}) == [(0, 0)]
     assert [each.rack_id for each in requests] == ["b", ""]
+
+
+def test_an_old_leader_that_answers_late_doubles_no_row() -> None:
+    """The new leader was asked for the same offsets meanwhile."""
+    given = {"fetchBytes": "3000", "kafka.metadata.max.age.ms": "50"}
+    with embedded(brokers=2, topics={"t": 1}, replication_factor=2) as cluster:
+        fill(cluster, *[bytes(100)] * 100, batch_size=1000)
+        old = cluster.call("leader", "t", 0)
+        cluster.faults.delay("Fetch", 0.6, broker=old)
+        cluster.faults.delay("Fetch", 1.5, broker=1 - old, skip=1)  # so that the old one's answer comes amid the range
+
+        def move_when_asked() -> None:
+            while not fetches_of(cluster):
+                sleep(0.01)
+            cluster.call("move_leader", "t", 0, 1 - old)
+
+        mover = Thread(target=move_when_asked, daemon=True)
+        mover.start()
+        assert read(cluster, **given) == [(0, offset) for offset in range(100)]
+        mover.join()
 
 
 # --- time -------------------------------------------------------------------------------------------------------------
