@@ -89,7 +89,7 @@ async def present_partitions(client: Client, topics: Collection[str]) -> frozens
     return frozenset(
         TopicPartition(topic.name, each.partition_index)
         for topic in response.topics
-        if topic.name in topics and not topic.error_code
+        if topic.name is not None and topic.name in topics and not topic.error_code
         for each in topic.partitions
     )
 

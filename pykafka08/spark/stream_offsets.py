@@ -79,5 +79,5 @@ async def _find_latest(present: Client, options: ReadOptions, known: Offsets) ->
 async def _not_chosen(present: Client, options: ReadOptions, gone: Offsets) -> frozenset[TopicPartition]:
     """Those of ``gone`` that are there; one that is chosen has just come again, and was gone."""
     selection = options.selection
-    others = {tp for tp in gone if not selection.chooses(tp)}
-    return others & await present_partitions(present, {tp.topic for tp in others}) if others else frozenset()
+    others = frozenset(tp for tp in gone if not selection.chooses(tp))
+    return others & await present_partitions(present, {tp.topic for tp in others}) if others else others
