@@ -39,7 +39,9 @@ class KafkaDataSource(DataSource):
         """Reads in batch the columns of ``schema``."""
         from pykafka08.spark.batch_reader import FilteredBatchReader, KafkaBatchReader
         from pykafka08.spark.options import read_options
+        from pykafka08.spark.workers import hear_warnings
 
+        hear_warnings()
         options = read_options(self.options, streaming=False)
         return FilteredBatchReader(options, schema) if options.pushes_filters else KafkaBatchReader(options, schema)
 
@@ -47,7 +49,9 @@ class KafkaDataSource(DataSource):
         """Reads as a stream the columns of ``schema``."""
         from pykafka08.spark.options import read_options
         from pykafka08.spark.stream_reader import KafkaStreamReader
+        from pykafka08.spark.workers import hear_warnings
 
+        hear_warnings()
         return KafkaStreamReader(read_options(self.options, streaming=True), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:

@@ -80,4 +80,4 @@ async def _not_chosen(present: Client, options: ReadOptions, gone: Offsets) -> f
     """Those of ``gone`` that are there; one that is chosen has just come again, and was gone."""
     selection = options.selection
     others = frozenset(tp for tp in gone if not selection.chooses(tp))
-    return others & await present_partitions(present, {tp.topic for tp in others}) if others else frozenset()
+    return others & await present_partitions(present, {tp.topic for tp in others}) if others else others

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import gc
+import logging
+import sys
 
 from pyspark import TaskContext
 
-__all__ = ["begin_task"]
+from pykafka08.logs import ROOT
+
+__all__ = ["begin_task", "hear_warnings"]
 
 _tasks = 0
 
@@ -19,8 +23,26 @@ def begin_task() -> None:
     such a collection, is left out of all later ones.
     """
     global _tasks
+    hear_warnings()
     if TaskContext.get() is None:
         return
     _tasks += 1
     if _tasks == 2:
         gc.freeze()
+
+
+def hear_warnings() -> None:
+    """In a process that Spark started, warnings go to standard error, as Python has it where nobody configures logging.
+
+    No application can add a handler there, and the library's own NullHandler would keep them from everybody.
+    """
+    root = logging.getLogger(ROOT)
+    heard = logging.lastResort
+    if _is_sparks_process() and heard is not None and heard not in root.handlers:
+        root.addHandler(heard)
+
+
+def _is_sparks_process() -> bool:
+    """Spark starts its daemon of workers and its runners beside the driver as ``python -m pyspark.MODULE``."""
+    spec = getattr(sys.modules.get("__main__"), "__spec__", None)
+    return spec is not None and spec.name.startswith("pyspark.")
