@@ -43,6 +43,7 @@ from pykafka08.spark.sink.sending import (
     totals_of,
 )
 from pykafka08.spark.sink.totals import Totals
+from pykafka08.spark.workers import hear_warnings
 
 __all__ = ["Prepared", "ReplayDiffersError", "TransactionLostError", "abort_batch", "commit_batch", "prepare"]
 
@@ -190,6 +191,7 @@ def commit_batch(options: WriteOptions, parts: Sequence[Prepared], batch_id: int
 
 def abort_batch(options: WriteOptions, parts: Iterable[Prepared]) -> None:
     """Nothing of the batch becomes visible; what cannot be aborted now is so by the next attempt, or the broker."""
+    hear_warnings()
     pending = [each.transaction for each in parts if each.transaction is not None]
     for transaction, error in _end_all(options, pending, is_commit=False):
         log.warning("spark.abort_failed", id=transaction.transactional_id, cause=str(error))
