@@ -89,7 +89,7 @@ def run(
     The charts come however it ends, but for a signal that ends the process.
     """
     chosen = select(pipeline, names)
-    with shared(pipeline.root), _told_to_end() if is_following else nullcontext(never) as is_to_end:
+    with shared(pipeline.root), _told_to_end() if is_following else nullcontext(_never) as is_to_end:
         check_starts(pipeline, [one.name for one in chosen])
         spark = validated(pipeline)
         log = RunLog(pipeline)
@@ -113,7 +113,7 @@ def run(
     return True
 
 
-def never() -> bool:
+def _never() -> bool:
     """Of a run that no signal ends in good order."""
     return False
 

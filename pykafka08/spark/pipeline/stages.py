@@ -33,7 +33,7 @@ from pykafka08.spark.pipeline.starting import kafka_options, start_options
 from pykafka08.spark.pipeline.table import Entry, Table
 from pykafka08.spark.pipeline.table_source import NEW_ROWS
 
-__all__ = ["BatchError", "Stage", "stages"]
+__all__ = ["BatchError", "Stage", "stages", "told_briefly"]
 
 KAFKA = "pykafka08"
 """The format of source and sink."""

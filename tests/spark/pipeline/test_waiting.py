@@ -7,41 +7,19 @@ from pathlib import Path
 import pytest
 
 from pykafka08.spark.pipeline import table as table_module
-from pykafka08.spark.pipeline.settings import Pipeline, parse
+from pykafka08.spark.pipeline.settings import Pipeline, read
 from pykafka08.spark.pipeline.table import ACCEPTED, REJECTED, Added, Entry, Table
 from pykafka08.spark.pipeline.waiting import Waiting, waiting
+from tests.spark.pipeline import orders
 
-SETTINGS = """
-name = "orders"
-folder = "."
-
-[sources.old]
-bootstrap_servers = "old:9092"
-topics = ["orders"]
-
-[decode]
-format = "json"
-schema = "id BIGINT, at TIMESTAMP"
-event_time = "at"
-
-[dead_letters]
-bootstrap_servers = "old:9092"
-topic = "refused"
-
-[aggregates.kinds]
-window = "1 hour"
-watermark = "1 hour"
-group_by = ["id"]
-measures = { orders = "count(*)" }
-"""
-READERS = ("dead-letters", "aggregate-kinds")
+READERS = ("dead-letters", "aggregate-hourly")
 
 
 @pytest.fixture
 def pipeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pipeline:
     """Ten entries of silver with a row accepted and one rejected, a snapshot behind each third entry."""
     monkeypatch.setattr(table_module, "SNAPSHOT_EVERY", 3)
-    pipeline = parse(SETTINGS, tmp_path)
+    pipeline = read(orders.written_config(tmp_path, "nobody:1"))
     table = Table(pipeline.silver)
     for version in range(10):
         parts = (ACCEPTED, REJECTED)
@@ -50,7 +28,7 @@ def pipeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pipeline:
             path = table.folder / one.path
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(b"1234567")
-        assert table.commit(Entry(version, "batch", "decode-old", version, added))
+        assert table.commit(Entry(version, "batch", "decode-shop", version, added))
     return pipeline
 
 
@@ -68,9 +46,10 @@ def found(pipeline: Pipeline) -> list[int]:
 
 def test_rows_behind_what_a_stage_has_committed_wait(pipeline: Pipeline) -> None:
     assert waiting(pipeline) == {
-        "decode-old": Waiting(0, 0, 0, None),
+        "decode-shop": Waiting(0, 0, 0, None),
         "dead-letters": Waiting(10, 10, 70, 2),
-        "aggregate-kinds": Waiting(10, 10, 70, 2),
+        "aggregate-hourly": Waiting(10, 10, 70, 2),
+        "publish-hourly": Waiting(0, 0, 0, 0),
     }
     read_up_to(pipeline, READERS[0], 5)
     assert found(pipeline) == [4, 10]
