@@ -12,6 +12,7 @@ import pytest
 import pykafka08
 from benchmarks import codec
 from benchmarks.codec_jobs import Job, jobs
+from benchmarks.machine import processor
 
 ONE_JOB = "pack snappy 1 KiB"
 
@@ -49,7 +50,12 @@ def test_both_come_to_the_same_in_every_small_job() -> None:
 def test_the_baseline_of_each_form_has_every_job() -> None:
     names = {job.name for job in jobs()}
     recorded = json.loads(codec.BASELINE.read_text())
-    assert {form: set(recorded[form]["ratios"]) for form in recorded} == {"pure": names, "compiled": names}
+    assert set(recorded) == {"pure", "compiled"}
+    assert set(recorded["pure"]) == set(recorded["compiled"]) != set()
+    for of_form in recorded.values():
+        for of_processor in of_form.values():
+            assert set(of_processor["ratios"]) == names
+            assert all(set(ratios) == {"median", "quickest"} for ratios in of_processor["ratios"].values())
 
 
 def test_a_ratio_is_their_time_over_ours() -> None:
@@ -68,11 +74,19 @@ def test_one_slow_round_changes_nothing() -> None:
 
 
 def test_more_than_fifteen_percent_are_a_fall() -> None:
-    recorded = codec.Outcome(1.0, 2.0, 10).kept()
-    assert not codec.has_fallen(codec.Outcome(0.86, 1.0, 10), recorded)
-    assert not codec.has_fallen(codec.Outcome(0.5, 1.71, 10), recorded)  # neighbours: not so in the quickest turns
-    assert codec.has_fallen(codec.Outcome(0.84, 1.69, 10), recorded)
-    assert not codec.has_fallen(codec.Outcome(0.1, 0.1, 10), None)
+    known = codec.known_ratios({"here": {"ratios": {"x": codec.Outcome(1.0, 2.0, 10).kept()}}}, "here")
+    assert not known.has_fallen("x", codec.Outcome(0.86, 1.0, 10))
+    assert not known.has_fallen("x", codec.Outcome(0.5, 1.71, 10))  # neighbours: not so in the quickest turns
+    assert known.has_fallen("x", codec.Outcome(0.84, 1.69, 10))
+    assert not known.has_fallen("y", codec.Outcome(0.1, 0.1, 10))
+
+
+def test_another_processor_is_held_against_the_least_of_those_that_are_known() -> None:
+    first, second = codec.Outcome(1.0, 2.5, 10).kept(), codec.Outcome(1.5, 2.0, 10).kept()
+    known = codec.known_ratios({"first": {"ratios": {"x": first}}, "second": {"ratios": {"x": second}}}, "here")
+    assert known.ratios == {"x": {"median": 1.0, "quickest": 2.0}}
+    assert not known.has_fallen("x", codec.Outcome(0.61, 1.0, 10))
+    assert known.has_fallen("x", codec.Outcome(0.59, 1.19, 10))
 
 
 @pytest.mark.parametrize(("recorded", "code"), [(0.0, 0), (1e9, 1), (None, 2)])
@@ -86,7 +100,8 @@ def test_the_exit_code(
     baseline = tmp_path / "baseline.json"
     form = "compiled" if pykafka08.compiled else "pure"
     if recorded is not None:
-        baseline.write_text(json.dumps({form: {"ratios": {ONE_JOB: {"median": recorded, "quickest": recorded}}}}))
+        ratios = {ONE_JOB: {"median": recorded, "quickest": recorded}}
+        baseline.write_text(json.dumps({form: {processor(): {"ratios": ratios}}}))
     monkeypatch.setattr(codec, "MORE_ROUNDS", (1,))
     monkeypatch.setattr(sys, "argv", ["codec", "--jobs", ONE_JOB, "--rounds", "1", "--baseline", str(baseline)])
     assert codec.main() == code
@@ -98,12 +113,13 @@ def test_recording_some_jobs_keeps_the_others_and_the_other_form(
 ) -> None:
     baseline = tmp_path / "results" / "baseline.json"
     baseline.parent.mkdir()
-    baseline.write_text(json.dumps({"pure": {"ratios": {"a": 1}}, "compiled": {"ratios": {"b": 2}}}))
+    here = processor()
+    baseline.write_text(json.dumps({"pure": {here: {"ratios": {"a": 1}}}, "compiled": {here: {"ratios": {"b": 2}}}}))
     monkeypatch.setattr(
         sys, "argv", ["codec", "--jobs", ONE_JOB, "--rounds", "1", "--record", "--baseline", str(baseline)]
     )
     assert codec.main() == 0
     written = json.loads(baseline.read_text())
     form, other = ("compiled", "pure") if pykafka08.compiled else ("pure", "compiled")
-    assert set(written[form]["ratios"]) == {"a" if form == "pure" else "b", ONE_JOB, f"un{ONE_JOB}"}
-    assert len(written[other]["ratios"]) == 1
+    assert set(written[form][here]["ratios"]) == {"a" if form == "pure" else "b", ONE_JOB, f"un{ONE_JOB}"}
+    assert len(written[other][here]["ratios"]) == 1
