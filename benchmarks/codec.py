@@ -66,9 +66,7 @@ def main() -> int:
     load = os.getloadavg()[0]
     print(f"codec, {form} form, {rounds} rounds, load {load:.1f}; ratio above 1: ahead of aiokafka")
     if known.ratios and known.largest_fall != LARGEST_FALL:
-        print(
-            f"  nothing is recorded of {processor()}: held against what is, a fall is more than {known.largest_fall:.0%}"
-        )
+        print(f"  nothing is recorded of {processor()}: held against others', a fall is {known.largest_fall:.0%}")
     measured, fallen = {}, []
     for job in jobs():
         if options.jobs not in job.name:
