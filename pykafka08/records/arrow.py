@@ -254,7 +254,7 @@ def _header_lists(ends: Numbers, items: pa.Array) -> pa.Array:
     return pa.Array.from_buffers(SCHEMA.field("headers").type, len(ends) - 1, buffers, children=[items])
 
 
-_NO_HEADERS = _header_items([], [])
+_NO_HEADERS = pa.nulls(0, _HEADER)
 
 
 def _placed(
