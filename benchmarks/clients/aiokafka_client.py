@@ -97,9 +97,10 @@ async def produce(task: Task, send: Sending) -> Measured:
     values, keys = task.produced(task.records)
     async with producer(task) as sender:
         await send(task, sender, values[: task.warm_up], keys and keys[: task.warm_up])
+        size = sum(map(len, values))
         watch = Stopwatch()
         await send(task, sender, values, keys)
-        return watch.stop(len(values), sum(map(len, values)))
+        return watch.stop(len(values), size)
 
 
 async def read_many(consumer: AIOKafkaConsumer, records: int) -> tuple[int, int]:

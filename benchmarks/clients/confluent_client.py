@@ -90,9 +90,10 @@ def produce(task: Task, send: Callable[[Producer, str, list[bytes], list[bytes] 
     values, keys = task.produced(task.records)
     sender = Producer({**producer_settings(task), "delivery.report.only.error": True})
     send(sender, task.topic, values[: task.warm_up], keys and keys[: task.warm_up])
+    size = sum(map(len, values))
     watch = Stopwatch()
     send(sender, task.topic, values, keys)
-    return watch.stop(len(values), sum(map(len, values)))
+    return watch.stop(len(values), size)
 
 
 async def aio_produce_all(sender: Any, topic: str, values: list[bytes], keys: list[bytes] | None) -> None:
@@ -109,9 +110,10 @@ async def aio_produce(task: Task) -> Measured:
     values, keys = task.produced(task.records)
     async with AIOProducer(producer_settings(task), batch_size=MESSAGES) as sender:
         await aio_produce_all(sender, task.topic, values[: task.warm_up], keys and keys[: task.warm_up])
+        size = sum(map(len, values))
         watch = Stopwatch()
         await aio_produce_all(sender, task.topic, values, keys)
-        return watch.stop(len(values), sum(map(len, values)))
+        return watch.stop(len(values), size)
 
 
 def consumer_settings(task: Task) -> dict[str, Any]:

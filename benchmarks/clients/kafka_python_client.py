@@ -55,9 +55,10 @@ def produce(task: Task) -> Measured:
     )
     try:
         send_all(sender, task.topic, values[: task.warm_up], keys and keys[: task.warm_up])
+        size = sum(map(len, values))
         watch = Stopwatch()
         send_all(sender, task.topic, values, keys)
-        return watch.stop(len(values), sum(map(len, values)))
+        return watch.stop(len(values), size)
     finally:
         sender.close()
 

@@ -109,9 +109,10 @@ async def produce(task: Task, send: Sending) -> Measured:
     values, keys = task.produced(task.records)
     async with producer(task) as sender:
         await send(sender, task.topic, values[: task.warm_up], keys and keys[: task.warm_up])
+        size = sum(map(len, values))
         watch = Stopwatch()
         await send(sender, task.topic, values, keys)
-        return watch.stop(len(values), sum(map(len, values)))
+        return watch.stop(len(values), size)
 
 
 async def produce_arrow(task: Task) -> Measured:
@@ -133,9 +134,10 @@ async def produce_arrow(task: Task) -> Measured:
     warm, whole = table(task.warm_up), table(len(values))
     async with producer(task) as sender:
         await sender.send_arrow(task.topic, warm)
+        size = sum(map(len, values))
         watch = Stopwatch()
         await sender.send_arrow(task.topic, whole)
-        return watch.stop(len(values), sum(map(len, values)))
+        return watch.stop(len(values), size)
 
 
 async def read_batches(consumer: Consumer, records: int) -> tuple[int, int]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from itertools import accumulate
 from typing import Any, Protocol, cast
 
 from pykafka08.cluster.metadata import Snapshot
@@ -17,7 +16,7 @@ from pykafka08.producer.batch import BATCH_OVERHEAD, Batch, Span
 from pykafka08.producer.failures import is_lasting, no_such_partition
 from pykafka08.producer.partitioners import Chooser
 from pykafka08.producer.queues import OpenBatches, PartitionQueue, TopicQueues, set_leader
-from pykafka08.producer.sizes import record_sizes
+from pykafka08.producer.sizes import bounds_of
 from pykafka08.records.record import Headers
 
 __all__ = ["Accumulator", "Sending"]
@@ -125,7 +124,7 @@ class Accumulator:
             self.buffered_bytes += size
             self.enqueued += len(values)
             return [(batch, first, len(values))]
-        bounds = list(accumulate(record_sizes(values, None, None), initial=0))
+        bounds = bounds_of(values, None, None)
         spans = []
         start = 0
         while start < len(values):
@@ -168,7 +167,7 @@ class Accumulator:
             spans.append((batch, len(batch.values), len(values)))
             batch.extend_columns(values, keys, headers, timestamps, size)
         else:
-            bounds = list(accumulate(record_sizes(values, keys, headers), initial=0))
+            bounds = bounds_of(values, keys, headers)
             start = 0
             while start < len(values):
                 batch = queue.open

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Awaitable, Callable, Sequence
-from itertools import accumulate
 from time import time_ns
 from typing import Any, cast
 
@@ -25,7 +24,7 @@ from pykafka08.producer.intake import Intake
 from pykafka08.producer.queues import TopicQueues
 from pykafka08.producer.room import Room
 from pykafka08.producer.sender import Sender
-from pykafka08.producer.sizes import measured, record_sizes
+from pykafka08.producer.sizes import bounds_of, measured, record_sizes
 from pykafka08.records.record import Headers, NewRecord
 
 __all__ = ["CHUNK", "ColumnProducing", "columns_of_records"]
@@ -117,7 +116,7 @@ class ColumnProducing:
         if headers is None and self._is_taken_whole(total, largest):
             await self._take_part(topic, partition, values, keys, headers, timestamps_ms, total, largest, spans)
             return
-        bounds = list(accumulate(record_sizes(values, keys, headers), initial=0))
+        bounds = bounds_of(values, keys, headers)
         start = 0
         while start < len(values):
             end = bisect_right(bounds, bounds[start] + self._largest_chunk, start + 1) - 1

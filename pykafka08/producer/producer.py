@@ -234,7 +234,7 @@ class Producer(ColumnProducing):
                 f"topic {topic!r}: records are a list or other iterable: {error}", topic=topic
             ) from error
         done = 0
-        while chunk := list(islice(source, CHUNK)):
+        while chunk := records[done : done + CHUNK] if type(records) is list else list(islice(source, CHUNK)):
             if keys is not None:
                 names: Any = keys[done : done + len(chunk)]
                 if len(names) != len(chunk) or (not is_checked and NewRecord in set(map(type, chunk))):
