@@ -8,10 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pykafka08.producer.batch import RECORD_OVERHEAD
-from pykafka08.producer.sizes import measured, measured_by_loop, measured_by_maps, record_sizes
+from pykafka08.producer.batch import RECORD_OVERHEAD, headers_size
+from pykafka08.producer.sizes import (
+    bounds_by_loop,
+    bounds_by_maps,
+    bounds_of,
+    measured,
+    measured_by_loop,
+    measured_by_maps,
+    record_sizes,
+)
 
 CONTENT = st.none() | st.binary(max_size=300)
+HEADERS = st.lists(st.tuples(st.text(max_size=5), st.none() | st.binary(max_size=9)), max_size=2).map(tuple)
 
 
 @given(rows=st.lists(st.tuples(CONTENT, CONTENT), min_size=1, max_size=40), has_keys=st.booleans())
@@ -21,6 +30,23 @@ def test_sizes_of_all_and_of_the_largest(rows: list[tuple[bytes | None, bytes | 
     sizes = [RECORD_OVERHEAD + len(value or b"") + (len(key or b"") if has_keys else 0) for value, key in rows]
     assert measured_by_maps(values, keys) == measured_by_loop(values, keys) == (sum(sizes), max(sizes))
     assert record_sizes(values, keys, None) == sizes
+
+
+@given(
+    rows=st.lists(st.tuples(CONTENT, CONTENT, HEADERS), max_size=40), has_keys=st.booleans(), has_headers=st.booleans()
+)
+def test_bounds_from_none_to_all(rows: list[tuple[Any, Any, Any]], has_keys: bool, has_headers: bool) -> None:
+    values = [value for value, _, _ in rows]
+    keys = [key for _, key, _ in rows] if has_keys else None
+    headers = [each for _, _, each in rows] if has_headers else None
+    expected, total = [0], 0
+    for value, key, each in rows:
+        total += RECORD_OVERHEAD + len(value or b"")
+        total += len(key or b"") if has_keys else 0
+        total += headers_size(each) if has_headers else 0
+        expected.append(total)
+    assert bounds_by_maps(values, keys, headers) == bounds_by_loop(values, keys, headers) == expected
+    assert bounds_of is bounds_by_maps or bounds_of is bounds_by_loop
 
 
 @pytest.mark.parametrize("measure", [measured, measured_by_maps, measured_by_loop])
