@@ -47,12 +47,15 @@ class SendFetch:
     """Fetch from ``node_id``; comes back as ``fetch_answered`` or ``fetch_failed``.
 
     ``max_wait`` in seconds; ``max_bytes`` of the whole answer, which brokers before 0.10.1 do not know.
+    ``renewed`` are those of ``asks`` that the last fetch from there did not have, which was answered well and had all
+    others; None if that is not known.
     """
 
     node_id: int
     asks: tuple[FetchAsk, ...]
     max_bytes: int
     max_wait: float
+    renewed: tuple[FetchAsk, ...] | None = None
 
 
 class OffsetAsk(NamedTuple):

@@ -25,7 +25,8 @@ class Assignment(Locating):
     """The partitions that are read.
 
     ``states`` is in the order in which they come next in a fetch, ``ready`` in the order in which they are read out;
-    ``is_dirty`` asks for a new plan; ``notes`` are actions that wait to be taken.
+    ``is_dirty`` asks for a new plan; ``is_shaken`` says that more has changed since the last one than what answers
+    brought and readers took.  ``notes`` are actions that wait to be taken.
     """
 
     def __init__(self, config: ConsumerConfig) -> None:
@@ -72,7 +73,7 @@ class Assignment(Locating):
         for tp in wanted:
             if tp not in self.states:
                 self._add(tp, COMMITTED if from_committed else self._config.auto_offset_reset)
-        self.is_dirty = True
+        self.shake()
 
     def partitions(self) -> tuple[TopicPartition, ...]:
         """What is read, sorted."""
@@ -99,22 +100,22 @@ class Assignment(Locating):
     def seek(self, tp: TopicPartition, offset: int, leader_epoch: int = -1) -> None:
         """Go on at ``offset``; the leader is asked whether it still holds the record before, of that leader epoch."""
         self.state(tp).move_to(offset, next(self._epochs), leader_epoch)
-        self.is_dirty = True
+        self.shake()
 
     def seek_to_end_of_log(self, tp: TopicPartition, timestamp: int) -> None:
         """Go on at one end of the log, EARLIEST or LATEST; it is looked up now."""
         self.state(tp).locate(Lookup(Purpose.START, (timestamp,)), next(self._epochs))
-        self.is_dirty = True
+        self.shake()
 
     def seek_to_committed(self, tp: TopicPartition) -> None:
         """Go on where :meth:`committed_found` says."""
         self.state(tp).locate(Lookup(Purpose.COMMITTED, ()), next(self._epochs))
-        self.is_dirty = True
+        self.shake()
 
     def pause(self, tp: TopicPartition, offset: int | None) -> None:
         """Fetch and hand out nothing until :meth:`resume`, which goes on at ``offset``."""
         state = self.state(tp)
-        state.is_paused = True
+        state.is_paused = self.is_shaken = True
         if offset is not None:
             # What was fetched goes: kept, it would take the room of the partitions that are read.
             state.move_to(offset, next(self._epochs), state.position_epoch)
@@ -124,7 +125,7 @@ class Assignment(Locating):
         state = self.state(tp)
         state.is_paused = False
         self.mark_ready(state)
-        self.is_dirty = True
+        self.shake()
 
     def may_let_go(self, state: PartitionState) -> bool:
         """True for a topic that was among those of a pattern, and is not any more: it was deleted."""
@@ -160,6 +161,10 @@ class Assignment(Locating):
         for topic, partitions in counts.items():
             self._first_counts.setdefault(topic, partitions)
 
+    def hold(self, tp: TopicPartition) -> None:
+        """Read nothing of it until :meth:`release`."""
+        self.state(tp).is_held = self.is_shaken = True
+
     def release(self, partitions: Iterable[TopicPartition]) -> None:
         """Read those that were held."""
         for tp in partitions:
@@ -167,7 +172,7 @@ class Assignment(Locating):
             if state is not None:
                 state.is_held = False
                 self.mark_ready(state)
-        self.is_dirty = True
+        self.shake()
 
     def give_up(self, partitions: Iterable[TopicPartition]) -> None:
         """Read these no more."""
@@ -202,7 +207,7 @@ class Assignment(Locating):
                 state.goes_away()
             self._follow_leader(state)
         self._follow_topics()
-        self.is_dirty = True
+        self.shake()
 
     def _follow_ids(self) -> None:
         for topic, known in self._ids.items():
@@ -225,7 +230,7 @@ class Assignment(Locating):
                 if tp not in self.states:
                     # One that came into being while we read holds only what is new.
                     self._add(tp, "earliest" if was_seen and policy != "none" else policy)
-                    self.is_dirty = True
+                    self.shake()
             self._topics[topic] = was_seen or bool(partitions)
 
     def _add(self, tp: TopicPartition, policy: str) -> None:
@@ -278,6 +283,7 @@ class Assignment(Locating):
         if node_id not in self.snapshot.brokers:
             return False
         state.follower, state.follower_until = node_id, until
+        self.is_shaken = True
         return True
 
     def owner(self, ask: FetchAsk | OffsetAsk | EpochAsk) -> PartitionState | None:

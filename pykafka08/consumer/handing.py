@@ -99,7 +99,7 @@ class Handing:
     def _pass_halt(self, state: PartitionState, halt: Halt, now: float) -> KafkaError | None:
         """The reader has come to the halt at the head of the buffer."""
         state.buffer.popleft()
-        self.assignment.is_dirty = True
+        self.assignment.shake()
         if halt.error is None:
             self.assignment.halt(state, None)
         else:

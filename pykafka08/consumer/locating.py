@@ -45,6 +45,7 @@ class Locating:
         self.ready: deque[PartitionState] = deque()
         self.notes: list[Note | StartAnew | CutOff] = []
         self.is_dirty = False
+        self.is_shaken = False
         self._config = config
         self._epochs = count(1)
 
@@ -60,7 +61,7 @@ class Locating:
         else:
             lookup = Lookup(Purpose.BOUNDS, (EARLIEST, LATEST), lost)
         state.locate(lookup, next(self._epochs))
-        self.is_dirty = True
+        self.shake()
 
     def offset_found(self, state: PartitionState, offset: int) -> None:
         """An answer to the state's lookup."""
@@ -89,6 +90,7 @@ class Locating:
             self._reset(state, state.fetch_offset)
             return
         state.buffer.append(Halt(error))
+        self.is_shaken = True
         self.mark_ready(state)
 
     def _reset(self, state: PartitionState, lost: int | None) -> None:
@@ -110,7 +112,7 @@ class Locating:
     def go_back(self, state: PartitionState, offset: int) -> None:
         """Fetch again from ``offset``."""
         state.move_to(offset, next(self._epochs), state.position_epoch)
-        self.is_dirty = True
+        self.shake()
 
     def compare_logs(self, state: PartitionState, end: EpochEnd) -> None:
         """The leader has said where the epoch of the record before ``fetch_offset`` ends, or the last one before it.
@@ -118,6 +120,7 @@ class Locating:
         If that is before what we have read, the log was cut: its records of the range are lost, others may follow.
         """
         state.is_unvalidated = False
+        self.is_shaken = True
         assert state.fetch_offset is not None
         if end.end_offset >= state.fetch_offset:
             state.fetch_epoch = min(state.fetch_epoch, end.leader_epoch)
@@ -141,6 +144,10 @@ class Locating:
         else:
             self.note("log.truncated", state, position=position, to=None)
             self._reset(state, position)
+
+    def shake(self) -> None:
+        """More has changed than answers and readers change: all is to be planned anew."""
+        self.is_dirty = self.is_shaken = True
 
     def mark_ready(self, state: PartitionState) -> None:
         if state.buffer and not state.is_ready:

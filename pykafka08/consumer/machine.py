@@ -83,13 +83,16 @@ class ConsumerMachine(Handing):
 
         ``is_partial``: partitions that are not named have nothing new; otherwise each must be.
         """
-        self.assignment.is_dirty = True
-        self._planner.landed(fetch)
-        self._planner.broker_answered(fetch.node_id, is_capped=is_capped)
         by_tp = {answer.tp: answer for answer in answers}
+        self.assignment.is_dirty = True
+        standing = self._planner.landed(fetch)
+        self._planner.broker_answered(fetch.node_id, is_capped=is_capped)
+        goes_on = standing is not None and is_partial and not self.assignment.is_shaken
+        if not goes_on:
+            self.assignment.shake()
         whole = Answer(sum(len(answer.records) for answer in by_tp.values() if answer.records))
         jitter = self._jitter()
-        for ask in fetch.asks:
+        for ask in standing.named(by_tp, self.assignment.states) if standing is not None and goes_on else fetch.asks:
             state = self.assignment.owner(ask)
             if state is None:
                 continue
@@ -103,6 +106,7 @@ class ConsumerMachine(Handing):
                 self._fetch_refused(state, ask, answer.error_code, now, jitter)
                 continue
             if answer.preferred_replica >= 0:
+                self.assignment.is_shaken = True
                 if not self.assignment.read_from(state, answer.preferred_replica, now + self._lease):
                     state.retry_at = now + self._client.retry_backoff_ms / 1000
                     self._is_stale = True
@@ -121,7 +125,7 @@ class ConsumerMachine(Handing):
         self._request_failed(fetch.asks, error, now)
 
     def offsets_listed(self, listing: SendListOffsets, answers: Iterable[ListedOffset], now: float) -> None:
-        self.assignment.is_dirty = True
+        self.assignment.shake()
         by_tp = {answer.tp: answer for answer in answers}
         jitter = self._jitter()
         for ask in listing.asks:
@@ -141,7 +145,7 @@ class ConsumerMachine(Handing):
         self._request_failed(listing.asks, error, now)
 
     def epochs_answered(self, question: SendEpochs, answers: Iterable[FoundEpoch], now: float) -> None:
-        self.assignment.is_dirty = True
+        self.assignment.shake()
         by_tp = {answer.tp: answer for answer in answers}
         jitter = self._jitter()
         for ask in question.asks:
@@ -159,7 +163,7 @@ class ConsumerMachine(Handing):
         if not isinstance(error, UnsupportedVersionError):
             self._request_failed(question.asks, error, now)
             return
-        self.assignment.is_dirty = True
+        self.assignment.shake()
         for ask in question.asks:
             state = self.assignment.owner(ask)
             if state is not None:
@@ -170,6 +174,7 @@ class ConsumerMachine(Handing):
         assert state.fetch_offset is not None
         fetch_offset, (frontier, leader_epoch) = state.fetch_offset, read_last_entry(answer.records)
         if frontier is None and only_partial(answer.records):
+            self.assignment.is_shaken = True
             self._grow(state, first_entry_size(answer.records) or 0, len(answer.records))
             return
         chunk = Chunk(
@@ -212,6 +217,7 @@ class ConsumerMachine(Handing):
 
     def _fetch_refused(self, state: PartitionState, ask: FetchAsk, code: int, now: float, jitter: float) -> None:
         is_out_of_range = code == ErrorCode.OFFSET_OUT_OF_RANGE
+        self.assignment.is_shaken = True
         if state.follower is not None:
             state.follower = None
             if is_out_of_range:
@@ -227,7 +233,7 @@ class ConsumerMachine(Handing):
         self._code_received(state, code, "Fetch", now, jitter)
 
     def _request_failed(self, asks: Sequence[FetchAsk | OffsetAsk | EpochAsk], error: KafkaError, now: float) -> None:
-        self.assignment.is_dirty = True
+        self.assignment.shake()
         reaction, jitter = reaction_to_failure(error), self._jitter()
         for ask in asks:
             state = self.assignment.owner(ask)
@@ -255,6 +261,7 @@ class ConsumerMachine(Handing):
 
     def _react(self, state: PartitionState, reaction: Reaction, error: KafkaError, now: float, jitter: float) -> None:
         """``jitter`` is one for all partitions of a request, so that they are asked again together."""
+        self.assignment.is_shaken = True
         if reaction is Reaction.RESET:
             self.assignment.note("offset.out_of_range", state, offset=state.fetch_offset)
             self.assignment.halt(state, None)
@@ -288,19 +295,26 @@ class ConsumerMachine(Handing):
     def poll(self, now: float) -> list[Action]:
         """What is to be done now; at most one fetch is in flight per broker."""
         actions: list[Action] = []
-        if self.assignment.is_dirty or (self._wake_at is not None and now >= self._wake_at):
+        is_due = self._wake_at is not None and now >= self._wake_at
+        if self.assignment.is_dirty or is_due:
             self.assignment.is_dirty = False
-            requests, leaderless = self._planner.plan(self.assignment.states.values(), now)
-            actions += requests
-            self._miss_leaders(leaderless, now)
+            requests = None if is_due or self.assignment.is_shaken else self._planner.go_on(now)
+            actions += self._plan_all(now) if requests is None else requests
             if self._is_stale:
                 self._is_stale = False
                 actions.append(RefreshMetadata(self.assignment.snapshot.generation))
-            retries = [state.retry_at for state in self.assignment.states.values() if state.retry_at > now]
-            self._wake_at = min(retries, default=None)
         if self.assignment.notes:
             actions += self.assignment.take_notes()
         return actions
+
+    def _plan_all(self, now: float) -> Sequence[Action]:
+        """Look at every partition."""
+        self.assignment.is_shaken = False
+        requests, leaderless = self._planner.plan(self.assignment.states, now)
+        self._miss_leaders(leaderless, now)
+        retries = [state.retry_at for state in self.assignment.states.values() if state.retry_at > now]
+        self._wake_at = min(retries, default=None)
+        return requests
 
     def next_wakeup(self) -> float | None:
         """When a partition is to be asked again after a failure; None if nothing waits for time."""

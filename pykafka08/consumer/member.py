@@ -257,7 +257,7 @@ class ConsumerMember:
 
     def _hold(self, partitions: Partitions) -> None:
         for tp in partitions:
-            self._assignment.state(tp).is_held = True
+            self._assignment.hold(tp)
             self._reader.withhold(tp)
             if self._reader.workload is not None:
                 self._reader.workload.drop(tp)

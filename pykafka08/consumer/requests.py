@@ -103,7 +103,7 @@ class FetchCall:
 
     def __call__(self, versions: BrokerVersions) -> FetchRequest:
         asks = self._fetch.asks
-        kind = FetchRequest if all(ask.topic_id is not None for ask in asks) else FetchByName
+        kind = FetchRequest if self._session.have_ids(self._fetch) else FetchByName
         version = self._version = versions.pick(kind)
         request = kind(
             replica_id=CONSUMER,
@@ -116,7 +116,7 @@ class FetchCall:
         if version >= FIRST_WITH_RACK:
             request.rack_id = self._rack
         if version >= FIRST_WITH_SESSION:
-            step = self._step = self._session.step(asks, uses_ids=version >= FIRST_WITH_TOPIC_IDS)
+            step = self._step = self._session.step(asks, self._fetch.renewed, uses_ids=version >= FIRST_WITH_TOPIC_IDS)
             request.session_id, request.session_epoch = step.session_id, step.epoch
             request.forgotten_topics_data = [_forgotten(topic, group) for topic, group in _by_topic(step.forgotten)]
             asks = step.named

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 from uuid import UUID
 
-from pykafka08.consumer.actions import FetchAsk
+from pykafka08.consumer.actions import FetchAsk, SendFetch
 from pykafka08.error_codes import ErrorCode
 from pykafka08.records.record import TopicPartition
 
@@ -52,7 +52,7 @@ class SessionStep(NamedTuple):
 class FetchSession:
     """Sessions with one broker, one after the other; one request at a time."""
 
-    __slots__ = ("_epoch", "_known", "_names", "_session_id", "_uses_ids")
+    __slots__ = ("_epoch", "_have_ids", "_known", "_names", "_session_id", "_uses_ids")
 
     def __init__(self) -> None:
         self._session_id = NO_SESSION
@@ -60,9 +60,28 @@ class FetchSession:
         self._known: dict[TopicPartition, FetchAsk] = {}
         self._names: dict[UUID, str] = {}
         self._uses_ids = False
+        self._have_ids = False
 
-    def step(self, asks: Iterable[FetchAsk], *, uses_ids: bool) -> SessionStep:
-        """The next request, after which the broker reads ``asks`` and nothing else; all have topic ids, or none."""
+    def have_ids(self, fetch: SendFetch) -> bool:
+        """Every partition of the fetch has a topic id."""
+        if fetch.renewed is None:
+            self._have_ids = all([ask.topic_id is not None for ask in fetch.asks])
+        elif fetch.renewed:
+            self._have_ids = self._have_ids and all([ask.topic_id is not None for ask in fetch.renewed])
+        return self._have_ids
+
+    def step(
+        self, asks: Iterable[FetchAsk], renewed: tuple[FetchAsk, ...] | None = None, *, uses_ids: bool
+    ) -> SessionStep:
+        """The next request, after which the broker reads ``asks`` and nothing else; all have topic ids, or none.
+
+        ``renewed`` as in :class:`SendFetch`: then the others are not even looked at.
+        """
+        if renewed is not None and self._epoch != FULL_FETCH and uses_ids == self._uses_ids:
+            for ask in renewed:
+                self._known[ask.tp] = ask
+            self._learn_names(renewed)
+            return SessionStep(self._session_id, self._epoch, renewed, ())
         if uses_ids != self._uses_ids:
             self._epoch = FULL_FETCH  # a session is by names or by ids
             self._uses_ids = uses_ids

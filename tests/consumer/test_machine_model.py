@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from pykafka08.consumer.actions import FetchedPartition, SendEpochs, SendFetch, SendListOffsets
+from pykafka08.consumer.standing import is_as_asked
 from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import CorruptRecordError, KafkaError, RequestTimeoutError, TransportError
 from pykafka08.records.batch import patch_crc
@@ -195,6 +196,25 @@ class Readers(RuleBasedStateMachine):
         if hasattr(self, "world"):
             nodes = [fetch.node_id for fetch in self.world.fetches()]
             assert len(nodes) == len(set(nodes))
+
+    @invariant()
+    def standing_fetches_are_what_a_new_plan_would_ask(self) -> None:
+        if not hasattr(self, "world"):
+            return
+        machine, now = self.world.machine, self.world.now
+        planner, states = machine._planner, machine.assignment.states
+        if not planner._is_steady or machine.assignment.is_shaken:
+            return
+        asked = [(node_id, tp) for node_id, each in planner._standing.items() for tp in each.asks]
+        assert sorted(asked) == sorted((state.source, tp) for tp, state in states.items() if not state.is_quiet)
+        for each in planner._standing.values():
+            for tp, ask in each.asks.items():
+                state = states[tp]
+                assert is_as_asked(state, ask) or tp in each._renewed
+                assert (state.lookup, state.is_unvalidated, state.is_halted, state.failures) == (None, False, False, 0)
+                assert state.retry_at <= now
+                assert state.is_in_flight or tp in each._renewed
+                assert not state.buffer or state in each.buffered
 
     def teardown(self) -> None:
         """When all is well again, everything that is left comes."""
