@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Iterator
-from enum import Enum
+from enum import IntEnum
 
 import anyio
 
@@ -26,13 +26,13 @@ CLOSE_SECONDS = 2.0
 """Sockets are closed without a word to the peer, so that this is never reached; but nothing waits for ever."""
 
 
-class Purpose(Enum):
+class Purpose(IntEnum):  # hashed for each request: that of an IntEnum is not interpreted
     """What a connection is for: a broker answers each connection in order, so a long poll needs one of its own."""
 
-    CONTROL = "control"
-    FETCH = "fetch"
-    PRODUCE = "produce"
-    MEMBERSHIP = "membership"
+    CONTROL = 0
+    FETCH = 1
+    PRODUCE = 2
+    MEMBERSHIP = 3
 
 
 class Connections:

@@ -33,6 +33,8 @@ __all__ = ["ProducerMachine"]
 PACKED_SINCE_PRODUCE = 3
 """The version that brought the format in which rows are packed (Kafka 0.11)."""
 
+ROOM_FREED = RoomFreed()
+
 
 class ProducerMachine:
     """See the module.  Times are monotonic seconds; ``chance`` gives floats from 0 up to 1, for the jitter.
@@ -246,7 +248,7 @@ class ProducerMachine:
             actions.append(RefreshMetadata(self.accumulator.snapshot.generation))
         if self.accumulator.has_freed_room:
             self.accumulator.has_freed_room = False
-            actions.append(RoomFreed())
+            actions.append(ROOM_FREED)
         return actions
 
     def next_wakeup(self) -> float | None:

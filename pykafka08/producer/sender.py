@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from pykafka08.cluster.client import Client, Purpose
 from pykafka08.cluster.metadata import Snapshot
@@ -26,6 +26,7 @@ from pykafka08.producer.reactions import Outcome
 from pykafka08.producer.request import Encoding, ProduceV1, build_request, new_leaders, read_response
 from pykafka08.producer.room import Room
 from pykafka08.producer.sequences import Identity
+from pykafka08.producer.transactions.actions import TransactionAction
 from pykafka08.producer.transactions.transactor import Transactor
 from pykafka08.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from pykafka08.protocol.messages.produce import ProduceRequest
@@ -51,11 +52,20 @@ class Sender:
     ) -> None:
         self._machine = machine
         self._client = client
-        self._room = room
         self._encoding = encoding
         self._now = now
         self._timeout = client.config.request_timeout_ms / 1000
         self._driver: Driver[Action] = Driver(machine, self._perform)
+        self._perform_of: dict[type, Callable[[Any], object]] = {
+            Send: self._send,
+            RoomFreed: lambda _: room.grant(),
+            UseTopics: self._use_topics,
+            RefreshMetadata: self._refresh_metadata,
+            AskIdentity: self._ask_identity,
+            IdempotenceOff: lambda action: log.warning("producer.idempotence_off", cause=str(action.error)),
+            BatchFailed: self._warn_of_failure,
+        }
+        """By the kind of action; all others are the transactor's."""
         self.transactor: Transactor | None = None
         """Of a transactional producer."""
 
@@ -85,35 +95,33 @@ class Sender:
         self.wake()
 
     def _perform(self, action: Action) -> None:
-        if isinstance(action, Send):
-            log.debug("producer.send", node_id=action.node_id, batches=len(action.batches))
-            self._send(action)
-        elif isinstance(action, UseTopics):
-            log.debug("producer.use_topics", names=action.names)
-            self._client.use_topics(action.names)
-        elif isinstance(action, RefreshMetadata):
-            log.debug("producer.refresh_metadata", generation=action.generation)
-            self._client.invalidate(action.generation)
-        elif isinstance(action, AskIdentity):
-            log.debug("producer.ask_identity", node_id=action.node_id)
-            self._ask_identity(action)
-        elif isinstance(action, IdempotenceOff):
-            log.warning("producer.idempotence_off", cause=str(action.error))
-        elif isinstance(action, BatchFailed):
-            log.warning(
-                "producer.batch_failed",
-                topic=action.topic,
-                partition=action.partition,
-                records=action.records,
-                cause=str(action.error),
-            )
-        elif isinstance(action, RoomFreed):
-            self._room.grant()
+        perform = self._perform_of.get(type(action))
+        if perform is not None:
+            perform(action)
         else:
             assert self.transactor is not None
-            self.transactor.perform(action)
+            self.transactor.perform(cast("TransactionAction", action))
+
+    def _use_topics(self, action: UseTopics) -> None:
+        log.debug("producer.use_topics", names=action.names)
+        self._client.use_topics(action.names)
+
+    def _refresh_metadata(self, action: RefreshMetadata) -> None:
+        log.debug("producer.refresh_metadata", generation=action.generation)
+        self._client.invalidate(action.generation)
+
+    @staticmethod
+    def _warn_of_failure(action: BatchFailed) -> None:
+        log.warning(
+            "producer.batch_failed",
+            topic=action.topic,
+            partition=action.partition,
+            records=action.records,
+            cause=str(action.error),
+        )
 
     def _send(self, send: Send) -> None:
+        log.debug("producer.send", node_id=send.node_id, batches=len(send.batches))
         made: list[ProduceRequest] = []
 
         def make(versions: BrokerVersions) -> ProduceRequest:
@@ -133,6 +141,7 @@ class Sender:
         waiter.add_done_callback(lambda ended: self._ended(send, made, ended))
 
     def _ask_identity(self, ask: AskIdentity) -> None:
+        log.debug("producer.ask_identity", node_id=ask.node_id)
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=NO_TRANSACTION_MS)
         waiter = self._client.submit(ask.node_id, request, timeout=min(self._timeout, IDENTITY_S))
         waiter.add_done_callback(lambda ended: self._identity_ended(ask, ended))

@@ -62,6 +62,7 @@ class BrokerVersions:
     ranges: Mapping[int, VersionRange]
     release_guess: str
     features: Mapping[str, int] = field(default_factory=dict)
+    _picked: dict[type[Request[Any]], int] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
     def of_release(cls, release: str) -> BrokerVersions:
@@ -89,6 +90,8 @@ class BrokerVersions:
 
     def pick(self, request: type[Request[Any]], *, maximum: int | None = None) -> int:
         """The highest version that both sides know, at most ``maximum``; UnsupportedVersionError if there is none."""
+        if maximum is None and (picked := self._picked.get(request)) is not None:
+            return picked
         theirs = self.ranges.get(request.api_key)
         if theirs is None:
             raise UnsupportedVersionError(
@@ -103,6 +106,8 @@ class BrokerVersions:
                 f"pykafka08 knows {ours}{limit}",
                 api=request.name,
             )
+        if maximum is None:
+            self._picked[request] = highest
         return highest
 
 

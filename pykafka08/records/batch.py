@@ -14,8 +14,10 @@ from pykafka08.wire import Buffer
 
 __all__ = [
     "FAR_APART",
+    "HEAD",
     "HEADER",
     "HEADER_SIZE",
+    "SUMMED",
     "is_crc_right",
     "patch_crc",
     "set_producer_state",
@@ -25,6 +27,10 @@ __all__ = [
 #: base timestamp, largest timestamp, producer id, producer epoch, base sequence, record count
 HEADER = struct.Struct(">qiibIhiqqqhii")
 HEADER_SIZE = HEADER.size
+
+#: The same in two: what the checksum does not cover, and what it covers, from the attributes on.
+HEAD = struct.Struct(">qiibI")
+SUMMED = struct.Struct(">hiqqqhii")
 
 FAR_APART = "timestamps that are more than 63 bits apart do not fit one batch"
 

@@ -14,7 +14,7 @@ from operator import add, ne
 from types import FunctionType
 
 from pykafka08.errors import LocalProtocolError
-from pykafka08.records.batch import FAR_APART, HEADER, HEADER_SIZE
+from pykafka08.records.batch import FAR_APART, HEAD, HEADER_SIZE, SUMMED
 from pykafka08.records.checksums import crc32c
 from pykafka08.records.compression import Codec, compress
 from pykafka08.records.record import Headers
@@ -22,10 +22,10 @@ from pykafka08.wire import Buffer, encode_varint, varint_size
 
 __all__ = ["NOT_ENCODED", "encode_batch", "encode_parts", "largest_record_size", "pack_records", "records_of"]
 
-_CRC_FROM = 21  # the checksum, before it, covers everything from here to the end
 _SMALL = 8192  # varints below take one or two bytes
 _MOST_KEPT = 1 << 16
 _NO_HEADERS = b"\x00"
+_NOTHING_YET = bytes(3)  # attributes, and the deltas of the first record's timestamp and offset
 _MOST_AROUND = 32  # bytes of a record beside its key and value
 _PIECE = 96 << 10
 NOT_ENCODED = (TypeError, AttributeError, ValueError, OverflowError, struct.error)
@@ -158,14 +158,14 @@ def encode_parts(
         if codec:
             parts = [compress(codec, b"".join(parts), level=level)]
         size = HEADER_SIZE + sum(map(len, parts))
-        fields = (
+        summed = SUMMED.pack(
             attributes, count - 1 if offset_deltas is None else offset_deltas[-1], timestamps[0], largest_timestamp,
             producer_id, producer_epoch, base_sequence, count,
         )  # fmt: skip
-        crc = crc32c(HEADER.pack(0, 0, 0, 2, 0, *fields)[_CRC_FROM:])
+        crc = crc32c(summed)
         for part in parts:
             crc = crc32c(part, crc)
-        return [HEADER.pack(base_offset, size - 12, leader_epoch, 2, crc, *fields), *parts]
+        return [HEAD.pack(base_offset, size - 12, leader_epoch, 2, crc) + summed, *parts]
     except NOT_ENCODED as error:
         raise LocalProtocolError(f"a record cannot be encoded: {error}") from error
 
@@ -186,8 +186,24 @@ def _joined_records(
     deltas: Sequence[int] | None,
 ) -> list[bytes]:
     """The records in few pieces: a checksum over each of the small ones would cost more than joining them."""
+    if len(values) == 1 and deltas is None:
+        return [_pack_alone(keys[0] if keys else None, values[0], headers[0] if headers else ())]
     pieces = pack_records(timestamps, keys, values, headers, deltas)
     return pieces if len(pieces) * _LONG_RUN <= len(values) else [b"".join(pieces)]
+
+
+def _pack_alone(key: bytes | None, value: bytes | None, headers: Headers) -> bytes:
+    """The only record of its batch, as awaited sends make them: no table is worth its while."""
+    parts: tuple[bytes, ...] = (
+        _NOTHING_YET,
+        _NULL_LENGTH if key is None else _varint(len(key)),
+        key or b"",
+        _NULL_LENGTH if value is None else _varint(len(value)),
+        value or b"",
+        _pack_headers(headers),
+    )
+    record = b"".join(parts)
+    return _varint(len(record)) + record
 
 
 def pack_records(

@@ -116,6 +116,17 @@ def test_sizes_around_the_ends_of_the_tables(size: int, key: bytes | None) -> No
     assert written == batch(rows, base_timestamp=5, max_timestamp=5 + size, leader_epoch=-1)
 
 
+@pytest.mark.parametrize("headers", [(), (("h", None), ("", b"x"))])
+@pytest.mark.parametrize("value", [None, b"", b"v" * 70, b"w" * 9000])
+@pytest.mark.parametrize("key", [None, b"", b"k", b"K" * 9000])
+def test_a_record_alone_is_packed_as_among_others(key: bytes | None, value: bytes | None, headers: Headers) -> None:
+    columns = ([7], [key], [value], [headers] if headers else None, None)
+    alone = b"".join(batch_packing.records_of(*columns))
+    assert alone == b"".join(batch_packing.pack_records(*columns))
+    ((found,),) = read(write(2, Codec.NONE, [(7, key, value, headers)]))
+    assert (found.timestamp_ms, found.key, found.value, found.headers) == (7, key, value, headers)
+
+
 @pytest.mark.parametrize("key", [None, b"k"])
 @pytest.mark.parametrize("count", [8191, 8192, 8193, (1 << 16) + 1])
 def test_counts_around_the_ends_of_the_tables(count: int, key: bytes | None) -> None:
