@@ -76,7 +76,7 @@ TIME ?= 15
 bench: compiled
 	@$(BIN)/python -m benchmarks.run --minutes $(TIME) --compiled-tree $(DEST) --results benchmarks/results/full.json \
 	  || failed=1; \
-	$(BIN)/python -m benchmarks.report benchmarks/results/full.json docs/performance.md && exit $${failed:-0}
+	$(BIN)/python -m benchmarks.report benchmarks/results/full.json docs/performance.md README.md && exit $${failed:-0}
 
 bench-quick: compiled
 	$(BIN)/python -m benchmarks.run --quick --no-uvloop --minutes 3 --turn-seconds 0.7 --compiled-tree $(DEST) \

@@ -215,7 +215,9 @@ CELLS: tuple[Cell, ...] = (
 
 
 def select(cells: Iterable[Cell], words: str) -> list[Cell]:
-    """The cells whose names have every word of ``words``; alternatives are separated by commas."""
+    """The cell of that very name, or those whose names have every word; alternatives are separated by commas."""
+    if exact := [cell for cell in cells if cell.name == words]:
+        return exact
     wanted = [alternative.split() for alternative in words.split(",")]
     return [cell for cell in cells if any(all(word in cell.name for word in each) for each in wanted)]
 

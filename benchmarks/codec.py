@@ -83,6 +83,9 @@ def main() -> int:
             fallen.append(job.name)
             line += f"   FALLEN: {known.ratios[job.name]['median']:.2f} was recorded; {spent} rounds"
         print(line, flush=True)
+    if not measured:
+        print(f"no job has {options.jobs!r} in its name", file=sys.stderr)
+        return 2
     if options.record:
         of_form = baseline.setdefault(form, {})
         kept = of_form.get(processor(), {}).get("ratios", {}) if options.jobs else {}
@@ -154,12 +157,22 @@ def measure(
 
 
 def _settle_memory() -> None:
-    """Have glibc keep what is freed, for both: else page faults, or their absence, are most of what large batches cost.
+    """Have allocators keep what is freed, for both: else page faults, or their absence, are most of what a job costs.
 
-    It maps large blocks anew each time until it has seen one of that size freed; up to 32 MiB count.
+    glibc maps large blocks anew each time until it has seen one of that size freed; up to 32 MiB count.  Python's own
+    allocator gives an arena back once nothing lies in it, as where all values of a job are freed before the next ones
+    are made; a consumer's always has something in its arenas.
     """
     block = bytearray(31 << 20)
     del block
+    small = [bytes(_PINNED_BYTES) for _ in range(_PINNED_ARENAS * (1 << 20) // _PINNED_BYTES)]
+    _pinned.extend(small[:: (1 << 18) // _PINNED_BYTES])  # four in each arena
+    del small
+
+
+_PINNED_BYTES = 128
+_PINNED_ARENAS = 16
+_pinned: list[bytes] = []
 
 
 def _repeats(call: Callable[[], object], clock: Callable[[], float], turn: float) -> int:

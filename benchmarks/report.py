@@ -1,6 +1,7 @@
-"""Writes the page and the charts of a run: ``python -m benchmarks.report RESULTS.json docs/performance.md``.
+"""Writes the page and charts of a run: ``python -m benchmarks.report RESULTS.json docs/performance.md [README.md]``.
 
-The page is written anew but for what stands above its mark, which people write.  Charts go beside the results.
+The page is written anew but for what stands above its mark, which people write; of README the table between two marks.
+Charts go beside the results.
 """
 
 from __future__ import annotations
@@ -19,10 +20,30 @@ from benchmarks.figures import PERCENTILES, Turn, cpu_rates, cpu_seconds_per_mil
 from benchmarks.limits import Limit
 from benchmarks.targets import Played, outcomes
 
-__all__ = ["MARK", "charts_of", "page_of"]
+__all__ = ["MARK", "README_MARKS", "charts_of", "page_of", "summary_of"]
 
 MARK = "<!-- below: written by benchmarks/report.py -->"
+README_MARKS = ("<!-- from here: written by benchmarks/report.py -->\n", "<!-- to here -->\n")
 OURS = "pykafka08"
+SUMMARY = (
+    (
+        "`batches()`, 4 fields of each record, against aiokafka `getmany`",
+        "consume batches",
+        "batches",
+        "aiokafka getmany",
+    ),
+    ("the same against confluent `consume(1000)`", "consume batches", "batches", "confluent consume"),
+    ("`async for record`, 4 fields, against aiokafka's", "consume iterate", "iterate", "aiokafka iterate"),
+    ("`batch.values()`, against aiokafka `getmany`, 4 fields", "consume values", "values", "aiokafka getmany"),
+    ("the same against confluent `consume(1000)`, 4 fields", "consume values", "values", "confluent consume"),
+    ("the same, of theirs the value alone", "consume values", "values", "confluent consume_values"),
+    ("`arrow()`, against aiokafka `getmany`, 4 fields", "consume arrow", "arrow", "aiokafka getmany"),
+    ("`enqueue`, against aiokafka `send`", "produce enqueue", "enqueue", "aiokafka send"),
+    ("the same against confluent `produce`", "produce enqueue", "enqueue", "confluent produce"),
+    ("`send_many`, against aiokafka `send_batch`", "produce send_many", "send_many", "aiokafka send_batch"),
+    ("the same against confluent `produce`", "produce send_many", "send_many", "confluent produce"),
+)
+"""Rows of README: what people call it, the cell, our way, and the peer's."""
 _LINK = re.compile(r"^!\[[^\]]*\]\(([^)]+\.svg)\)$", re.MULTILINE)
 
 Bar = tuple[str, float, bool]
@@ -34,6 +55,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("results", type=Path)
     parser.add_argument("page", type=Path)
+    parser.add_argument("readme", type=Path, nargs="?")
     options = parser.parse_args()
     results = json.loads(options.results.read_text())
     above, _, below = (
@@ -47,6 +69,10 @@ def main() -> None:
         charts[name].write_text(drawn)
     links = {name: os.path.relpath(path, options.page.parent) for name, path in charts.items()}
     options.page.write_text(above + page_of(results, links))
+    if options.readme is not None:
+        begin, end = README_MARKS
+        before, _, rest = options.readme.read_text().partition(begin)
+        options.readme.write_text(before + begin + summary_of(results) + end + rest.partition(end)[2])
 
 
 def played(results: dict[str, Any]) -> dict[str, Played]:
@@ -64,6 +90,25 @@ def played(results: dict[str, Any]) -> dict[str, Played]:
 def page_of(results: dict[str, Any], links: dict[str, str]) -> str:
     """The page from the mark on; ``links`` are the charts' files by cell."""
     return "\n".join([MARK, *_page(results, links)]) + "\n"
+
+
+def summary_of(results: dict[str, Any]) -> str:
+    """README's table: the median ratios of the main rows against the replaying server."""
+    cells = played(results)
+    lines = ["| job | pure | compiled |", "|---|---|---|"]
+    for what, cell, way, peer in SUMMARY:
+        each = cells[f"{cell}, 100 B, no keys, none, 1 partition, replay"]
+        ratios = [each.ratio(f"{OURS} {form} {way}", peer) for form in ("pure", "compiled")]
+        lines.append(
+            f"| {what} | {' | '.join('-' if ratio is None else f'{ratio.median:.1f} x' for ratio in ratios)} |"
+        )
+    versions = {client: described["version"] for client, described in results["clients"].items()}
+    lines += [
+        "",
+        f"{results['started'][:10]}; {results['machine']}; aiokafka {versions['aiokafka']} with its C extensions, "
+        f"confluent-kafka {versions['confluent']}.",
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def _page(results: dict[str, Any], links: dict[str, str]) -> Iterator[str]:
@@ -102,7 +147,7 @@ def _limits(limits: list[Limit]) -> Iterator[str]:
 
 
 def _behind_confluent(cells: dict[str, Played]) -> Iterator[str]:
-    """The rows that confluent-kafka does with less of the processor."""
+    """The rows that confluent-kafka does with less of the processor, or sooner."""
     rows = []
     for name, each in cells.items():
         turns = each.turns
@@ -115,6 +160,19 @@ def _behind_confluent(cells: dict[str, Played]) -> Iterator[str]:
         yield "\n### Behind confluent-kafka\n"
         yield "| ours | theirs | records per CPU second, ours over theirs | cell | why |\n|---|---|---|---|---|"
         yield from rows
+    late = [
+        f"| {ours} | {peer} | {share} | {ratio} | {name} |"
+        for name, each in cells.items()
+        for ours in each.turns
+        for peer in each.turns
+        for share in ("p50", "p99")
+        if ours.startswith(OURS) and peer.startswith("confluent")
+        if (ratio := each.ratio_of_latencies(ours, peer, share)) is not None and ratio.median > 1
+    ]
+    if late:
+        yield "\nLater than theirs, for the same reason: each answer is a turn of the event loop.\n"
+        yield "| ours | theirs | of | microseconds, ours over theirs | cell |\n|---|---|---|---|---|"
+        yield from late
 
 
 def _why_behind(ours: str, cell: str) -> str:
@@ -126,6 +184,8 @@ def _why_behind(ours: str, cell: str) -> str:
         return "each batch has a request's part, a header and a place in the queues, for 150 records"
     if form == "pure" and way in ("enqueue", "iterate", "batches"):
         return "the interpreter makes each record; there it is C"
+    if form == "compiled" and way in ("arrow", "values") and "1 KiB" in cell:
+        return "the bytes are copied once more, out of the answer; there they stay in it"
     return "the interpreter does what is C there" if form == "pure" else "see what is slower than elsewhere, above"
 
 

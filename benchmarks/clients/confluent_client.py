@@ -173,6 +173,7 @@ Reading = Callable[[Consumer, int], "tuple[int, int]"]
 
 def consume_topic(task: Task, topic: str, records: int, read: Reading) -> Measured:
     consumer = Consumer(consumer_settings(task))
+    consumer.list_topics(topic)  # so that it is connected, as the others are when their clocks begin
     watch = Stopwatch()
     consumer.assign([TopicPartition(topic, index, 0) for index in task.partitions(topic)])
     count, size = read(consumer, records)

@@ -115,7 +115,7 @@ class Assignment(Locating):
     def pause(self, tp: TopicPartition, offset: int | None) -> None:
         """Fetch and hand out nothing until :meth:`resume`, which goes on at ``offset``."""
         state = self.state(tp)
-        state.is_paused = self.is_shaken = True
+        state.is_paused = self.is_shaken = True  # nothing is to be sent for that
         if offset is not None:
             # What was fetched goes: kept, it would take the room of the partitions that are read.
             state.move_to(offset, next(self._epochs), state.position_epoch)

@@ -127,7 +127,6 @@ class Locating:
             if not state.buffer:
                 state.position_epoch = state.fetch_epoch
             return
-        self.is_dirty = True
         if state.refetch(next(self._epochs)):
             return  # what the application has not seen yet: what it has seen is compared next
         position = state.position

@@ -87,12 +87,14 @@ class ConsumerMachine(Handing):
         self.assignment.is_dirty = True
         standing = self._planner.landed(fetch)
         self._planner.broker_answered(fetch.node_id, is_capped=is_capped)
-        goes_on = standing is not None and is_partial and not self.assignment.is_shaken
-        if not goes_on:
+        asks: Iterable[FetchAsk] = fetch.asks
+        if standing is not None and is_partial and is_capped and not self.assignment.is_shaken:
+            asks = standing.answered(by_tp, self.assignment.states)  # the others stay as they are
+        else:
             self.assignment.shake()
         whole = Answer(sum(len(answer.records) for answer in by_tp.values() if answer.records))
         jitter = self._jitter()
-        for ask in standing.named(by_tp, self.assignment.states) if standing is not None and goes_on else fetch.asks:
+        for ask in asks:
             state = self.assignment.owner(ask)
             if state is None:
                 continue

@@ -168,6 +168,11 @@ class PartitionState:
         return self.is_paused or self.is_held
 
     @property
+    def is_being_located(self) -> bool:
+        """Where it is read from is looked up, or compared with the leader's log."""
+        return self.lookup is not None or self.is_unvalidated
+
+    @property
     def awaits_commit(self) -> bool:
         """The group's committed offset is to be looked up."""
         return self.lookup is not None and self.lookup.purpose is Purpose.COMMITTED

@@ -16,7 +16,7 @@ from pykafka08.config import ConsumerConfig
 from pykafka08.consumer.actions import EpochAsk, OffsetAsk, SendEpochs, SendFetch, SendListOffsets
 from pykafka08.consumer.chunk import Answer, Chunk
 from pykafka08.consumer.partition import PartitionState
-from pykafka08.consumer.standing import Standing, fetch_ask, is_as_asked
+from pykafka08.consumer.standing import Standing, fetch_ask, is_as_asked, is_at_rest
 from pykafka08.records.record import TopicPartition
 
 __all__ = ["FetchPlanner", "Group"]
@@ -69,15 +69,14 @@ class Group:
                     self.unread.add(each.answer)
         if state.follower is not None:
             self.follows_until = min(self.follows_until, state.follower_until)
-        takes_part = self._takes_part(state, now, full_at)
-        if state.failures or not (takes_part or (state.is_quiet and not state.is_in_flight)):
+        if not (self._takes_part(state, now, full_at) or is_at_rest(state, now)) or state.failures:
             self.is_calm = False
 
     def _takes_part(self, state: PartitionState, now: float, full_at: int) -> bool:
-        """It can be in the next fetch, or is in flight and can be in the one after that."""
+        """It can be in the next fetch, or is in one and can be in the one after that."""
         if state.is_in_flight or state.is_halted:
             self.sits_out = True
-            if state.is_quiet or state.is_halted or state.buffered_bytes > full_at:
+            if state.is_halted or state.is_quiet or state.is_being_located or state.buffered_bytes > full_at:
                 return False
             self.flying.append(state)
             return True
@@ -115,7 +114,7 @@ class FetchPlanner:
         self._share = 1
 
     def landed(self, fetch: SendFetch) -> Standing | None:
-        """It was answered, or failed: the broker may be asked again; the standing fetch, if it was that."""
+        """It was answered, or failed: the broker may be asked again.  The standing fetch, if it can go on from that."""
         self._in_flight.pop(fetch.node_id, None)
         standing = self._standing.get(fetch.node_id)
         if standing is None or standing.fetch is not fetch:
@@ -129,9 +128,11 @@ class FetchPlanner:
 
     def go_on(self, now: float) -> list[SendFetch] | None:
         """What to send, if nothing has changed but what answers brought and readers took; None: :meth:`plan` anew."""
+        if not self._is_steady or any([now >= each.until for each in self._standing.values()]):
+            return None
         landed = [each for each in self._standing.values() if each.has_landed]
         full_at = self._config.max_partition_fetch_bytes
-        if not self._is_steady or any([now >= each.until or not each.is_kept(full_at) for each in landed]):
+        if not all([each.is_kept(full_at) for each in landed]):
             return None
         longest = self._config.fetch_max_wait_ms / 1000
         fetches = []
@@ -154,12 +155,12 @@ class FetchPlanner:
         for standing in self._standing.values():
             standing.end(states)
         groups = self._group(states.values(), now)
-        leaderless = groups.pop(None, None)
-        self._share = max(1, self._config.fetch_buffer_bytes // max(1, len(groups)))
+        self._share = max(1, self._config.fetch_buffer_bytes // max(1, len(groups.keys() - {None})))
         actions: list[Send] = []
         fetches: dict[int, SendFetch] = {}
         for node_id, group in groups.items():
-            assert node_id is not None
+            if node_id is None:
+                continue
             if group.unlocated:
                 actions.append(_list_offsets(node_id, group))
             if group.unvalidated:
@@ -169,26 +170,30 @@ class FetchPlanner:
                 if fetch is not None:
                     actions.append(fetch)
                     fetches[node_id] = fetch
+        self._settle(groups, fetches)
+        leaderless = groups.get(None)
         missing = [] if leaderless is None else leaderless.askable + leaderless.unlocated + leaderless.unvalidated
-        self._settle({node_id: group for node_id, group in groups.items() if node_id is not None}, fetches)
-        self._is_steady = self._is_steady and not missing
         return actions, missing
 
-    def _settle(self, groups: Mapping[int, Group], fetches: Mapping[int, SendFetch]) -> None:
-        """Which brokers have a standing fetch from now on."""
+    def _settle(self, groups: Mapping[int | None, Group], fetches: Mapping[int, SendFetch]) -> None:
+        """Which brokers have a standing fetch from now on: none while anything is wrong anywhere."""
         before, self._standing = self._standing, {}
-        self._is_steady = True
+        self._is_steady = all([group.is_calm for group in groups.values()])
+        if not self._is_steady:
+            return
         for node_id, group in groups.items():
-            standing = self._standing_of(group, before.get(node_id), fetches.get(node_id))
-            if standing is not None:
-                self._standing[node_id] = standing
-            elif group.askable or group.flying or not group.is_calm:
+            if not (group.askable or group.flying):
+                continue
+            standing = None
+            if node_id is not None:
+                standing = self._standing_of(group, before.get(node_id), fetches.get(node_id))
+            if standing is None:
                 self._is_steady = False
+            else:
+                self._standing[standing.fetch.node_id] = standing
 
     @staticmethod
     def _standing_of(group: Group, before: Standing | None, fetch: SendFetch | None) -> Standing | None:
-        if not group.is_calm:
-            return None
         if fetch is not None:
             is_whole = not group.flying and len(fetch.asks) == len(group.askable)
             return Standing(fetch, group.buffered, group.follows_until) if is_whole else None

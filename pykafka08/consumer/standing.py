@@ -15,7 +15,7 @@ from pykafka08.consumer.chunk import Answer, Chunk
 from pykafka08.consumer.partition import PartitionState
 from pykafka08.records.record import TopicPartition
 
-__all__ = ["Standing", "fetch_ask", "is_as_asked"]
+__all__ = ["Standing", "fetch_ask", "is_as_asked", "is_at_rest"]
 
 
 class Standing:
@@ -34,10 +34,10 @@ class Standing:
         self.until = until
         self._renewed: dict[TopicPartition, PartitionState] = {}
 
-    def named(
+    def answered(
         self, partitions: Iterable[TopicPartition], states: Mapping[TopicPartition, PartitionState]
     ) -> list[FetchAsk]:
-        """What was asked of these, which an answer names; the next fetch asks of them what their states say then."""
+        """These were named by an answer: the next fetch asks of them what their states say then.  What was asked."""
         asks = [self.asks[tp] for tp in partitions if tp in self.asks]
         for ask in asks:
             self._renewed[ask.tp] = states[ask.tp]
@@ -91,11 +91,17 @@ def fetch_ask(state: PartitionState) -> FetchAsk:
 
 
 def is_as_asked(state: PartitionState, ask: FetchAsk | None) -> bool:
-    """``ask`` is what would be asked of the partition now."""
+    """The same would be asked now of a partition in flight: what could be another without another epoch is not."""
     return (
         ask is not None
-        and state.lookup is None
-        and not state.is_unvalidated
-        and state.fetch_offset is not None
-        and fetch_ask(state) == ask
+        and state.epoch == ask.epoch
+        and state.leader_epoch == ask.leader_epoch
+        and state.topic_id == ask.topic_id
+        and (state.doubted_in is None or ask.last_epoch == -1)
     )
+
+
+def is_at_rest(state: PartitionState, now: float) -> bool:
+    """It is not to be read, and nothing is under way for it."""
+    is_busy = state.is_in_flight or state.is_halted or state.is_being_located or state.retry_at > now
+    return state.is_quiet and not is_busy

@@ -3,11 +3,12 @@
 import json
 import sys
 import xml.etree.ElementTree as ElementTree
+from pathlib import Path
 
 from benchmarks import report
 from benchmarks.charts import bar_chart
 from benchmarks.figures import Turn
-from benchmarks.report import MARK, charts_of, page_of
+from benchmarks.report import MARK, README_MARKS, charts_of, page_of, summary_of
 
 NAME = "consume batches, 100 B, no keys, none, 1 partition, replay"
 
@@ -116,3 +117,29 @@ def test_a_cell_without_turns_has_no_chart():
 def test_labels_are_escaped_and_no_bars_are_no_fault():
     assert "a &lt; b" in bar_chart("a < b", "c & d", [])
     assert ElementTree.fromstring(bar_chart("t", "u", [("<x>", 0.0, True)])) is not None
+
+
+def test_readme_has_the_figures_of_the_recorded_run():
+    root = Path(__file__).resolve().parents[2]
+    recorded = json.loads((root / "benchmarks" / "results" / "full.json").read_text())
+    begin, end = README_MARKS
+    written = (root / "README.md").read_text().partition(begin)[2].partition(end)[0]
+    assert written == summary_of(recorded)
+    assert page_of(recorded, {}).splitlines()[-1]
+    rows = [line for line in written.splitlines() if line.endswith(" x |")]
+    assert len(rows) == len(report.SUMMARY)
+
+
+def test_rows_that_come_later_than_confluents_are_listed():
+    found = results()
+    cell = found["cells"][0]
+    cell["name"] = "latency awaited single send, 100 B, no keys, none, 1 partition, replay"
+
+    def turns(p50):
+        return [Turn(1, 1000, 100_000, 1.0, 1.0, 5 << 20, {"p50": p50, "p99": 9.0, "p99.9": 10.0})._asdict()]
+
+    cell["players"] = ["pykafka08 pure send_one", "confluent send_one"]
+    cell["turns"] = {"pykafka08 pure send_one": turns(200.0), "confluent send_one": turns(100.0)}
+    page = page_of(found, {})
+    assert "| pykafka08 pure send_one | confluent send_one | p50 | 2.00x (2.00..2.00, 1 rounds) |" in page
+    assert "| confluent send_one | p99 |" not in page

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from pykafka08.consumer.actions import FetchedPartition, SendEpochs, SendFetch, SendListOffsets
-from pykafka08.consumer.standing import is_as_asked
+from pykafka08.consumer.standing import fetch_ask
 from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import CorruptRecordError, KafkaError, RequestTimeoutError, TransportError
 from pykafka08.records.batch import patch_crc
@@ -63,6 +63,12 @@ class Readers(RuleBasedStateMachine):
         if is_known:
             self.world.refresh()
             self.world.poll()
+
+    @rule(tp=partitions)
+    def lose_leader(self, tp: TopicPartition) -> None:
+        self.world.move_leader(tp, -1)
+        self.world.refresh()
+        self.world.poll()
 
     @rule()
     def refresh(self) -> None:
@@ -205,14 +211,16 @@ class Readers(RuleBasedStateMachine):
         planner, states = machine._planner, machine.assignment.states
         if not planner._is_steady or machine.assignment.is_shaken:
             return
-        asked = [(node_id, tp) for node_id, each in planner._standing.items() for tp in each.asks]
-        assert sorted(asked) == sorted((state.source, tp) for tp, state in states.items() if not state.is_quiet)
+        asked = {tp: node_id for node_id, each in planner._standing.items() for tp in each.asks}
+        assert asked == {tp: state.source for tp, state in states.items() if not state.is_quiet}
+        for state in states.values():
+            assert (state.is_being_located, state.is_halted, state.failures) == (False, False, 0)
+            assert state.retry_at <= now
         for each in planner._standing.values():
             for tp, ask in each.asks.items():
                 state = states[tp]
-                assert is_as_asked(state, ask) or tp in each._renewed
-                assert (state.lookup, state.is_unvalidated, state.is_halted, state.failures) == (None, False, False, 0)
-                assert state.retry_at <= now
+                assert fetch_ask(state) == ask or tp in each._renewed
+                assert state.follower is None or each.until <= state.follower_until
                 assert state.is_in_flight or tp in each._renewed
                 assert not state.buffer or state in each.buffered
 
@@ -223,6 +231,8 @@ class Readers(RuleBasedStateMachine):
         world = self.world
         for tp in PARTITIONS:
             world.machine.assignment.resume(tp)
+            if world.logs[tp].leader < 0:
+                world.move_leader(tp, 1)
         world.refresh()
         for _ in range(300):
             while self.read_one():

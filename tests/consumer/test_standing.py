@@ -11,7 +11,7 @@ from pykafka08.consumer.session import FetchSession
 from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import TransportError
 from pykafka08.records.record import TopicPartition
-from tests.consumer.world import World
+from tests.consumer.world import Log, World
 
 COUNT = 200
 PARTITIONS = [TopicPartition("t", number) for number in range(COUNT)]
@@ -133,8 +133,9 @@ def test_a_lost_fetch_is_made_again_with_all_partitions() -> None:
     world.wait(1.5)
     again = fetch_from(world, 1)
     assert (set(again.asks), again.renewed) == (set(fetch.asks), None)
-    assert answer_from(world, 1).renewed is None  # that it is well again is learned of each
-    assert answer_from(world, 1).renewed == ()
+    for node_id in (1, 2):
+        assert answer_from(world, node_id).renewed is None  # that all is well again is learned of each
+    assert [answer_from(world, node_id).renewed for node_id in (1, 2)] == [(), ()]
 
 
 def test_what_is_unread_takes_room_and_a_full_partition_sits_out() -> None:
@@ -148,6 +149,66 @@ def test_what_is_unread_takes_room_and_a_full_partition_sits_out() -> None:
     world.read_offsets()
     world.poll()
     assert tp in {ask.tp for ask in answer_from(world, 1).asks}
+
+
+@pytest.mark.parametrize("code", [0, ErrorCode.TOPIC_AUTHORIZATION_FAILED])
+def test_a_partition_without_a_leader_is_missed_once_it_is_read(code: int) -> None:
+    a, b = TopicPartition("a", 0), TopicPartition("b", 0)
+    world = World({a: 1, b: 2}, max_partition_fetch_bytes=80)
+    world.logs[a].append(20)  # more than the partition may hold unread
+    world.start()
+    for flight in list(world.flights):
+        world.answer(flight)
+    if code:
+        world.refresh(errors={"a": int(code)})
+    else:
+        world.move_leader(a, -1)
+        world.refresh()
+    world.poll()
+    assert len(world.read_offsets()[a]) == 20
+    for _ in range(3):
+        world.wait(0.5)
+        answer_from(world, 2)
+    assert world.machine.assignment.states[a].failures > 0 or world.machine.assignment.states[a].is_halted
+    assert code or world.refreshes
+
+
+def test_a_partition_that_is_held_and_located_has_the_poll_short() -> None:
+    world = world_at_rest()
+    new = TopicPartition("t", COUNT)
+    world.logs[new] = Log(2)
+    world.refresh()
+    world.machine.assignment.take_over([new], is_held=True)
+    world.poll()
+    longest = world.config.fetch_max_wait_ms / 1000
+    waits = [answer_from(world, 2).max_wait for _ in range(2)]
+    assert max(waits) < longest / 2, waits
+    for tp, epoch in world.machine.assignment.awaiting_commit().items():
+        world.machine.assignment.committed_found(tp, epoch, 0)
+    world.machine.assignment.release([new])
+    world.poll()
+    assert new in {ask.tp for ask in answer_from(world, 2).asks}
+
+
+def test_a_lease_that_ends_while_its_fetch_is_in_flight_has_the_leaders_poll_short() -> None:
+    a, b, c = (TopicPartition("t", number) for number in range(3))
+    world = World({a: 1, b: 1, c: 2})
+    world.start()
+    for flight in list(world.flights):
+        world.answer(flight)
+    fetch = fetch_from(world, 1)
+    world.flights.remove(fetch)
+    world.logs[a].followers.add(2)
+    redirected = [FetchedPartition(a, 0, b"", preferred_replica=2)]
+    world.machine.fetch_answered(fetch, redirected, world.now, is_capped=True, is_partial=True)
+    world.poll()
+    for _ in range(3):
+        for node_id in (1, 2):
+            answer_from(world, node_id)
+    assert {ask.tp for ask in fetch_from(world, 2).asks} >= {a, c}
+    world.now += world.client.metadata_max_age_ms / 1000 + 1
+    assert answer_from(world, 1).max_wait < world.config.fetch_max_wait_ms / 2000
+    assert a in {ask.tp for node_id in (2, 1) for ask in answer_from(world, node_id).asks}
 
 
 @pytest.mark.parametrize("uses_ids", [False, True])

@@ -171,7 +171,7 @@ class Reading:
         """Hand out nothing more of them, commit what is finished, tell the listener, and give them up."""
         going = [tp for tp in partitions if tp in self._assignment.states]
         for tp in going:
-            self._assignment.state(tp).is_held = True
+            self._assignment.hold(tp)
             self._reader(tp).withhold(tp)
         try:
             await self._finish(going)
