@@ -12,7 +12,8 @@ from pykafka08 import Consumer
 
 
 async def main(brokers: str, topic: str) -> None:
-    async with Consumer(topic, bootstrap_servers=brokers, auto_offset_reset="earliest") as consumer:
+    settings = {"auto_offset_reset": "earliest", "isolation_level": "read_committed"}  # without what was aborted
+    async with Consumer(topic, bootstrap_servers=brokers, **settings) as consumer:
         ends = await consumer.end_offsets(consumer.assignment())
         tables = aiter(consumer.arrow())
         rows = size = 0

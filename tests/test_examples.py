@@ -160,7 +160,8 @@ anyio.run(main)
 """
     ran = run("-c", code)
     assert (ran.returncode, ran.stdout) == (0, "True []\n"), ran.stderr
-    added = run(str(EXAMPLES / "columns.py"), brokers, "copies")  # the last that it holds are marks, no records
+    # The last that it holds are marks, no records; and the interrupted copier may have aborted some.
+    added = run(str(EXAMPLES / "columns.py"), brokers, "copies")
     assert (added.returncode, added.stdout) == (0, "50 records, 350 bytes\n"), added.stderr
 
 
