@@ -37,6 +37,9 @@ RECORDING_ROUNDS = 21
 TURN_SECONDS = 0.012
 LARGEST_FALL = 0.15
 LARGEST_FALL_ELSEWHERE = 0.4  # below what was recorded on another kind of processor
+_PINNED_BYTES = 128
+_PINNED_ARENAS = 16
+_pinned: list[bytes] = []
 
 
 class Outcome(NamedTuple):
@@ -168,11 +171,6 @@ def _settle_memory() -> None:
     small = [bytes(_PINNED_BYTES) for _ in range(_PINNED_ARENAS * (1 << 20) // _PINNED_BYTES)]
     _pinned.extend(small[:: (1 << 18) // _PINNED_BYTES])  # four in each arena
     del small
-
-
-_PINNED_BYTES = 128
-_PINNED_ARENAS = 16
-_pinned: list[bytes] = []
 
 
 def _repeats(call: Callable[[], object], clock: Callable[[], float], turn: float) -> int:

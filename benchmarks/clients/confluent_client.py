@@ -173,7 +173,7 @@ Reading = Callable[[Consumer, int], "tuple[int, int]"]
 
 def consume_topic(task: Task, topic: str, records: int, read: Reading) -> Measured:
     consumer = Consumer(consumer_settings(task))
-    consumer.list_topics(topic)  # so that it is connected, as the others are when their clocks begin
+    consumer.list_topics(topic, timeout=10)  # so that it is connected, as the others are when their clocks begin
     watch = Stopwatch()
     consumer.assign([TopicPartition(topic, index, 0) for index in task.partitions(topic)])
     count, size = read(consumer, records)
@@ -191,6 +191,7 @@ async def aio_consume_topic(task: Task, topic: str, records: int) -> Measured:
     from confluent_kafka.aio import AIOConsumer
 
     consumer = AIOConsumer(consumer_settings(task))
+    await consumer.list_topics(topic, timeout=10)  # as above
     watch, count, size = Stopwatch(), 0, 0
     await consumer.assign([TopicPartition(topic, index, 0) for index in task.partitions(topic)])
     while count < records:

@@ -12,7 +12,6 @@ from pykafka08.producer.batch import RECORD_OVERHEAD, headers_size
 from pykafka08.producer.sizes import (
     bounds_by_loop,
     bounds_by_maps,
-    bounds_of,
     measured,
     measured_by_loop,
     measured_by_maps,
@@ -46,7 +45,6 @@ def test_bounds_from_none_to_all(rows: list[tuple[Any, Any, Any]], has_keys: boo
         total += headers_size(each) if has_headers else 0
         expected.append(total)
     assert bounds_by_maps(values, keys, headers) == bounds_by_loop(values, keys, headers) == expected
-    assert bounds_of is bounds_by_maps or bounds_of is bounds_by_loop
 
 
 @pytest.mark.parametrize("measure", [measured, measured_by_maps, measured_by_loop])
