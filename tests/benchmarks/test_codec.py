@@ -123,3 +123,11 @@ def test_recording_some_jobs_keeps_the_others_and_the_other_form(
     form, other = ("compiled", "pure") if pykafka08.compiled else ("pure", "compiled")
     assert set(written[form][here]["ratios"]) == {"a" if form == "pure" else "b", ONE_JOB, f"un{ONE_JOB}"}
     assert len(written[other][here]["ratios"]) == 1
+
+
+def test_a_job_that_there_is_not_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["codec", "--jobs", "no such job"])
+    assert codec.main() == 2
+    assert "no such job" in capsys.readouterr().err

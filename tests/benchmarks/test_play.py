@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks import run
 from benchmarks.brokers import REPOSITORY, Broker
-from benchmarks.cells import Cell, Form
+from benchmarks.cells import CELLS, Cell, Form, select
 from benchmarks.figures import Turn
 from benchmarks.play import Playing, _Costs, _records_of
 from benchmarks.replay import replaying
@@ -104,3 +104,11 @@ def test_a_compiled_tree_of_other_sources_is_told(tmp_path):
     assert run._is_older(tmp_path)
     stamp.write_text("\n".join(lines[1:]))
     assert run._is_older(tmp_path)
+
+
+def test_a_cell_is_chosen_by_its_name_or_by_words():
+    by_name = [cell.name for cell in select(CELLS, CELLS[0].name)]
+    assert by_name == [CELLS[0].name]
+    found = {cell.name for cell in select(CELLS, "consume batches replay, end-to-end 10,000")}
+    assert CELLS[0].name in found
+    assert len(found) > 1
