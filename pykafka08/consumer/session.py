@@ -63,7 +63,7 @@ class FetchSession:
         self._have_ids = False
 
     def have_ids(self, fetch: SendFetch) -> bool:
-        """Every partition of the fetch has a topic id; remembered for the next one, which may tell of the renewed alone."""
+        """Every partition of the fetch has a topic id; remembered, as the next one may name the renewed alone."""
         if fetch.renewed is None:
             self._have_ids = all([ask.topic_id is not None for ask in fetch.asks])
         elif fetch.renewed:
