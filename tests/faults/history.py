@@ -2,11 +2,13 @@
 
 A workload notes an event where it learns of it: `Sent` before the call, `Acked` or `Failed` after it, `Polled` when it
 has a record in hand, `Assigned` and `Released` in its rebalance listener. Who is killed is noted as having released
-everything, at the moment of the killing. Values stand for records: each is sent once in a run.
+everything, at the moment of the killing; who stood still beyond the end of its session, at that end (`ownership`).
+Values stand for records: each is sent once in a run.
 """
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
@@ -130,8 +132,9 @@ class History:
         self._now = now
         self.events: list[tuple[float, Event]] = []
 
-    def note(self, event: Event) -> None:
-        self.events.append((self._now(), event))
+    def note(self, event: Event, at: float | None = None) -> None:
+        """`at`: what happened before now, and is learned now, gets its place among the others."""
+        insort(self.events, (self._now() if at is None else at, event), key=lambda each: each[0])
 
     @property
     def last_fault(self) -> str:

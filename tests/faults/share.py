@@ -16,6 +16,7 @@ from pykafka08 import Consumer, KafkaError, NewRecord, NoBrokersError, Producer,
 from pykafka08.errors import PollIntervalExceededError
 from pykafka08.records.record import TopicPartition
 from tests.faults.history import Acked, Assigned, Committed, Drained, Fault, Released, Sent
+from tests.faults.ownership import owned_until
 from tests.faults.produce import name_of, note_polled, padded
 from tests.faults.stage import Stage
 
@@ -102,6 +103,7 @@ class Life:
         self._read: dict[TopicPartition, int] = {}
         self._commits_when_revoked = True
         self._is_dead = False
+        self._noted_at = 0.0
         self._consumer = Consumer(
             work.topic,
             bootstrap_servers=work.stage.bootstrap_servers,
@@ -138,6 +140,7 @@ class Life:
             except PollIntervalExceededError:  # commits waited for too long; the next call joins again
                 continue
             work.note(self._name, records)
+            self._noted_at = anyio.current_time()
             for record in records:
                 self._read[TopicPartition(record.topic, record.partition)] = record.offset + 1
             count += len(records)
@@ -192,7 +195,8 @@ class Life:
 
     def _release(self, places: Iterable[TopicPartition], *, is_clean: bool) -> None:
         gone = set(places) & self._owned
-        self._history.note(Released(GROUP, self._name, sorted(gone), is_clean))
+        at = owned_until(self._consumer, self._noted_at)
+        self._history.note(Released(GROUP, self._name, sorted(gone), is_clean), at)
         self._owned -= gone
         for place in gone:
             self._read.pop(place, None)
@@ -201,6 +205,7 @@ class Life:
         if not self._is_dead:
             self._owned |= set(added)
             self._history.note(Assigned(GROUP, self._name, sorted(added)))
+            self._noted_at = anyio.current_time()
 
     async def partitions_revoked(self, partitions: Iterable[TopicPartition]) -> None:
         is_clean = self._commits_when_revoked and await self._commit(partitions)

@@ -96,6 +96,20 @@ def test_a_good_history_has_no_anomalies() -> None:
     assert check(Script().history).is_clean
 
 
+def test_a_member_that_learns_late_that_its_session_was_over_is_no_second_owner() -> None:
+    script = written("ab")
+    script.note(Assigned("g", "one", [P0]))
+    script.poll("one", (0, "a"))
+    over_at = script.time + 0.5
+    script.note(Assigned("g", "two", [P0]))
+    script.poll("two", (0, "a"), (1, "b"))
+    assert script.counts().dual_owner == 1
+    script.history.note(Released("g", "one", [P0]), over_at)
+    assert script.counts() == Counts()
+    script.poll("one", (1, "b"))
+    assert script.counts().dual_owner == 1
+
+
 def lost_write() -> Script:
     script = written("abc")
     script.note(Assigned("g", "one", [P0]))

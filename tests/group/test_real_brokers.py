@@ -19,7 +19,7 @@ from tests.group.members import Member, all_of, member, wait_shared
 from tests.integration.clusters import Clusters, RealCluster
 
 RELEASES = ("0.9.0.1", "0.10.2.2", "2.8.2", "4.3.1")
-STEADY = {"session_timeout_ms": 6_000, "heartbeat_interval_ms": 200, "max_poll_interval_ms": 15_000}
+STEADY = {"session_timeout_ms": 30_000, "heartbeat_interval_ms": 200, "max_poll_interval_ms": 15_000}
 FIRST_GROUP_S = 90
 """__consumer_offsets is being made, and a new group waits three seconds for members (0.11 and later)."""
 PARTITIONS = 12
@@ -80,7 +80,8 @@ async def test_a_member_that_falls_silent_loses_its_partitions_and_joins_again(b
     topic = brokers.new_topic("silent", 4)
     parts = all_of(topic, 4)
     async with member(brokers.bootstrap, topic, group_id=topic, **STEADY) as first:
-        async with member(brokers.bootstrap, topic, group_id=topic, **STEADY) as mute:
+        settings = {**STEADY, "session_timeout_ms": 6_000}
+        async with member(brokers.bootstrap, topic, group_id=topic, **settings) as mute:
             await wait_shared([first, mute], parts, FIRST_GROUP_S)
             mute.group._machine.heartbeats.interval = 60.0  # no settings allow that
             generation, mine = mute.group.generation, mute.partitions

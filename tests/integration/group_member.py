@@ -3,7 +3,8 @@
     python -m tests.integration.group_member BOOTSTRAP TOPIC GROUP NAME
 
 Then each event is a line of JSON on standard output, with its time on the machine's monotonic clock; SIGTERM makes it
-leave.
+leave.  Partitions count as released when the session was over, if that was before the member learned it: a busy machine
+may stand still for longer than a session.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import anyio
 
 from pykafka08 import Consumer, KafkaError, RebalanceListener, TopicPartition
 from tests.faults.history import Assigned, Committed, Event, Polled, Released
+from tests.faults.ownership import owned_until
 
 __all__ = ["STEADY", "GroupMember", "event_of"]
 
@@ -36,7 +38,7 @@ class GroupMember(RebalanceListener):
     """Reads until ``stop`` is set, then leaves; what happens goes to ``tell``."""
 
     def __init__(
-        self, bootstrap: str, topic: str, group: str, name: str, tell: Callable[[Event], None], **settings: Any
+        self, bootstrap: str, topic: str, group: str, name: str, tell: Callable[[float, Event], None], **settings: Any
     ) -> None:
         self.name = name
         self.stop = anyio.Event()
@@ -44,7 +46,8 @@ class GroupMember(RebalanceListener):
             topic, bootstrap_servers=bootstrap, group_id=group, listener=self, **{**STEADY, **settings}
         )
         self._group = group
-        self._tell = tell
+        self._write = tell
+        self._told_at = 0.0
         self._next: dict[TopicPartition, int] = {}
 
     async def run(self) -> None:
@@ -58,6 +61,10 @@ class GroupMember(RebalanceListener):
             refused = await consumer.commit()
             assert not refused, refused
 
+    def _tell(self, event: Event, at: float | None = None) -> None:
+        self._told_at = time.monotonic() if at is None else at
+        self._write(self._told_at, event)
+
     async def partitions_assigned(self, added: frozenset[TopicPartition]) -> None:
         self._tell(Assigned(self._group, self.name, sorted(added)))
 
@@ -65,16 +72,17 @@ class GroupMember(RebalanceListener):
         clean = set()
         for tp, committed in (await self.consumer.committed(partitions)).items():
             if committed is not None:
-                self._tell(Committed(self._group, tp, committed.offset))
+                self._write(time.monotonic(), Committed(self._group, tp, committed.offset))
             if committed is not None and committed.offset == self._next.pop(tp, committed.offset):
                 clean.add(tp)
-        self._tell(Released(self._group, self.name, sorted(clean), is_clean=True))
-        self._tell(Released(self._group, self.name, sorted(partitions - clean)))
+        at = owned_until(self.consumer, self._told_at)
+        self._tell(Released(self._group, self.name, sorted(clean), is_clean=True), at)
+        self._tell(Released(self._group, self.name, sorted(partitions - clean)), at)
 
     async def partitions_lost(self, partitions: frozenset[TopicPartition]) -> None:
         for tp in partitions:
             self._next.pop(tp, None)
-        self._tell(Released(self._group, self.name, sorted(partitions)))
+        self._tell(Released(self._group, self.name, sorted(partitions)), owned_until(self.consumer, self._told_at))
 
 
 def _text(value: bytes | None) -> str:
@@ -99,8 +107,8 @@ def event_of(line: str) -> tuple[float, Event]:
     return at, Committed(fields[0], TopicPartition(*fields[1]), fields[2])
 
 
-def _print(event: Event) -> None:
-    sys.stdout.write(json.dumps([time.monotonic(), type(event).__name__, list(event)]) + "\n")
+def _print(at: float, event: Event) -> None:
+    sys.stdout.write(json.dumps([at, type(event).__name__, list(event)]) + "\n")
     sys.stdout.flush()
 
 
