@@ -11,6 +11,7 @@ settings.load_profile("steady")
 
 pytest_plugins = [
     "tests.deadlines",
+    "tests.open_sockets",
     "tests.requirements",
     "tests.scheduling",
     "tests.whole_runs",

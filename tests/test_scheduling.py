@@ -1,4 +1,4 @@
-"""The units of a run with several processes, their order, and that no test is left out or run twice."""
+"""How a run with several processes goes: its units, their order, every test once, and what is said at its end."""
 
 from __future__ import annotations
 
@@ -92,3 +92,26 @@ def test_a_run_of_everything_ends_with_what_failed(tmp_path: Path) -> None:
     end = result.stdout.partition("= what failed =")[2]
     assert "test_red.py::test_red (call)" in end
     assert "assert 'this' == 'that'" in end
+
+
+STRICT = ("-W", "error::ResourceWarning", "-W", "error::pytest.PytestUnraisableExceptionWarning")
+LEAVES_ITS_SOCKET = """
+import gc, socket
+
+def test_that_leaves_it():
+    cycle = []
+    cycle += [cycle, socket.create_server(("127.0.0.1", 0))]
+
+def test_that_meets_it():
+    gc.collect()
+"""
+
+
+def test_a_failure_tells_which_test_opened_a_socket_that_was_left_open(tmp_path: Path) -> None:
+    (tmp_path / "test_sample.py").write_text(LEAVES_ITS_SOCKET)
+    result = run(tmp_path, "tests.whole_runs", "-p", "tests.open_sockets", *STRICT)
+    assert result.returncode == 1, result.stdout + result.stderr
+    end = result.stdout.partition("= what failed =")[2]
+    assert "test_sample.py::test_that_meets_it (call)" in end
+    assert ": test_sample.py::test_that_leaves_it\n" in end
+    assert "test_sample.py:6 test_that_leaves_it\n" in end

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.open_sockets import OPENERS
+
 TESTS = Path(__file__).parent
 LAST_LINES = 40
 """Of each failure, repeated at the very end: of a long log often only that is to be seen."""
@@ -30,4 +32,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for report in failed:
         terminalreporter.write_sep("_", f"{report.nodeid} ({getattr(report, 'when', 'collect')})")
         for line in report.longreprtext.splitlines()[-LAST_LINES:]:
+            terminalreporter.line(line)
+        openers = [text for title, text in report.sections if title == OPENERS]
+        for line in "\n".join(openers).splitlines():
             terminalreporter.line(line)
