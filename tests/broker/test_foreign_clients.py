@@ -10,13 +10,13 @@ import subprocess
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from itertools import islice
 from typing import Any
 
 import anyio
 import pytest
 
 from pykafka08.broker.server import EmbeddedCluster
+from tests.broker import kafka_python
 from tests.brokers.console import Console
 
 pytestmark = pytest.mark.anyio
@@ -28,7 +28,6 @@ PATIENCE_S = 45
 ASKING_RELEASES = ["4.3", "2.8", "0.11", "0.10.2"]
 """Releases that answer ApiVersions, so that clients find out by themselves what they serve."""
 
-kafka_python_warns = pytest.mark.filterwarnings("ignore:.* is deprecated. Use files:DeprecationWarning")
 in_thread = anyio.to_thread.run_sync
 
 
@@ -107,46 +106,14 @@ async def test_librdkafka_administers_topics() -> None:
 # -- kafka-python
 
 
-def kafka_python_settings(release: str) -> dict[str, Any]:
-    if not release.startswith(("0.8", "0.9")):
-        return {}
-    return {"api_version": tuple(int(part) for part in release.split("."))}
-
-
 def read_with_kafka_python(servers: str, release: str) -> list[str]:
-    """All lines, as a group where the release has groups."""
-    from kafka import KafkaConsumer, TopicPartition
-
-    has_group = not release.startswith("0.8")
-    consumer = KafkaConsumer(
-        bootstrap_servers=servers,
-        group_id="readers" if has_group else None,
-        auto_offset_reset="earliest",
-        enable_auto_commit=has_group,
-        consumer_timeout_ms=PATIENCE_S * 1000,
-        session_timeout_ms=10_000,
-        **kafka_python_settings(release),
-    )
-    if has_group:
-        consumer.subscribe([TOPIC])
-    else:
-        consumer.assign([TopicPartition(TOPIC, partition) for partition in range(PARTITIONS)])
-    read = [record.value.decode() for record in islice(consumer, len(LINES))]
-    consumer.close()
-    return read
+    return kafka_python.run("consume", servers, release, TOPIC, PARTITIONS, LINES)
 
 
-@kafka_python_warns
 @pytest.mark.parametrize("release", [*ASKING_RELEASES, "0.9.0", "0.8.2"])
 async def test_kafka_python(release: str) -> None:
     def produce(servers: str) -> None:
-        from kafka import KafkaProducer
-
-        producer = KafkaProducer(bootstrap_servers=servers, compression_type="gzip", **kafka_python_settings(release))
-        sent = [producer.send(TOPIC, line.encode(), key=line.encode()) for line in LINES]
-        for future in sent:
-            future.get(PATIENCE_S)
-        producer.close(PATIENCE_S)
+        kafka_python.run("produce", servers, release, TOPIC, PARTITIONS, LINES)
 
     await exchange(release, produce, lambda servers: read_with_kafka_python(servers, release))
 
@@ -291,7 +258,6 @@ async def test_the_java_console_tools(release: str, java: str) -> None:
 
 @pytest.mark.brokers
 @on_asyncio
-@kafka_python_warns
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(("release", "codec"), [("0.8.0", "gzip"), ("0.8.2", "lz4"), ("0.9.0", "lz4")])
 async def test_the_java_0_8_console_producer(release: str, codec: str) -> None:
