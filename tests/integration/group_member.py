@@ -42,6 +42,8 @@ class GroupMember(RebalanceListener):
     ) -> None:
         self.name = name
         self.stop = anyio.Event()
+        self.losses = 0
+        """How often partitions were lost, not revoked."""
         self.consumer = Consumer(
             topic, bootstrap_servers=bootstrap, group_id=group, listener=self, **{**STEADY, **settings}
         )
@@ -80,6 +82,7 @@ class GroupMember(RebalanceListener):
         self._tell(Released(self._group, self.name, sorted(partitions - clean)), at)
 
     async def partitions_lost(self, partitions: frozenset[TopicPartition]) -> None:
+        self.losses += 1
         for tp in partitions:
             self._next.pop(tp, None)
         self._tell(Released(self._group, self.name, sorted(partitions)), owned_until(self.consumer, self._told_at))
