@@ -16,7 +16,7 @@ __all__ = ["OPENERS"]
 OPENERS = "who opened the sockets that were not closed"
 """The section of a failure's report that tells."""
 FRAMES = 12
-UNCLOSED = re.compile(r"unclosed <socket\.socket fd=(\d+)")
+UNCLOSED = re.compile(r"unclosed (?:transport )?<\S+ fd=(\d+)")
 
 _running = "before the first test"
 _opened: dict[int, str] = {}

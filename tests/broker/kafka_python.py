@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,7 @@ def _version(release: str) -> dict[str, Any]:
     return {"api_version": tuple(int(part) for part in release.split("."))}
 
 
-def _produce(servers: str, release: str, topic: str, _: int, lines: list[str]) -> Iterator[str]:
+def _produce(servers: str, release: str, topic: str, _: int, lines: list[str]) -> list[str]:
     from kafka import KafkaProducer
 
     producer = KafkaProducer(bootstrap_servers=servers, compression_type="gzip", **_version(release))
@@ -51,10 +51,10 @@ def _produce(servers: str, release: str, topic: str, _: int, lines: list[str]) -
     for future in sent:
         future.get(PATIENCE_S)
     producer.close(PATIENCE_S)
-    yield from ()
+    return []
 
 
-def _consume(servers: str, release: str, topic: str, partitions: int, lines: list[str]) -> Iterator[str]:
+def _consume(servers: str, release: str, topic: str, partitions: int, lines: list[str]) -> list[str]:
     """As a group where the release has groups."""
     from kafka import KafkaConsumer, TopicPartition
 
@@ -72,9 +72,9 @@ def _consume(servers: str, release: str, topic: str, partitions: int, lines: lis
         consumer.subscribe([topic])
     else:
         consumer.assign([TopicPartition(topic, partition) for partition in range(partitions)])
-    for record in islice(consumer, len(lines)):
-        yield record.value.decode()
+    read = [record.value.decode() for record in islice(consumer, len(lines))]
     consumer.close()
+    return read
 
 
 def main() -> None:

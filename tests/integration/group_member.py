@@ -64,6 +64,7 @@ class GroupMember(RebalanceListener):
             assert not refused, refused
 
     def _tell(self, event: Event, at: float | None = None) -> None:
+        """What shows that it has its partitions, or until when it had them."""
         self._told_at = time.monotonic() if at is None else at
         self._write(self._told_at, event)
 
