@@ -174,19 +174,23 @@ class Transactions:
             return ErrorCode.INVALID_TXN_STATE
         return ErrorCode.CONCURRENT_TRANSACTIONS if known.is_ending else ErrorCode.NONE
 
-    def _fence(self, known: Transaction) -> None:
-        """End the transaction of a producer that is gone or too slow, which then is told so."""
+    def _fence(self, known: Transaction, *, may_go_on: bool = False) -> None:
+        """End the transaction of a producer that is gone or too slow.
+
+        ``may_go_on``: its abort gives it the next epoch; otherwise it is told that it is fenced.
+        """
         if not known.is_v2:  # by KIP-890 the end itself raises the epoch
             known.fence()
         self._end(known, is_commit=False, is_v2=known.is_v2)
-        known.previous = NO_IDENTITY
+        if not may_go_on:
+            known.previous = NO_IDENTITY
 
     def expire(self, transactional_id: str) -> bool:
         """The time-out of its transaction has passed; False if none is open."""
         known = self._transactions.get(transactional_id)
         if known is None or not known.is_ongoing:
             return False
-        self._fence(known)
+        self._fence(known, may_go_on=known.is_v2)
         return True
 
     def _end(self, known: Transaction, *, is_commit: bool, is_v2: bool) -> None:

@@ -287,6 +287,10 @@ class Client:
 
     async def request_any(self, message: Message[R], *, timeout: float | None = None) -> R:
         """The answer of any broker, for what may be asked twice: each is tried until one answers or time is up."""
+        return (await self.ask_any(message, timeout=timeout))[1]
+
+    async def ask_any(self, message: Message[R], *, timeout: float | None = None) -> tuple[int, R]:
+        """As :meth:`request_any`, with the node id of the broker that answered."""
         deadline = self._deadline(timeout)
         most = self.config.request_timeout_ms / 1000
         backoff = Backoff(self.config.retry_backoff_ms / 1000, self.config.retry_backoff_max_ms / 1000, random.random)
@@ -297,7 +301,7 @@ class Client:
                 if error is not None and left <= 0:
                     raise error
                 try:
-                    return await self.request(node_id, message, timeout=min(most, max(left, 0.0)))
+                    return node_id, await self.request(node_id, message, timeout=min(most, max(left, 0.0)))
                 except (TransportError, RemoteProtocolError, RequestTimeoutError) as failed:
                     error = failed
             pause = backoff.failed()

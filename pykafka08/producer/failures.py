@@ -18,6 +18,7 @@ from pykafka08.producer.batch import Batch
 from pykafka08.producer.queues import PartitionQueue, QueueState, TopicQueues
 
 __all__ = [
+    "broker_name",
     "expired",
     "in_doubt",
     "is_lasting",

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from pykafka08.producer.batch import Batch
 
-__all__ = ["Identity", "Restart", "Sequences"]
+__all__ = ["NO_IDENTITY", "Identity", "Restart", "Sequences"]
 
 LAST_EPOCH = 2**15 - 1
 
@@ -30,6 +30,14 @@ class Identity(NamedTuple):
 
     producer_id: int
     epoch: int
+
+    @property
+    def is_valid(self) -> bool:
+        """It can be the identity of a producer: brokers say -1 where they give none."""
+        return self.producer_id >= 0 and self.epoch >= 0
+
+
+NO_IDENTITY = Identity(-1, -1)
 
 
 class Restart(Enum):

@@ -133,3 +133,5 @@ class Answer:
     message: str | None = None
     identity: Identity | None = None
     node_id: int = -1
+    broker: str | None = None
+    """The broker that answered, as error texts have it."""

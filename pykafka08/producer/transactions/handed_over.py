@@ -18,7 +18,8 @@ from pykafka08.backoff import pause_after
 from pykafka08.clock import clock
 from pykafka08.cluster.client import Client
 from pykafka08.driver import library_logger
-from pykafka08.errors import KafkaError, RequestTimeoutError
+from pykafka08.errors import KafkaError, RemoteProtocolError, RequestTimeoutError
+from pykafka08.producer.failures import broker_name
 from pykafka08.producer.sequences import Identity
 from pykafka08.producer.transactions.actions import EndTransaction, FindCoordinator
 from pykafka08.producer.transactions.machine import TransactionMachine
@@ -66,8 +67,9 @@ class _NothingSent:
 async def end_transaction(client: Client, transaction: OpenTransaction, *, is_commit: bool, timeout: float) -> None:
     """Commit or abort it, with retries for ``timeout`` seconds; to commit once more, after a lost answer, is no error.
 
-    ProducerFencedError where a newer producer has its transactional id, which has aborted it, or where the coordinator
-    has, after ``transaction_timeout_ms``; another BrokerError where the coordinator knows of no such transaction;
+    ProducerFencedError where a newer producer has its transactional id, which has aborted it.  Where the coordinator
+    has aborted it after ``transaction_timeout_ms``: TransactionAbortedError if the cluster has agreed on KIP-890, else
+    ProducerFencedError.  Another BrokerError where the coordinator knows of no such transaction;
     RequestTimeoutError at the end of ``timeout``, and then it may have ended as wanted.
     """
     now = clock()
@@ -87,8 +89,8 @@ async def end_transaction(client: Client, transaction: OpenTransaction, *, is_co
     if scope.cancelled_caught:
         raise RequestTimeoutError(
             f"transactional id {transaction.transactional_id!r}: no end was confirmed within {timeout:g} s; "
-            f"last: {machine.last_error}"
-        )
+            f"{machine.progress()}"
+        ) from machine.last_error
     if machine.state in (TransactionState.FATAL_ERROR, TransactionState.ABORTABLE_ERROR):
         raise machine.verdict()
     log.info("transaction.ended_for_another", id=transaction.transactional_id, committed=is_commit)
@@ -107,11 +109,17 @@ async def _ask(
 
     try:
         if isinstance(call, FindCoordinator):
-            response = await client.request_any(noted)
+            node_id, response = await client.ask_any(noted)
         else:
-            response = await client.request(call.node_id, noted, timeout=client.config.request_timeout_ms / 1000)
+            node_id = call.node_id
+            response = await client.request(node_id, noted, timeout=client.config.request_timeout_ms / 1000)
     except KafkaError as error:
         log.info("transaction.request_failed", api=call.api, cause=str(error))
         machine.failed(call, error, now(), was_written=bool(made))
     else:
-        machine.answered(call, requests.read(call, response), now())
+        try:
+            answer = requests.read(call, response, broker_name(client.metadata, node_id))
+        except RemoteProtocolError as error:
+            machine.answer_invalid(call, error)
+        else:
+            machine.answered(call, answer, now())

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import KafkaError, ProducerFencedError, TransactionAbortedError, broker_error
-from pykafka08.producer.transactions.actions import Answer, Call
-from pykafka08.producer.transactions.reactions import Reaction, reaction_to
+from pykafka08.producer.transactions.actions import AddOffsets, Answer, Call, CommitOffsets, FindCoordinator, KeyType
+from pykafka08.producer.transactions.reactions import Reaction, may_have_timed_out, reaction_to
 from pykafka08.records.record import TopicPartition
 
-__all__ = ["aborted", "judge", "says"]
+__all__ = ["aborted", "judge", "named", "says"]
 
 
 def judge(call: Call, answer: Answer, transactional_id: str) -> tuple[Reaction, KafkaError | None]:
@@ -24,10 +24,35 @@ def judge(call: Call, answer: Answer, transactional_id: str) -> tuple[Reaction, 
             ErrorCode.PRODUCER_FENCED,
             f"another producer has taken the transactional id {transactional_id!r}, "
             "or the transaction took longer than transaction_timeout_ms",
+            broker=answer.broker,
             api=call.api,
         )
     topic, index = partition if partition is not None else (None, None)
-    return reaction, broker_error(code, answer.message, api=call.api, topic=topic, partition=index)
+    text = f"{_meaning(call, code, answer)} ({named(call, transactional_id)})"
+    return reaction, broker_error(code, text, broker=answer.broker, api=call.api, topic=topic, partition=index)
+
+
+def _meaning(call: Call, code: int, answer: Answer) -> str:
+    if may_have_timed_out(call, code):
+        late = "the transaction took longer than transaction_timeout_ms"
+        if isinstance(call, CommitOffsets):
+            return f"{late}, or another producer has taken the transactional id"
+        return f"{late}, and the coordinator has aborted it"
+    known = ErrorCode.of(code)
+    return answer.message or (known.meaning if isinstance(known, ErrorCode) else "not known to this release")
+
+
+def named(call: Call, transactional_id: str) -> str:
+    """Whose request it is, for an error's text: the transactional id, and the group if there is one."""
+    group_id = None
+    if isinstance(call, AddOffsets):
+        group_id = call.group_id
+    elif isinstance(call, CommitOffsets):
+        group_id = call.order.member.group_id
+    elif isinstance(call, FindCoordinator) and call.key_type is KeyType.GROUP:
+        group_id = call.key
+    text = f"transactional id {transactional_id!r}"
+    return text if group_id is None else f"{text}, group {group_id!r}"
 
 
 def says(error: KafkaError, code: ErrorCode) -> bool:

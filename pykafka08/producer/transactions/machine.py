@@ -157,6 +157,13 @@ class TransactionMachine:
         if self.state is not TransactionState.IN_TRANSACTION:
             raise self.refusal()
 
+    def progress(self) -> str:
+        """What the last request came to, for an error's text."""
+        last = f"the last error: {self.last_error}" if self.last_error is not None else "no request has failed"
+        if self._call is None:
+            return last
+        return f"{self._call.api} was sent and has no answer yet; {last}"
+
     @property
     def has_started(self) -> bool:
         """The coordinator may know of the transaction."""
@@ -281,7 +288,9 @@ class TransactionMachine:
             return
         self._note_parts(call, answer)
         if reaction is Reaction.DONE:
-            self._attempts, self._not_before = 0, 0.0
+            if not isinstance(call, FindCoordinator):  # what the coordinator refuses is asked again after longer pauses
+                self._attempts = 0
+            self._not_before = 0.0
             self._done(call, answer)
             return
         assert error is not None
@@ -303,6 +312,19 @@ class TransactionMachine:
         elif isinstance(call, InitProducer):
             self._is_owner = False
         self._react(call, Reaction.FIND, error, now)
+
+    def answer_invalid(self, call: Call, error: KafkaError) -> None:
+        """A broker answered the call with values that cannot be; ``error`` says which."""
+        self._call = None
+        if self.state is TransactionState.FATAL_ERROR:
+            return
+        self._answer_lost(call)
+        if isinstance(call, CommitOffsets) or (isinstance(call, FindCoordinator) and call.key_type is KeyType.GROUP):
+            self._spoil(error)  # the group's coordinator says nothing of the producer
+            return
+        if self._may_be_committed:
+            self.doubt = in_doubt(error)
+        self._end(error)
 
     def _answer_lost(self, call: Call) -> None:
         """The request may have been performed, or be so later."""
@@ -344,6 +366,8 @@ class TransactionMachine:
                 self._orders.popleft()
                 self._notices.append(StateChanged())
         elif isinstance(call, EndTransaction):
+            # By KIP-890 the epoch is another after each end: one that the answer does not tell has to be asked for.
+            self._must_renew |= call.is_v2 and answer.identity is None
             self._ended(answer.identity)
 
     def _identify(self, identity: Identity | None) -> None:

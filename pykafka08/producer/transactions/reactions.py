@@ -30,7 +30,7 @@ from pykafka08.producer.transactions.actions import (
     InitProducer,
 )
 
-__all__ = ["REACTIONS", "Reaction", "is_fatal_to_transactions", "is_indefinite", "reaction_to"]
+__all__ = ["REACTIONS", "Reaction", "is_fatal_to_transactions", "is_indefinite", "may_have_timed_out", "reaction_to"]
 
 
 class Reaction(IntEnum):
@@ -88,16 +88,34 @@ REACTIONS: Mapping[type[Call], Mapping[ErrorCode, Reaction]] = {
     EndTransaction: _ALL,
 }  # fmt: skip
 
+TIMED_OUT_REACTIONS: Mapping[type[Call], Mapping[ErrorCode, Reaction]] = {
+    CommitOffsets: {_E.INVALID_PRODUCER_EPOCH: _R.ABORT, _E.PRODUCER_FENCED: _R.ABORT},
+    EndTransaction: {_E.INVALID_TXN_STATE: _R.ABORT},
+}
+"""Where the cluster has agreed on KIP-890: a transaction that took too long gets these codes, and its abort then gives
+the next epoch (KIP-588).  A fenced producer may get them too: its abort is refused with PRODUCER_FENCED."""
+
 
 def reaction_to(call: Call, code: int) -> Reaction:
     """To a broker's code for ``call``."""
     known = ErrorCode.of(code)
     if not isinstance(known, ErrorCode):
         return Reaction.FATAL
+    if may_have_timed_out(call, known):
+        return TIMED_OUT_REACTIONS[type(call)][known]
     found = REACTIONS[type(call)].get(known)
     if found is not None:
         return found
     return Reaction.RETRY if known.is_retriable else Reaction.FATAL
+
+
+def may_have_timed_out(call: Call, code: int) -> bool:
+    """The coordinator may have aborted the transaction after ``transaction_timeout_ms``, and let the producer go on."""
+    if isinstance(call, EndTransaction):
+        is_asked = call.is_v2 and call.is_commit
+    else:
+        is_asked = isinstance(call, CommitOffsets) and call.is_v2
+    return is_asked and code in TIMED_OUT_REACTIONS[type(call)]
 
 
 def is_indefinite(error: KafkaError) -> bool:

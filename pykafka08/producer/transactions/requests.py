@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
-from pykafka08.error_codes import ErrorCode
-from pykafka08.errors import UnsupportedVersionError
-from pykafka08.producer.sequences import Identity
+from pykafka08.errors import RemoteProtocolError, UnsupportedVersionError
+from pykafka08.producer.sequences import NO_IDENTITY, Identity
 from pykafka08.producer.transactions.actions import (
     AddOffsets,
     AddPartitions,
@@ -21,6 +20,7 @@ from pykafka08.producer.transactions.actions import (
     FindCoordinator,
     InitProducer,
 )
+from pykafka08.producer.transactions.judgement import named
 from pykafka08.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from pykafka08.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from pykafka08.protocol.messages.end_txn import EndTxnRequest
@@ -172,38 +172,81 @@ class TransactionRequests:
             committed=call.is_commit,
         )
 
-    @staticmethod
-    def read(call: Call, response: Any) -> Answer:
-        """What the broker's answer to the call says; a partition that it leaves out has UNKNOWN_SERVER_ERROR."""
+    def read(self, call: Call, response: Any, broker: str | None) -> Answer:
+        """What the broker's answer to the call says; RemoteProtocolError where that cannot be."""
         if isinstance(call, FindCoordinator):
-            found = response.coordinators[0] if response.coordinators else response
-            return Answer(found.error_code, message=found.error_message, node_id=found.node_id)
-        if isinstance(call, AddPartitions):
-            return Answer(
-                codes=_complete(
-                    call.partitions,
-                    {
-                        TopicPartition(topic.name, each.partition_index): each.partition_error_code
-                        for topic in response.results_by_topic_v3_and_below
-                        for each in topic.results_by_partition
-                    },
-                )
-            )
-        if isinstance(call, CommitOffsets):
-            return Answer(
-                codes=_complete(
-                    call.order.left,
-                    {
-                        TopicPartition(topic.name, each.partition_index): each.error_code
-                        for topic in response.topics
-                        for each in topic.partitions
-                    },
-                )
-            )
-        identity = None
-        if isinstance(call, (InitProducer, EndTransaction)) and response.producer_id >= 0:
-            identity = Identity(response.producer_id, response.producer_epoch)
-        return Answer(response.error_code, identity=identity)
+            answer = self._coordinator(call, response, broker)
+        elif isinstance(call, AddPartitions):
+            codes = {
+                TopicPartition(topic.name, each.partition_index): each.partition_error_code
+                for topic in response.results_by_topic_v3_and_below
+                for each in topic.results_by_partition
+            }
+            answer = Answer(codes=self._codes(call, call.partitions, codes, broker), broker=broker)
+        elif isinstance(call, CommitOffsets):
+            codes = {
+                TopicPartition(topic.name, each.partition_index): each.error_code
+                for topic in response.topics
+                for each in topic.partitions
+            }
+            answer = Answer(codes=self._codes(call, call.order.left, codes, broker), broker=broker)
+        else:
+            identity = None
+            if isinstance(call, (InitProducer, EndTransaction)) and not response.error_code:
+                identity = self._identity(call, response, broker)
+            answer = Answer(response.error_code, identity=identity, broker=broker)
+        return answer
+
+    def _coordinator(self, call: FindCoordinator, response: Any, broker: str | None) -> Answer:
+        found = next((each for each in response.coordinators if each.key == call.key), None)
+        if found is None:
+            if response.coordinators:
+                raise self._invalid(call, "names the coordinators of other keys", broker)
+            found = response
+        if not found.error_code and (found.node_id < 0 or not found.host):
+            raise self._invalid(call, f"names {found.host!r:.300}, id {found.node_id}, as the coordinator", broker)
+        return Answer(found.error_code, message=found.error_message, node_id=found.node_id, broker=broker)
+
+    def _codes(
+        self,
+        call: Call,
+        asked: Iterable[TopicPartition],
+        codes: Mapping[TopicPartition, int],
+        broker: str | None,
+    ) -> dict[TopicPartition, int]:
+        """The codes of the partitions asked for.  One may be left out only where another has an error."""
+        known = {partition: codes[partition] for partition in asked if partition in codes}
+        missing = next((partition for partition in asked if partition not in codes), None)
+        if missing is not None and not any(known.values()):
+            raise self._invalid(call, "leaves the partition out", broker, missing)
+        return known
+
+    def _identity(self, call: InitProducer | EndTransaction, response: Any, broker: str | None) -> Identity | None:
+        """The producer id and epoch that the coordinator gives; None where an end gives none."""
+        identity = Identity(response.producer_id, response.producer_epoch)
+        if isinstance(call, InitProducer):
+            before = call.expected
+        else:
+            if not call.is_v2 or identity == NO_IDENTITY:
+                return None
+            before = call.identity
+        is_older = before is not None and identity.producer_id == before.producer_id and identity.epoch <= before.epoch
+        if not identity.is_valid or is_older:
+            after = f" after id {before.producer_id}, epoch {before.epoch}" if before is not None else ""
+            said = f"gives producer id {identity.producer_id}, epoch {identity.epoch}{after}"
+            raise self._invalid(call, said, broker)
+        return identity
+
+    def _invalid(
+        self, call: Call, said: str, broker: str | None, partition: TopicPartition | None = None
+    ) -> RemoteProtocolError:
+        return RemoteProtocolError(
+            f"the broker's answer {said} ({named(call, self._id)})",
+            broker=broker,
+            api=call.api,
+            topic=partition.topic if partition is not None else None,
+            partition=partition.partition if partition is not None else None,
+        )
 
 
 def _without_members(versions: BrokerVersions) -> UnsupportedVersionError:
@@ -213,10 +256,6 @@ def _without_members(versions: BrokerVersions) -> UnsupportedVersionError:
         "transactional_id of their own, or send_offsets(mapping, group_id)",
         api=TxnOffsetCommitRequest.name,
     )
-
-
-def _complete(asked: Iterable[TopicPartition], codes: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-    return {partition: codes.get(partition, ErrorCode.UNKNOWN_SERVER_ERROR) for partition in asked}
 
 
 def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:

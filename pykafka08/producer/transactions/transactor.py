@@ -10,12 +10,17 @@ import anyio
 
 from pykafka08.cluster.client import Client
 from pykafka08.driver import Waiter, library_logger
-from pykafka08.errors import KafkaError, RequestTimeoutError, TransactionAbortedError, UnsupportedVersionError
+from pykafka08.errors import (
+    KafkaError,
+    RemoteProtocolError,
+    RequestTimeoutError,
+    TransactionAbortedError,
+    UnsupportedVersionError,
+)
 from pykafka08.group.metadata import GroupMetadata
 from pykafka08.group.requests import OffsetAndMetadata
-from pykafka08.producer.failures import in_doubt
+from pykafka08.producer.failures import broker_name, in_doubt
 from pykafka08.producer.transactions.actions import (
-    Answer,
     Call,
     FindCoordinator,
     IdentityGiven,
@@ -86,11 +91,11 @@ class Transactor:
     async def _find(self, call: FindCoordinator) -> None:
         """Of any broker."""
         try:
-            response = await self._client.request_any(self._requests.make(call))
+            node_id, response = await self._client.ask_any(self._requests.make(call))
         except KafkaError as error:
             self._failed(call, error)
         else:
-            self._answered(call, response)
+            self._answered(call, node_id, response)
 
     def _ask(self, call: Any) -> None:
         log.debug("transaction.ask", api=call.api, node_id=call.node_id)
@@ -104,16 +109,21 @@ class Transactor:
 
         def ended(waiter: Waiter[Any]) -> None:
             if waiter.error is None:
-                self._answered(call, waiter.result())
+                self._answered(call, call.node_id, waiter.result())
             else:
                 assert isinstance(waiter.error, KafkaError)
                 self._failed(call, waiter.error, was_written=bool(made))
 
         self._client.submit(call.node_id, noted, timeout=timeout).add_done_callback(ended)
 
-    def _answered(self, call: Call, response: Any) -> None:
-        answer: Answer = self._requests.read(call, response)
-        self.machine.answered(call, answer, self._now())
+    def _answered(self, call: Call, node_id: int, response: Any) -> None:
+        try:
+            answer = self._requests.read(call, response, broker_name(self._client.metadata, node_id))
+        except RemoteProtocolError as error:
+            log.warning("transaction.answer_invalid", api=call.api, cause=str(error))
+            self.machine.answer_invalid(call, error)
+        else:
+            self.machine.answered(call, answer, self._now())
         self._wake()
 
     def _failed(self, call: Call, error: KafkaError, *, was_written: bool = True) -> None:
@@ -135,8 +145,8 @@ class Transactor:
                 await news
         raise RequestTimeoutError(
             f"transactional id {self.machine.transactional_id!r}: {what} within max_block_ms; "
-            f"the producer is {self.machine.state.value}; last: {self.machine.last_error}"
-        )
+            f"the producer is {self.machine.state.value}; {self.machine.progress()}"
+        ) from self.machine.last_error
 
     def fail(self, error: KafkaError) -> None:
         """End all waiting."""

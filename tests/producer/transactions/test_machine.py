@@ -13,6 +13,7 @@ from pykafka08.errors import (
     KafkaError,
     LocalProtocolError,
     ProducerFencedError,
+    RemoteProtocolError,
     TransactionAbortedError,
     TransactionStateError,
     TransportError,
@@ -361,7 +362,94 @@ def test_pauses_grow_and_are_short_while_markers_are_written(world: World) -> No
     assert pauses == [0.02, 0.04, 3.0]
 
 
+@pytest.mark.parametrize(("kind", "start"), list(starters()), ids=lambda each: getattr(each, "__name__", ""))
+def test_pauses_grow_though_the_coordinator_is_found_each_time(
+    kind: type[Call], start: Callable[[World], Call]
+) -> None:
+    world = World()
+    call = start(world)
+    pauses = []
+    for _ in range(5):
+        asked_at = world.now
+        world.answer(call, E.COORDINATOR_NOT_AVAILABLE)
+        call = world.next(kind)
+        pauses.append(world.now - asked_at)
+    assert pauses == [1.0, 2.0, 3.0, 4.0, 5.0]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_answer_of_a_broker_is_an_assertion(seed: int) -> None:
+    """Requests of a few transactions answered by chance: with any code, with nothing, or with values that cannot be."""
+    chance = random.Random(seed)
+    codes = [*ErrorCode, E.NONE, E.NONE, E.NONE]
+    world = World()
+    world.machine.initialize()
+    for _ in range(300):
+        machine = world.machine
+        if machine.state is S.FATAL_ERROR:
+            world = World()
+            world.machine.initialize()
+        elif machine.state is S.READY:
+            machine.begin(is_v2=chance.random() < 0.5, is_checked=chance.random() < 0.5)
+            machine.admits(T0)
+        elif machine.state is S.IN_TRANSACTION and chance.random() < 0.5:
+            chance.choice((world.order, machine.commit, machine.abort))()
+        elif machine.state is S.ABORTABLE_ERROR:
+            machine.abort()
+        world.now += 100
+        call = world.poll()
+        if call is None:
+            continue
+        if chance.random() < 0.2:
+            machine.answer_invalid(call, RemoteProtocolError("cannot be"))
+        elif chance.random() < 0.2:
+            world.answer(call, TransportError("cut"))
+        else:
+            world.answer(call, chance.choice(codes))
+
+
 # --- errors ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("code", [E.INVALID_PRODUCER_EPOCH, E.PRODUCER_FENCED], ids=lambda code: code.name)
+def test_offsets_that_come_too_late_do_not_end_a_producer_of_kip_890(world: World, code: ErrorCode) -> None:
+    world.begin(is_v2=True)
+    world.order()
+    world.answer(world.next(CommitOffsets), code)
+    assert world.state is S.ABORTABLE_ERROR
+    world.machine.abort()
+    world.answer(world.next(EndTransaction), E.PRODUCER_FENCED)  # it was another producer
+    assert isinstance(world.machine.error, ProducerFencedError)
+
+
+def test_a_commit_that_comes_too_late_does_not_end_a_producer_of_kip_890(world: World) -> None:
+    world.begin(is_v2=True)
+    world.join(T0)
+    world.machine.commit()
+    world.answer(world.next(EndTransaction), E.INVALID_TXN_STATE)
+    assert world.state is S.ABORTABLE_ERROR
+    world.machine.abort()
+    world.answer(world.next(EndTransaction), Answer(identity=SECOND))
+    assert (world.state, world.machine.identity) == (S.READY, SECOND)
+
+
+def test_an_end_by_kip_890_that_gives_no_epoch_asks_for_one(world: World) -> None:
+    world.begin(is_v2=True)
+    world.join(T0)
+    world.machine.commit()
+    world.answer(world.next(EndTransaction), Answer())
+    assert world.next(InitProducer) == InitProducer(1, FIRST)
+
+
+@pytest.mark.parametrize(("kind", "start"), list(starters()), ids=lambda each: getattr(each, "__name__", ""))
+def test_an_invalid_answer_ends_what_it_is_of(kind: type[Call], start: Callable[[World], Call]) -> None:
+    world = World()
+    call = start(world)
+    error = RemoteProtocolError("cannot be")
+    world.machine.answer_invalid(call, error)
+    assert world.state is (S.ABORTABLE_ERROR if kind is CommitOffsets else S.FATAL_ERROR)
+    assert world.machine.error is error
+    assert world.machine.verdict().may_be_written is (kind is EndTransaction)
 
 
 @pytest.mark.parametrize("is_v2", [True, False])

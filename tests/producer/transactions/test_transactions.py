@@ -254,14 +254,47 @@ async def test_a_fenced_producer_says_so_where_a_send_failed(release: str) -> No
         assert stored(cluster) == []
 
 
-@pytest.mark.parametrize("release", ["4.3", "2.8"])
-async def test_a_transaction_that_takes_too_long_ends_the_producer(release: str) -> None:
+@pytest.mark.parametrize("release", ["3.9", "2.8", "0.11"])
+@pytest.mark.parametrize("late", ["nothing", "send", "send_offsets"])
+async def test_a_transaction_that_takes_too_long_ends_the_producer_before_kip_890(release: str, late: str) -> None:
     async with EmbeddedCluster(1, release, {T: 1}) as cluster, opened(cluster) as producer:
         with ends_in(ProducerFencedError, match="transaction_timeout_ms"):
             async with producer.transaction():
-                await producer.send(T, b"late")
-                cluster.expire_transaction(ID)
+                await outlive(cluster, producer, late)
         assert stored(cluster) == []
+        with ends_in(ProducerFencedError):
+            async with producer.transaction():
+                await producer.send(T, b"next")
+
+
+@pytest.mark.parametrize(
+    ("late", "error"), [("nothing", TransactionAbortedError), ("send", BrokerError), ("send_offsets", KafkaError)]
+)
+async def test_after_a_transaction_that_takes_too_long_the_next_one_can_begin(
+    late: str, error: type[KafkaError]
+) -> None:
+    async with EmbeddedCluster(1, "4.3", {T: 1}) as cluster, opened(cluster) as producer:
+        with ends_in(error) as raised:
+            async with producer.transaction():
+                await outlive(cluster, producer, late)
+        assert not isinstance(raised.value, ProducerFencedError)
+        async with producer.transaction():
+            await producer.send(T, b"next")
+        assert stored(cluster) == [b"next"]
+        if late == "nothing":
+            assert "transaction_timeout_ms" in str(raised.value)
+            assert ID in str(raised.value)
+            assert getattr(raised.value.__cause__, "broker", None) is not None
+
+
+async def outlive(cluster: EmbeddedCluster, producer: Producer, late: str) -> None:
+    """In a transaction: let the coordinator abort it, and do one thing more."""
+    await producer.send(T, b"late")
+    cluster.expire_transaction(ID)
+    if late == "send":
+        await producer.send(T, b"later")
+    elif late == "send_offsets":
+        await producer.send_offsets({TopicPartition(T, 0): 1}, "g")
 
 
 async def test_the_time_out_is_the_coordinators() -> None:
@@ -269,7 +302,7 @@ async def test_the_time_out_is_the_coordinators() -> None:
         EmbeddedCluster(1, topics={T: 1}) as cluster,
         opened(cluster, transaction_timeout_ms=200) as producer,
     ):
-        with ends_in(ProducerFencedError):
+        with ends_in(TransactionAbortedError, match="transaction_timeout_ms"):
             async with producer.transaction():
                 await producer.send(T, b"late")
                 await until(lambda: cluster.transactions[ID] == "CompleteAbort")
@@ -452,15 +485,15 @@ async def test_a_spoilt_transaction_refuses_more() -> None:
 
 
 @pytest.mark.parametrize(
-    ("api", "code"),
+    ("release", "api", "code"),
     [
-        ("EndTxn", ErrorCode.INVALID_TXN_STATE),
-        ("EndTxn", ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
-        ("TxnOffsetCommit", ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT),
+        ("3.9", "EndTxn", ErrorCode.INVALID_TXN_STATE),
+        ("4.3", "EndTxn", ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
+        ("4.3", "TxnOffsetCommit", ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT),
     ],
 )
-async def test_errors_that_end_the_producer(api: str, code: ErrorCode) -> None:
-    async with EmbeddedCluster(1, topics={T: 1}) as cluster, opened(cluster) as producer:
+async def test_errors_that_end_the_producer(release: str, api: str, code: ErrorCode) -> None:
+    async with EmbeddedCluster(1, release, {T: 1}) as cluster, opened(cluster) as producer:
         cluster.faults.answer(api, code)
         for _ in range(2):
             with ends_in(BrokerError) as raised:
@@ -468,6 +501,8 @@ async def test_errors_that_end_the_producer(api: str, code: ErrorCode) -> None:
                     await producer.send(T, b"v")
                     await producer.send_offsets({TopicPartition(T, 0): 1}, "g")
             assert raised.value.code is code
+            assert raised.value.broker is not None
+            assert ID in str(raised.value)
 
 
 @pytest.mark.parametrize("release", ["4.3", "2.8"])
