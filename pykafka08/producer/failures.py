@@ -24,6 +24,7 @@ __all__ = [
     "is_lasting",
     "left_out",
     "no_such_partition",
+    "not_believed",
     "placed",
     "possibly_written",
     "produce_error",
@@ -52,6 +53,17 @@ def left_out(snapshot: Snapshot, node_id: int, batch: Batch) -> KafkaError:
     """The broker's answer does not mention the partition."""
     return RemoteProtocolError(
         "the broker's answer leaves the partition out",
+        broker=broker_name(snapshot, node_id),
+        api="Produce",
+        topic=batch.topic,
+        partition=batch.partition,
+    )
+
+
+def not_believed(snapshot: Snapshot, node_id: int, batch: Batch, said: str) -> KafkaError:
+    """The broker acknowledges the batch with values that cannot be."""
+    return RemoteProtocolError(
+        f"the broker acknowledges records with {said}",
         broker=broker_name(snapshot, node_id),
         api="Produce",
         topic=batch.topic,

@@ -54,6 +54,10 @@ class IdentityKeeper:
         self._backoff = backoff
         self._attempts = 0
         self._ask_at = 0.0
+        self._invalid_answers = 0
+        """In a row, of brokers that said that they give an id, and gave none."""
+        self._brokers = 1
+        """How many there were when one was last asked."""
         self._has_warned = False
         self._warning: IdempotenceOff | None = None
 
@@ -64,8 +68,12 @@ class IdentityKeeper:
 
     @property
     def refusal(self) -> KafkaError | None:
-        """What every record fails with; None unless REFUSED."""
-        return self.error if self.state is IdentityState.REFUSED else None
+        """What every record fails with; None unless REFUSED, or while the answers of all brokers are invalid."""
+        return self.error if self.state is IdentityState.REFUSED or self._is_misled else None
+
+    @property
+    def _is_misled(self) -> bool:
+        return self._invalid_answers >= self._brokers
 
     def poll(self, snapshot: Snapshot, now: float) -> list[AskIdentity | IdempotenceOff]:
         """Whom to ask, each broker in turn; what to warn of."""
@@ -73,6 +81,7 @@ class IdentityKeeper:
         if self.state is IdentityState.WANTED and not self.is_given and self._ask_at <= now and snapshot.brokers:
             self.state = IdentityState.ASKED
             nodes = sorted(snapshot.brokers)
+            self._brokers = len(nodes)
             actions.append(AskIdentity(nodes[self._attempts % len(nodes)]))
         if self._warning is not None:
             actions.append(self._warning)
@@ -84,11 +93,12 @@ class IdentityKeeper:
 
     def given(self, identity: Identity) -> None:
         self.state, self.identity, self.error = IdentityState.KNOWN, identity, None
-        self._attempts, self._ask_at = 0, 0.0
+        self._attempts, self._ask_at, self._invalid_answers = 0, 0.0, 0
 
-    def failed(self, error: KafkaError, now: float) -> None:
-        """A broker gave none."""
+    def failed(self, error: KafkaError, now: float, *, is_invalid: bool = False) -> None:
+        """A broker gave none; ``is_invalid``: it answered with values that cannot be."""
         self.error = error
+        self._invalid_answers = self._invalid_answers + 1 if is_invalid else 0
         if isinstance(error, BrokerError):
             code = error.code
             may_ask_again = code in ASK_AGAIN_CODES or (isinstance(code, ErrorCode) and code.is_retriable)

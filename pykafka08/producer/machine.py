@@ -134,9 +134,9 @@ class ProducerMachine:
         self._keeper.given(identity)
         self._settle_all(now)
 
-    def identity_failed(self, error: KafkaError, now: float) -> None:
-        """A broker that was asked gave no producer id."""
-        self._keeper.failed(error, now)
+    def identity_failed(self, error: KafkaError, now: float, *, is_invalid: bool = False) -> None:
+        """A broker that was asked gave no producer id; ``is_invalid``: it answered with values that cannot be."""
+        self._keeper.failed(error, now, is_invalid=is_invalid)
         self._settle_all(now)
 
     def _settle_all(self, now: float) -> None:

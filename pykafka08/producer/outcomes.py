@@ -12,7 +12,14 @@ from pykafka08.errors import BrokerError, KafkaError
 from pykafka08.producer.accumulator import Accumulator
 from pykafka08.producer.actions import Action, BatchFailed, Counters, Send
 from pykafka08.producer.batch import Batch
-from pykafka08.producer.failures import in_doubt, placed, possibly_written, produce_error, refused_as_too_large
+from pykafka08.producer.failures import (
+    in_doubt,
+    not_believed,
+    placed,
+    possibly_written,
+    produce_error,
+    refused_as_too_large,
+)
 from pykafka08.producer.identity import IdentityKeeper
 from pykafka08.producer.queues import Deadlines, PartitionQueue
 from pykafka08.producer.reactions import Outcome, Reaction, is_repeated, leaves_doubt, reaction_to_code
@@ -71,6 +78,13 @@ class Outcomes:
     def answered(self, queue: PartitionQueue, batch: Batch, outcome: Outcome, send: Send, now: float) -> None:
         """The broker said this of the batch, which may have ended by its deadline."""
         reaction = reaction_to_code(outcome.code)
+        if outcome.invalid is not None:
+            if not batch.is_done:
+                batch.is_in_doubt = True
+                self._give_up(
+                    queue, batch, not_believed(self._accumulator.snapshot, send.node_id, batch, outcome.invalid)
+                )
+            return
         if reaction is Reaction.ACKNOWLEDGE:
             self._acknowledge(queue, batch, outcome, now)
             return

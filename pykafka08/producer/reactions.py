@@ -60,6 +60,8 @@ class Outcome(NamedTuple):
     message: str | None = None
     record_errors: Sequence[tuple[int, str | None]] = ()
     log_start_offset: int = -1
+    invalid: str | None = None
+    """What of an acknowledgement cannot be; None if nothing is wrong."""
 
 
 REACTIONS: Mapping[int, Reaction] = {

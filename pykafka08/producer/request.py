@@ -44,6 +44,8 @@ __all__ = [
 
 ZSTD_SINCE_PRODUCE = 7
 LARGEST_SEQUENCE = 2**31 - 1
+LARGEST_OFFSET = 2**63 - 1
+LARGEST_PORT = 65_535
 BROKER_SHARE = 0.9
 """Part of the request time-out in which the broker waits for replicas, so that its answer comes before ours ends."""
 NO_LZ4 = ("0.8.0", "0.8.1")
@@ -247,9 +249,13 @@ def new_leaders(request: ProduceRequest, response: ProduceResponse) -> tuple[lis
         )
         for topic in response.responses
         for answer in topic.partition_responses
-        if answer.error_code and answer.current_leader.leader_id >= 0
+        if answer.error_code and answer.current_leader.leader_id >= 0 and answer.current_leader.leader_epoch >= 0
     ]
-    return news, [Broker(each.node_id, each.host, each.port, each.rack) for each in response.node_endpoints]
+    return news, [
+        Broker(each.node_id, each.host, each.port, each.rack)
+        for each in response.node_endpoints
+        if each.node_id >= 0 and each.host and 0 < each.port <= LARGEST_PORT
+    ]
 
 
 def _outcome(answer: PartitionProduceResponse | None, batch: Batch, codec: Codec) -> Outcome | None:
@@ -265,4 +271,16 @@ def _outcome(answer: PartitionProduceResponse | None, batch: Batch, codec: Codec
         message,
         [(each.batch_index, each.batch_index_error_message) for each in answer.record_errors],
         answer.log_start_offset,
+        _invalid(answer, batch) if answer.error_code == ErrorCode.NONE else None,
     )
+
+
+def _invalid(answer: PartitionProduceResponse, batch: Batch) -> str | None:
+    """What of an acknowledgement cannot be."""
+    if not 0 <= answer.base_offset <= LARGEST_OFFSET - len(batch):
+        return f"base offset {answer.base_offset}"
+    if answer.log_append_time_ms < -1:
+        return f"log append time {answer.log_append_time_ms}"
+    if answer.log_start_offset < -1:
+        return f"log start offset {answer.log_start_offset}"
+    return None

@@ -9,7 +9,7 @@ from pykafka08.cluster.client import Client, Purpose
 from pykafka08.cluster.metadata import Snapshot
 from pykafka08.driver import Driver, Waiter, library_logger
 from pykafka08.error_codes import ErrorCode
-from pykafka08.errors import KafkaError, broker_error
+from pykafka08.errors import KafkaError, RemoteProtocolError, broker_error
 from pykafka08.producer.actions import (
     Action,
     AskIdentity,
@@ -21,11 +21,12 @@ from pykafka08.producer.actions import (
     UseTopics,
 )
 from pykafka08.producer.batch import Batch
+from pykafka08.producer.failures import broker_name
 from pykafka08.producer.machine import ProducerMachine
 from pykafka08.producer.reactions import Outcome
 from pykafka08.producer.request import Encoding, ProduceV1, build_request, new_leaders, read_response
 from pykafka08.producer.room import Room
-from pykafka08.producer.sequences import Identity
+from pykafka08.producer.sequences import NO_IDENTITY, Identity
 from pykafka08.producer.transactions.actions import TransactionAction
 from pykafka08.producer.transactions.transactor import Transactor
 from pykafka08.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -147,20 +148,33 @@ class Sender:
         waiter.add_done_callback(lambda ended: self._identity_ended(ask, ended))
 
     def _identity_ended(self, ask: AskIdentity, ended: Waiter[InitProducerIdResponse]) -> None:
-        error = ended.error
+        identity, error = self._read_identity(ask, ended)
         if error is None:
-            response = ended.result()
-            if response.error_code == ErrorCode.NONE:
-                identity = Identity(response.producer_id, response.producer_epoch)
-                log.debug("producer.identity", producer_id=identity.producer_id, epoch=identity.epoch)
-                self._machine.identity_given(identity, self._now())
-                self.wake()
-                return
-            error = broker_error(response.error_code, broker=f"id {ask.node_id}", api=InitProducerIdRequest.name)
-        assert isinstance(error, KafkaError)
-        log.info("producer.no_identity", node_id=ask.node_id, cause=str(error))
-        self._machine.identity_failed(error, self._now())
+            log.debug("producer.identity", producer_id=identity.producer_id, epoch=identity.epoch)
+            self._machine.identity_given(identity, self._now())
+        else:
+            is_invalid = ended.error is None and isinstance(error, RemoteProtocolError)
+            write = log.warning if is_invalid else log.info
+            write("producer.no_identity", node_id=ask.node_id, cause=str(error))
+            self._machine.identity_failed(error, self._now(), is_invalid=is_invalid)
         self.wake()
+
+    def _read_identity(
+        self, ask: AskIdentity, ended: Waiter[InitProducerIdResponse]
+    ) -> tuple[Identity, KafkaError | None]:
+        """The identity that a broker gave, or NO_IDENTITY and why it gave none."""
+        if ended.error is not None:
+            assert isinstance(ended.error, KafkaError)
+            return NO_IDENTITY, ended.error
+        response = ended.result()
+        broker, api = broker_name(self._client.metadata, ask.node_id), InitProducerIdRequest.name
+        if response.error_code != ErrorCode.NONE:
+            return NO_IDENTITY, broker_error(response.error_code, broker=broker, api=api)
+        identity = Identity(response.producer_id, response.producer_epoch)
+        if identity.is_valid:
+            return identity, None
+        said = f"the broker's answer gives producer id {identity.producer_id}, epoch {identity.epoch}"
+        return NO_IDENTITY, RemoteProtocolError(said, broker=broker, api=api)
 
     def _ended(self, send: Send, made: list[ProduceRequest], ended: Waiter[Any]) -> None:
         if ended.error is not None:

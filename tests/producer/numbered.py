@@ -24,11 +24,13 @@ class NumberedWorld(World):
         *leaders: int,
         produce_version: int = MODERN,
         refusal: KafkaError | None = None,
+        is_invalid: bool = False,
         is_transactional: bool = False,
         **settings: Any,
     ) -> None:
         self.produce_version = produce_version
         self.refusal = refusal
+        self.is_invalid = is_invalid
         self.asked: list[int] = []
         self.warnings: list[KafkaError] = []
         self.ids = 0
@@ -44,7 +46,7 @@ class NumberedWorld(World):
             if isinstance(action, AskIdentity):
                 self.asked.append(action.node_id)
                 if self.refusal is not None:
-                    self.machine.identity_failed(self.refusal, self.now)
+                    self.machine.identity_failed(self.refusal, self.now, is_invalid=self.is_invalid)
                 else:
                     self.ids += 1
                     self.machine.identity_given(Identity(self.ids, 0), self.now)

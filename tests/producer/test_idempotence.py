@@ -14,6 +14,7 @@ from pykafka08.errors import (
     DeliveryTimeoutError,
     KafkaError,
     ProducerFencedError,
+    RemoteProtocolError,
     RequestTimeoutError,
     TransportError,
     UnsupportedVersionError,
@@ -118,6 +119,49 @@ def test_where_there_is_none_and_the_application_demands_it_records_fail(error: 
         assert not record.error.may_be_written
     assert world.warnings == []
     assert world.machine.counters[:5] == (2, 0, 2, 0, 0)
+
+
+def test_records_fail_while_every_broker_gives_an_invalid_id_and_go_when_one_gives_a_valid_one() -> None:
+    error = RemoteProtocolError("the broker's answer gives producer id -1", broker="b", api="InitProducerId")
+    world = NumberedWorld(refusal=error, is_invalid=True, delivery_timeout_ms=60_000)
+    record = world.add()
+    while len(world.asked) < 3:
+        assert not record.is_done
+        world.sleep()
+    world.poll()
+    assert world.asked == [0, 1, 2]
+    assert isinstance(record.error, RemoteProtocolError)
+    assert (record.error.broker, record.error.topic) == ("b", "t")
+    assert not record.error.may_be_written
+    pauses = []
+    for _ in range(6):
+        before = world.now
+        world.sleep()
+        pauses.append(world.now - before)
+    assert sorted(pauses) == pauses
+    assert pauses[-1] >= 0.5
+    world.refusal = None
+    world.sleep()
+    later = world.add()
+    world.answer(world.one(), OK)
+    assert later.is_acknowledged
+    assert world.warnings == []
+
+
+@pytest.mark.parametrize("may_be_more", [False, True])
+def test_an_acknowledgement_that_is_not_believed_fails_the_batch_in_doubt(may_be_more: bool) -> None:
+    world = NumberedWorld()
+    world.warm()
+    first = world.add(partition=0)
+    send = world.one()
+    later = world.add(partition=0) if may_be_more else None
+    world.answer(send, Outcome(0, -1, invalid="base offset -1"))
+    assert isinstance(first.error, RemoteProtocolError)
+    assert first.error.may_be_written
+    assert (first.error.topic, first.error.partition, first.error.api) == ("t", 0, "Produce")
+    if later is not None:
+        world.answer(world.sends_when_due()[0], OK)
+        assert later.is_acknowledged
 
 
 @pytest.mark.parametrize("acks", [0, 1])

@@ -222,6 +222,31 @@ def test_outcomes_stand_in_the_order_of_the_batches(version: int) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("base_offset", -1),
+        ("base_offset", -(1 << 63)),
+        ("base_offset", (1 << 63) - 1),
+        ("log_append_time_ms", -2),
+        ("log_start_offset", -2),
+    ],
+)
+def test_an_acknowledgement_with_values_that_cannot_be_is_invalid(field: str, value: int) -> None:
+    batch = make_batch()
+    request = build_request([batch], broker(9, "2.8"), METADATA, PLAIN, Unnumbered(), never)
+    fields = {"base_offset": 5, "log_append_time_ms": -1, "log_start_offset": 0, field: value}
+    said = PartitionProduceResponse(index=0, error_code=0, **fields)
+    answer = ProduceResponse(responses=[TopicProduceResponse(name="t", partition_responses=[said])])
+    (outcome,) = read_response([batch], request, answer, PLAIN)
+    assert outcome is not None
+    assert str(value) in (outcome.invalid or "")
+    said.error_code = 6  # with an error the values are of no concern
+    (outcome,) = read_response([batch], request, answer, PLAIN)
+    assert outcome is not None
+    assert outcome.invalid is None
+
+
 @pytest.mark.parametrize(("codec", "is_explained"), [(Codec.LZ4, True), (Codec.GZIP, False)])
 def test_what_0_8_1_says_of_lz4_is_explained(codec: Codec, is_explained: bool) -> None:
     batch, encoding = make_batch(), Encoding(acks=-1, timeout_ms=1, codec=codec)
