@@ -60,6 +60,9 @@ class Accumulator:
         self._opened = OpenBatches()
         self._open_bytes = int(config.buffer_memory * OPEN_BYTES)
         self._make_chooser = make_chooser
+        self._leaves_idle = config.transactional_id is None
+        """Records without a key leave a partition that has nothing more to send; in a transaction each further
+        partition may cost a request."""
         self._sending = sending
         self.snapshot = Snapshot(generation=0)
         self.topics: dict[str, TopicQueues] = {}
@@ -282,11 +285,13 @@ class Accumulator:
     def queue_without_key(self, topic: TopicQueues, size: int, now: float) -> PartitionQueue:
         stickiness, sticky = topic.chooser.stickiness, topic.sticky
         if sticky is not None:
-            # Only here, where a batch ends, is another chosen: none is cut for it.
+            # Another is chosen only here, where a batch ends: no batch is cut short for it.
             if sticky.open is not None or sticky.open_rows is not None:
                 self._close_full(sticky)
                 self._sending.queue_changed(sticky, now)
-            if sticky.closed_bytes - topic.sticky_since + BATCH_OVERHEAD + size <= stickiness:
+            # At a low rate everything before is acknowledged by now: nothing would be batched by staying.
+            stays = bool(sticky.batches) or not self._leaves_idle
+            if stays and sticky.closed_bytes - topic.sticky_since + BATCH_OVERHEAD + size <= stickiness:
                 return sticky
         queue = self.queue(topic, topic.chooser.choose(None, topic, now))
         if stickiness:

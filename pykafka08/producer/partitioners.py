@@ -53,6 +53,15 @@ class Topic(Protocol):
         """Batches that wait to be sent to ``partition``."""
 
 
+STICKY_BYTES = 16_384
+"""Bytes of records without keys that follow each other to one partition: the Java producer's ``batch.size``.
+
+Larger batches are filled all the same, since another partition is chosen only where a batch ends.
+"""
+
+MOST_COMPARED = 32
+"""Partitions whose queues are compared for one choice: of more, these are taken by chance."""
+
 RANDOM_STICKY_S = 600.0
 """The Scala producer keeps a random partition as long as its metadata: ten minutes."""
 
@@ -103,9 +112,9 @@ def crc32_partition(key: bytes, count: int) -> int:
 class Chooser(Protocol):
     """Chooses the partitions of one topic's records.
 
-    ``stickiness`` is the number of bytes of keyless records that follow one choice without another call; 0 asks for
-    each record.  ``keeps_keys``: records with the same key, if it is not empty, go to the same partition as long as
-    there are as many.
+    ``stickiness`` is the number of bytes of keyless records that follow one choice without another call, while the
+    partition has batches to send; 0 asks for each record.  ``keeps_keys``: records with the same key, if it is not
+    empty, go to the same partition as long as there are as many.
     """
 
     stickiness: int
@@ -121,6 +130,10 @@ def _random_of(chance: Chance, partitions: Sequence[int]) -> int:
 def _least_loaded(chance: Chance, topic: Topic) -> int:
     """By chance, the likelier the shorter the partition's queue is (KIP-794: a slow broker gets fewer records)."""
     partitions = topic.available or topic.partitions
+    if len(partitions) > MOST_COMPARED:
+        start = chance.randrange(len(partitions))
+        end = start + MOST_COMPARED
+        partitions = partitions[start:end] + partitions[: max(0, end - len(partitions))]
     lengths = [topic.backlog(partition) for partition in partitions]
     most = max(lengths)
     if most == min(lengths):
@@ -130,12 +143,12 @@ def _least_loaded(chance: Chance, topic: Topic) -> int:
 
 
 class Sticky:
-    """Records with a key by ``hash_partition``; the others stay on one partition for ``stickiness`` bytes."""
+    """Records with a key by ``hash_partition``; the others stay on one partition for ``stickiness`` bytes at most."""
 
     keeps_keys = True
 
     def __init__(self, chance: Chance, hash_partition: Callable[[bytes, int], int], stickiness: int) -> None:
-        self.stickiness = stickiness
+        self.stickiness = min(stickiness, STICKY_BYTES)
         self._chance = chance
         self._hash_partition = hash_partition
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import pairwise
 
 import pytest
@@ -23,6 +24,7 @@ from pykafka08.errors import (
 from pykafka08.producer.actions import BatchFailed, RefreshMetadata, RoomFreed, Send, UseTopics
 from pykafka08.producer.batch import BATCH_OVERHEAD, RECORD_OVERHEAD
 from pykafka08.producer.reactions import Outcome
+from pykafka08.producer.sequences import Identity
 
 from .world import OK, World, refreshes, topics_asked, values
 
@@ -554,8 +556,10 @@ def test_keyless_records_stay_on_a_partition_for_a_batch() -> None:
     assert partitions == set(range(6))
 
 
-def test_short_batches_add_up_before_the_partition_changes() -> None:
-    world = World({"t": [0] * 6}, linger_ms=0, batch_size=1000)
+def test_in_a_transaction_short_batches_add_up_before_the_partition_changes() -> None:
+    settings = {"transactional_id": "id", "enable_idempotence": None, "batch_size": 1000}
+    world = World({"t": [0] * 6}, is_transactional=True, linger_ms=0, **settings)
+    world.machine.identity_given(Identity(1, 0), world.now)
     partitions = []
     for _ in range(40):
         world.add(value=bytes(50))
@@ -570,6 +574,38 @@ def test_short_batches_add_up_before_the_partition_changes() -> None:
             runs.append(1)
     # 147 bytes with the batch's own; a run may be two choices of the same partition.
     assert all(run % 6 == 0 for run in runs[:-1])
+
+
+@pytest.mark.parametrize("batch_size", [131_072, 1_048_576, 16_384])
+def test_keyless_single_sends_at_a_low_rate_are_spread(batch_size: int) -> None:
+    world = World({"t": [0] * 12}, linger_ms=0, batch_size=batch_size)
+    sent: Counter[int] = Counter()
+    for _ in range(600):
+        world.add()
+        send = world.one(after=0.01)
+        sent.update(batch.partition for batch in send.batches)
+        world.answer(send, OK)
+    assert len(sent) == 12
+    assert min(sent.values()) >= 25  # 50 on average
+    assert max(sent.values()) <= 90
+
+
+@pytest.mark.parametrize("linger_ms", [0, 5])
+def test_keyless_records_stay_on_a_partition_while_it_has_a_batch_in_flight(linger_ms: int) -> None:
+    world = World({"t": [0] * 12}, linger_ms=linger_ms)
+    partitions = []
+    for _ in range(8):
+        partitions.append(world.add(value=b"x" * 1000).batch.partition)
+        world.sends(after=0.002)
+    assert len(set(partitions)) == 1
+
+
+def test_bulk_sends_fill_their_batches_and_leave_no_small_ones() -> None:
+    world = World({"t": [0] * 12}, linger_ms=1000, batch_size=131_072)
+    handles = [world.add(value=b"x" * 100) for _ in range(20_000)]
+    batches = list(dict.fromkeys(handle.batch for handle in handles))
+    assert len({batch.partition for batch in batches}) > 3
+    assert all(batch.size > 131_072 - 200 for batch in batches[:-1])
 
 
 def test_keyless_records_leave_a_partition_that_lost_its_leader() -> None:

@@ -123,8 +123,10 @@ def test_keyless_records_go_where_a_leader_is(name: str) -> None:
     assert choose(chooser, available=()) in ALL
 
 
-def test_sticky_asks_again_after_batch_size_bytes() -> None:
+def test_sticky_asks_again_after_16_kib_or_batch_size() -> None:
     assert make("murmur2", batch_size=4096).stickiness == 4096
+    assert make("murmur2", batch_size=131_072).stickiness == 16_384
+    assert make("crc32", batch_size=1 << 20).stickiness == 16_384
     assert make("round_robin").stickiness == 0
 
 
@@ -137,6 +139,14 @@ def test_sticky_spreads_evenly_and_spares_partitions_with_long_queues() -> None:
     # Weights 1, 10, 10, 10, 10, 10.
     assert loaded[0] < 200
     assert min(loaded[p] for p in ALL[1:]) > 800
+
+
+def test_sticky_compares_a_part_of_many_partitions_and_spreads_evenly() -> None:
+    chooser = make("murmur2")
+    many = tuple(range(100))
+    chosen = Counter(choose(chooser, available=many) for _ in range(20_000))
+    assert set(chosen) == set(many)
+    assert min(chosen.values()) > 120
 
 
 def test_random_sticky_stays_ten_minutes() -> None:
