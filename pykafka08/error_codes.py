@@ -56,7 +56,7 @@ class ErrorCode(IntEnum):
     COORDINATOR_LOAD_IN_PROGRESS = 14, "the coordinator is still loading; ask it again", RETRY
     COORDINATOR_NOT_AVAILABLE = 15, "there is no coordinator yet; look for it again", RETRY
     NOT_COORDINATOR = 16, "this broker is not the coordinator; look for it again", RETRY
-    INVALID_TOPIC_EXCEPTION = 17, "the topic's name is not allowed, or the topic is internal"
+    INVALID_TOPIC_EXCEPTION = 17, "the topic is internal, or its name is not allowed or collides ('.' equals '_')"
     RECORD_LIST_TOO_LARGE = 18, "the set of records is larger than a log segment"
     NOT_ENOUGH_REPLICAS = 19, "fewer replicas are in sync than the topic demands; nothing was written", RETRY
     NOT_ENOUGH_REPLICAS_AFTER_APPEND = 20, "written, but to fewer replicas than the topic demands", RETRY

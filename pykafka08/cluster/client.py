@@ -7,6 +7,8 @@ everybody about new snapshots.
 
 from __future__ import annotations
 
+import contextlib
+import math
 import random
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
@@ -20,11 +22,13 @@ from pykafka08.cluster.health import ClientHealth, connections_health
 from pykafka08.cluster.machine import Ask, ClusterMachine
 from pykafka08.cluster.metadata import Broker, LeaderNews, Snapshot
 from pykafka08.cluster.requests import MetadataCall
+from pykafka08.cluster.topic_creation import CREATION_S, creation_check, creation_refusal
 from pykafka08.config import Address, ClientConfig
 from pykafka08.connection.connection import Connection, Message
 from pykafka08.connection.tcp import open_tcp
 from pykafka08.connection.transport import Dial
 from pykafka08.driver import Driver, TaskTree, Waiter, clock, library_logger
+from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import (
     ClosedError,
     KafkaError,
@@ -33,6 +37,7 @@ from pykafka08.errors import (
     TransportError,
 )
 from pykafka08.logs import is_prepared, prepare
+from pykafka08.protocol.messages.create_topics import CreateTopicsResponse
 from pykafka08.protocol.schema import Response
 from pykafka08.protocol.versions import BrokerVersions
 
@@ -187,14 +192,45 @@ class Client:
         self.tasks.check()
         wanted = list(names)
         deadline = self._deadline(timeout)
+        check_at = self._now() + CREATION_S if self._allow_auto_topic_creation else math.inf
         missing: list[str] = []
         try:
             while missing := [name for name in wanted if not self._machine.is_found(name)]:
                 self.use_topics(wanted)  # each time: another may have dropped them
                 await self._wait_for_news(self.metadata.generation, deadline, "metadata")
+                if self._now() >= check_at:
+                    check_at = math.inf
+                    await self._check_creation(missing, deadline)
         except RequestTimeoutError as error:
             raise self._machine.missing_topic(missing[0], error) from error
         return self.metadata
+
+    async def _check_creation(self, topics: Iterable[str], deadline: float) -> None:
+        """Raise why one of these topics, which should have been created by now, never will be."""
+        for topic in topics:
+            if self.metadata.topic_error(topic) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                asked = self.submit_creation_check(topic, timeout=max(0.0, deadline - self._now()))
+                with contextlib.suppress(KafkaError):
+                    await asked
+                refusal = self.creation_refusal(topic, asked)
+                if refusal is not None:
+                    raise refusal
+
+    def submit_creation_check(self, topic: str, *, timeout: float) -> Waiter[CreateTopicsResponse]:
+        """Ask the controller whether it would create the topic; :meth:`creation_refusal` reads the answer."""
+        controller = self.metadata.controller_id
+        if controller is None:
+            return _failed(TransportError("the cluster's metadata names no controller"))
+        seconds = min(timeout, self.config.request_timeout_ms / 1000)
+        return self.submit(controller, creation_check(topic, seconds), timeout=seconds)
+
+    def creation_refusal(self, topic: str, asked: Waiter[CreateTopicsResponse]) -> KafkaError | None:
+        """Why the topic is never created; None if nothing is known against it."""
+        if asked.error is not None:
+            log.debug("metadata.creation_unknown", topic=topic, cause=str(asked.error))
+            return None
+        controller = self.metadata.brokers.get(self.metadata.controller_id or 0)
+        return creation_refusal(topic, asked.result(), controller.name if controller is not None else None)
 
     async def _wait_for_news(self, generation: int, deadline: float, what: str) -> Snapshot:
         """A snapshot newer than ``generation``."""

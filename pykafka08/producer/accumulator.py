@@ -372,9 +372,19 @@ class Accumulator:
             if not topic.parked:
                 topic.misses = 0
         elif is_lasting(topic.error):
-            parked, topic.parked = topic.parked, []
-            for batch in parked:
-                self._sending.batch_failed(batch, broker_error(topic.error, api="Metadata", topic=topic.name))
+            self._fail_parked(topic, broker_error(topic.error, api="Metadata", topic=topic.name))
+
+    def _fail_parked(self, topic: TopicQueues, error: KafkaError) -> None:
+        parked, topic.parked = topic.parked, []
+        for batch in parked:
+            self._sending.batch_failed(batch, error)
+
+    def topic_refused(self, name: str, error: KafkaError) -> None:
+        """The cluster will never create the topic; nothing, if it has come to be meanwhile."""
+        topic = self.topics[name]
+        if not topic.partitions:
+            topic.check_at = 0.0  # records that come later are told anew
+            self._fail_parked(topic, error)
 
     def _close_batches(self, topic: TopicQueues, batches: list[Batch], now: float) -> None:
         for batch in batches:

@@ -13,6 +13,7 @@ __all__ = [
     "Action",
     "AskIdentity",
     "BatchFailed",
+    "CheckCreation",
     "Counters",
     "IdempotenceOff",
     "RefreshMetadata",
@@ -37,6 +38,13 @@ class UseTopics:
     """Ask for the metadata of these topics too."""
 
     names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckCreation:
+    """Records wait for this topic, which the cluster does not create: ask why."""
+
+    topic: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +85,17 @@ class BatchFailed:
     error: KafkaError
 
 
-Action = Send | UseTopics | RefreshMetadata | RoomFreed | AskIdentity | IdempotenceOff | BatchFailed | TransactionAction
+Action = (
+    Send
+    | UseTopics
+    | CheckCreation
+    | RefreshMetadata
+    | RoomFreed
+    | AskIdentity
+    | IdempotenceOff
+    | BatchFailed
+    | TransactionAction
+)
 
 
 class Counters(NamedTuple):

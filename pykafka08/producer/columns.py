@@ -18,7 +18,7 @@ from pykafka08.errors import RecordTypeError
 from pykafka08.producer.accumulator import NEW_PARTITION_S, Accumulator
 from pykafka08.producer.arrow import Columns, columns_of, table_of
 from pykafka08.producer.batch import Span
-from pykafka08.producer.checks import as_headers, check_partition, check_timestamps
+from pykafka08.producer.checks import as_headers, check_partition, check_timestamps, check_topic
 from pykafka08.producer.delivery import Delivery, SentRecords, add_span, ended
 from pykafka08.producer.intake import Intake
 from pykafka08.producer.queues import TopicQueues
@@ -249,6 +249,7 @@ class ColumnProducing:
     async def partitions(self, topic: str) -> tuple[int, ...]:
         """A topic's partitions, in order; waits for its metadata as records do: UnknownTopicError after a while."""
         self._check()
+        check_topic(topic)
         if self._client.metadata.topic_error(topic) or not self._client.metadata.partitions(topic):
             await self._client.wait_for_topics([topic], timeout=self._max_block)
         return tuple(sorted(self._client.metadata.partitions(topic)))

@@ -13,10 +13,20 @@ from collections.abc import Callable, Collection, Sequence
 
 from pykafka08.backoff import pause_after
 from pykafka08.cluster.metadata import Snapshot
+from pykafka08.cluster.topic_creation import CREATION_S
 from pykafka08.config import ClientConfig, ProducerConfig
+from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import KafkaError
 from pykafka08.producer.accumulator import Accumulator
-from pykafka08.producer.actions import Action, Counters, RefreshMetadata, RoomFreed, Send, UseTopics
+from pykafka08.producer.actions import (
+    Action,
+    CheckCreation,
+    Counters,
+    RefreshMetadata,
+    RoomFreed,
+    Send,
+    UseTopics,
+)
 from pykafka08.producer.batch import Batch
 from pykafka08.producer.failures import expired, in_doubt, left_out, placed
 from pykafka08.producer.following import Following
@@ -34,6 +44,9 @@ PACKED_SINCE_PRODUCE = 3
 """The version that brought the format in which rows are packed (Kafka 0.11)."""
 
 ROOM_FREED = RoomFreed()
+
+CREATION_AGAIN_S = 10.0
+"""After so long it is asked again why a topic is not created."""
 
 
 class ProducerMachine:
@@ -62,6 +75,7 @@ class ProducerMachine:
         """Queues that hold batches."""
         self._lines = Lines(config.max_in_flight_requests_per_connection, config.max_request_size)
         self._following = Following()
+        self._creations: list[Action] = []
         self._deadlines = Deadlines()
         self._timers = Timers()
         self._keeper = IdentityKeeper(
@@ -234,7 +248,10 @@ class ProducerMachine:
                 item.misses += 1
                 self._outcomes.is_refresh_wanted = True
                 self._timers.set(item, now + self._backoff(item.misses))
+                self._check_creation(item, now)
         actions = self._outcomes.failures()
+        actions += self._creations
+        self._creations.clear()
         if self.accumulator.new_topics:
             actions.append(UseTopics(tuple(self.accumulator.new_topics)))
             self.accumulator.new_topics.clear()
@@ -250,6 +267,19 @@ class ProducerMachine:
             self.accumulator.has_freed_room = False
             actions.append(ROOM_FREED)
         return actions
+
+    def _check_creation(self, topic: TopicQueues, now: float) -> None:
+        """Have it asked why the cluster does not create the topic, when that takes too long."""
+        if topic.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and topic.check_at <= now:
+            oldest = topic.parked[0].created
+            if now >= oldest + CREATION_S:
+                topic.check_at = now + CREATION_AGAIN_S
+                self._creations.append(CheckCreation(topic.name))
+
+    def topic_refused(self, name: str, error: KafkaError) -> None:
+        """The cluster will never create the topic: fail the records that wait for it."""
+        self.accumulator.topic_refused(name, error)
+        self.wants_poll = True
 
     def next_wakeup(self) -> float | None:
         times = [

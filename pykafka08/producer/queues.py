@@ -155,6 +155,7 @@ class TopicQueues:
     __slots__ = (
         "available",
         "by_key",
+        "check_at",
         "chooser",
         "due",
         "error",
@@ -186,6 +187,8 @@ class TopicQueues:
         self.parked: list[Batch] = []
         """Records that wait for metadata, in the order they came."""
         self.misses = 0
+        self.check_at = 0.0
+        """When to ask, again, why the cluster does not create the topic."""
         self.due: float | None = None
 
     def backlog(self, partition: int) -> int:

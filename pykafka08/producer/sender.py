@@ -14,6 +14,7 @@ from pykafka08.producer.actions import (
     Action,
     AskIdentity,
     BatchFailed,
+    CheckCreation,
     IdempotenceOff,
     RefreshMetadata,
     RoomFreed,
@@ -29,6 +30,7 @@ from pykafka08.producer.room import Room
 from pykafka08.producer.sequences import NO_IDENTITY, Identity
 from pykafka08.producer.transactions.actions import TransactionAction
 from pykafka08.producer.transactions.transactor import Transactor
+from pykafka08.protocol.messages.create_topics import CreateTopicsResponse
 from pykafka08.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from pykafka08.protocol.messages.produce import ProduceRequest
 from pykafka08.protocol.versions import BrokerVersions
@@ -61,6 +63,7 @@ class Sender:
             Send: self._send,
             RoomFreed: lambda _: room.grant(),
             UseTopics: self._use_topics,
+            CheckCreation: self._check_creation,
             RefreshMetadata: self._refresh_metadata,
             AskIdentity: self._ask_identity,
             IdempotenceOff: lambda action: log.warning("producer.idempotence_off", cause=str(action.error)),
@@ -106,6 +109,17 @@ class Sender:
     def _use_topics(self, action: UseTopics) -> None:
         log.debug("producer.use_topics", names=action.names)
         self._client.use_topics(action.names)
+
+    def _check_creation(self, action: CheckCreation) -> None:
+        log.debug("producer.check_creation", topic=action.topic)
+        waiter = self._client.submit_creation_check(action.topic, timeout=self._timeout)
+        waiter.add_done_callback(lambda ended: self._creation_checked(action.topic, ended))
+
+    def _creation_checked(self, topic: str, ended: Waiter[CreateTopicsResponse]) -> None:
+        refusal = self._client.creation_refusal(topic, ended)
+        if refusal is not None:
+            self._machine.topic_refused(topic, refusal)
+            self.wake()
 
     def _refresh_metadata(self, action: RefreshMetadata) -> None:
         log.debug("producer.refresh_metadata", generation=action.generation)

@@ -18,4 +18,6 @@ def topic_name_fault(name: str, longest: int = LONGEST) -> str | None:
     """What is wrong with the name; None if a topic can be called so."""
     if _CHARACTERS.match(name) and len(name) <= longest and name not in (".", ".."):
         return None
+    if name in (".", ".."):
+        return f"no topic can have the name {name!r}"
     return f"topic name {name!r:.300} is not 1 to {longest} of the characters a-z, A-Z, 0-9, '.', '_' and '-'"

@@ -20,8 +20,9 @@ from pykafka08.errors import (
     TransportError,
     UnknownTopicError,
     UnsupportedVersionError,
+    broker_error,
 )
-from pykafka08.producer.actions import BatchFailed, RefreshMetadata, RoomFreed, Send, UseTopics
+from pykafka08.producer.actions import BatchFailed, CheckCreation, RefreshMetadata, RoomFreed, Send, UseTopics
 from pykafka08.producer.batch import BATCH_OVERHEAD, RECORD_OVERHEAD
 from pykafka08.producer.reactions import Outcome
 from pykafka08.producer.sequences import Identity
@@ -427,6 +428,38 @@ def test_an_unknown_topic_is_asked_for_until_max_block_ms() -> None:
     assert 5 <= asked <= 10
     assert isinstance(handle.error, UnknownTopicError)
     assert handle.error.topic == "nope"
+
+
+def test_a_topic_that_the_cluster_never_creates_fails_its_records_with_the_brokers_reason() -> None:
+    world = World({}, max_block_ms=60_000, retry_backoff_ms=100, retry_backoff_max_ms=1000)
+    handle = world.add("a_b")
+    world.poll()
+    world.metadata({"a_b": int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)})
+    start = world.now
+    while CheckCreation("a_b") not in world.sleep():
+        assert world.now < start + 3
+    reason = broker_error(ErrorCode.INVALID_TOPIC_EXCEPTION, "it collides with a.b", topic="a_b")
+    world.machine.topic_refused("a_b", reason)
+    assert handle.error is reason
+    later = world.add("a_b")
+    while CheckCreation("a_b") not in world.sleep():
+        assert not later.is_done
+    world.metadata({"a_b": [0]})
+    world.machine.topic_refused("a_b", reason)  # an answer that comes late
+    world.answer(world.one(after=1), OK)
+    assert later.is_acknowledged
+
+
+def test_why_a_topic_is_not_created_is_asked_now_and_then() -> None:
+    world = World({}, max_block_ms=60_000)
+    handle = world.add("later")
+    world.poll()
+    world.metadata({"later": int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)})
+    asked = 0
+    while not handle.is_done:
+        asked += world.sleep().count(CheckCreation("later"))
+    assert 3 <= asked <= 7
+    assert isinstance(handle.error, UnknownTopicError)
 
 
 def test_a_topic_that_never_gets_leaders_times_out_and_says_why() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import anyio
@@ -23,12 +23,58 @@ from pykafka08 import (
     RequestTimeoutError,
     UnsupportedVersionError,
 )
+from pykafka08.cluster.client import Client
+from pykafka08.config import ClientConfig
 from pykafka08.errors import ClientFailedError
 from pykafka08.producer.delivery import Delivery
 
 from .clusters import FAST, assert_in_order, log_values, logs, producing
 
 pytestmark = pytest.mark.anyio
+
+
+WAYS: dict[str, Callable[[Producer, str], Awaitable[object]]] = {
+    "send": lambda producer, topic: producer.send(topic, b"v"),
+    "send_many": lambda producer, topic: producer.send_many(topic, [b"v"] * 3),
+    "enqueue": lambda producer, topic: producer.enqueue(topic, b"v"),
+}
+
+
+async def test_a_topic_that_is_never_created_fails_with_the_brokers_reason() -> None:
+    async with (
+        EmbeddedCluster(1, topics={"t": 1}, auto_create_topics=False) as cluster,
+        Producer(cluster.bootstrap_servers, **FAST) as producer,
+    ):
+        cluster.faults.answer("CreateTopics", ErrorCode.INVALID_TOPIC_EXCEPTION, times=None)
+        deliveries = [producer.enqueue("a_b", b"v") for _ in range(3)]
+        with anyio.fail_after(30), pytest.raises(BrokerError) as raised:
+            await producer.send_many("a_b", [b"v"] * 3)
+        error = raised.value
+        assert (error.code, error.topic, error.api) == (ErrorCode.INVALID_TOPIC_EXCEPTION, "a_b", "CreateTopics")
+        assert error.broker is not None
+        assert set(map(type, await outcomes_of(deliveries))) == {BrokerError}
+
+
+async def test_a_topic_of_which_columns_wait_and_that_is_never_created_fails_too() -> None:
+    async with (
+        EmbeddedCluster(1, topics={"t": 1}, auto_create_topics=False) as cluster,
+        Client(ClientConfig(bootstrap_servers=(("127.0.0.1", cluster.brokers[0].port),))) as client,
+    ):
+        cluster.faults.answer("CreateTopics", ErrorCode.POLICY_VIOLATION, times=None)
+        with anyio.fail_after(30), pytest.raises(BrokerError) as raised:
+            await client.wait_for_topics(["t", "a_b"])
+        assert (raised.value.code, raised.value.topic) == (ErrorCode.POLICY_VIOLATION, "a_b")
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a b", "a/b", "\u00e4", "n" * 250, "a\n"])
+async def test_a_name_that_no_topic_can_have_is_refused_at_once(name: str) -> None:
+    async with producing() as (cluster, producer):
+        asked = len(cluster.requests)
+        for way in WAYS.values():
+            with pytest.raises(BrokerError, match="name") as raised:
+                await way(producer, name)
+            assert raised.value.code is ErrorCode.INVALID_TOPIC_EXCEPTION
+        assert len(cluster.requests) == asked
 
 
 async def outcomes_of(deliveries: list[Delivery]) -> list[KafkaError | None]:
