@@ -288,7 +288,7 @@ class TransactionMachine:
             return
         self._note_parts(call, answer)
         if reaction is Reaction.DONE:
-            if not isinstance(call, FindCoordinator):  # what the coordinator refuses is asked again after longer pauses
+            if not self._is_preliminary(call):
                 self._attempts = 0
             self._not_before = 0.0
             self._done(call, answer)
@@ -312,6 +312,11 @@ class TransactionMachine:
         elif isinstance(call, InitProducer):
             self._is_owner = False
         self._react(call, Reaction.FIND, error, now)
+
+    def _is_preliminary(self, call: Call) -> bool:
+        """The call is made before another one, which a coordinator may have refused: pauses go on growing."""
+        is_check = isinstance(call, EndTransaction) and self.state is TransactionState.INITIALIZING
+        return is_check or isinstance(call, FindCoordinator)
 
     def answer_invalid(self, call: Call, error: KafkaError) -> None:
         """A broker answered the call with values that cannot be; ``error`` says which."""

@@ -377,6 +377,18 @@ def test_pauses_grow_though_the_coordinator_is_found_each_time(
     assert pauses == [1.0, 2.0, 3.0, 4.0, 5.0]
 
 
+def test_before_kip_360_pauses_grow_though_the_identity_is_confirmed_each_time(world: World) -> None:
+    spoil_an_old_one(world)
+    pauses = []
+    for _ in range(4):
+        world.answer(world.next(EndTransaction))
+        call = world.next(InitProducer)
+        asked_at = world.now
+        world.answer(call, E.COORDINATOR_LOAD_IN_PROGRESS)
+        pauses.append((world.machine.next_wakeup() or 0.0) - asked_at)
+    assert pauses == [1.0, 2.0, 3.0, 4.0]
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_no_answer_of_a_broker_is_an_assertion(seed: int) -> None:
     """Requests of a few transactions answered by chance: with any code, with nothing, or with values that cannot be."""

@@ -505,6 +505,24 @@ async def test_errors_that_end_the_producer(release: str, api: str, code: ErrorC
             assert ID in str(raised.value)
 
 
+async def test_a_coordinator_that_answers_a_code_each_time_is_not_said_to_be_silent() -> None:
+    async with EmbeddedCluster(1, topics={T: 1}) as cluster, opened(cluster, max_block_ms=300, **FAST) as producer:
+        cluster.faults.answer("EndTxn", ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, times=None)
+        with ends_in(RequestTimeoutError, match="COORDINATOR_LOAD_IN_PROGRESS") as raised:
+            async with producer.transaction():
+                await producer.send(T, b"v")
+        text = str(raised.value)
+        assert ID in text
+        assert "max_block_ms" in text
+        assert str(cluster.brokers[0].port) in text
+        assert "did not answer" not in text
+        assert raised.value.may_be_written
+        cause = raised.value.__cause__
+        assert isinstance(cause, BrokerError)
+        assert (cause.api, cause.code) == ("EndTxn", ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        cluster.faults.clear()
+
+
 @pytest.mark.parametrize("release", ["4.3", "2.8"])
 async def test_leaders_and_coordinators_move(release: str) -> None:
     async with EmbeddedCluster(3, release, {T: 2}) as cluster, opened(cluster) as producer:
