@@ -160,7 +160,7 @@ class PartitionState:
         self.trouble: KafkaError | None = None
         """The last failure, for as long as nothing has succeeded."""
         self.damaged_at: int | None = None
-        """The position at which damage was met once and fetched again."""
+        """The offset at which damage was met once and fetched again."""
 
     @property
     def is_quiet(self) -> bool:
