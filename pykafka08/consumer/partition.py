@@ -99,6 +99,7 @@ class PartitionState:
         "has_been_seen",
         "is_held",
         "is_in_flight",
+        "is_new",
         "is_paused",
         "is_ready",
         "is_unvalidated",
@@ -134,6 +135,8 @@ class PartitionState:
         self.is_held = False
         """A rebalance is under way: nothing is read, though the application did not ask for that."""
         self.is_in_flight = False
+        self.is_new = False
+        """It did not exist when it was assigned: all that it holds is new."""
         self.is_ready = False
         """It stands in the machine's queue of partitions to hand out from."""
         self.is_where_committed = False
