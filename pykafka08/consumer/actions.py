@@ -152,6 +152,8 @@ class FetchedPartition(NamedTuple):
     """Set where the log does not hold what was read before the asked offset."""
     end_offset: int = -1
     """As far as one may read."""
+    fault: str | None = None
+    """What is wrong with the whole answer."""
 
 
 class FoundEpoch(NamedTuple):

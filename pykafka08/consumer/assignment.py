@@ -14,11 +14,17 @@ from pykafka08.cluster.metadata import Snapshot
 from pykafka08.config import ConsumerConfig
 from pykafka08.consumer.actions import EpochAsk, FetchAsk, Note, OffsetAsk, StartAnew
 from pykafka08.consumer.locating import COMMITTED, Locating
-from pykafka08.consumer.partition import Lookup, PartitionState, Purpose
+from pykafka08.consumer.partition import LATEST, Lookup, PartitionState, Purpose
+from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import ConfigError
 from pykafka08.records.record import TopicPartition
 
 __all__ = ["Assignment"]
+
+SETTLED_FAILURES = 4
+"""So many failures, over about a second, count as lasting: leaders of new partitions refuse the first requests."""
+MISSING = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE})
+"""Errors of a topic without partitions that does not exist, or not yet."""
 
 
 class Assignment(Locating):
@@ -33,11 +39,13 @@ class Assignment(Locating):
         super().__init__(config)
         self.snapshot = Snapshot(0)
         self._is_subscribed = False
-        self._topics: dict[str, bool] = {}
+        self._topics: dict[str, None] = {}
         self._counted: set[str] = set()
-        """Topics of a group."""
+        """Topics by name: those of a group, and those that are subscribed to without one."""
+        self._assigned: set[str] = set()
+        """Topics of the partitions that are read."""
         self._first_counts: dict[str, int] = {}
-        """Partitions that each of them had when we first saw it: later ones hold only what is new."""
+        """Partitions that each topic had when we first saw it, 0 if it did not exist: later ones are new."""
         self._ends: dict[TopicPartition, int] = {}
         """Last known ends of partitions that went: a fetch session tells an end again only when it has moved."""
         self._ids: dict[str, UUID] = {}
@@ -52,7 +60,8 @@ class Assignment(Locating):
         Topics that are left out are read while they are there (see :meth:`may_let_go`).
         """
         self._is_subscribed = True
-        self._topics = {topic: self._topics.get(topic) or self._first_counts.get(topic) == 0 for topic in topics}
+        self._topics = dict.fromkeys(topics)
+        self.count_partitions(self._topics)
         self._follow_topics()
 
     def topics_came(self, topics: Iterable[str]) -> None:
@@ -65,6 +74,7 @@ class Assignment(Locating):
         New ones begin by the reset policy, or wait for :meth:`committed_found`.
         """
         wanted = dict.fromkeys(partitions)
+        self._count_assigned({tp.topic for tp in wanted})
         for tp in self.states.keys() - wanted.keys():
             state = self.states.pop(tp)
             state.disown_flight(next(self._epochs))
@@ -72,8 +82,15 @@ class Assignment(Locating):
         self.ready = deque(state for state in self.ready if state.tp in wanted)
         for tp in wanted:
             if tp not in self.states:
-                self._add(tp, COMMITTED if from_committed else self._config.auto_offset_reset)
+                self._add(tp, COMMITTED if from_committed else None)
         self.shake()
+
+    def _count_assigned(self, topics: set[str]) -> None:
+        """Topics of which partitions are assigned: those that are assigned later, and did not exist, are new."""
+        for topic in self._assigned - topics - self._counted:
+            self._first_counts.pop(topic, None)
+        self._assigned = topics
+        self.look_for_topics(self.snapshot)
 
     def partitions(self) -> tuple[TopicPartition, ...]:
         """What is read, sorted."""
@@ -86,7 +103,7 @@ class Assignment(Locating):
     def is_settled(self) -> bool:
         """True if each partition has a position, or something in the way of it that may last."""
         return all(
-            state.lookup is None or state.leader is None or state.failures > 0 or state.is_halted
+            state.lookup is None or state.failures >= SETTLED_FAILURES or state.is_halted
             for state in self.states.values()
         )
 
@@ -149,12 +166,13 @@ class Assignment(Locating):
     def count_partitions(self, topics: Iterable[str]) -> None:
         """From now on, or from when metadata has them, partitions that are added to these hold only what is new."""
         self._counted |= set(topics)
-        self._count()
+        self.look_for_topics(self.snapshot)
 
-    def _count(self) -> None:
-        self.topics_counted(
-            {topic: count for topic in self._counted if (count := len(self.snapshot.partitions(topic)))}
-        )
+    def look_for_topics(self, snapshot: Snapshot) -> None:
+        """Note which of the topics the cluster has, and with how many partitions."""
+        missing = {topic: 0 for topic in self._counted if _is_missing(snapshot, topic, None)}
+        counts = {topic: len(snapshot.partitions(topic)) for topic in self._counted | self._assigned}
+        self.topics_counted(missing | {topic: count for topic, count in counts.items() if count})
 
     def topics_counted(self, counts: Mapping[str, int]) -> None:
         """How many partitions each topic had when we first saw it, where others than metadata say so."""
@@ -187,27 +205,45 @@ class Assignment(Locating):
         state = self.states.get(tp)
         if state is None or state.epoch != epoch or not state.awaits_commit:
             return False
-        policy = self._config.auto_offset_reset
         if offset is not None:
             self.seek(tp, offset, leader_epoch)
             state.is_where_committed = True
         else:
-            is_new = tp.partition >= self._first_counts.get(tp.topic, tp.partition + 1)
-            self.locate(state, "earliest" if is_new and policy != "none" else policy)
+            self.locate(state, self._policy_for(state))
         return True
+
+    def _policy_for(self, state: PartitionState) -> str:
+        """Where to begin without a committed offset: a partition that came later holds only records that are new."""
+        policy = self._config.auto_offset_reset
+        topic, partition = state.tp
+        is_new = state.is_new or partition >= self._first_counts.get(topic, partition + 1)
+        return "earliest" if is_new and policy != "none" else policy
 
     # What metadata says
 
     def metadata_changed(self, snapshot: Snapshot) -> None:
         before, self.snapshot = self.snapshot, snapshot
         self._follow_ids()
-        self._count()
+        self.look_for_topics(snapshot)
         for state in self.states.values():
+            if state.lookup is not None and self._was_never_there(state):
+                self._does_not_exist_yet(state, state.lookup)
             if before.partitions(state.tp.topic) and not snapshot.partitions(state.tp.topic):
                 state.goes_away()
             self._follow_leader(state)
         self._follow_topics()
         self.shake()
+
+    def _was_never_there(self, state: PartitionState) -> bool:
+        topic, partition = state.tp
+        is_known = state.has_been_seen or partition < self._first_counts.get(topic, 0)
+        return not is_known and _is_missing(self.snapshot, topic, partition)
+
+    def _does_not_exist_yet(self, state: PartitionState, lookup: Lookup) -> None:
+        """All that the partition will hold is new: its end when it exists may be after its first records."""
+        state.is_new = True
+        if lookup.purpose is Purpose.START and lookup.timestamps == (LATEST,) and lookup.lost_offset is None:
+            self.locate(state, "earliest")
 
     def _follow_ids(self) -> None:
         for topic, known in self._ids.items():
@@ -222,24 +258,21 @@ class Assignment(Locating):
                     self.notes.append(Note("topic.made_again", {"topic": topic, "old_id": str(known)}))
 
     def _follow_topics(self) -> None:
-        policy = self._config.auto_offset_reset
-        for topic, was_seen in self._topics.items():
-            partitions = self.snapshot.partitions(topic)
-            for partition in partitions:
+        for topic in self._topics:
+            for partition in self.snapshot.partitions(topic):
                 tp = TopicPartition(topic, partition)
                 if tp not in self.states:
-                    # One that came into being while we read holds only what is new.
-                    self._add(tp, "earliest" if was_seen and policy != "none" else policy)
+                    self._add(tp)
                     self.shake()
-            self._topics[topic] = was_seen or bool(partitions)
 
-    def _add(self, tp: TopicPartition, policy: str) -> None:
+    def _add(self, tp: TopicPartition, policy: str | None = None) -> None:
+        """Read it by ``policy``; by default where a partition without a committed offset begins."""
         state = PartitionState(tp, next(self._epochs), self._config.max_partition_fetch_bytes)
         if tp in self._ends:
             state.end_offset = self._ends.pop(tp)
             state.begin_log()  # what was handed out when it was ours before is not of this assignment
         self.states[tp] = state
-        self.locate(state, policy)
+        self.locate(state, policy or self._policy_for(state))
         self._follow_leader(state)
 
     def _follow_leader(self, state: PartitionState) -> None:
@@ -303,3 +336,16 @@ class Assignment(Locating):
         source = state.source
         broker = None if source is None else self.snapshot.brokers.get(source)
         return None if broker is None else broker.name
+
+
+def _is_missing(snapshot: Snapshot, topic: str, partition: int | None) -> bool:
+    """True if the cluster does not have the topic, or that partition of it; False where the snapshot does not say.
+
+    A topic that is being created has no partitions yet.  A broker that names no brokers knows of no topic either.
+    """
+    found = snapshot.topics.get(topic)
+    if found is None or not any(node_id >= 0 for node_id in snapshot.brokers):
+        return False
+    if found.partitions:
+        return partition is not None and partition not in found.partitions
+    return found.error in MISSING

@@ -14,7 +14,7 @@ from pykafka08.records.reader import ControlType, FetchedBatch, read_batches
 from pykafka08.records.record import TopicPartition
 from pykafka08.wire import Buffer
 
-__all__ = ["Answer", "Chunk"]
+__all__ = ["Answer", "Chunk", "backward_error"]
 
 
 class Answer:
@@ -30,14 +30,17 @@ class Chunk:
     """Undecoded entries; :meth:`next_batch` checks and unpacks one at a time.
 
     ``next_offset`` is the offset after the last entry, ``leader_epoch`` that of the last entry, -1 if it has none.
+    ``behind`` is raised after the last batch.
     """
 
     __slots__ = (
         "_ahead",
         "_announced",
         "_batches",
+        "_behind",
         "_cut_off",
         "_damage",
+        "_reached",
         "answer",
         "leader_epoch",
         "next_offset",
@@ -56,6 +59,7 @@ class Chunk:
         leader_epoch: int = -1,
         check_crcs: bool = True,
         max_unpacked_bytes: int,
+        behind: CorruptRecordError | None = None,
     ) -> None:
         self.next_offset = next_offset
         self.leader_epoch = leader_epoch
@@ -74,6 +78,9 @@ class Chunk:
         self._cut_off: set[int] = set()
         self._ahead: FetchedBatch | None = None
         self._damage: CorruptRecordError | None = None
+        self._behind = behind
+        self._reached = -1
+        """The offset after the last batch that was read."""
 
     def next_batch(self) -> FetchedBatch | None:
         """The next batch an application may see, None at the end; CorruptRecordError where it is damaged."""
@@ -97,6 +104,10 @@ class Chunk:
 
     def _find_visible(self) -> FetchedBatch | None:
         for batch in self._batches:
+            if batch.base_offset < self._reached:
+                # The head of a wrapper message has its last offset only.
+                raise backward_error(TopicPartition(batch.topic, batch.partition), self._reached, batch.base_offset)
+            self._reached = batch.next_offset
             while self._announced and self._announced[-1].first_offset <= batch.last_offset:
                 self._cut_off.add(self._announced.pop().producer_id)
             if batch.is_control:
@@ -104,4 +115,12 @@ class Chunk:
                     self._cut_off.discard(batch.producer_id)
             elif len(batch) and not (batch.is_transactional and batch.producer_id in self._cut_off):
                 return batch
+        if self._behind is not None:
+            raise self._behind
         return None
+
+
+def backward_error(tp: TopicPartition, reached: int, offset: int) -> CorruptRecordError:
+    """The error of an answer in which ``offset`` follows the offsets before ``reached``."""
+    text = f"the offsets of the records go back: {offset} follows {reached - 1}"
+    return CorruptRecordError(text, topic=tp.topic, partition=tp.partition, offset=offset, next_offset=reached)

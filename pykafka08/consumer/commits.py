@@ -6,8 +6,10 @@ it that the one that began last counts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Protocol
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from typing import Any, Protocol
+
+import anyio
 
 from pykafka08.consumer.assignment import Assignment
 from pykafka08.consumer.in_hand import wait_for_news
@@ -29,6 +31,10 @@ class Committer(Protocol):
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], *, timeout: float | None = None
     ) -> dict[TopicPartition, KafkaError]: ...
 
+    async def committed(
+        self, partitions: Iterable[TopicPartition], *, timeout: float | None = None
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]: ...
+
 
 class Commits:
     """The commits of one consumer; ``committer`` may be replaced."""
@@ -42,6 +48,10 @@ class Commits:
         self._newest: dict[TopicPartition, object] = {}
         """What began last of what is sent for a partition: it alone says what is known."""
         self._ends: Waiter[None] = Waiter()
+        self._written: dict[TopicPartition, OffsetAndMetadata] = {}
+        """The last offset that this consumer has committed for each of its partitions."""
+        self._checked_at: dict[TopicPartition, float] = {}
+        """When that was, or when the offset was looked up for a renewal."""
 
     def found(self, tp: TopicPartition, offset: int | None) -> None:
         """The group's committed offset of a partition, as it was looked up."""
@@ -56,6 +66,8 @@ class Commits:
             self._known.pop(tp, None)
             self._starts.pop(tp, None)
             self._newest.pop(tp, None)
+            self._written.pop(tp, None)
+            self._checked_at.pop(tp, None)
 
     async def commit(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], *, timeout: float
@@ -81,22 +93,30 @@ class Commits:
 
     async def commit_quietly(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], timeout: float) -> None:
         """Commit these; failures go to the log."""
+        await self._quietly(self._send(offsets, timeout), len(offsets))
+
+    async def renew(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], timeout: float) -> None:
+        """Commit offsets that are committed already; failures go to the log."""
+        await self._quietly(self._send(offsets, timeout, is_renewal=True), len(offsets))
+
+    async def _quietly(self, sending: Coroutine[Any, Any, dict[TopicPartition, KafkaError]], count: int) -> None:
         try:
-            refused = await self._send(offsets, timeout)
+            refused = await sending
         except KafkaError as error:
-            log.warning("commit.failed", partitions=len(offsets), cause=str(error))
+            log.warning("commit.failed", partitions=count, cause=str(error))
             return
         for tp, why in refused.items():
             log.warning("commit.refused", topic=tp.topic, partition=tp.partition, cause=str(why))
 
     async def _send(
-        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], timeout: float
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], timeout: float, *, is_renewal: bool = False
     ) -> dict[TopicPartition, KafkaError]:
         if not offsets:
             return {}
-        this = object()
+        this, sent_at = object(), anyio.current_time()
         for tp in offsets:
-            self._known.pop(tp, None)  # until the outcome is known
+            if not is_renewal:  # a renewal leaves the offset as it is, whatever its outcome
+                self._known.pop(tp, None)  # until the outcome is known
             self._newest[tp] = this
         refused: dict[TopicPartition, KafkaError] | None = None
         try:
@@ -107,6 +127,8 @@ class Commits:
                     del self._newest[tp]
                     if refused is not None and tp not in refused and tp in self._assignment.states:
                         self._known[tp] = each.offset
+                        self._written[tp] = each
+                        self._checked_at[tp] = sent_at
             self._ends.set_result(None)
         return refused
 
@@ -144,6 +166,23 @@ class Commits:
             for tp, offset in found.items()
             if offset is not None and offset != self._known.get(tp)
         }
+
+    def renewable(self, *, is_auto: bool) -> dict[TopicPartition, tuple[OffsetAndMetadata, float | None]]:
+        """Committed offsets that may be committed again, each with the time of its last commit or look-up.
+
+        With auto-commit these are the positions that are committed, without it what :meth:`commit` has written.
+        """
+        known, states = self._known, self._assignment.states
+        offsets = self._found(self._reader.finished) if is_auto else self._written
+        return {
+            tp: (each, self._checked_at.get(tp))
+            for tp, each in offsets.items()
+            if tp in states and each.offset == known.get(tp) and tp not in self._newest
+        }
+
+    def checked(self, partitions: Iterable[TopicPartition], now: float) -> None:
+        """The committed offsets of these are looked up for a renewal."""
+        self._checked_at.update(dict.fromkeys(partitions, now))
 
     def _described(self, tp: TopicPartition, offset: int) -> OffsetAndMetadata:
         state = self._assignment.states[tp]

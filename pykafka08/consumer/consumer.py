@@ -119,7 +119,10 @@ class Consumer(Committing):
                 parts = Parts(client, self._config, self._group_config, self._assignment, self._reader, fetcher)
                 self._member = ConsumerMember(parts, self._listener)
             if self._topics:
+                self._assignment.count_partitions(self._named_topics)
+                client.on_metadata(self._assignment.look_for_topics)  # the fetcher does so later
                 await client.wait_for_topics(self._named_topics)
+                client.off_metadata(self._assignment.look_for_topics)
             self._use_topics()
             fetcher.start()
             if self._member is not None:

@@ -110,10 +110,7 @@ class Handing:
         position = state.position
         assert position is not None
         self.assignment.go_back(state, position)
-        if state.damaged_at != position:
-            # It may have been damaged on the way.
-            state.damaged_at = position
-            self.assignment.note("records.damaged", state, error=str(error))
+        if self.assignment.is_first_damage(state, position, error):
             return
         state.retry_at = now + self._client.retry_backoff_max_ms / 1000
         error.broker = self.assignment.broker_name(state)

@@ -12,7 +12,7 @@ from typing import TypedDict
 from pykafka08.config import ConsumerConfig
 from pykafka08.consumer.actions import CutOff, EpochEnd, Note, StartAnew
 from pykafka08.consumer.partition import EARLIEST, LATEST, Halt, Lookup, PartitionState, Purpose
-from pykafka08.errors import KafkaError, LogTruncationError, NoOffsetError
+from pykafka08.errors import CorruptRecordError, KafkaError, LogTruncationError, NoOffsetError
 from pykafka08.records.record import TopicPartition
 
 __all__ = ["COMMITTED", "Locating", "Place", "place"]
@@ -113,6 +113,15 @@ class Locating:
         """Fetch again from ``offset``."""
         state.move_to(offset, next(self._epochs), state.position_epoch)
         self.shake()
+
+    def is_first_damage(self, state: PartitionState, offset: int, error: CorruptRecordError) -> bool:
+        """True if the records at ``offset`` are to be fetched once more: they may have been damaged on the way."""
+        if state.damaged_at == offset:
+            return False
+        state.damaged_at = offset
+        self.note("records.damaged", state, error=str(error))
+        self.shake()
+        return True
 
     def compare_logs(self, state: PartitionState, end: EpochEnd) -> None:
         """The leader has said where the epoch of the record before ``fetch_offset`` ends, or the last one before it.

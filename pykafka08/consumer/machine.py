@@ -24,7 +24,6 @@ from pykafka08.config import ClientConfig, ConsumerConfig
 from pykafka08.consumer.actions import (
     Action,
     EpochAsk,
-    EpochEnd,
     FetchAsk,
     FetchedPartition,
     FoundEpoch,
@@ -35,15 +34,23 @@ from pykafka08.consumer.actions import (
     SendFetch,
     SendListOffsets,
 )
-from pykafka08.consumer.chunk import Answer, Chunk
+from pykafka08.consumer.answer_checks import LEFT_OUT, epoch_fault, fetch_fault, listing_fault
+from pykafka08.consumer.chunk import Answer, Chunk, backward_error
 from pykafka08.consumer.handing import Handing
 from pykafka08.consumer.locating import place
 from pykafka08.consumer.partition import PartitionState
 from pykafka08.consumer.plan import FetchPlanner
 from pykafka08.consumer.reactions import Reaction, reaction_to, reaction_to_failure
 from pykafka08.error_codes import ErrorCode
-from pykafka08.errors import CorruptRecordError, KafkaError, RecordTooLargeError, UnsupportedVersionError, broker_error
-from pykafka08.records.frontier import read_last_entry
+from pykafka08.errors import (
+    CorruptRecordError,
+    KafkaError,
+    RecordTooLargeError,
+    RemoteProtocolError,
+    UnsupportedVersionError,
+    broker_error,
+)
+from pykafka08.records.frontier import read_entries
 from pykafka08.records.reader import first_entry_size, only_partial
 
 __all__ = ["ConsumerMachine"]
@@ -103,15 +110,16 @@ class ConsumerMachine(Handing):
                 if is_partial:
                     state.be_healthy()
                     continue
-                answer = FetchedPartition(ask.tp, ErrorCode.UNKNOWN_SERVER_ERROR)
+                self._answer_unusable(state, LEFT_OUT, "Fetch", now, jitter)
+                continue
             if answer.error_code:
                 self._fetch_refused(state, ask, answer.error_code, now, jitter)
                 continue
+            if (fault := answer.fault or fetch_fault(answer, ask, fetch.node_id)) is not None:
+                self._answer_unusable(state, fault, "Fetch", now, jitter)
+                continue
             if answer.preferred_replica >= 0:
-                self.assignment.is_shaken = True
-                if not self.assignment.read_from(state, answer.preferred_replica, now + self._lease):
-                    state.retry_at = now + self._client.retry_backoff_ms / 1000
-                    self._is_stale = True
+                self._redirected(state, answer.preferred_replica, now)
                 continue
             state.is_served(answer.end_offset)
             if answer.diverging is not None:
@@ -121,6 +129,14 @@ class ConsumerMachine(Handing):
                 self._keep(state, answer, whole)
             if answer.records or not is_capped:
                 self.assignment.put_last(ask.tp)
+
+    def _redirected(self, state: PartitionState, node_id: int, now: float) -> None:
+        """The broker names a replica to read from; a replica that names another one is asked no sooner than a retry."""
+        self.assignment.is_shaken = True
+        if state.follower is not None or not self.assignment.read_from(state, node_id, now + self._lease):
+            state.follower = None
+            state.retry_at = now + self._client.retry_backoff_ms / 1000
+            self._is_stale = True
 
     def fetch_failed(self, fetch: SendFetch, error: KafkaError, now: float) -> None:
         self._planner.landed(fetch)
@@ -134,11 +150,13 @@ class ConsumerMachine(Handing):
             state = self.assignment.owner(ask)
             if state is None:
                 continue
-            answer = by_tp.get(ask.tp, ListedOffset(ask.tp, ErrorCode.UNKNOWN_SERVER_ERROR))
-            # Both ends of a log exist: an answer without an offset is no answer.
-            code = answer.error_code or (ErrorCode.UNKNOWN_SERVER_ERROR if answer.offset < 0 else 0)
-            if code:
-                self._code_received(state, code, "ListOffsets", now, jitter)
+            answer = by_tp.get(ask.tp)
+            if answer is None:
+                self._answer_unusable(state, LEFT_OUT, "ListOffsets", now, jitter)
+            elif answer.error_code:
+                self._code_received(state, answer.error_code, "ListOffsets", now, jitter)
+            elif (fault := listing_fault(answer, ask.timestamp)) is not None:
+                self._answer_unusable(state, fault, "ListOffsets", now, jitter)
             else:
                 state.be_healthy()
                 self.assignment.offset_found(state, answer.offset)
@@ -154,9 +172,13 @@ class ConsumerMachine(Handing):
             state = self.assignment.owner(ask)
             if state is None:
                 continue
-            answer = by_tp.get(ask.tp) or FoundEpoch(ask.tp, ErrorCode.UNKNOWN_SERVER_ERROR, EpochEnd(-1, -1))
-            if answer.error_code:
+            answer = by_tp.get(ask.tp)
+            if answer is None:
+                self._answer_unusable(state, LEFT_OUT, "OffsetForLeaderEpoch", now, jitter)
+            elif answer.error_code:
                 self._code_received(state, answer.error_code, "OffsetForLeaderEpoch", now, jitter)
+            elif (fault := epoch_fault(answer.end, ask)) is not None:
+                self._answer_unusable(state, fault, "OffsetForLeaderEpoch", now, jitter)
             else:
                 state.be_healthy()
                 self.assignment.compare_logs(state, answer.end)
@@ -174,13 +196,21 @@ class ConsumerMachine(Handing):
     def _keep(self, state: PartitionState, answer: FetchedPartition, whole: Answer) -> None:
         assert answer.records is not None
         assert state.fetch_offset is not None
-        fetch_offset, (frontier, leader_epoch) = state.fetch_offset, read_last_entry(answer.records)
-        if frontier is None and only_partial(answer.records):
+        records = answer.records
+        fetch_offset, (frontier, leader_epoch, backward_at) = state.fetch_offset, read_entries(records)
+        if frontier is None and only_partial(records):
             self.assignment.is_shaken = True
-            self._grow(state, first_entry_size(answer.records) or 0, len(answer.records))
+            self._grow(state, first_entry_size(records) or 0, len(records))
             return
+        backward = None
+        if backward_at is not None:
+            assert frontier is not None
+            backward = backward_error(state.tp, frontier, int.from_bytes(records[backward_at : backward_at + 8], "big"))
+            if self.assignment.is_first_damage(state, fetch_offset, backward):
+                return
+            records = records[:backward_at]
         chunk = Chunk(
-            answer.records,
+            records,
             state.tp,
             fetch_offset,
             max(fetch_offset, frontier or 0),
@@ -192,7 +222,10 @@ class ConsumerMachine(Handing):
         )
         state.append_chunk(chunk)
         state.max_bytes = self._config.max_partition_fetch_bytes
-        if chunk.next_offset == fetch_offset:
+        if backward is not None:
+            backward.broker = self.assignment.broker_name(state)
+            self.assignment.halt(state, backward)
+        elif chunk.next_offset == fetch_offset:
             # Reading the chunk will say what is wrong with it; this is for the case that it finds nothing wrong.
             text = "the broker answered with records, but with none at or above the asked offset"
             self.assignment.halt(state, CorruptRecordError(text, **place(state), offset=fetch_offset))
@@ -251,6 +284,13 @@ class ConsumerMachine(Handing):
         broker = self.assignment.broker_name(state)
         error = broker_error(code, api=api, broker=broker, offset=state.fetch_offset, **place(state))
         self._react(state, reaction_to(code), error, now, jitter)
+
+    def _answer_unusable(self, state: PartitionState, fault: str, api: str, now: float, jitter: float) -> None:
+        """The answer has fields that cannot be: nothing of it is used."""
+        broker = self.assignment.broker_name(state)
+        state.follower = None
+        error = RemoteProtocolError(fault, api=api, broker=broker, **place(state))
+        self._react(state, reaction_to_failure(error), error, now, jitter)
 
     def _miss_leaders(self, states: Iterable[PartitionState], now: float) -> None:
         snapshot, jitter = self.assignment.snapshot, self._jitter()

@@ -21,6 +21,7 @@ from pykafka08.consumer.fetcher import Fetcher
 from pykafka08.consumer.left_behind import LeftBehind
 from pykafka08.consumer.polling import PollClock
 from pykafka08.consumer.reader import Reader
+from pykafka08.consumer.renewals import CLOSE_AGE, Renewals
 from pykafka08.consumer.sent_offsets import SentOffsets
 from pykafka08.consumer.start_positions import StartPositions
 from pykafka08.driver import Waiter, library_logger
@@ -45,6 +46,9 @@ log = library_logger("consumer")
 
 PATIENCE = 3.0
 """Seconds that a rebalance waits for the application to finish what it has in hand of partitions that go."""
+
+CLOSE_RENEWAL_SECONDS = 1.0
+"""Seconds that a close spends on committing unchanged offsets again."""
 
 Partitions = frozenset[TopicPartition]
 
@@ -79,10 +83,17 @@ class ConsumerMember:
         self._left_behind = LeftBehind(self.commits, parts.reader)
         self._starts = StartPositions(self.coordinator, parts.assignment, self.commits, parts.fetcher)
         self._is_auto = parts.config.enable_auto_commit
+        self._renewals = Renewals(
+            self.commits,
+            is_auto=self._is_auto,
+            # Committed after the offsets of a transaction, a renewal would win over them when the transaction ends.
+            is_allowed=lambda: not self.sent.is_used,
+        )
         self._commits_at_close = True
         self._close_by: float | None = None
         self._closing: Waiter[None] | None = None
         self._auto_commits = anyio.CancelScope()
+        self._offset_renewal = anyio.CancelScope()
         self._exceeded: PollIntervalExceededError | None = None
         self._is_heard: Waiter[None] = Waiter()
         self._is_entering = False
@@ -96,6 +107,7 @@ class ConsumerMember:
         tasks.start("committed offsets", self._starts.run)
         if self._is_auto:
             tasks.start("auto-commit", self._commit_now_and_then)
+        tasks.start("offset renewal", self._renew_offsets)
 
     def subscribe(self, topics: Iterable[str]) -> None:
         """Join the group, or read these topics as its member from now on."""
@@ -155,6 +167,7 @@ class ConsumerMember:
         self._commits_at_close = commits
         self._close_by = anyio.current_time() + timeout
         self._auto_commits.cancel()
+        self._offset_renewal.cancel()
         if not self._topics and self._assignment.states:
             with anyio.move_on_after(timeout, shield=True):
                 await self._finish(frozenset(self._assignment.states))
@@ -279,6 +292,10 @@ class ConsumerMember:
         if self._is_auto and self._commits_at_close:
             left = limit if self._close_by is None else max(0.0, self._close_by - anyio.current_time())
             await self.commits.commit_finished(partitions, timeout=left / 2)
+        if self._close_by is not None and self._commits_at_close:
+            left = max(0.0, self._close_by - anyio.current_time())
+            timeout = min(left / 2, CLOSE_RENEWAL_SECONDS)
+            await self._renewals.renew(partitions, max_age=CLOSE_AGE, timeout=timeout)
 
     def _give_up(self, partitions: Partitions) -> None:
         self.sent.partitions_go(partitions)
@@ -318,6 +335,10 @@ class ConsumerMember:
             while True:
                 await anyio.sleep(interval)
                 await self.commit_now()
+
+    async def _renew_offsets(self) -> None:
+        with self._offset_renewal:
+            await self._renewals.run(self._parts.client.config.default_api_timeout_ms / 1000)
 
     async def _watch_polls(self) -> None:
         """Leave the group if the application does not ask for records any more; join again when it does."""

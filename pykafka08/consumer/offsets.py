@@ -14,11 +14,12 @@ import anyio
 from pykafka08.backoff import Backoff
 from pykafka08.cluster.client import Client
 from pykafka08.consumer.actions import ListedOffset, OffsetAsk
+from pykafka08.consumer.answer_checks import listing_fault
 from pykafka08.consumer.partition import EARLIEST
 from pykafka08.consumer.reactions import Reaction, reaction_to, reaction_to_failure
 from pykafka08.consumer.requests import ListOffsetsCall
 from pykafka08.error_codes import ErrorCode
-from pykafka08.errors import BrokerError, KafkaError, RequestTimeoutError, broker_error
+from pykafka08.errors import BrokerError, KafkaError, RemoteProtocolError, RequestTimeoutError, broker_error
 from pykafka08.records.record import TopicPartition
 
 __all__ = ["OffsetAndTimestamp", "look_up_offsets"]
@@ -77,6 +78,8 @@ class OffsetLookUp:
         elif listed.offset < 0 and is_by_segment and self.wanted[tp] != EARLIEST:
             # Every segment is younger, so the log's start is the last offset not after that time.
             self.wanted[tp] = EARLIEST
+        elif (fault := listing_fault(listed, self.wanted[tp])) is not None:
+            self.error = RemoteProtocolError(fault, api="ListOffsets", topic=tp[0], partition=tp[1], broker=broker)
         else:
             del self.wanted[tp]
             self.found[tp] = listed

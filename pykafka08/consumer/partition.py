@@ -99,6 +99,7 @@ class PartitionState:
         "has_been_seen",
         "is_held",
         "is_in_flight",
+        "is_new",
         "is_paused",
         "is_ready",
         "is_unvalidated",
@@ -134,6 +135,8 @@ class PartitionState:
         self.is_held = False
         """A rebalance is under way: nothing is read, though the application did not ask for that."""
         self.is_in_flight = False
+        self.is_new = False
+        """It did not exist when it was assigned: all that it holds is new."""
         self.is_ready = False
         """It stands in the machine's queue of partitions to hand out from."""
         self.is_where_committed = False
@@ -160,7 +163,7 @@ class PartitionState:
         self.trouble: KafkaError | None = None
         """The last failure, for as long as nothing has succeeded."""
         self.damaged_at: int | None = None
-        """The position at which damage was met once and fetched again."""
+        """The offset at which damage was met once and fetched again."""
 
     @property
     def is_quiet(self) -> bool:

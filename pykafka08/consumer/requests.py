@@ -21,6 +21,7 @@ from pykafka08.consumer.actions import (
     OffsetAsk,
     SendFetch,
 )
+from pykafka08.consumer.answer_checks import session_fault
 from pykafka08.consumer.session import SESSION_ERRORS, FetchSession, SessionStep
 from pykafka08.protocol.messages.fetch import (
     FetchPartition,
@@ -142,6 +143,11 @@ class FetchCall:
             self.is_partial = False
             return [FetchedPartition(ask.tp, response.error_code) for ask in self._fetch.asks]
         if step is not None:
+            fault = session_fault(step.session_id if is_incremental else 0, response.session_id)
+            if fault is not None:
+                self.fail()
+                self.is_partial = False
+                return [FetchedPartition(ask.tp, 0, fault=fault) for ask in self._fetch.asks]
             self._session.answered(response.session_id)
         name_of = self._session.name_of
         return [
@@ -168,7 +174,12 @@ class FetchCall:
             for each in answer.partitions
             if each.error_code and each.current_leader.leader_id >= 0
         ]
-        return news, [Broker(each.node_id, each.host, each.port, each.rack) for each in response.node_endpoints]
+        brokers = [
+            Broker(each.node_id, each.host, each.port, each.rack)
+            for each in response.node_endpoints
+            if each.node_id >= 0 and each.host and 0 < each.port < 1 << 16
+        ]
+        return news, brokers
 
 
 def _by_topic(asks: Iterable[FetchAsk]) -> Iterable[tuple[str, list[FetchAsk]]]:
@@ -209,7 +220,7 @@ def _fetched(tp: TopicPartition, each: PartitionData, *, is_committed_only: bool
         each.records,
         aborted,
         each.preferred_read_replica,
-        EpochEnd(diverging.epoch, diverging.end_offset) if diverging.end_offset >= 0 else None,
+        EpochEnd(diverging.epoch, diverging.end_offset) if diverging.end_offset != -1 else None,
         each.last_stable_offset if is_committed_only and each.last_stable_offset >= 0 else each.high_watermark,
     )
 

@@ -26,6 +26,8 @@ class SentOffsets:
     def __init__(self, commits: Commits, reader: Reader) -> None:
         self._commits = commits
         self._reader = reader
+        self.is_used = False
+        """A transaction has asked for offsets of this consumer."""
         self._sent: dict[TopicPartition, int] = {}
         """In the transaction that is open."""
         self._end: Waiter[None] = Waiter()
@@ -44,6 +46,7 @@ class SentOffsets:
 
     def take(self) -> dict[TopicPartition, OffsetAndMetadata]:
         """Where to read on; PartitionRevokedError, once, if records were handed out of what is gone."""
+        self.is_used = True
         gone, self._gone = self._gone, []
         if gone:
             raise PartitionRevokedError(

@@ -16,7 +16,7 @@ from typing import Any
 from pykafka08.errors import RemoteProtocolError
 from pykafka08.records import decode_loop
 from pykafka08.records.columns import Columns
-from pykafka08.records.packed import CHUNK, PackedRecords
+from pykafka08.records.packed import CHUNK, OFFSET_DISAGREES, PackedRecords
 from pykafka08.records.record import Headers, Record, records_of_rows
 
 __all__ = ["BatchRecords", "ahead_of", "columns_of", "field_slices", "is_prepared", "prepare"]
@@ -47,6 +47,7 @@ class BatchRecords(PackedRecords):
 
     def _read_chunks(self) -> Iterator[list[Record]]:
         position, left = self.start, self.count
+        previous = -1
         while left:
             size = min(left, CHUNK)
             try:
@@ -54,6 +55,9 @@ class BatchRecords(PackedRecords):
             except (IndexError, RemoteProtocolError):
                 yield from self._chunks_of(decode_loop.read_columns([self]), self.count - left)
                 return
+            if records[0].offset <= previous:
+                raise self.damaged(OFFSET_DISAGREES)
+            previous = records[-1].offset
             left -= size
             if not left:
                 self.check_end(position)

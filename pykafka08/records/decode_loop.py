@@ -7,10 +7,11 @@ returns the position after the last record; IndexError or RemoteProtocolError me
 from __future__ import annotations
 
 from array import array
+from operator import lt
 
 from pykafka08.errors import RemoteProtocolError
 from pykafka08.records.columns import Columns
-from pykafka08.records.packed import PackedRecords, long_length, long_sum
+from pykafka08.records.packed import OFFSET_DISAGREES, PackedRecords, long_length, long_sum
 from pykafka08.records.record import Record, new_record
 from pykafka08.wire import read_varint, read_varlong
 
@@ -122,8 +123,10 @@ def read_records(  # noqa: C901 - unrolled on purpose
     if position > packed.end:
         raise RemoteProtocolError("a record runs past the end of its batch")
     offsets = [record.offset for record in records]
-    if offsets and (min(offsets) < base_offset or max(offsets) > packed.last_offset):
-        raise RemoteProtocolError("an offset is outside the batch")
+    if offsets and not (
+        base_offset <= offsets[0] and offsets[-1] <= packed.last_offset and all(map(lt, offsets, offsets[1:]))
+    ):
+        raise RemoteProtocolError(OFFSET_DISAGREES)
     if packed.fixed_timestamp is not None:
         for record in records:
             record.timestamp_ms = packed.fixed_timestamp
@@ -134,6 +137,7 @@ def read_values(packed: PackedRecords) -> tuple[list[bytes | None], int]:  # noq
     data, position = packed.data, packed.start
     signed, length = _SIGNED, _LENGTH
     largest_delta = packed.last_offset - packed.base_offset
+    previous = -1
     values: list[bytes | None] = []
     append = values.append
     for _ in range(packed.count):
@@ -163,8 +167,9 @@ def read_values(packed: PackedRecords) -> tuple[list[bytes | None], int]:  # noq
             position += 2
         else:
             delta, position = read_varint(data, position)
-        if not 0 <= delta <= largest_delta:
-            raise RemoteProtocolError("an offset is outside the batch")
+        if not previous < delta <= largest_delta:
+            raise RemoteProtocolError(OFFSET_DISAGREES)
+        previous = delta
         byte = data[position]
         if byte == _NULL:
             position += 1
@@ -225,13 +230,15 @@ def _append_columns(
     packed: PackedRecords, offsets: array[int], timestamps: array[int], keys: _Edges, values: _Edges, headers: _Edges
 ) -> int:
     data, position, fixed = packed.data, packed.start, packed.fixed_timestamp
+    lowest = packed.base_offset
     for _ in range(packed.count):
         size, position = long_length(data, position)
         record_end = position + size
         timestamp, position = long_sum(data, position + 1, packed.base_timestamp)
         offset, position = long_sum(data, position, packed.base_offset)
-        if not packed.base_offset <= offset <= packed.last_offset:
-            raise RemoteProtocolError("an offset is outside the batch")
+        if not lowest <= offset <= packed.last_offset:
+            raise RemoteProtocolError(OFFSET_DISAGREES)
+        lowest = offset + 1
         offsets.append(offset)
         timestamps.append(timestamp if fixed is None else fixed)
         position = values.take(data, keys.take(data, position))

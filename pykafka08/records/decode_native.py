@@ -15,7 +15,7 @@ from mypy_extensions import i32, i64
 from pykafka08.errors import RemoteProtocolError
 from pykafka08.records import decode_loop
 from pykafka08.records.columns import Columns
-from pykafka08.records.packed import PackedRecords, long_length, long_sum
+from pykafka08.records.packed import OFFSET_DISAGREES, PackedRecords, long_length, long_sum
 from pykafka08.records.record import Record
 from pykafka08.wire import read_varint, read_varlong
 
@@ -33,6 +33,7 @@ def read_records(  # noqa: C901 - unrolled on purpose
     topic, partition, leader_epoch = packed.topic, packed.partition, packed.leader_epoch
     base_offset, base_timestamp, timestamp_type = packed.base_offset, packed.base_timestamp, packed.timestamp_type
     last_offset, fixed = packed.last_offset, packed.fixed_timestamp
+    lowest = base_offset
     records: list[Record] = []
     position: i64 = start
     left: i64 = count
@@ -86,8 +87,9 @@ def read_records(  # noqa: C901 - unrolled on purpose
             else:
                 offset, at = long_sum(data, position, base_offset)
                 position = at
-        if offset < base_offset or offset > last_offset:
-            raise RemoteProtocolError("an offset is outside the batch")
+        if offset < lowest or offset > last_offset:
+            raise RemoteProtocolError(OFFSET_DISAGREES)
+        lowest = offset + 1
 
         key: bytes | None = None
         byte = data[position]
@@ -154,6 +156,7 @@ def read_values(packed: PackedRecords) -> tuple[list[bytes | None], int]:  # noq
     data = packed.data
     end: i64 = packed.end
     largest_delta: i64 = packed.last_offset - packed.base_offset
+    previous: i64 = -1
     values: list[bytes | None] = []
     position: i64 = packed.start
     left: i64 = packed.count
@@ -195,8 +198,9 @@ def read_values(packed: PackedRecords) -> tuple[list[bytes | None], int]:  # noq
                 delta, at = read_varint(data, position)
                 byte = delta << 1 if delta >= 0 else 1
                 position = at
-        if byte & 1 or byte >> 1 > largest_delta:
-            raise RemoteProtocolError("an offset is outside the batch")
+        if byte & 1 or byte >> 1 > largest_delta or byte >> 1 <= previous:
+            raise RemoteProtocolError(OFFSET_DISAGREES)
+        previous = byte >> 1
         byte = data[position]
         if byte == 1:
             position += 1
@@ -292,6 +296,7 @@ class _ColumnWriter:
         position: i64 = packed.start
         rows: i64 = packed.count
         row: i64 = 0
+        previous: i64 = -1
         while row < rows:
             row += 1
             byte: i64 = data[position]
@@ -340,8 +345,9 @@ class _ColumnWriter:
                     delta, at = read_varint(data, position)
                     byte = delta << 1 if delta >= 0 else 1
                     position = at
-            if byte & 1 or byte >> 1 > largest_delta:
-                raise RemoteProtocolError("an offset is outside the batch")
+            if byte & 1 or byte >> 1 > largest_delta or byte >> 1 <= previous:
+                raise RemoteProtocolError(OFFSET_DISAGREES)
+            previous = byte >> 1
             write_i64_le(offsets, base_offset + (byte >> 1))
             write_i64_le(timestamps, timestamp if has_own_timestamps else fixed_timestamp)
 

@@ -139,6 +139,8 @@ def _fields(
     if offsets.min() < 0 or (offsets > _spread(spans, counts)).any():
         return None
     offsets += _spread(np.array([packed.base_offset for packed in batches]), counts)
+    if (offsets[1:] <= offsets[:-1]).any():
+        return None
     if any(packed.fixed_timestamp is not None for packed in batches):
         fixed = [packed.fixed_timestamp for packed in batches]
         if None in fixed:

@@ -127,7 +127,7 @@ def _columns(packed: PackedRecords, tables: list[tuple[_Shape, Any]], starts: li
     if any(max(each.delta - each.stamp, each.key.start - each.delta) > _LONGEST_DELTA for each, _ in tables):
         return None
     offsets = np.concatenate([_numbers(rows, shape.delta, shape.key.start) for shape, rows in tables])
-    if offsets.min() < 0 or offsets.max() > packed.last_offset - packed.base_offset:
+    if offsets[0] < 0 or offsets[-1] > packed.last_offset - packed.base_offset or (offsets[1:] <= offsets[:-1]).any():
         return None
     offsets += packed.base_offset
     if packed.fixed_timestamp is None:

@@ -7,12 +7,13 @@ Nothing is checked here but sizes: a head that lies is found when ``reader`` com
 from __future__ import annotations
 
 import struct
+from typing import NamedTuple
 
 from pykafka08.records.batch import HEADER_SIZE
 from pykafka08.records.message_set import SMALLEST_MESSAGE
 from pykafka08.wire import Buffer
 
-__all__ = ["read_frontier", "read_last_entry"]
+__all__ = ["Entries", "read_entries", "read_frontier"]
 
 _ENTRY = struct.Struct(">qi")
 _LEADER_EPOCH_AT = 12  # of magic 2
@@ -22,14 +23,26 @@ _SMALLEST_BATCH = HEADER_SIZE - _ENTRY.size
 _INT32 = struct.Struct(">i")
 
 
+class Entries(NamedTuple):
+    """The whole entries at the beginning of fetched bytes whose offsets increase."""
+
+    frontier: int | None
+    """The offset after the last of them; None if the first entry is cut off or its head makes no sense."""
+    leader_epoch: int
+    """That of the last of them, -1 before magic 2."""
+    backward_at: int | None
+    """Where in the buffer an entry follows whose offsets do not come after those before it; None if none does."""
+
+
 def read_frontier(buffer: Buffer) -> int | None:
     """The offset after the last whole entry; None if the first entry is cut off or its head makes no sense."""
-    return read_last_entry(buffer)[0]
+    return read_entries(buffer).frontier
 
 
-def read_last_entry(buffer: Buffer) -> tuple[int | None, int]:
-    """The offset after the last whole entry, or None as above, and its leader epoch, -1 before magic 2."""
+def read_entries(buffer: Buffer) -> Entries:
+    """What the heads of the entries say."""
     frontier: int | None = None
+    backward_at: int | None = None
     last = -1
     position, end = 0, len(buffer)
     unpack_entry = _ENTRY.unpack_from
@@ -40,13 +53,19 @@ def read_last_entry(buffer: Buffer) -> tuple[int | None, int]:
         magic = buffer[position + _MAGIC_AT]
         if size < smallest or after > end or magic > 2:
             break
+        if frontier is not None and offset < frontier:
+            backward_at = position
+            break
         if magic == 2:
             if size < _SMALLEST_BATCH:
                 break
             (delta,) = _INT32.unpack_from(buffer, position + _LAST_DELTA_AT)
+            if delta < 0:
+                break
             frontier = offset + delta + 1
         else:
             frontier = offset + 1
         last = position if magic == 2 else -1
         position = after
-    return frontier, -1 if last < 0 else _INT32.unpack_from(buffer, last + _LEADER_EPOCH_AT)[0]
+    leader_epoch = -1 if last < 0 else _INT32.unpack_from(buffer, last + _LEADER_EPOCH_AT)[0]
+    return Entries(frontier, leader_epoch, backward_at)

@@ -12,10 +12,13 @@ from pykafka08.errors import CorruptRecordError, RemoteProtocolError
 from pykafka08.records.record import TimestampType
 from pykafka08.wire import read_varint, read_varlong
 
-__all__ = ["CHUNK", "PackedRecords", "long_length", "long_sum", "not_negative"]
+__all__ = ["CHUNK", "OFFSET_DISAGREES", "PackedRecords", "long_length", "long_sum", "not_negative"]
 
 #: Records are made so many at a time: small enough for the cache, large enough to hide the call.
 CHUNK: Final = 256
+
+#: Offsets of a batch increase from record to record.
+OFFSET_DISAGREES: Final = "an offset is outside the batch, or not above the offset before it"
 
 #: Length, attributes, two deltas, two lengths, header count: a byte each.
 _SMALLEST_RECORD: Final = 7

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from operator import itemgetter
+from operator import itemgetter, lt
 from typing import Any
 
 from pykafka08.errors import CorruptRecordError
@@ -169,7 +169,10 @@ def _read_entry(
 def _batch_of_messages(source: _Source, columns: MessageColumns, codec: int, last_offset: int) -> FetchedBatch:
     columns.topic = source.topic
     columns.partition = source.partition
-    base_offset = columns.rows.offsets[0]
+    offsets = columns.rows.offsets.tolist()
+    if source.fetch_offset > EVERY_OFFSET and not all(map(lt, offsets, offsets[1:])):
+        raise CorruptRecordError("offsets of messages do not increase", next_offset=last_offset + 1)
+    base_offset = offsets[0]
     columns.drop_below(source.fetch_offset)
     return FetchedBatch(
         columns,

@@ -18,7 +18,7 @@ from anyio.lowlevel import checkpoint
 from pykafka08.cluster.client import Client, Purpose
 from pykafka08.config import ClientConfig
 from pykafka08.consumer.actions import OffsetAsk
-from pykafka08.consumer.chunk import Chunk
+from pykafka08.consumer.chunk import Chunk, backward_error
 from pykafka08.consumer.partition import EARLIEST, LATEST
 from pykafka08.consumer.reactions import Reaction, reaction_to, reaction_to_failure
 from pykafka08.consumer.requests import ListOffsetsCall
@@ -27,6 +27,7 @@ from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import ClosedError, KafkaError, RecordTooLargeError, RequestTimeoutError
 from pykafka08.errors.broker import broker_error
 from pykafka08.protocol.messages.fetch import FetchResponse
+from pykafka08.records.frontier import read_entries
 from pykafka08.records.reader import FetchedBatch
 from pykafka08.records.record import TopicPartition
 from pykafka08.records.scratch import keep_freed_pages
@@ -84,14 +85,20 @@ def read_ranges(task: ReadTask, columns: Sequence[str] | None = None) -> Iterato
 def _decoded(fetched: Fetched, rows: Rows, task: ReadTask) -> Iterator[pyarrow.RecordBatch]:
     """The rows of one partition's answer."""
     asked = fetched.place.range
+    tp, records, behind = TopicPartition(asked.topic, asked.partition), fetched.records, None
+    frontier, _, backward_at = read_entries(records)
+    if frontier is not None and backward_at is not None:
+        behind = backward_error(tp, frontier, int.from_bytes(records[backward_at : backward_at + 8], "big"))
+        records = records[:backward_at]
     chunk = Chunk(
-        fetched.records,
-        TopicPartition(asked.topic, asked.partition),
+        records,
+        tp,
         fetched.offset,
         fetched.next_offset or fetched.offset,
         aborted=fetched.aborted,
         check_crcs=task.settings.consumer.check_crcs,
         max_unpacked_bytes=task.settings.consumer.max_unpacked_bytes,
+        behind=behind,
     )
     group: list[FetchedBatch] = []
     count = size = 0

@@ -9,6 +9,7 @@ import pytest
 
 from pykafka08 import TopicPartition
 from pykafka08.errors import ClosedError, KafkaError, PartitionRevokedError
+from pykafka08.zookeeper.legacy import commits
 from pykafka08.zookeeper.legacy_consumer import LegacyConsumer
 from tests.zookeeper.old_cluster import DEADLINE_S, SHORT_SESSION_MS, OldCluster, old_cluster, until
 
@@ -201,3 +202,25 @@ async def test_a_tools_write_is_written_over_while_the_partition_is_ours() -> No
             old.zookeeper.delete(OFFSET_NODE)
             assert await consumer.commit({T0: 5}) == {}
             assert old.offset("t") == "5"
+
+
+@pytest.mark.parametrize("storage", ["kafka", "zookeeper"])
+async def test_an_idle_consumer_commits_unchanged_offsets_in_kafka_again(
+    storage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Offsets in Kafka expire, those in ZooKeeper do not."""
+    monkeypatch.setattr(commits, "MAX_AGE", 0.02)
+    async with old_cluster({"t": 1}) as old:
+        await old.send("t", A)
+        settings = {"offsets_storage": storage, "dual_commit_enabled": False, "auto_commit_interval_ms": 10}
+        async with old.consumer("t", **settings) as consumer:
+            await take(consumer, 10)
+            if storage == "kafka":
+                await until(lambda: commits_sent(old) >= 1, "the first commit")
+                old.brokers._state.groups.delete_offset("g", "t", 0)
+                await until(lambda: ("t", 0) in old.brokers._state.groups.offsets("g"), "a renewal")
+            else:
+                await until(lambda: old.offset("t") == "9", "the first commit")
+                old.zookeeper.write(OFFSET_NODE, b"5")
+                await anyio.sleep(0.1)
+                assert old.offset("t") == "5"

@@ -5,11 +5,13 @@ Where offsets are kept, and how they are written, is ``offsets``'; what is read,
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 
 import anyio
 
 from pykafka08.consumer.reader import Reader
+from pykafka08.consumer.renewals import CLOSE_AGE, MAX_AGE
 from pykafka08.driver import library_logger
 from pykafka08.errors import ClosedError, KafkaError, RequestTimeoutError
 from pykafka08.records.record import TopicPartition
@@ -17,7 +19,7 @@ from pykafka08.zookeeper.legacy.claims import Claims, revoked
 from pykafka08.zookeeper.legacy.offsets import LegacyOffsets
 from pykafka08.zookeeper.legacy.settings import LegacyConfig
 
-__all__ = ["Commits"]
+__all__ = ["CLOSE_AGE", "Commits"]
 
 log = library_logger("zookeeper")
 
@@ -40,6 +42,8 @@ class Commits:
         self._reader_of = reader_of
         self._known: dict[TopicPartition, int] = {}
         """What is committed, of partitions that are claimed."""
+        self._committed_at: dict[TopicPartition, float] = {}
+        """When this consumer has committed last."""
         self._under_way: set[anyio.CancelScope] = set()
         self._is_closed = False
 
@@ -51,6 +55,7 @@ class Commits:
 
     def forget(self, tp: TopicPartition) -> None:
         self._known.pop(tp, None)
+        self._committed_at.pop(tp, None)
 
     def finished(self, tp: TopicPartition) -> int | None:
         """The offset before which all of the partition is finished; None where that is not known, or it is not ours."""
@@ -81,10 +86,20 @@ class Commits:
                 self._reader_of(tp).acknowledge(tp, offset)
         return await self._send(offsets, timeout)
 
-    async def commit_finished(self, partitions: Iterable[TopicPartition] | None = None) -> None:
-        """Commit what is finished and not committed yet; failures go to the log."""
+    async def commit_finished(
+        self, partitions: Iterable[TopicPartition] | None = None, *, renewal_age: float = math.inf
+    ) -> None:
+        """Commit what is finished and not committed yet; failures go to the log.
+
+        Offsets in Kafka are committed again after ``renewal_age`` seconds, before ``offsets.retention.minutes``
+        expires them.
+        """
         found = {tp: self.finished(tp) for tp in (self._claims.stream_of if partitions is None else partitions)}
-        offsets = {tp: each for tp, each in found.items() if each is not None and each != self._known.get(tp)}
+        offsets = {
+            tp: each
+            for tp, each in found.items()
+            if each is not None and (each != self._known.get(tp) or self._is_old(tp, renewal_age))
+        }
         if not offsets:
             return
         try:
@@ -95,10 +110,17 @@ class Commits:
         for tp, why in refused.items():
             log.warning("commit.refused", topic=tp.topic, partition=tp.partition, cause=str(why))
 
+    def _is_old(self, tp: TopicPartition, age: float) -> bool:
+        """True if the offset is in Kafka and this consumer has not committed it within ``age`` seconds."""
+        if self._config.offsets_storage != "kafka":
+            return False  # offsets in ZooKeeper do not expire
+        committed_at = self._committed_at.get(tp)
+        return committed_at is None or anyio.current_time() - committed_at >= age
+
     async def commit_now_and_then(self) -> None:
         while True:
             await anyio.sleep(self._config.auto_commit_interval_ms / 1000)
-            await self.commit_finished()
+            await self.commit_finished(renewal_age=MAX_AGE)
 
     async def _send(self, offsets: Mapping[TopicPartition, int], timeout: float) -> dict[TopicPartition, KafkaError]:
         """No commit outlives the session, or the claim, under which the partition is ours."""
@@ -108,7 +130,8 @@ class Commits:
         taken = {tp: offset for tp, offset in offsets.items() if tp not in refused}
         if not taken:
             return refused
-        with anyio.CancelScope(deadline=anyio.current_time() + timeout) as scope:
+        sent_at = anyio.current_time()
+        with anyio.CancelScope(deadline=sent_at + timeout) as scope:
             self._under_way.add(scope)
             try:
                 answered = await self._offsets.commit(taken, objection, timeout=timeout)
@@ -117,6 +140,7 @@ class Commits:
             for tp in taken.keys() - answered.keys():
                 if objection(tp) is None:
                     self._known[tp] = taken[tp]
+                    self._committed_at[tp] = sent_at
             return refused | answered
         self._check_open()
         if anyio.current_time() >= scope.deadline:

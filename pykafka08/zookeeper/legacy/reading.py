@@ -30,7 +30,7 @@ from pykafka08.records.record import TopicPartition
 from pykafka08.zookeeper.bridge import ZooKeeper
 from pykafka08.zookeeper.legacy.brokers import broker_addresses
 from pykafka08.zookeeper.legacy.claims import Claims
-from pykafka08.zookeeper.legacy.commits import Commits
+from pykafka08.zookeeper.legacy.commits import CLOSE_AGE, Commits
 from pykafka08.zookeeper.legacy.offsets import LegacyOffsets
 from pykafka08.zookeeper.legacy.settings import LegacyConfig
 from pykafka08.zookeeper.legacy.streams import LegacyStream
@@ -176,7 +176,7 @@ class Reading:
         try:
             await self._finish(going)
             if commits and self._config.auto_commit_enable:
-                await self.commits.commit_finished(going)
+                await self.commits.commit_finished(going, renewal_age=CLOSE_AGE)
             if self._listener is not None and going:
                 with anyio.move_on_after(self._listener_seconds):
                     await self._listener.partitions_revoked(frozenset(going))
