@@ -15,8 +15,9 @@ from pykafka08.backoff import Backoff
 from pykafka08.cluster.metadata import Broker
 from pykafka08.config import Address, ClientConfig
 from pykafka08.connection.connection import Connection
+from pykafka08.connection.handshake import NEWEST_PROBE, Probe
 from pykafka08.connection.transport import Dial
-from pykafka08.driver import TaskTree, clock
+from pykafka08.driver import TaskTree, clock, library_logger
 from pykafka08.errors import ClosedError, TransportError
 from pykafka08.protocol.versions import BrokerVersions
 
@@ -24,6 +25,17 @@ __all__ = ["Connections", "Purpose"]
 
 CLOSE_SECONDS = 2.0
 """Sockets are closed without a word to the peer, so that this is never reached; but nothing waits for ever."""
+
+
+PROBE_SECONDS = 600.0
+"""How long an address is asked as it answered before; then the newest requests are tried again."""
+
+
+NO_API_VERSIONS = (
+    "the peer closes the connection on ApiVersions: it is taken for Kafka 0.10.0; set broker_version if it is newer"
+)
+
+log = library_logger("cluster")
 
 
 class Purpose(IntEnum):  # hashed for each request: that of an IntEnum is not interpreted
@@ -62,6 +74,7 @@ class Connections:
         self._on_end = on_end
         self._connections: dict[tuple[Address, Purpose], Connection] = {}
         self._versions: dict[Address, BrokerVersions] = {}
+        self._probes: dict[Address, tuple[Probe, float]] = {}
         self._backoffs: dict[Address, tuple[Backoff, float]] = {}
 
     def __iter__(self) -> Iterator[Connection]:
@@ -88,6 +101,7 @@ class Connections:
             broker=broker.name,
             known=previous if has_sibling else None,
             previous=previous,
+            probe=self._probe(address),
             dial_at=self._backoffs[address][1] if address in self._backoffs else None,
             on_ready=self._ready,
             # It may be paused or cut off, and its partitions led by others by now.
@@ -125,8 +139,23 @@ class Connections:
     def _ready(self, connection: Connection) -> None:
         assert connection.versions is not None
         self._versions[connection.address] = connection.versions
+        self._note_probe(connection)
         self._backoffs.pop(connection.address, None)
         self._on_ready(connection.address)
+
+    def _probe(self, address: Address) -> Probe:
+        """The requests that the address has answered lately."""
+        probe, until = self._probes.get(address, (NEWEST_PROBE, 0.0))
+        return probe if clock()() < until else NEWEST_PROBE
+
+    def _note_probe(self, connection: Connection) -> None:
+        address, probe = connection.address, connection.probe
+        if probe == NEWEST_PROBE:
+            self._probes.pop(address, None)
+        elif probe != self._probe(address):
+            self._probes[address] = (probe, clock()() + PROBE_SECONDS)
+            if probe.api_versions is None:
+                log.warning("connection.no_api_versions", broker=connection.broker, advice=NO_API_VERSIONS)
 
     def _ended(self, connection: Connection, purpose: Purpose) -> None:
         address = connection.address

@@ -14,7 +14,7 @@ import anyio
 from pykafka08 import __version__
 from pykafka08.config import Address, ClientConfig
 from pykafka08.connection.actions import Redial, Suspect, Throttled
-from pykafka08.connection.handshake import Handshake
+from pykafka08.connection.handshake import NEWEST_PROBE, Handshake, Probe
 from pykafka08.connection.machine import ConnectionMachine, State
 from pykafka08.connection.tcp import open_tcp
 from pykafka08.connection.transport import Dial, Transport
@@ -47,8 +47,9 @@ class Connection:
     """One connection to one broker; opens in the background from the moment it is made.
 
     ``known`` are the broker's versions if another live connection has them, ``previous`` those of before it was lost;
-    ``dial_at`` delays the first dial (backoff).  ``on_ready`` and ``on_end`` are called once each, plainly; ``on_end``
-    always, and last; ``on_silence`` now and again while an answer is due and nothing comes.
+    ``probe`` is what the address has answered in an earlier handshake.  ``dial_at`` delays the first dial (backoff).
+    ``on_ready`` and ``on_end`` are called once each, plainly; ``on_end`` always, and last; ``on_silence`` now and again
+    while an answer is due and nothing comes.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Connection:
         broker: str | None = None,
         known: BrokerVersions | None = None,
         previous: BrokerVersions | None = None,
+        probe: Probe = NEWEST_PROBE,
         dial_at: float | None = None,
         on_ready: Callable[[Connection], None] | None = None,
         on_silence: Callable[[Connection], None] | None = None,
@@ -88,7 +90,7 @@ class Connection:
         self._machine = ConnectionMachine(
             name,
             config.client_id,
-            Handshake(name, __version__, known=known, previous=previous),
+            Handshake(name, __version__, known=known, previous=previous, probe=probe),
             now=self._now(),
             setup_deadline=self._setup_deadline,
             request_timeout=config.request_timeout_ms / 1000,
@@ -147,6 +149,11 @@ class Connection:
     def versions(self) -> BrokerVersions | None:
         """What the broker serves; None until it was asked."""
         return self._machine.versions
+
+    @property
+    def probe(self) -> Probe:
+        """What the peer has answered in the handshake, for its next connection."""
+        return self._machine.probe
 
     def submit(self, message: Message[R], *, version: int | None = None, timeout: float) -> Waiter[R]:
         """Send ``message`` after those before it; the waiter ends within ``timeout`` seconds.

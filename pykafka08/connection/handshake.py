@@ -1,23 +1,29 @@
-"""Which release is that broker?  The first requests on a connection, as pure decisions.
+"""Version probe of a new connection: the first requests, as pure decisions.
 
-Here: what to ask next, what an answer or a closed connection says about the peer.  Not here: bytes on the wire and
-correlation (``machine``), the table of old releases (``protocol.versions``).
+This module decides which request comes next, and what an answer or a closed connection says about the peer.  Bytes and
+correlation ids are in ``machine``, the table of old releases in ``protocol.versions``.
 
-    metadata v1, no topics ── answered as v1 ──> ApiVersions v3 ── ranges ──────────────────> done
-        │      │                                    └── error 35 ──> ApiVersions in a lower version ──> done
+    Metadata v1, no topics ── answered as v1 ──> ApiVersions v3 ── ranges ──────────────────> done
+        │      │                                    ├── error 35 ──> ApiVersions in a lower version ──> done
+        │      │                                    └── closed ── dial again ──> ApiVersions v0 ── ranges ──> done
+        │      │                                                                    └── closed ──> done: as 0.10.0
         │      └───────── answered as v0 ──> ListGroups v0 ── answered ────────────────────> done: 0.9
         │                                        └── closed ── dial again ─────────────────> done: 0.8
-        └── closed ── dial again ──> ApiVersions v0 ── ranges ──> Metadata v1 ── answered ──> done
-                                                                      └── closed ───────────> not for us (SASL?)
+        └── closed ── dial again ──> ApiVersions v0 ── ranges ──> Metadata ── answered ──> done
+                                                                      └── closed ───────────> error (SASL?)
 
-Brokers 0.8 and 0.9 ignore the version of Metadata and answer as v0, harmlessly.  ApiVersions should not reach 0.9: it
-is not answered, and the other clients of that broker may lose their requests.  It is therefore sent only to a peer that
-answered Metadata v1 as v1, or, as v0 and once, on a new connection after the peer closed the first by way of answer and
-is not known to be 0.8 or 0.9.  Source: KIP-35, KIP-511; observed on real brokers of each release.
+Brokers 0.8 and 0.9 ignore the version of Metadata and answer as v0, without harm.  They must not be sent ApiVersions:
+0.9 does not answer it, and other clients of that broker may lose their requests.  It is therefore sent only to a peer
+that answered Metadata v1 as v1, or, as v0 and once, on a new connection after the peer closed the first one on Metadata
+and is not known to be 0.8 or 0.9.  Source: KIP-35, KIP-511; observed on real brokers of each release.
+
+Some proxies close the connection on an ApiVersions version that they do not know, or on every ApiVersions.  A
+:class:`Probe` keeps what such a peer has answered, so that the next connection to its address begins with that.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
@@ -30,7 +36,7 @@ from pykafka08.protocol.schema import Request
 from pykafka08.protocol.versions import BrokerVersions
 from pykafka08.wire import Buffer
 
-__all__ = ["NOT_KAFKA", "Handshake", "Step"]
+__all__ = ["NEWEST_PROBE", "NOT_KAFKA", "Handshake", "Probe", "Step"]
 
 NOT_KAFKA = "not a plaintext Kafka listener? (a ZooKeeper, TLS or SASL port behaves so)"
 
@@ -55,11 +61,26 @@ class Step(Enum):
     DONE = ("done", 0)
 
 
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What an address has answered: the first request, and the version of ApiVersions (None: none is answered)."""
+
+    first: Step = Step.METADATA
+    api_versions: int | None = API_VERSIONS_VERSION
+
+
+NEWEST_PROBE = Probe()
+
+VERSIONS_WITHOUT_API_VERSIONS = BrokerVersions.of_release("0.10.0")
+"""For a peer that answers Metadata v1 and no ApiVersions: the oldest release that has both."""
+
+
 class Handshake:
     """Decides; the connection machine sends ``next_request()`` and tells ``answered`` or ``closed``.
 
     ``known`` skips the probe (a ``broker_version`` hint, or another live connection to the same broker).  ``previous``
-    is what the broker was before it was lost: an old one is never asked for ApiVersions on a mere close.
+    is what the broker was before it was lost: an old one is never asked for ApiVersions on a mere close.  ``probe`` is
+    what the address has answered before; the attribute of that name is what it has answered now.
     """
 
     def __init__(
@@ -69,13 +90,17 @@ class Handshake:
         *,
         known: BrokerVersions | None = None,
         previous: BrokerVersions | None = None,
+        probe: Probe = NEWEST_PROBE,
     ) -> None:
         self.broker = broker
         self.versions = known
+        self.probe = probe
         self._software_version = software_version
         self._may_ask_api_versions = previous is None or not previous.release_guess.startswith(OLD_RELEASES)
-        self._step = Step.DONE if known is not None else Step.METADATA
-        self._version = Step.METADATA.value[1]
+        self._starts_with_api_versions = False
+        self._step, self._version = Step.DONE, 0
+        if known is None:
+            self._start(probe)
 
     @property
     def is_done(self) -> bool:
@@ -114,7 +139,16 @@ class Handshake:
         if self._step is Step.LIST_GROUPS:
             self._finish(VERSIONS_OF_0_8)
         elif self._step is Step.METADATA and self._may_ask_api_versions:
+            self._may_ask_api_versions = False  # once
             self._go(Step.API_VERSIONS_FIRST)
+        elif self._step is Step.API_VERSIONS and self._version > 0:
+            self._version = 0
+            self.probe = replace(self.probe, api_versions=0)
+        elif self._step is Step.API_VERSIONS:
+            self.probe = replace(self.probe, api_versions=None)
+            self._finish(VERSIONS_WITHOUT_API_VERSIONS)
+        elif self._step in (Step.API_VERSIONS_FIRST, Step.METADATA_AGAIN) and self._starts_with_api_versions:
+            self._start(NEWEST_PROBE)  # the peer has changed
         elif self._step is Step.METADATA_AGAIN:
             raise TransportError(
                 "the peer answers ApiVersions but closes the connection on Metadata: a SASL listener? "
@@ -127,11 +161,13 @@ class Handshake:
             ) from error
 
     def _metadata_answered(self, frame: Buffer, offset: int) -> None:
-        if _is_metadata(frame, offset, 1):
+        if _is_metadata(frame, offset, self._version):
             if self.versions is not None:
                 self._step = Step.DONE
+            elif self.probe.api_versions is None:
+                self._finish(VERSIONS_WITHOUT_API_VERSIONS)
             else:
-                self._go(Step.API_VERSIONS)
+                self._step, self._version = Step.API_VERSIONS, self.probe.api_versions
         elif _is_metadata(frame, offset, 0) and self._step is Step.METADATA:
             self._go(Step.LIST_GROUPS)
         else:
@@ -150,7 +186,8 @@ class Handshake:
         versions = self._versions_of(answer)
         if self._step is Step.API_VERSIONS_FIRST:
             self.versions = versions
-            self._go(Step.METADATA_AGAIN)
+            self.probe = replace(self.probe, first=Step.API_VERSIONS_FIRST)
+            self._step, self._version = Step.METADATA_AGAIN, _metadata_version(versions)
         else:
             self._finish(versions)
 
@@ -164,11 +201,22 @@ class Handshake:
             raise RemoteProtocolError("the peer's ApiVersions does not offer Metadata", broker=self.broker)
         return versions
 
+    def _start(self, probe: Probe) -> None:
+        self.probe, self.versions = probe, None
+        self._starts_with_api_versions = probe.first is Step.API_VERSIONS_FIRST and self._may_ask_api_versions
+        self._go(Step.API_VERSIONS_FIRST if self._starts_with_api_versions else Step.METADATA)
+
     def _go(self, step: Step) -> None:
         self._step, self._version = step, step.value[1]
 
     def _finish(self, versions: BrokerVersions) -> None:
         self.versions, self._step = versions, Step.DONE
+
+
+def _metadata_version(versions: BrokerVersions) -> int:
+    """A Metadata version that the peer serves: 1, which every release has, or the nearest one."""
+    theirs = versions.ranges[MetadataRequest.api_key]
+    return min(max(Step.METADATA_AGAIN.value[1], theirs.min), theirs.max)
 
 
 def _is_metadata(frame: Buffer, offset: int, version: int) -> bool:

@@ -23,7 +23,7 @@ from typing import Any
 from pykafka08.connection.actions import Action, Close, Redial, Suspect, Throttled
 from pykafka08.connection.call import Call, Content, Outcome, may_be_held
 from pykafka08.connection.deadlines import Deadlines
-from pykafka08.connection.handshake import NOT_KAFKA, Handshake
+from pykafka08.connection.handshake import NOT_KAFKA, Handshake, Probe
 from pykafka08.connection.silence import Silence
 from pykafka08.connection.throttle import throttled_for
 from pykafka08.errors import (
@@ -90,6 +90,11 @@ class ConnectionMachine:
     def versions(self) -> BrokerVersions | None:
         """What the broker serves; None until the handshake is done."""
         return self._handshake.versions if self._handshake.is_done else None
+
+    @property
+    def probe(self) -> Probe:
+        """What the peer has answered in the handshake, for its next connection."""
+        return self._handshake.probe
 
     @property
     def wants_poll(self) -> bool:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
 
-from pykafka08.connection.handshake import Handshake
+from pykafka08.connection.handshake import NEWEST_PROBE, Handshake, Probe, Step
 from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import BrokerError, RemoteProtocolError, TransportError
 from pykafka08.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
@@ -192,3 +193,90 @@ def test_the_usual_metadata_answers_are_read_in_one_way_only() -> None:
             for version, other in ((0, 1), (1, 0)):
                 with pytest.raises(RemoteProtocolError):
                     MetadataResponse.decode(response.encode(version), other)
+
+
+# --- peers that close the connection on ApiVersions ---
+
+
+def test_a_close_on_api_versions_v3_is_followed_by_v0_on_a_new_connection() -> None:
+    handshake = new()
+    answer(handshake, metadata(), 1)
+    handshake.closed(LOST)
+    assert asked(handshake) == ("ApiVersions", 0)
+    answer(handshake, api_versions("2.8"), 0)
+    assert handshake.versions is not None
+    assert handshake.versions.release_guess == "2.8"
+    assert handshake.probe == Probe(api_versions=0)
+
+
+def test_a_close_on_api_versions_v0_leaves_metadata_only() -> None:
+    handshake = new()
+    answer(handshake, metadata(), 1)
+    handshake.closed(LOST)
+    handshake.closed(LOST)
+    assert handshake.is_done
+    assert handshake.versions == BrokerVersions.of_release("0.10.0")
+    assert handshake.probe == Probe(api_versions=None)
+
+
+def test_a_remembered_probe_asks_what_was_answered_before() -> None:
+    lower = new(probe=Probe(api_versions=0))
+    answer(lower, metadata(), 1)
+    assert asked(lower) == ("ApiVersions", 0)
+    metadata_only = new(probe=Probe(api_versions=None))
+    answer(metadata_only, metadata(), 1)
+    assert metadata_only.is_done
+    first = new(probe=Probe(first=Step.API_VERSIONS_FIRST))
+    assert asked(first) == ("ApiVersions", 0)
+
+
+def test_a_remembered_probe_that_is_not_answered_any_more_is_dropped() -> None:
+    handshake = new(probe=Probe(first=Step.API_VERSIONS_FIRST))
+    handshake.closed(LOST)
+    assert asked(handshake) == ("Metadata", 1)
+    assert handshake.probe == NEWEST_PROBE
+    handshake.closed(LOST)
+    with pytest.raises(TransportError, match="ZooKeeper, TLS or SASL"):
+        handshake.closed(LOST)
+
+
+@pytest.mark.parametrize("release", ["0.8.0", "0.9.0"])
+def test_a_remembered_probe_never_sends_api_versions_to_a_broker_known_as_old(release: str) -> None:
+    handshake = new(previous=BrokerVersions.of_release(release), probe=Probe(first=Step.API_VERSIONS_FIRST))
+    assert asked(handshake) == ("Metadata", 1)
+
+
+@pytest.mark.parametrize(("served", "asked_version"), [((0, 9), 1), ((4, 9), 4), ((0, 0), 0)])
+def test_metadata_after_api_versions_is_asked_in_a_version_that_is_served(
+    served: tuple[int, int], asked_version: int
+) -> None:
+    handshake = new()
+    handshake.closed(LOST)
+    entry = ApiVersion(api_key=3, min_version=served[0], max_version=served[1])
+    answer(handshake, ApiVersionsResponse(api_keys=[entry]), 0)
+    assert asked(handshake) == ("Metadata", asked_version)
+    answer(handshake, metadata(), asked_version)
+    assert handshake.is_done
+
+
+def test_every_row_of_closes_ends() -> None:
+    """Whatever a peer closes on, a handshake ends after a few connections."""
+    probes = [Probe(first, version) for first in (Step.METADATA, Step.API_VERSIONS_FIRST) for version in (3, 0, None)]
+    for probe, pattern in itertools.product(probes, itertools.product((True, False), repeat=10)):
+        handshake = new(probe=probe)
+        closes = 0
+        for answers in pattern:
+            if handshake.is_done:
+                break
+            name, version = asked(handshake)
+            if answers:
+                answer(handshake, metadata() if name == "Metadata" else api_versions("2.8"), version)
+                continue
+            closes += 1
+            try:
+                handshake.closed(LOST)
+            except TransportError:
+                break
+        else:
+            assert handshake.is_done, (probe, pattern)
+        assert closes <= 5
