@@ -20,14 +20,19 @@ def pause_after(failures: int, first: float, most: float, chance: float) -> floa
     return min(max(first, most), first * 2.0 ** min(max(0, failures - 1), 30)) * (0.8 + 0.4 * chance)
 
 
+LEAST_FIRST = 0.001
+LEAST_MOST = 0.02
+"""Floors in seconds: settings of 0 still leave pauses that grow, so that nothing is asked without end."""
+
+
 class Backoff:
-    """The failures in a row of one thing; ``chance()`` gives floats from 0 to 1."""
+    """The failures in a row of one thing; times in seconds; ``chance()`` gives floats from 0 to 1."""
 
     __slots__ = ("_chance", "_first", "_most", "failures")
 
     def __init__(self, first: float, most: float, chance: Callable[[], float]) -> None:
-        self._first = first
-        self._most = most
+        self._first = max(first, LEAST_FIRST)
+        self._most = max(most, LEAST_MOST)
         self._chance = chance
         self.failures = 0
 

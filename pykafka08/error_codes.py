@@ -49,15 +49,18 @@ class ErrorCode(IntEnum):
     REQUEST_TIMED_OUT = 7, "the broker gave up waiting; the records may be in the log", RETRY
     BROKER_NOT_AVAILABLE = 8, "the broker is down (used by tools only)"
     REPLICA_NOT_AVAILABLE = 9, "a replica is down; harmless in metadata when a leader is named", RETRY_AFTER_REFRESH
-    MESSAGE_TOO_LARGE = 10, "the batch is larger than the broker accepts"
+    MESSAGE_TOO_LARGE = 10, "the batch is larger than the topic's max.message.bytes or the broker's message.max.bytes"
     STALE_CONTROLLER_EPOCH = 11, "an older controller spoke (between brokers only)"
-    OFFSET_METADATA_TOO_LARGE = 12, "the text beside a committed offset is too long"
+    OFFSET_METADATA_TOO_LARGE = (
+        12,
+        "the text beside an offset is longer than the broker's offset.metadata.max.bytes",
+    )
     NETWORK_EXCEPTION = 13, "the broker lost a connection it needed", RETRY_AFTER_REFRESH
     COORDINATOR_LOAD_IN_PROGRESS = 14, "the coordinator is still loading; ask it again", RETRY
     COORDINATOR_NOT_AVAILABLE = 15, "there is no coordinator yet; look for it again", RETRY
     NOT_COORDINATOR = 16, "this broker is not the coordinator; look for it again", RETRY
     INVALID_TOPIC_EXCEPTION = 17, "the topic is internal, or its name is not allowed or collides ('.' equals '_')"
-    RECORD_LIST_TOO_LARGE = 18, "the set of records is larger than a log segment"
+    RECORD_LIST_TOO_LARGE = 18, "the set of records is larger than a log segment, the topic's segment.bytes"
     NOT_ENOUGH_REPLICAS = 19, "fewer replicas are in sync than the topic demands; nothing was written", RETRY
     NOT_ENOUGH_REPLICAS_AFTER_APPEND = 20, "written, but to fewer replicas than the topic demands", RETRY
     INVALID_REQUIRED_ACKS = 21, "acks is none of -1, 0 and 1"

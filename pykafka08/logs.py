@@ -12,6 +12,8 @@ from collections.abc import Mapping, MutableMapping
 from functools import cached_property
 from typing import Any
 
+from pykafka08.short_names import shortened
+
 __all__ = ["LibraryLogger", "is_prepared", "library_logger", "prepare"]
 
 ROOT = "pykafka08"
@@ -76,16 +78,19 @@ class LibraryLogger:
             self._structured.error(event, **facts)
 
 
+_NAMES = frozenset({"address", "broker", "group", "host", "topic", "topics"})
+"""Facts whose value may be as long as a broker likes."""
+
 _LOGGING_OPTIONS = ("exc_info", "stack_info", "stacklevel")
 
 
 def _as_log_arguments(_: object, __: str, facts: MutableMapping[str, Any]) -> Mapping[str, Any]:
     """The arguments of the standard library's call."""
     options = {name: facts.pop(name) for name in _LOGGING_OPTIONS if name in facts}
-    shown = " ".join([f"{name}={_shown(value)}" for name, value in facts.items() if name != "event"])
+    shown = " ".join([f"{name}={_shown(name, value)}" for name, value in facts.items() if name != "event"])
     return {"msg": f"{facts['event']} {shown}".rstrip(), "extra": facts, **options}
 
 
-def _shown(value: object) -> str:
-    text = str(value)
+def _shown(name: str, value: object) -> str:
+    text = shortened(str(value)) if name in _NAMES else str(value)
     return text if text.isprintable() and not set(text) & set(" =\"'") and text else repr(text)

@@ -13,7 +13,6 @@ def test_backoff_doubles_to_its_bound_with_jitter_of_a_fifth() -> None:
         assert [backoff.failed() for _ in range(6)] == pytest.approx([factor * s for s in (0.1, 0.2, 0.4, 0.8, 1, 1)])
         backoff.succeeded()
         assert backoff.failed() == pytest.approx(0.1 * factor)
-    assert Backoff(0.0, 0.0, lambda: 1.0).failed() == 0
 
 
 def test_the_pause_after_the_first_failure_is_the_first_even_above_the_bound() -> None:
@@ -22,3 +21,12 @@ def test_the_pause_after_the_first_failure_is_the_first_even_above_the_bound() -
 
 def test_many_failures_do_not_overflow() -> None:
     assert pause_after(10**9, 0.1, 1.0, 0.5) == 1.0
+
+
+@pytest.mark.parametrize(("first", "most"), [(0.0, 0.0), (0.0, 1.0), (0.005, 0.0)])
+def test_settings_of_0_leave_pauses_that_grow(first: float, most: float) -> None:
+    backoff = Backoff(first, most, lambda: 0.5)
+    pauses = [backoff.failed() for _ in range(10)]
+    assert pauses[0] > 0
+    assert pauses == sorted(pauses)
+    assert pauses[-1] >= 0.02

@@ -41,3 +41,8 @@ def test_a_code_that_nobody_knows() -> None:
 def test_what_is_also_an_error_of_python() -> None:
     assert issubclass(ConfigError, ValueError)
     assert issubclass(RequestTimeoutError, TimeoutError)
+
+
+@pytest.mark.parametrize(("code", "setting"), [(10, "message.max.bytes"), (12, "offset.metadata.max.bytes")])
+def test_an_error_over_a_size_names_the_setting(code: int, setting: str) -> None:
+    assert setting in str(broker_error(code))

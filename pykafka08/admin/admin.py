@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
-from pykafka08.admin.asking import MOVED, Asking, check_code, refusals
+from pykafka08.admin.asking import MOVED, Asking, check_code, only, refusals
 from pykafka08.admin.requests import (
     AllOffsetsCall,
     classic_group,
@@ -24,6 +24,7 @@ from pykafka08.cluster.metadata import Broker
 from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import (
     KafkaError,
+    RemoteProtocolError,
     broker_error,
 )
 from pykafka08.group.requests import OffsetAndMetadata
@@ -46,6 +47,7 @@ from pykafka08.protocol.messages.list_groups import ListGroupsRequest
 from pykafka08.protocol.messages.offset_fetch import OffsetFetchRequest
 from pykafka08.protocol.versions import BrokerVersions
 from pykafka08.records.record import TopicPartition
+from pykafka08.short_names import shortened
 
 __all__ = ["Admin"]
 
@@ -110,8 +112,9 @@ class Admin(Asking):
         """
         seconds = self._seconds(timeout)
         call = create_topics_call(topics, seconds, validate_only=validate_only)
-        response = await self._ask_controller(CreateTopicsRequest, lambda _: call, seconds, _codes_of_topics)
-        return refusals({each.name: (each.error_code, each.error_message) for each in response.topics}, "CreateTopics")
+        response, broker = await self._ask_controller(CreateTopicsRequest, lambda _: call, seconds, _codes_of_topics)
+        told = [(each.name, each.error_code, each.error_message) for each in response.topics]
+        return refusals([each.name for each in call.topics], told, "CreateTopics", broker)
 
     async def delete_topics(self, names: Iterable[str], *, timeout: float | None = None) -> dict[str, KafkaError]:
         """Delete them (0.10.1); the answer has those that were refused, and why."""
@@ -121,11 +124,11 @@ class Admin(Asking):
         def call(versions: BrokerVersions) -> DeleteTopicsRequest:
             return delete_topics_call(wanted, seconds, versions)
 
-        response = await self._ask_controller(
+        response, broker = await self._ask_controller(
             DeleteTopicsRequest, call, seconds, lambda answer: [each.error_code for each in answer.responses]
         )
-        told = {each.name or "": (each.error_code, each.error_message) for each in response.responses}
-        return refusals(told, "DeleteTopics")
+        told = [(each.name, each.error_code, each.error_message) for each in response.responses]
+        return refusals(wanted, told, "DeleteTopics", broker)
 
     async def create_partitions(
         self, totals: Mapping[str, int], *, validate_only: bool = False, timeout: float | None = None
@@ -137,14 +140,14 @@ class Admin(Asking):
             timeout_ms=round(seconds * 1000),
             validate_only=validate_only,
         )
-        response = await self._ask_controller(
+        response, broker = await self._ask_controller(
             CreatePartitionsRequest,
             lambda _: request,
             seconds,
             lambda answer: [each.error_code for each in answer.results],
         )
-        told = {each.name: (each.error_code, each.error_message) for each in response.results}
-        return refusals(told, "CreatePartitions")
+        told = [(each.name, each.error_code, each.error_message) for each in response.results]
+        return refusals(totals, told, "CreatePartitions", broker)
 
     # --- groups -----------------------------------------------------------------------------------------------------
 
@@ -162,7 +165,7 @@ class Admin(Asking):
 
     async def _groups_of(self, node_id: int, left: float) -> Any:
         answer = await self._ask(node_id, ListGroupsRequest, ListGroupsRequest(), left)
-        check_code(answer.error_code, None, "ListGroups")
+        check_code(answer.error_code, None, "ListGroups", broker=self._name(node_id))
         return answer
 
     async def describe_groups(
@@ -175,20 +178,23 @@ class Admin(Asking):
     async def _describe(self, group_id: str, left: float) -> GroupDescription:
         node_id = await self._coordinator(group_id, DescribeGroupsRequest, left)
         answer = await self._ask(node_id, DescribeGroupsRequest, DescribeGroupsRequest(groups=[group_id]), left)
-        (group,) = answer.groups
+        broker = self._name(node_id)
+        group = only(answer.groups, lambda each: each.group_id, group_id, "DescribeGroups", broker)
         is_dead = group.error_code == ErrorCode.GROUP_ID_NOT_FOUND or (
             not group.error_code and group.group_state == "Dead"
         )
         if not is_dead:
-            check_code(group.error_code, group.error_message, "DescribeGroups")
+            check_code(group.error_code, group.error_message, "DescribeGroups", group=group_id, broker=broker)
             return classic_group(group)
         if (await self._open().versions(node_id, timeout=left)).serves(ConsumerGroupDescribeRequest):
             asked = ConsumerGroupDescribeRequest(group_ids=[group_id])
-            (other,) = (await self._open().request(node_id, asked, timeout=left)).groups
+            found = (await self._open().request(node_id, asked, timeout=left)).groups
+            other = only(found, lambda each: each.group_id, group_id, "ConsumerGroupDescribe", broker)
             if not other.error_code:
                 return modern_group(other)
             if other.error_code != ErrorCode.GROUP_ID_NOT_FOUND and other.error_code != ErrorCode.UNSUPPORTED_VERSION:
-                check_code(other.error_code, other.error_message, "ConsumerGroupDescribe")
+                api = "ConsumerGroupDescribe"
+                check_code(other.error_code, other.error_message, api, group=group_id, broker=broker)
         return GroupDescription(group_id, "Dead", "", ())
 
     async def delete_groups(self, group_ids: Iterable[str], *, timeout: float | None = None) -> dict[str, KafkaError]:
@@ -203,9 +209,10 @@ class Admin(Asking):
     async def _delete_group(self, group_id: str, left: float) -> int:
         node_id = await self._coordinator(group_id, DeleteGroupsRequest, left)
         answer = await self._ask(node_id, DeleteGroupsRequest, DeleteGroupsRequest(groups_names=[group_id]), left)
-        code = answer.results[0].error_code
+        broker = self._name(node_id)
+        code = only(answer.results, lambda each: each.group_id, group_id, "DeleteGroups", broker).error_code
         if code in MOVED:
-            check_code(code, None, "DeleteGroups")
+            check_code(code, None, "DeleteGroups", group=group_id, broker=broker)
         return int(code)
 
     async def keeps_offsets(self, group_id: str, *, timeout: float | None = None) -> bool:
@@ -229,9 +236,13 @@ class Admin(Asking):
         call = AllOffsetsCall(group_id)
         node_id = await self._coordinator(group_id, OffsetFetchRequest, left)
         code, fetched = call.read(await self._ask(node_id, OffsetFetchRequest, call, left))
-        check_code(code, None, "OffsetFetch")
+        broker = self._name(node_id)
+        check_code(code, None, "OffsetFetch", group=group_id, broker=broker)
         for each in fetched:
-            check_code(each.error_code, None, "OffsetFetch")
+            check_code(each.error_code, None, "OffsetFetch", topic=each.tp.topic, group=group_id, broker=broker)
+            if each.tp.partition < 0:
+                text = f"the answer for group {shortened(group_id)!r} names partition {each.tp.partition}"
+                raise RemoteProtocolError(text, api="OffsetFetch", topic=each.tp.topic, broker=broker)
         return {each.tp: each.committed for each in fetched if each.committed is not None}
 
     async def alter_group_offsets(
@@ -276,12 +287,14 @@ class Admin(Asking):
 
         async def once(left: float) -> dict[str, dict[str, ConfigEntry]]:
             answer = await self._ask(node_id, DescribeConfigsRequest, request, left)
-            for each in answer.results:
-                topic = each.resource_name if kind == TOPIC else None
-                check_code(each.error_code, each.error_message, "DescribeConfigs", topic=topic)
-            return {
-                each.resource_name: {one.name: config_entry(one) for one in each.configs} for each in answer.results
-            }
+            api, broker = "DescribeConfigs", self._name(node_id)
+            found = {}
+            for name in names:
+                each = only(answer.results, lambda each: each.resource_name, name, api, broker)
+                topic = name if kind == TOPIC else None
+                check_code(each.error_code, each.error_message, api, topic=topic, broker=broker)
+                found[name] = {one.name: config_entry(one) for one in each.configs}
+            return found
 
         return await self._retried(seconds, once)
 
@@ -305,9 +318,9 @@ class Admin(Asking):
         request = IncrementalAlterConfigsRequest(resources=[resource])
 
         async def once(left: float) -> None:
-            answer = await self._ask(await self._controller(left), IncrementalAlterConfigsRequest, request, left)
-            for each in answer.responses:
-                check_code(each.error_code, each.error_message, "IncrementalAlterConfigs", topic=name)
+            node_id = await self._controller(left)
+            answer = await self._ask(node_id, IncrementalAlterConfigsRequest, request, left)
+            _check_altered(answer, name, "IncrementalAlterConfigs", self._name(node_id))
 
         return await self._retried(seconds, once)
 
@@ -322,10 +335,14 @@ class Admin(Asking):
 
         async def once(left: float) -> None:
             answer = await self._ask(None, AlterConfigsRequest, request, left)
-            for each in answer.responses:
-                check_code(each.error_code, each.error_message, "AlterConfigs", topic=name)
+            _check_altered(answer, name, "AlterConfigs", None)
 
         await self._retried(seconds, once)
+
+
+def _check_altered(answer: Any, topic: str, api: str, broker: str | None) -> None:
+    each = only(answer.responses, lambda each: each.resource_name, topic, api, broker)
+    check_code(each.error_code, each.error_message, api, topic=topic, broker=broker)
 
 
 def _codes_of_topics(answer: Any) -> list[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -18,6 +18,7 @@ from pykafka08.errors import (
     ClosedError,
     ConfigError,
     KafkaError,
+    RemoteProtocolError,
     RequestTimeoutError,
     TransportError,
     UnknownTopicError,
@@ -38,8 +39,9 @@ from pykafka08.protocol.messages.list_groups import ListGroupsRequest
 from pykafka08.protocol.messages.offset_fetch import OffsetFetchRequest
 from pykafka08.protocol.schema import Request
 from pykafka08.protocol.versions import BrokerVersions
+from pykafka08.short_names import shortened
 
-__all__ = ["MOVED", "Asking", "check_code", "refusals"]
+__all__ = ["MOVED", "Asking", "check_code", "only", "refusals"]
 
 T = TypeVar("T")
 
@@ -145,14 +147,22 @@ class Asking:
         call: Callable[[BrokerVersions], Request[Any]],
         seconds: float,
         codes: Callable[[Any], list[int]],
-    ) -> Any:
-        async def once(left: float) -> Any:
-            answer = await self._ask(await self._controller(left), kind, call, left)
+    ) -> tuple[Any, str | None]:
+        """The controller's answer, and its name."""
+
+        async def once(left: float) -> tuple[Any, str | None]:
+            node_id = await self._controller(left)
+            answer = await self._ask(node_id, kind, call, left)
             if ErrorCode.NOT_CONTROLLER in codes(answer):
-                raise broker_error(ErrorCode.NOT_CONTROLLER, api=kind.name)
-            return answer
+                raise broker_error(ErrorCode.NOT_CONTROLLER, api=kind.name, broker=self._name(node_id))
+            return answer, self._name(node_id)
 
         return await self._retried(seconds, once)
+
+    def _name(self, node_id: int | None) -> str | None:
+        """Of a broker, for errors; None where any broker was asked."""
+        broker = self._open().metadata.brokers.get(node_id) if node_id is not None else None
+        return broker.name if broker is not None else None
 
     async def _retried(self, seconds: float, once: Callable[[float], Awaitable[T]]) -> T:
         """``await once(seconds_left)`` until it raises nothing that another attempt may mend, or time is up."""
@@ -178,13 +188,49 @@ class Asking:
             await anyio.sleep(pause)
 
 
-def check_code(code: int, message: str | None, api: str, *, topic: str | None = None) -> None:
-    if code:
-        raise broker_error(code, message, api=api, topic=topic)
+def check_code(
+    code: int,
+    message: str | None,
+    api: str,
+    *,
+    topic: str | None = None,
+    group: str | None = None,
+    broker: str | None = None,
+) -> None:
+    """BrokerError for an error code."""
+    if not code:
+        return
+    if group is not None:
+        known = ErrorCode.of(code)
+        said = message or (known.meaning if isinstance(known, ErrorCode) else "not known to this release")
+        message = f"group {shortened(group)!r}: {said}"
+    raise broker_error(code, message, api=api, topic=topic, broker=broker)
 
 
-def refusals(told: Mapping[str, tuple[int, str | None]], api: str) -> dict[str, KafkaError]:
-    return {name: broker_error(code, message, api=api, topic=name) for name, (code, message) in told.items() if code}
+def only(entries: Iterable[T], name_of: Callable[[T], str | None], name: str, api: str, broker: str | None) -> T:
+    """The entry of an answer for ``name``; RemoteProtocolError if there is none, or more than one."""
+    found = [each for each in entries if name_of(each) == name]
+    if len(found) != 1:
+        said = "leaves it out" if not found else f"has it {len(found)} times"
+        raise RemoteProtocolError(
+            f"{shortened(name)!r} was asked for, and the broker's answer {said}", api=api, broker=broker
+        )
+    return found[0]
+
+
+def refusals(
+    asked: Iterable[str], told: Iterable[tuple[str | None, int, str | None]], api: str, broker: str | None
+) -> dict[str, KafkaError]:
+    """What the answer says against the topics that were asked for; one that it leaves out may be done or not."""
+    codes = {name: (code, message) for name, code, message in told}
+    found: dict[str, KafkaError] = {}
+    for name in asked:
+        if name not in codes:
+            text = "the broker's answer leaves the topic out"
+            found[name] = RemoteProtocolError(text, api=api, topic=name, broker=broker)
+        elif codes[name][0]:
+            found[name] = broker_error(*codes[name], api=api, topic=name, broker=broker)
+    return found
 
 
 def _too_old(kind: type[Request[Any]], error: UnsupportedVersionError) -> UnsupportedVersionError:

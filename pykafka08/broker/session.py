@@ -48,7 +48,7 @@ class Session:
         self._node = node
         self._client_host = client_host
         self._output = output
-        self._splitter = FrameSplitter()
+        self._splitter = FrameSplitter(setting="socket.request.max.bytes")
         self._frames: deque[Buffer] = deque()
         self._answers: list[bytes] = []
         self._swapped: list[bytes] = []

@@ -34,12 +34,14 @@ from pykafka08.errors import (
     KafkaError,
     RemoteProtocolError,
     RequestTimeoutError,
+    ResponseTooLargeError,
     TransportError,
 )
 from pykafka08.logs import is_prepared, prepare
 from pykafka08.protocol.messages.create_topics import CreateTopicsResponse
 from pykafka08.protocol.schema import Response
 from pykafka08.protocol.versions import BrokerVersions
+from pykafka08.short_names import address_text
 
 __all__ = ["Client", "Purpose"]
 
@@ -105,7 +107,9 @@ class Client:
         with anyio.CancelScope(deadline=self._deadline(None)):
             await self._news
             return
-        raise self._machine.no_brokers({f"{seed.host}:{seed.port}": self._so_far(seed) for seed in self._machine.seeds})
+        raise self._machine.no_brokers(
+            {address_text(seed.host, seed.port): self._so_far(seed) for seed in self._machine.seeds}
+        )
 
     def _so_far(self, seed: Broker) -> RequestTimeoutError:
         """What is known of a bootstrap address that has neither answered nor failed in time."""
@@ -238,7 +242,7 @@ class Client:
             with anyio.CancelScope(deadline=deadline) as scope:
                 await self._news
             if scope.cancelled_caught:
-                raise RequestTimeoutError(f"{what} did not come before the deadline; {self._machine.last_failure()}")
+                raise RequestTimeoutError(f"no usable {what} came before the deadline; {self._machine.last_failure()}")
         return self.metadata
 
     def _deadline(self, timeout: float | None) -> float:
@@ -256,13 +260,23 @@ class Client:
         if ended.error is not None:
             log.info("metadata.failed", node_id=ask.node_id, cause=str(ended.error))
             self._machine.metadata_failed(ask.attempt, ended.error, self._now())
-            if self._machine.bootstrap_error is not None and not self.metadata.generation:
-                self._fail_waiting(self._machine.bootstrap_error)
+            self._round_may_have_failed()
         elif self._machine.metadata_received(ask.attempt, call.read(ended.result()), self._now()):
             waiting, self._news = self._news, Waiter()
             waiting.set_result(self.metadata)
             self._tell(self.metadata)
+        elif (refused := self._machine.take_refused()) is not None:
+            log.info("metadata.failed", node_id=ask.node_id, cause=str(refused))
+            self._round_may_have_failed()
         self._driver.wake()
+
+    def _round_may_have_failed(self) -> None:
+        """Tell callers that wait for metadata of an error that no retry can help."""
+        if self._machine.bootstrap_error is not None and not self.metadata.generation:
+            self._fail_waiting(self._machine.bootstrap_error)
+        elif (error := self._machine.take_lasting_error()) is not None:
+            waiting, self._news = self._news, Waiter()
+            waiting.set_exception(error)
 
     def leaders_learned(self, news: Iterable[LeaderNews], brokers: Iterable[Broker]) -> None:
         """A broker has said who leads partitions that it leads no more: a new snapshot, if it is news (KIP-951)."""
@@ -340,6 +354,8 @@ class Client:
                     return node_id, await self.request(node_id, message, timeout=min(most, max(left, 0.0)))
                 except (TransportError, RemoteProtocolError, RequestTimeoutError) as failed:
                     error = failed
+            if isinstance(error, ResponseTooLargeError):
+                raise error
             pause = backoff.failed()
             if error is not None and self._now() + pause >= deadline:
                 raise error

@@ -31,6 +31,9 @@ PROBE_SECONDS = 600.0
 """How long an address is asked as it answered before; then the newest requests are tried again."""
 
 
+QUIET_SECONDS = 10.0
+"""Time without a failure after which the next one counts as the first."""
+
 NO_API_VERSIONS = (
     "the peer closes the connection on ApiVersions: it is taken for Kafka 0.10.0; set broker_version if it is newer"
 )
@@ -102,7 +105,7 @@ class Connections:
             known=previous if has_sibling else None,
             previous=previous,
             probe=self._probe(address),
-            dial_at=self._backoffs[address][1] if address in self._backoffs else None,
+            dial_at=self._dial_at(address),
             on_ready=self._ready,
             # It may be paused or cut off, and its partitions led by others by now.
             on_silence=lambda _: self._on_silence(),
@@ -140,8 +143,16 @@ class Connections:
         assert connection.versions is not None
         self._versions[connection.address] = connection.versions
         self._note_probe(connection)
-        self._backoffs.pop(connection.address, None)
         self._on_ready(connection.address)
+
+    def _dial_at(self, address: Address) -> float | None:
+        """When the pause after the last failures is over; a quiet time ends them."""
+        if address not in self._backoffs:
+            return None
+        dial_at = self._backoffs[address][1]
+        if clock()() > dial_at + max(QUIET_SECONDS, self._config.reconnect_backoff_max_ms / 1000):
+            del self._backoffs[address]
+        return dial_at
 
     def _probe(self, address: Address) -> Probe:
         """The requests that the address has answered lately."""
@@ -164,7 +175,9 @@ class Connections:
         del self._connections[address, purpose]
         if not self.is_open or isinstance(connection.error, ClosedError):
             return
-        if not connection.was_ready:
+        if connection.was_useful or connection.was_idle:
+            self._backoffs.pop(address, None)
+        else:  # a peer may close each connection on the first request after the handshake, without end
             backoff, _ = self._backoffs.get(address) or (self._new_backoff(), 0.0)
             self._backoffs[address] = (backoff, clock()() + backoff.failed())
         self._on_end(connection)

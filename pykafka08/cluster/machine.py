@@ -12,7 +12,7 @@ Here: the newest snapshot and the plan for the next.  Not here: connections (``c
 
     Why a refresh is due       When
     never had one              at once
-    invalidated                at once, or one backoff after the last refresh
+    invalidated                at once, or one backoff after the last refresh, which grows while nothing has changed
     topics missing             at once for new ones, then with backoff while they, or their leaders, are missing
     a leader's broker is gone  with backoff while a partition in use is led by a broker that cannot be reached
     age                        ``metadata_max_age`` after the last
@@ -28,8 +28,18 @@ from pykafka08.backoff import Backoff
 from pykafka08.cluster.metadata import Broker, LeaderNews, Snapshot
 from pykafka08.config import Address, ClientConfig
 from pykafka08.error_codes import ErrorCode
-from pykafka08.errors import KafkaError, NoBrokersError, RequestTimeoutError, UnknownTopicError, broker_error
+from pykafka08.errors import (
+    BrokerError,
+    KafkaError,
+    NoBrokersError,
+    RemoteProtocolError,
+    RequestTimeoutError,
+    ResponseTooLargeError,
+    UnknownTopicError,
+    broker_error,
+)
 from pykafka08.protocol.messages.metadata import MetadataResponse
+from pykafka08.short_names import address_text
 
 __all__ = ["Ask", "ClusterMachine"]
 
@@ -72,6 +82,8 @@ class ClusterMachine:
         self._unreachable: dict[int, float] = {}
         self._answered_last: int | None = None
         self._last_error: BaseException | None = None
+        self._refused: KafkaError | None = None
+        self._lasting_error: KafkaError | None = None
         self._asked: dict[int, Ask] = {}
         self._hedge_at = 0.0
         self._attempts = 0
@@ -79,6 +91,7 @@ class ClusterMachine:
         self._causes: dict[str, BaseException] = {}
         most = min(config.retry_backoff_max_ms / 1000, TROUBLE_BACKOFF_MAX)
         self._trouble = Backoff(config.retry_backoff_ms / 1000, most, jitter)
+        self._vain = Backoff(config.retry_backoff_ms / 1000, most, jitter)
         self._rounds = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000, jitter)
         self._not_before = now
 
@@ -119,7 +132,7 @@ class ClusterMachine:
     def missing_topic(self, name: str, error: RequestTimeoutError) -> KafkaError:
         """The error of a topic that was not found before a deadline, which ended in ``error``."""
         if not self._uses_all and name not in self.snapshot.topics:
-            return RequestTimeoutError(f"the brokers said nothing about the topic in time: {error}", topic=name)
+            return RequestTimeoutError(f"no usable answer about the topic: {error}", topic=name)
         code = self.snapshot.topic_error(name) or ErrorCode.LEADER_NOT_AVAILABLE
         if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             return UnknownTopicError(code, "the cluster has no such topic", topic=name)
@@ -170,28 +183,48 @@ class ClusterMachine:
         ask = self._asked.get(attempt)
         if ask is None:
             return False
-        if response.error_code:
-            self.metadata_failed(attempt, broker_error(response.error_code, api="Metadata"), now)
+        try:
+            if response.error_code:
+                raise broker_error(response.error_code, api="Metadata")
+            snapshot = self.snapshot.next(
+                response,
+                now=now,
+                wanted=lambda name: self._uses_all or name in self._topics,
+                spare_brokers=self.seeds,
+            )
+        except (BrokerError, RemoteProtocolError) as error:
+            asked = self.broker(ask.node_id)
+            error.broker = asked.name if asked is not None else None
+            self._refused = error
+            self.metadata_failed(attempt, error, now)
             return False
+        is_unchanged = self._is_invalid and _is_same_cluster(self.snapshot, snapshot)
         self._is_new_topic = self._is_new_topic and not self._covers(ask)
         self._is_invalid = False
         self._asked.clear()
         self._end_round()
         self._answered_last = ask.node_id
-        self._last_error = None
-        self.snapshot = self.snapshot.next(
-            response,
-            now=now,
-            wanted=lambda name: self._uses_all or name in self._topics,
-            spare_brokers=self.seeds,
-        )
+        self._last_error = self._lasting_error = None
+        self.snapshot = snapshot
         self._unreachable = {each: until for each, until in self._unreachable.items() if each in self.snapshot.brokers}
         if self._is_in_trouble(now):
             self._not_before = now + self._trouble.failed()
         else:
             self._trouble.succeeded()
-            self._not_before = now + self._trouble.pause()
+            self._not_before = now + (self._vain.failed() if is_unchanged else self._trouble.pause())
+        if not is_unchanged:
+            self._vain.succeeded()
         return True
+
+    def take_refused(self) -> KafkaError | None:
+        """Why the last answer made no snapshot, once; None if it was late."""
+        refused, self._refused = self._refused, None
+        return refused
+
+    def take_lasting_error(self) -> KafkaError | None:
+        """The error of a round in which every broker failed, once, if no other round can help."""
+        error, self._lasting_error = self._lasting_error, None
+        return error
 
     def metadata_failed(self, attempt: int, error: BaseException, now: float) -> None:
         """The broker did not answer; the next one is asked at the next poll."""
@@ -201,7 +234,7 @@ class ClusterMachine:
         self._last_error = error
         broker = self.broker(ask.node_id)
         if broker is not None:
-            self._causes[f"{broker.host}:{broker.port}"] = error
+            self._causes[address_text(broker.host, broker.port)] = error
         self._hedge_at = now
         if not self._asked and self._next_candidate() is None:
             self._round_failed(now)
@@ -284,6 +317,9 @@ class ClusterMachine:
     def _round_failed(self, now: float) -> None:
         if not self.snapshot.generation:
             self.bootstrap_error = self.no_brokers()
+        self._lasting_error = next(
+            (each for each in self._causes.values() if isinstance(each, ResponseTooLargeError)), None
+        )
         self._tried.clear()
         self._causes.clear()
         self._not_before = now + self._rounds.failed()
@@ -300,3 +336,8 @@ class ClusterMachine:
         self._tried.clear()
         self._causes.clear()
         self._rounds.succeeded()
+
+
+def _is_same_cluster(one: Snapshot, other: Snapshot) -> bool:
+    """True if two snapshots differ in nothing but their age."""
+    return one.topics == other.topics and one.brokers == other.brokers and one.controller_id == other.controller_id

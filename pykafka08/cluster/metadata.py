@@ -12,13 +12,18 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from pykafka08.error_codes import ErrorCode
+from pykafka08.errors import RemoteProtocolError
 from pykafka08.protocol.messages.metadata import (
     MetadataResponse,
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from pykafka08.short_names import address_text
 
 __all__ = ["Broker", "LeaderNews", "Partition", "Snapshot", "Topic"]
+
+_API = "Metadata"
+MAX_PORT = 65_535
 
 _REPLICA_NOT_AVAILABLE = int(ErrorCode.REPLICA_NOT_AVAILABLE)
 
@@ -32,9 +37,15 @@ class Broker(NamedTuple):
     rack: str | None = None
 
     @property
+    def is_possible(self) -> bool:
+        """False if no broker can have that node id and address."""
+        return self.node_id >= 0 and bool(self.host) and 0 < self.port <= MAX_PORT
+
+    @property
     def name(self) -> str:
         """``"host:port (id N)"``, as error texts have it."""
-        return f"{self.host}:{self.port} (id {self.node_id})" if self.node_id >= 0 else f"{self.host}:{self.port}"
+        address = address_text(self.host, self.port)
+        return f"{address} (id {self.node_id})" if self.node_id >= 0 else address
 
 
 class Partition(NamedTuple):
@@ -126,16 +137,18 @@ class Snapshot:
         """The snapshot after this one: ``response`` reduced to the ``wanted`` topics.
 
         ``spare_brokers`` stand in where the response names no broker (0.8 before the first topic).
+        RemoteProtocolError if the response describes what cannot exist.
         """
-        brokers = {each.node_id: Broker(each.node_id, each.host, each.port, each.rack) for each in response.brokers}
-        if not brokers:
-            brokers = {broker.node_id: broker for broker in spare_brokers}
+        brokers = _brokers(response) or {broker.node_id: broker for broker in spare_brokers}
+        if response.controller_id < -1:
+            raise RemoteProtocolError(f"the answer names controller {response.controller_id}", api=_API)
         shared: dict[Any, Any] = {}
-        topics = {
-            topic.name: self._topic(topic, brokers, shared)
-            for topic in response.topics
-            if topic.name is not None and wanted(topic.name)
-        }
+        topics: dict[str, Topic] = {}
+        for topic in response.topics:
+            if topic.name is not None and wanted(topic.name):
+                if topic.name in topics:
+                    raise RemoteProtocolError("the answer names the topic twice", api=_API, topic=topic.name)
+                topics[topic.name] = self._topic(topic, brokers, shared)
         return Snapshot(
             generation=self.generation + 1,
             brokers=MappingProxyType(brokers),
@@ -148,9 +161,9 @@ class Snapshot:
     def with_leaders(self, news: Iterable[LeaderNews], brokers: Iterable[Broker] = ()) -> Snapshot:
         """The snapshot after this one, with these leaders; itself if nothing among them is newer and known.
 
-        ``brokers`` says where the leaders are.
+        ``brokers`` says where the leaders are; entries that cannot exist are left out.
         """
-        known = {**self.brokers, **{broker.node_id: broker for broker in brokers}}
+        known = {**self.brokers, **{each.node_id: each for each in brokers if each.is_possible}}
         changed: dict[str, dict[int, Partition]] = {}
         for topic, number, leader, leader_epoch in news:
             found = self.topics.get(topic)
@@ -178,18 +191,19 @@ class Snapshot:
         topic_id = topic.topic_id if topic.topic_id.int else None
         before = self.topics.get(topic.name)
         if before is None and len(topic.partitions) == 1:
-            view = _only_partition(topic.partitions[0], shared)
+            view = _only_partition(topic, topic.partitions[0], shared)
             return Topic(topic.name, topic_id, topic.error_code, topic.is_internal, view)
         is_same = before is not None and topic_id is not None and before.topic_id == topic_id
         known = before.partitions if before is not None else _NO_PARTITIONS
         found = topic.partitions
         if len(found) > 1:
             found = sorted(found, key=_index)
+        _check_numbers(topic, found)
         partitions = {}
         changed = False
         for each in found:
             old = known.get(each.partition_index)
-            made = _partition(each, shared)
+            made = _partition(topic, each, shared)
             # Of the same topic a lower leader epoch can only be older news: the broker asked has not heard of the newer
             # leader yet.
             if old is None or not (is_same and old.leader_epoch > made.leader_epoch and old.leader in brokers):
@@ -214,7 +228,47 @@ def _index(partition: MetadataResponsePartition) -> int:
     return partition.partition_index
 
 
-def _only_partition(each: MetadataResponsePartition, shared: dict[Any, Any]) -> Mapping[int, Partition]:
+def _brokers(response: MetadataResponse) -> dict[int, Broker]:
+    """By node id.  An impossible address is refused where it is dialled: the other brokers can be used."""
+    brokers: dict[int, Broker] = {}
+    for each in response.brokers:
+        if each.node_id in brokers:
+            raise RemoteProtocolError(f"the answer names broker {each.node_id} twice", api=_API)
+        if each.node_id < 0:
+            raise RemoteProtocolError(f"the answer names broker {each.node_id}", api=_API)
+        brokers[each.node_id] = Broker(each.node_id, each.host, each.port, each.rack)
+    return brokers
+
+
+def _check_numbers(topic: MetadataResponseTopic, partitions: list[MetadataResponsePartition]) -> None:
+    """RemoteProtocolError for a partition below 0 or named twice; ``partitions`` are in order."""
+    last = -1
+    for each in partitions:
+        number = each.partition_index
+        if number <= last:
+            text = f"the answer names partition {number}" + (" twice" if number >= 0 else "")
+            raise RemoteProtocolError(text, api=_API, topic=topic.name)
+        last = number
+
+
+def _check_partition(topic: MetadataResponseTopic, each: MetadataResponsePartition) -> None:
+    """RemoteProtocolError where a partition cannot be as the response says; its leader may be an unknown broker."""
+    nodes = min([*each.replica_nodes, *each.isr_nodes], default=0)
+    for what, value, least in (
+        ("partition", each.partition_index, 0),
+        ("leader", each.leader_id, -1),
+        ("leader epoch", each.leader_epoch, -1),
+        ("replica", nodes, 0),
+    ):
+        if value < least:
+            raise RemoteProtocolError(
+                f"the answer names {what} {value}", api=_API, topic=topic.name, partition=each.partition_index
+            )
+
+
+def _only_partition(
+    topic: MetadataResponseTopic, each: MetadataResponsePartition, shared: dict[Any, Any]
+) -> Mapping[int, Partition]:
     """The partitions of a topic with one, as most of a cluster with very many topics; not many different ones."""
     key = (
         each.partition_index,
@@ -226,11 +280,12 @@ def _only_partition(each: MetadataResponsePartition, shared: dict[Any, Any]) -> 
     )
     found: Mapping[int, Partition] | None = shared.get(key)
     if found is None:
-        found = shared[key] = MappingProxyType({each.partition_index: _partition(each, shared)})
+        _check_partition(topic, each)
+        found = shared[key] = MappingProxyType({each.partition_index: _partition(topic, each, shared)})
     return found
 
 
-def _partition(each: MetadataResponsePartition, shared: dict[Any, Any]) -> Partition:
+def _partition(topic: MetadataResponseTopic, each: MetadataResponsePartition, shared: dict[Any, Any]) -> Partition:
     """Error 9 only notes that some replica is down.
 
     There are not nearly as many different ones as partitions: equal ones are one object, as are their lists of
@@ -240,6 +295,7 @@ def _partition(each: MetadataResponsePartition, shared: dict[Any, Any]) -> Parti
     fields = (each.leader_id, each.leader_epoch, tuple(each.replica_nodes), tuple(each.isr_nodes), error)
     found: Partition | None = shared.get(fields)
     if found is None:
+        _check_partition(topic, each)
         leader, leader_epoch, replicas, isr, error = fields
         replicas = shared.setdefault(replicas, replicas)
         found = shared[fields] = Partition(leader, leader_epoch, replicas, shared.setdefault(isr, isr), error)

@@ -22,6 +22,7 @@ from pykafka08.driver import TaskTree, Waiter, Wakeup, clock, library_logger
 from pykafka08.errors import KafkaError
 from pykafka08.protocol.schema import Request, Response
 from pykafka08.protocol.versions import BrokerVersions
+from pykafka08.short_names import address_text
 from pykafka08.wire import Buffer
 
 __all__ = ["Connection", "Message"]
@@ -83,7 +84,7 @@ class Connection:
         self._wakes_at = 0.0
         self._ready: Waiter[BrokerVersions] = Waiter()
         self._ended: Waiter[None] = Waiter()
-        name = broker or f"{address[0]}:{address[1]}"
+        name = broker or address_text(*address)
         if known is None and config.broker_version is not None:
             known = BrokerVersions.of_release(config.broker_version)
         self._setup_deadline = self._dial_at + config.socket_connection_setup_timeout_ms / 1000
@@ -125,6 +126,11 @@ class Connection:
     def was_ready(self) -> bool:
         """True once it has carried requests, also afterwards."""
         return self._machine.was_ready
+
+    @property
+    def was_useful(self) -> bool:
+        """True once a request was answered after the handshake, or was written if it expects no answer."""
+        return self._machine.was_useful
 
     @property
     def was_idle(self) -> bool:

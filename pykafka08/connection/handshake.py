@@ -29,11 +29,13 @@ from typing import Any
 
 from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import RemoteProtocolError, TransportError, broker_error
+from pykafka08.protocol.messages import ApiKey
 from pykafka08.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from pykafka08.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from pykafka08.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from pykafka08.protocol.schema import Request
 from pykafka08.protocol.versions import BrokerVersions
+from pykafka08.short_names import shortened
 from pykafka08.wire import Buffer
 
 __all__ = ["NEWEST_PROBE", "NOT_KAFKA", "Handshake", "Probe", "Step"]
@@ -42,6 +44,8 @@ NOT_KAFKA = "not a plaintext Kafka listener? (a ZooKeeper, TLS or SASL port beha
 
 API_VERSIONS_VERSION = 3
 """Known to every broker since 2.4; asking for 4 would cost brokers up to 3.8 a second round trip."""
+
+API_NAMES = {int(each): each.name for each in ApiKey}
 
 OLD_RELEASES = ("0.8", "0.9")
 
@@ -192,14 +196,28 @@ class Handshake:
             self._finish(versions)
 
     def _versions_of(self, answer: ApiVersionsResponse) -> BrokerVersions:
-        """Ranges as announced; entries that cannot be meant (minimum above maximum) are left out."""
+        """Ranges as announced; impossible ones are refused, or left out where this client has no such API."""
+        for entry in answer.api_keys:
+            if entry.api_key in API_NAMES and not 0 <= entry.min_version <= entry.max_version:
+                what = f"{API_NAMES[entry.api_key]} in versions {entry.min_version} to {entry.max_version}"
+                raise self._impossible(f"offers {what}")
+        for feature in answer.finalized_features:
+            if feature.max_version_level < 0:
+                raise self._impossible(f"has feature {shortened(feature.name)} at level {feature.max_version_level}")
+        keys = [entry.api_key for entry in answer.api_keys if entry.api_key in API_NAMES]
+        if len(set(keys)) < len(keys):
+            twice = next(key for key in keys if keys.count(key) > 1)
+            raise self._impossible(f"offers {API_NAMES[twice]} twice")
         versions = BrokerVersions.of_answer(
             (entry for entry in answer.api_keys if 0 <= entry.min_version <= entry.max_version),
             answer.finalized_features,
         )
         if not versions.serves(MetadataRequest):
-            raise RemoteProtocolError("the peer's ApiVersions does not offer Metadata", broker=self.broker)
+            raise self._impossible("does not offer Metadata")
         return versions
+
+    def _impossible(self, what: str) -> RemoteProtocolError:
+        return RemoteProtocolError(f"the peer's ApiVersions {what}", broker=self.broker, api=ApiVersionsRequest.name)
 
     def _start(self, probe: Probe) -> None:
         self.probe, self.versions = probe, None

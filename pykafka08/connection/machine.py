@@ -31,6 +31,7 @@ from pykafka08.errors import (
     KafkaError,
     RemoteProtocolError,
     RequestTimeoutError,
+    ResponseTooLargeError,
     TransportError,
 )
 from pykafka08.protocol.headers import RequestHeads, split_response
@@ -69,6 +70,7 @@ class ConnectionMachine:
         self.state = State.CONNECTING
         self.error: KafkaError | None = None
         self.was_ready = False
+        self.was_useful = False
         self.was_idle = False
         self.last_activity = now
         self._silence = Silence(now)
@@ -170,6 +172,9 @@ class ConnectionMachine:
                 return
             self._redial(now)
             return
+        if self.state is State.READY and isinstance(error, ResponseTooLargeError) and self._open:
+            self._answer_too_large(error)
+            return
         self._poison(error)
 
     def close(self, error: KafkaError | None = None) -> None:
@@ -187,6 +192,7 @@ class ConnectionMachine:
         """What :meth:`data_to_send` gave is on its way: requests without an answer are done."""
         if self._unanswered:
             done, self._unanswered = self._unanswered, []
+            self.was_useful = True
             for call in done:
                 call.response = None
                 call.end(None)
@@ -294,6 +300,7 @@ class ConnectionMachine:
         response = None if call.outcome is None else response_class.decode(frame, call.version, offset)
         self._open.popleft()
         call.response = None
+        self.was_useful = True
         if response is not None and (seconds := throttled_for(response, call.version)):
             self._throttled_until = max(self._throttled_until, now + seconds)
             self._actions.append(Throttled(seconds))
@@ -341,6 +348,13 @@ class ConnectionMachine:
             return TransportError("the broker could not be reached in time")
         waited = f" within {now - self._open[0].sent_at:.3g} s" if self._open else " in time"
         return TransportError(f"the peer accepted the connection but did not answer{waited}: {NOT_KAFKA}")
+
+    def _answer_too_large(self, error: ResponseTooLargeError) -> None:
+        """The oldest call gets ``error``; those behind it may be sent again on another connection."""
+        call = self._open.popleft()
+        error.broker, error.api = self.broker, call.name
+        self._poison(TransportError(f"the connection was closed over another request's answer: {error.message}"))
+        call.fail(error)
 
     def _redial(self, now: float) -> None:
         self.state = State.CONNECTING

@@ -14,6 +14,7 @@ from pykafka08.connection.tcp_streams import StreamTransport
 from pykafka08.connection.transport import Link, Transport, reason_of
 from pykafka08.driver import TaskTree
 from pykafka08.errors import TransportError
+from pykafka08.short_names import address_text, shortened
 
 __all__ = ["open_tcp"]
 
@@ -27,9 +28,9 @@ async def open_tcp(
     """Connect to the first address of ``host`` that answers; the time left is shared among those not tried yet."""
     # What a broker advertises may be anything, and the system's calls refuse it with errors of many kinds, or not.
     if not 0 < port < 65_536:
-        raise TransportError(f"cannot connect to {host}:{port}: ports are from 1 to 65535")
+        raise TransportError(f"cannot connect to {address_text(host, port)}: ports are from 1 to 65535")
     if "\0" in host:
-        raise TransportError(f"cannot connect to {host!r}: that is not the name of a host")
+        raise TransportError(f"cannot connect to {shortened(host)!r}: that is not the name of a host")
     addresses = await resolve(host, port, deadline)
     failures = []
     for index, (family, address) in enumerate(addresses):
@@ -44,7 +45,7 @@ async def open_tcp(
             failures.append(f"{address[0]}: no answer within {share:.3g} s")
         except OSError as error:
             failures.append(f"{address[0]}: {reason_of(error)}")
-    raise TransportError(f"cannot connect to {host}:{port} ({'; '.join(failures)})")
+    raise TransportError(f"cannot connect to {address_text(host, port)} ({'; '.join(failures)})")
 
 
 async def resolve(host: str, port: int, deadline: float) -> list[SocketAddress]:
@@ -59,7 +60,7 @@ async def resolve(host: str, port: int, deadline: float) -> list[SocketAddress]:
         with anyio.fail_after(max(0.0, deadline - anyio.current_time())):
             found = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except TimeoutError:
-        raise TransportError(f"the name {host!r} was not resolved in time") from None
+        raise TransportError(f"the name {shortened(host)!r} was not resolved in time") from None
     except (OSError, UnicodeError) as error:
-        raise TransportError(f"the name {host!r} cannot be resolved: {reason_of(error)}") from error
+        raise TransportError(f"the name {shortened(host)!r} cannot be resolved: {reason_of(error)}") from error
     return list(dict.fromkeys((int(family), address) for family, _, _, _, address in found))

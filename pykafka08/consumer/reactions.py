@@ -14,6 +14,7 @@ from pykafka08.errors import (
     KafkaError,
     LocalProtocolError,
     RemoteProtocolError,
+    ResponseTooLargeError,
     UnsupportedVersionError,
 )
 
@@ -63,6 +64,8 @@ FAILURES: tuple[tuple[type[KafkaError], Reaction], ...] = (
     (UnsupportedVersionError, Reaction.RAISE),
     (LocalProtocolError, Reaction.RAISE),
     (ConfigError, Reaction.RAISE),
+    # The same question has an answer of the same size.
+    (ResponseTooLargeError, Reaction.RAISE),
     # The connection was closed over it; a broker that goes on like this is to be heard of.
     (RemoteProtocolError, Reaction.REFRESH_THEN_RAISE),
     # Broker gone, cut off or slow, for as long as it may take: it may come back.

@@ -10,6 +10,7 @@
     ├── ProtocolError
     │   ├── LocalProtocolError       we, or the application, asked for something that cannot be encoded
     │   └── RemoteProtocolError      the peer sent bytes that are not Kafka's protocol
+    │       ├── ResponseTooLargeError  an answer has more bytes than receive_message_max_bytes
     │       └── CorruptRecordError   a record batch is damaged; says topic, partition and offset
     ├── UnsupportedVersionError      the broker's release lacks the API, the version or the field
     ├── RequestTimeoutError          a deadline passed; the text says what was waited for
@@ -78,6 +79,7 @@ from pykafka08.errors.client import (
     RecordTypeError,
     RemoteProtocolError,
     RequestTimeoutError,
+    ResponseTooLargeError,
     TransactionAbortedError,
     TransactionStateError,
     TransportError,
@@ -133,6 +135,7 @@ __all__ = [
     "RecordTypeError",
     "RemoteProtocolError",
     "RequestTimeoutError",
+    "ResponseTooLargeError",
     "SessionExpiredError",
     "TransactionAbortedError",
     "TransactionStateError",

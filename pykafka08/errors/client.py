@@ -27,6 +27,7 @@ __all__ = [
     "RecordTypeError",
     "RemoteProtocolError",
     "RequestTimeoutError",
+    "ResponseTooLargeError",
     "TransactionAbortedError",
     "TransactionStateError",
     "TransportError",
@@ -72,6 +73,10 @@ class LocalProtocolError(ProtocolError):
 
 class RemoteProtocolError(ProtocolError):
     """The peer sent something that is not Kafka's protocol; the connection is closed."""
+
+
+class ResponseTooLargeError(RemoteProtocolError):
+    """A broker's answer has more bytes than ``receive_message_max_bytes`` allows; the connection is closed."""
 
 
 class CorruptRecordError(RemoteProtocolError):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pykafka08.short_names import MOST_SHOWN, shortened
+
 __all__ = [
     "KafkaError",
 ]
@@ -26,6 +28,8 @@ class KafkaError(Exception):
         partition: int | None = None,
         offset: int | None = None,
     ) -> None:
+        if topic is not None and len(topic) > MOST_SHOWN:
+            message = message.replace(topic, shortened(topic))
         super().__init__(message)
         self.broker = broker
         self.api = api
@@ -45,7 +49,7 @@ class KafkaError(Exception):
             for name, value in (
                 ("broker", self.broker),
                 ("api", self.api),
-                ("topic", repr(self.topic) if self.topic is not None else None),
+                ("topic", repr(shortened(self.topic)) if self.topic is not None else None),
                 ("partition", self.partition),
                 ("offset", self.offset),
             )

@@ -15,6 +15,7 @@ from pykafka08.errors import (
     ConfigError,
     KafkaError,
     LocalProtocolError,
+    ResponseTooLargeError,
     UnsupportedVersionError,
     broker_error,
 )
@@ -108,6 +109,8 @@ FAILURES: tuple[tuple[type[KafkaError], Reaction], ...] = (
     (UnsupportedVersionError, Reaction.FAIL),
     (LocalProtocolError, Reaction.FAIL),
     (ConfigError, Reaction.FAIL),
+    # The same question has an answer of the same size.
+    (ResponseTooLargeError, Reaction.FAIL),
     # Broker gone, cut off, slow or mad, for as long as it may take: it may come back, or another take its place.
     (KafkaError, Reaction.FIND_COORDINATOR),
 )

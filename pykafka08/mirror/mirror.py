@@ -30,6 +30,7 @@ from pykafka08.errors import (
     MirrorError,
     ProducerFencedError,
     RecordTooLargeError,
+    ResponseTooLargeError,
     UnsupportedVersionError,
 )
 from pykafka08.mirror.carrying import GroupCarrier
@@ -55,6 +56,7 @@ FATAL = (
     LogTruncationError,
     MirrorError,
     RecordTooLargeError,
+    ResponseTooLargeError,
     UnsupportedVersionError,
 )
 """What another attempt does not mend."""

@@ -16,6 +16,7 @@ from pykafka08.errors import (
     KafkaError,
     RemoteProtocolError,
     RequestTimeoutError,
+    ResponseTooLargeError,
     TransportError,
     UnsupportedVersionError,
 )
@@ -118,6 +119,7 @@ REFUSED_BEFORE_APPEND: frozenset[ErrorCode] = frozenset(
 ERROR_REACTIONS: Mapping[type[KafkaError], Reaction] = {
     TransportError: Reaction.REFRESH_AND_RETRY,
     RequestTimeoutError: Reaction.REFRESH_AND_RETRY,
+    ResponseTooLargeError: Reaction.FAIL,
     RemoteProtocolError: Reaction.REFRESH_AND_RETRY,
     # The connection was given up on this side; where the client itself closes, the machine has ended before.
     ClosedError: Reaction.RETRY,
@@ -151,6 +153,8 @@ def leaves_doubt(error: KafkaError) -> bool:
     """True if the batch may be in the log though its attempt ended with ``error``."""
     if isinstance(error, BrokerError):
         return error.code not in REFUSED_BEFORE_APPEND
+    if isinstance(error, ResponseTooLargeError):
+        return True
     return reaction_to_error(error) in (Reaction.RETRY, Reaction.REFRESH_AND_RETRY)
 
 

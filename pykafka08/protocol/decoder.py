@@ -265,7 +265,8 @@ class DecoderSource:
         source, end = self.source, self._end
         if field.kind != "array":
             source.add("stop = at + n", f"if n < 0 or stop > {end}: bad_length(n, at, {end})")
-            source.add(f"{target} = {_SLICES[field.kind]}", "at = stop")
+            is_for_people = field.kind == "string" and field.name.endswith(_FOR_PEOPLE)
+            source.add(f"{target} = {_TEXT_FOR_PEOPLE if is_for_people else _SLICES[field.kind]}", "at = stop")
         elif field.element == "struct":
             nested: Any = field.struct
             least = max(1, smallest_size(nested.schema, self._version, self._is_flexible))
@@ -297,6 +298,11 @@ class DecoderSource:
             source.add("stop = at + m", f"if m < 0 or stop > {end}: bad_length(m, at, {end})")
             source.add(f"values.append({_SLICES[field.element]})", "at = stop")
 
+
+_FOR_PEOPLE = ("error_message", "documentation", "reason")
+"""Ends of the names of fields that only people read: bytes that are not UTF-8 must not hide what stands beside them."""
+
+_TEXT_FOR_PEOPLE = 'str(buffer[at:stop], "utf-8", "replace")'
 
 _SLICES = {
     "string": 'str(buffer[at:stop], "utf-8")',

@@ -11,7 +11,7 @@ import sys
 from collections import deque
 from collections.abc import Iterator
 
-from pykafka08.errors import RemoteProtocolError
+from pykafka08.errors import RemoteProtocolError, ResponseTooLargeError
 from pykafka08.wire import INT32, Buffer
 
 __all__ = ["MAX_FRAME_BYTES", "FrameSplitter"]
@@ -40,11 +40,14 @@ class FrameSplitter:
     A frame stays what it is for as long as it, or a view of it, is held.
 
     A size that is not positive or above ``max_frame_bytes`` ends the stream: after the frames before it, iteration
-    raises RemoteProtocolError, and goes on raising it.  No byte after such a size is kept.
+    raises RemoteProtocolError (ResponseTooLargeError if only the size is wrong), and goes on raising it.  No byte after
+    such a size is kept.  ``setting`` is the name of the limit.
     """
 
-    def __init__(self, max_frame_bytes: int = MAX_FRAME_BYTES) -> None:
+    def __init__(self, max_frame_bytes: int = MAX_FRAME_BYTES, *, setting: str = "receive_message_max_bytes") -> None:
         self._max_frame_bytes = max_frame_bytes
+        self._setting = setting
+        self._is_too_large = False
         self._staging = memoryview(bytearray(_STAGING_BYTES))
         self._start = 0
         self._end = 0
@@ -63,7 +66,7 @@ class FrameSplitter:
         while self._frames:
             yield self._frames.popleft()
         if self._error is not None:
-            raise RemoteProtocolError(self._error)
+            raise (ResponseTooLargeError if self._is_too_large else RemoteProtocolError)(self._error)
 
     def feed(self, data: Buffer) -> None:
         """Takes bytes as they came."""
@@ -130,13 +133,14 @@ class FrameSplitter:
 
     def _refuse(self, size: int, raw: bytes) -> None:
         self._start = self._end = 0
-        if size > 0:
-            self._error = f"a frame of {size} bytes is announced; at most {self._max_frame_bytes} are accepted"
-        else:
-            self._error = f"a frame of {size} bytes is announced"
+        self._error = f"a frame of {size} bytes is announced"
         for beginning, meaning in _OTHER_PROTOCOLS:
             if raw.startswith(beginning):
                 self._error += f"; {meaning}"
+                return
+        if size > 0:
+            self._is_too_large = True
+            self._error += f", more than {self._setting}={self._max_frame_bytes}"
 
 
 # --- memory of large frames -------------------------------------------------------------------------------------------

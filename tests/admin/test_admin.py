@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import anyio
 import pytest
 
 from pykafka08 import (
+    AuthorizationError,
     BrokerError,
     ClosedError,
     ConfigError,
@@ -13,11 +16,14 @@ from pykafka08 import (
     EmbeddedCluster,
     ErrorCode,
     OffsetAndMetadata,
+    RemoteProtocolError,
     TopicPartition,
     UnknownTopicError,
     UnsupportedVersionError,
 )
 from pykafka08.admin import Admin, NewTopic
+from pykafka08.admin.asking import Asking, check_code
+from pykafka08.protocol.messages.delete_topics import DeletableTopicResult, DeleteTopicsResponse
 
 pytestmark = pytest.mark.anyio
 
@@ -161,3 +167,79 @@ async def test_it_is_used_in_its_block() -> None:
                 await admin.delete_topics(["t"], timeout=-1)
         with pytest.raises(ClosedError):
             await admin.__aenter__()
+
+
+# --- answers that leave out, or repeat, what was asked for ---
+
+
+@pytest.fixture(params=[0, 2])
+def copies(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Each answer has every entry so many times."""
+    ask = Asking._ask
+
+    async def forged(self: Asking, *args: Any) -> Any:
+        answer = await ask(self, *args)
+        for name in ("topics", "responses", "results", "groups"):
+            if hasattr(answer, name):
+                setattr(answer, name, getattr(answer, name) * request.param)
+        return answer
+
+    monkeypatch.setattr(Asking, "_ask", forged)
+    return int(request.param)
+
+
+async def test_an_answer_about_a_group_or_settings_is_about_the_one_that_was_asked_for(copies: int) -> None:
+    said = "leaves it out" if copies == 0 else "has it 2 times"
+    async with EmbeddedCluster(topics={"t": 1}) as cluster, Admin(cluster.bootstrap_servers) as admin:
+        for call in (
+            lambda: admin.describe_groups(["g"]),
+            lambda: admin.delete_groups(["g"]),
+            lambda: admin.describe_topic_configs(["t"]),
+            lambda: admin.describe_broker_configs(0),
+            lambda: admin.alter_topic_configs("t", {"retention.ms": "1000"}),
+        ):
+            with pytest.raises(RemoteProtocolError, match=said) as caught:
+                await call()
+            assert caught.value.api is not None
+
+
+async def test_topics_that_an_answer_leaves_out_are_refused_as_such(copies: int) -> None:
+    async with EmbeddedCluster(topics={"t": 1}) as cluster, Admin(cluster.bootstrap_servers) as admin:
+        for refused in (
+            await admin.create_topics([NewTopic("t", 1, 1)]),
+            await admin.create_partitions({"t": 1}),
+            await admin.delete_topics(["t"]) if copies == 0 else {},
+        ):
+            for name, error in refused.items():
+                assert name == "t"
+                if copies == 0:
+                    assert isinstance(error, RemoteProtocolError)
+                    assert "leaves the topic out" in str(error)
+                else:
+                    assert isinstance(error, BrokerError)
+                assert error.broker is not None
+            assert refused or copies
+
+
+def test_errors_of_groups_name_group_and_broker() -> None:
+    with pytest.raises(AuthorizationError, match="group 'g'") as caught:
+        check_code(30, None, "DescribeGroups", group="g", broker="h:1 (id 1)")
+    assert caught.value.broker == "h:1 (id 1)"
+
+
+async def test_a_broker_that_always_says_the_same_is_asked_with_growing_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the settings: with retry_backoff_ms=0 it was asked without end."""
+    asked = 0
+
+    async def forged(self: Asking, *_: Any) -> Any:
+        nonlocal asked
+        asked += 1
+        return DeleteTopicsResponse(responses=[DeletableTopicResult(name="t", error_code=ErrorCode.NOT_CONTROLLER)])
+
+    async with EmbeddedCluster() as cluster:
+        settings = {"retry_backoff_ms": 0, "retry_backoff_max_ms": 0}
+        async with Admin(cluster.bootstrap_servers, **settings) as admin:
+            monkeypatch.setattr(Asking, "_ask", forged)
+            with pytest.raises(BrokerError, match="NOT_CONTROLLER"):
+                await admin.delete_topics(["t"], timeout=0.4)
+    assert 3 <= asked <= 35

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pykafka08.cluster.machine import SLOW_ANSWER, TROUBLE_BACKOFF_MAX, UNREACHABLE_FOR, Ask, ClusterMachine
 from pykafka08.cluster.metadata import LeaderNews
 from pykafka08.error_codes import ErrorCode
-from pykafka08.errors import AuthorizationError, BrokerError, TransportError
+from pykafka08.errors import AuthorizationError, BrokerError, RemoteProtocolError, ResponseTooLargeError, TransportError
 from pykafka08.protocol.messages.metadata import MetadataResponse
 from tests.connection.answers import metadata, topic
 from tests.connection.peers import config
@@ -418,3 +418,71 @@ def test_a_leader_that_is_known_costs_nothing() -> None:
     assert not machine.leaders_learned([LeaderNews("b", 0, 2, 1)], [])
     assert machine.snapshot.generation == generation
     assert due(machine) > AGE / 2
+
+
+# --- answers that cannot be right ---
+
+
+def impossible() -> MetadataResponse:
+    answer = metadata(BROKERS, [topic("t", [1])])
+    answer.topics[0].partitions[0].partition_index = -3
+    return answer
+
+
+def test_an_answer_that_cannot_be_right_leaves_the_snapshot_and_the_next_broker_is_asked() -> None:
+    machine = running(topic("t", [1]))
+    before = machine.snapshot
+    machine.invalidate(before.generation)
+    first = ask(machine, due(machine))
+    assert not machine.metadata_received(first.attempt, impossible(), 1.0)
+    refused = machine.take_refused()
+    assert isinstance(refused, RemoteProtocolError)
+    assert refused.broker == before.brokers[first.node_id].name
+    assert refused.api == "Metadata"
+    assert machine.take_refused() is None
+    assert machine.snapshot is before
+    second = ask(machine, 1.0)
+    assert second.node_id != first.node_id
+    assert machine.metadata_received(second.attempt, metadata(BROKERS, [topic("t", [2])]), 1.0)
+    assert machine.snapshot.leader("t", 0) == 2
+
+
+def test_a_cluster_whose_every_answer_cannot_be_right_is_asked_with_growing_pauses() -> None:
+    machine = running(topic("t", [1]))
+    machine.invalidate(machine.snapshot.generation)
+    now, asked = 0.0, 0
+    while now < 60.0:
+        now = max(now, due(machine))
+        for question in machine.poll(now):
+            asked += 1
+            machine.metadata_received(question.attempt, impossible(), now)
+    assert asked < 60 * (len(BROKERS) + len(SEEDS)) * 1.5
+
+
+def test_an_answer_that_is_too_large_everywhere_is_an_error_that_lasts() -> None:
+    machine = running(topic("t", [1]))
+    machine.invalidate(machine.snapshot.generation)
+    error = ResponseTooLargeError("too large")
+    now = due(machine)
+    for _ in range(len(BROKERS) + len(SEEDS)):
+        assert machine.take_lasting_error() is None
+        machine.metadata_failed(ask(machine, now).attempt, error, now)
+    assert machine.take_lasting_error() is error
+    assert machine.take_lasting_error() is None
+
+
+def test_invalidations_that_bring_nothing_new_have_growing_pauses() -> None:
+    machine = running(topic("t", [1]))
+    now, refreshes = 0.0, 0
+    while now < 20.0:
+        machine.invalidate(machine.snapshot.generation)
+        now = max(now, due(machine))
+        for question in machine.poll(now):
+            refreshes += 1
+            machine.metadata_received(question.attempt, metadata(BROKERS, [topic("t", [1])]), now)
+    assert refreshes < 20 / TROUBLE_BACKOFF_MAX * 1.5
+    machine.invalidate(machine.snapshot.generation)
+    now = due(machine)
+    answer(machine, now, topic("t", [2]))
+    machine.invalidate(machine.snapshot.generation)
+    assert due(machine) - now <= 0.12, "a change ends the row"

@@ -9,6 +9,7 @@ import pytest
 
 from pykafka08.cluster.metadata import Broker, LeaderNews, Partition, Snapshot
 from pykafka08.error_codes import ErrorCode
+from pykafka08.errors import RemoteProtocolError
 from pykafka08.protocol.messages.metadata import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
 from tests.connection.answers import metadata, topic
 
@@ -181,10 +182,9 @@ CHANGES = {
     "internal": lambda topic: setattr(topic, "is_internal", True),
     "id": lambda topic: setattr(topic, "topic_id", UUID(int=8)),
     "id gone": lambda topic: setattr(topic, "topic_id", UUID(int=0)),
-    "another number": lambda topic: setattr(topic.partitions[1], "partition_index", 2),
-    "one more": lambda topic: topic.partitions.append(MetadataResponsePartition(partition_index=2)),
+    "another number": lambda topic: setattr(topic.partitions[1], "partition_index", 7),
+    "one more": lambda topic: topic.partitions.append(MetadataResponsePartition(partition_index=9)),
     "one less": lambda topic: topic.partitions.pop(),
-    "one twice": lambda topic: setattr(topic.partitions[1], "partition_index", 0),
 }
 
 
@@ -209,3 +209,45 @@ def test_equal_partitions_and_lists_of_replicas_are_held_once() -> None:
     made = snapshot(response)
     assert len({id(one) for each in made.topics.values() for one in each.partitions.values()}) == 2
     assert made.topics["7"].partitions[0].replicas is made.topics["7"].partitions[2].isr
+
+
+IMPOSSIBLE = {
+    "a negative broker": lambda answer: setattr(answer.brokers[0], "node_id", -1),
+    "a broker twice": lambda answer: setattr(answer.brokers[0], "node_id", answer.brokers[1].node_id),
+    "a negative controller": lambda answer: setattr(answer, "controller_id", -2),
+    "a topic twice": lambda answer: setattr(answer.topics[0], "name", answer.topics[1].name),
+    "a negative partition": lambda answer: setattr(answer.topics[0].partitions[0], "partition_index", -3),
+    "a partition twice": lambda answer: setattr(answer.topics[1].partitions[0], "partition_index", 1),
+    "a negative partition of two": lambda answer: setattr(answer.topics[1].partitions[0], "partition_index", -3),
+    "a leader below -1": lambda answer: setattr(answer.topics[0].partitions[0], "leader_id", -2),
+    "a leader epoch below -1": lambda answer: setattr(answer.topics[0].partitions[0], "leader_epoch", -2),
+    "a leader epoch below -1 of two": lambda answer: setattr(answer.topics[1].partitions[1], "leader_epoch", -9),
+    "a negative replica": lambda answer: setattr(answer.topics[0].partitions[0], "replica_nodes", [1, -1]),
+    "a negative in-sync replica": lambda answer: setattr(answer.topics[1].partitions[1], "isr_nodes", [-5]),
+}
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+@pytest.mark.parametrize("what", IMPOSSIBLE)
+def test_an_answer_that_cannot_be_right_is_refused_whole(what: str, is_first: bool) -> None:
+    topics = [topic("a", [1]), topic("b", [1, 2])]
+    before = None if is_first else snapshot(metadata(BROKERS, topics))
+    bad = metadata(BROKERS, [topic("a", [1]), topic("b", [1, 2])])
+    IMPOSSIBLE[what](bad)
+    with pytest.raises(RemoteProtocolError) as caught:
+        snapshot(bad, before=before)
+    assert caught.value.api == "Metadata"
+
+
+def test_a_negative_partition_that_equals_a_good_one_in_all_else_is_refused() -> None:
+    before = snapshot(metadata(BROKERS, [topic("a", [1]), topic("b", [1])]))
+    bad = metadata(BROKERS, [topic("a", [1]), topic("b", [1])])
+    bad.topics[1].partitions[0].partition_index = -3
+    with pytest.raises(RemoteProtocolError, match="partition -3"):
+        snapshot(bad, before=before)
+
+
+@pytest.mark.parametrize(("node_id", "host", "port"), [(-1, "h", 1), (5, "", 1), (5, "h", 0), (5, "h", 65_536)])
+def test_a_new_leader_that_cannot_exist_is_no_news(node_id: int, host: str, port: int) -> None:
+    before = with_epochs((1, 3))
+    assert before.with_leaders([LeaderNews("a", 0, node_id, 4)], [Broker(node_id, host, port)]) is before

@@ -36,6 +36,16 @@ async def assert_refused(host: str, port: int, said: str) -> None:
     assert said in str(raised.value)
 
 
+@pytest.mark.parametrize(("host", "port"), [("x" * 32_767, 9092), ("x" * 32_767, 0), ("\0" + "x" * 32_767, 9092)])
+async def test_the_name_of_a_host_is_cut_in_the_error(host: str, port: int) -> None:
+    async with TaskTree() as tasks:
+        with pytest.raises(TransportError) as raised:
+            await open_tcp(
+                cast("Any", None), host, port, deadline=anyio.current_time() + 30, max_frame_bytes=1000, tasks=tasks
+            )
+    assert len(str(raised.value)) < 700
+
+
 @pytest.mark.parametrize("port", [70_000, -1])
 async def test_one_bad_address_leaves_the_other_brokers_alone(monkeypatch: pytest.MonkeyPatch, port: int) -> None:
     read = MetadataCall.read

@@ -10,7 +10,7 @@ import pytest
 from pykafka08.connection.handshake import NEWEST_PROBE, Handshake, Probe, Step
 from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import BrokerError, RemoteProtocolError, TransportError
-from pykafka08.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
+from pykafka08.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse, FinalizedFeatureKey
 from pykafka08.protocol.messages.list_groups import ListGroupsResponse
 from pykafka08.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from pykafka08.protocol.messages.produce import ProduceRequest
@@ -159,7 +159,7 @@ def test_bytes_after_the_answer_are_an_error() -> None:
             new().answered(metadata().encode(version) + b"\0", 0)
 
 
-@pytest.mark.parametrize("entries", [[], [(0, 0, 3)], [(3, 5, 1)], [(3, 999, 1000)]])
+@pytest.mark.parametrize("entries", [[], [(0, 0, 3)], [(3, 999, 1000)]])
 def test_ranges_without_a_usable_metadata_are_an_error(entries: list[tuple[int, int, int]]) -> None:
     handshake = new()
     answer(handshake, metadata(), 1)
@@ -168,13 +168,38 @@ def test_ranges_without_a_usable_metadata_are_an_error(entries: list[tuple[int, 
         answer(handshake, ApiVersionsResponse(api_keys=listed), 3)
 
 
-def test_impossible_ranges_are_left_out() -> None:
+@pytest.mark.parametrize(
+    ("entries", "said"),
+    [
+        ([(3, 5, 1)], "METADATA in versions 5 to 1"),
+        ([(3, 0, 9), (1, -2, 4)], "FETCH in versions -2 to 4"),
+        ([(3, 0, 9), (3, 0, 8)], "METADATA twice"),
+    ],
+)
+def test_impossible_ranges_of_apis_in_use_are_refused(entries: list[tuple[int, int, int]], said: str) -> None:
     handshake = new()
     answer(handshake, metadata(), 1)
-    entries = [*api_versions("2.8").api_keys, ApiVersion(api_key=77, min_version=4, max_version=1)]
+    listed = [ApiVersion(api_key=key, min_version=low, max_version=high) for key, low, high in entries]
+    with pytest.raises(RemoteProtocolError, match=said) as caught:
+        answer(handshake, ApiVersionsResponse(api_keys=listed), 3)
+    assert (caught.value.broker, caught.value.api) == ("h:9092", "ApiVersions")
+
+
+def test_a_feature_below_level_0_is_refused() -> None:
+    handshake = new()
+    answer(handshake, metadata(), 1)
+    feature = FinalizedFeatureKey(name="transaction.version", max_version_level=-1)
+    with pytest.raises(RemoteProtocolError, match=r"feature transaction\.version at level -1"):
+        answer(handshake, ApiVersionsResponse(api_keys=api_versions().api_keys, finalized_features=[feature]), 3)
+
+
+def test_impossible_ranges_of_other_apis_are_left_out() -> None:
+    handshake = new()
+    answer(handshake, metadata(), 1)
+    entries = [*api_versions("2.8").api_keys, ApiVersion(api_key=7777, min_version=4, max_version=1)]
     answer(handshake, ApiVersionsResponse(api_keys=entries), 3)
     assert handshake.versions is not None
-    assert 77 not in handshake.versions.ranges
+    assert 7777 not in handshake.versions.ranges
 
 
 def test_known_versions_skip_the_probe() -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pykafka08.errors import RemoteProtocolError
 from pykafka08.protocol.messages import REGISTRY, request_class, response_class
 from pykafka08.protocol.messages.api_versions import ApiVersionsResponse
+from pykafka08.protocol.messages.create_topics import CreatableTopicResult, CreateTopicsResponse
 from pykafka08.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsResponse
 from pykafka08.protocol.messages.fetch import FetchResponse
 from pykafka08.protocol.messages.metadata import (
@@ -142,3 +143,35 @@ def test_a_count_that_lies_costs_no_memory(message: type[Message], version: int,
     finally:
         tracemalloc.stop()
     assert peak < 200_000
+
+
+def _texts_for_people() -> Iterator[tuple[type[Message], int, str]]:
+    """Every message with a text for people at its top, in its newest version."""
+    for key in REGISTRY:
+        message = response_class(key)
+        for field in message.schema:
+            if field.name == "error_message" and message.versions.max in field.versions:
+                yield message, message.versions.max, field.name
+
+
+@pytest.mark.parametrize(("message", "version", "name"), list(_texts_for_people()))
+def test_an_error_message_that_is_not_utf_8_does_not_hide_its_code(
+    message: type[Message], version: int, name: str
+) -> None:
+    made = message(**{name: "~~~~", "error_code": 14})
+    damaged = made.encode(version).replace(b"~~~~", b"\xff~\xfe~")
+    read = message.decode(damaged, version)
+    assert read.error_code == 14  # type: ignore[attr-defined]
+    assert getattr(read, name) == "\ufffd~\ufffd~"
+
+
+def test_a_name_that_is_not_utf_8_is_refused() -> None:
+    made = MetadataResponse(topics=[MetadataResponseTopic(name="~~~~")])
+    with pytest.raises(RemoteProtocolError):
+        MetadataResponse.decode(made.encode(9).replace(b"~~~~", b"\xff~\xfe~"), 9)
+
+
+def test_an_error_message_inside_an_answer_does_not_hide_its_code() -> None:
+    made = CreateTopicsResponse(topics=[CreatableTopicResult(name="t", error_code=44, error_message="~~~~")])
+    (read,) = CreateTopicsResponse.decode(made.encode(7).replace(b"~~~~", b"\xff~\xfe~"), 7).topics
+    assert (read.name, read.error_code, read.error_message) == ("t", 44, "\ufffd~\ufffd~")
