@@ -24,7 +24,7 @@ __all__ = [
     "is_lasting",
     "left_out",
     "no_such_partition",
-    "not_believed",
+    "invalid_acknowledgement",
     "placed",
     "possibly_written",
     "produce_error",
@@ -60,7 +60,7 @@ def left_out(snapshot: Snapshot, node_id: int, batch: Batch) -> KafkaError:
     )
 
 
-def not_believed(snapshot: Snapshot, node_id: int, batch: Batch, said: str) -> KafkaError:
+def invalid_acknowledgement(snapshot: Snapshot, node_id: int, batch: Batch, said: str) -> KafkaError:
     """The broker acknowledges the batch with values that cannot be."""
     return RemoteProtocolError(
         f"the broker acknowledges records with {said}",

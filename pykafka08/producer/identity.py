@@ -69,10 +69,10 @@ class IdentityKeeper:
     @property
     def refusal(self) -> KafkaError | None:
         """What every record fails with; None unless REFUSED, or while the answers of all brokers are invalid."""
-        return self.error if self.state is IdentityState.REFUSED or self._is_misled else None
+        return self.error if self.state is IdentityState.REFUSED or self._has_only_invalid_answers else None
 
     @property
-    def _is_misled(self) -> bool:
+    def _has_only_invalid_answers(self) -> bool:
         return self._invalid_answers >= self._brokers
 
     def poll(self, snapshot: Snapshot, now: float) -> list[AskIdentity | IdempotenceOff]:

@@ -14,7 +14,7 @@ from pykafka08.producer.actions import Action, BatchFailed, Counters, Send
 from pykafka08.producer.batch import Batch
 from pykafka08.producer.failures import (
     in_doubt,
-    not_believed,
+    invalid_acknowledgement,
     placed,
     possibly_written,
     produce_error,
@@ -82,7 +82,9 @@ class Outcomes:
             if not batch.is_done:
                 batch.is_in_doubt = True
                 self._give_up(
-                    queue, batch, not_believed(self._accumulator.snapshot, send.node_id, batch, outcome.invalid)
+                    queue,
+                    batch,
+                    invalid_acknowledgement(self._accumulator.snapshot, send.node_id, batch, outcome.invalid),
                 )
             return
         if reaction is Reaction.ACKNOWLEDGE:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pykafka08.error_codes import ErrorCode
-from pykafka08.errors import KafkaError, ProducerFencedError, TransactionAbortedError, broker_error
+from pykafka08.errors import BrokerError, KafkaError, ProducerFencedError, TransactionAbortedError, broker_error
 from pykafka08.producer.transactions.actions import AddOffsets, Answer, Call, CommitOffsets, FindCoordinator, KeyType
 from pykafka08.producer.transactions.reactions import Reaction, may_have_timed_out, reaction_to
 from pykafka08.records.record import TopicPartition
@@ -29,7 +29,9 @@ def judge(call: Call, answer: Answer, transactional_id: str) -> tuple[Reaction, 
         )
     topic, index = partition if partition is not None else (None, None)
     text = f"{_meaning(call, code, answer)} ({named(call, transactional_id)})"
-    return reaction, broker_error(code, text, broker=answer.broker, api=call.api, topic=topic, partition=index)
+    # Whether the producer is fenced is learned from its abort: no ProducerFencedError before.
+    make = BrokerError if may_have_timed_out(call, code) else broker_error
+    return reaction, make(code, text, broker=answer.broker, api=call.api, topic=topic, partition=index)
 
 
 def _meaning(call: Call, code: int, answer: Answer) -> str:

@@ -429,6 +429,7 @@ def test_offsets_that_come_too_late_do_not_end_a_producer_of_kip_890(world: Worl
     world.order()
     world.answer(world.next(CommitOffsets), code)
     assert world.state is S.ABORTABLE_ERROR
+    assert not isinstance(world.machine.error, ProducerFencedError)
     world.machine.abort()
     world.answer(world.next(EndTransaction), E.PRODUCER_FENCED)  # it was another producer
     assert isinstance(world.machine.error, ProducerFencedError)
