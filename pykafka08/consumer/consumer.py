@@ -191,7 +191,8 @@ class Consumer(Committing):
             raise ClosedError("use the consumer with 'async with'")
         coordinator = None if self._member is None else self._member.coordinator
         states, now = self._assignment.states, anyio.current_time()
-        return consumer_health(self._client.health(), self._reader, states, coordinator, now)
+        trouble = self._machine.trouble.longest(now)
+        return consumer_health(self._client.health(), self._reader, states, coordinator, trouble, now)
 
     # Reading
 
@@ -272,12 +273,16 @@ class Consumer(Committing):
             raise
 
     def _no_record(self, timeout: float | None) -> RequestTimeoutError:
-        trouble = next((state.trouble for state in self._assignment.states.values() if state.trouble), None)
-        if trouble is None and self._member is not None:
-            trouble = self._member.coordinator.trouble
-        because = "" if trouble is None else f"; last: {trouble}"
+        now = anyio.current_time()
+        trouble, age = self._machine.trouble.longest(now), ""
+        cause = None if trouble is None else trouble.error
+        if trouble is not None:
+            age = f" (for {now - trouble.since:.1f} s)"
+        elif self._member is not None:
+            cause = self._member.coordinator.trouble
+        because = "" if cause is None else f"; last: {cause}{age}"
         late = RequestTimeoutError(f"no record came within {timeout} seconds{because}")
-        late.__cause__ = trouble
+        late.__cause__ = cause
         return late
 
     # Assignment

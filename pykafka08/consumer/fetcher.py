@@ -39,6 +39,8 @@ __all__ = ["Fetcher"]
 
 log = library_logger("consumer")
 
+LOOK_SECONDS = 1.0
+"""Seconds between two looks for partitions in trouble."""
 HURRIED_BYTES = 4096
 """Records of an answer up to which a reader comes before the next fetch."""
 
@@ -60,6 +62,7 @@ class Fetcher:
         self._news: Waiter[None] = Waiter()
         self._is_hurried = False
         self._scope = anyio.CancelScope()
+        self._watch_scope = anyio.CancelScope()
         self._driver: Driver[Action | WakeReaders] = Driver(self, self._perform)
         self._perform_of: dict[type, Callable[[Any], object]] = {
             SendFetch: self._send_fetch,
@@ -80,14 +83,25 @@ class Fetcher:
         self._client.on_metadata(self._metadata_changed)
         self._client.tasks.on_failure(lambda _: self.wake_readers())
         self._client.tasks.start("fetcher", self._run)
+        self._client.tasks.start("trouble of partitions", self._watch_trouble)
 
     async def _run(self) -> None:
         with self._scope:
             await self._driver.run()
 
+    async def _watch_trouble(self) -> None:
+        """Warn of partitions that cannot be read."""
+        with self._watch_scope:
+            while True:
+                await anyio.sleep(LOOK_SECONDS)
+                note = self._machine.trouble.look(self.now())
+                if note is not None:
+                    self._perform(note)
+
     def stop(self) -> None:
         """Fetch no more, and end all waiting."""
         self._scope.cancel()
+        self._watch_scope.cancel()
         self.wake_readers()
 
     def on_start_anew(self, callback: Callable[[TopicPartition], None]) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from pykafka08.cluster.health import ClientHealth
 from pykafka08.consumer.partition import PartitionState
 from pykafka08.consumer.reader import Reader
+from pykafka08.consumer.trouble import Trouble
 from pykafka08.errors import KafkaError
 from pykafka08.group.coordinator import GroupCoordinator
 from pykafka08.records.record import TopicPartition
@@ -46,6 +47,10 @@ class ConsumerHealth(ClientHealth):
     """Seconds since a broker has answered a fetch; None before the first answer."""
     buffered_bytes: int
     """Fetched and not handed out; ``fetch_buffer_bytes`` bounds it."""
+    trouble: KafkaError | None
+    """Why a partition is not read: of those in trouble, the one that has been so for longest; None if all are read."""
+    trouble_age: float | None
+    """Seconds for which that has lasted."""
     lag: Mapping[TopicPartition, int | None]
     """Offsets between the position and the end of the log that the newest fetch told; None where neither is known."""
 
@@ -69,6 +74,7 @@ def consumer_health(
     reader: Reader,
     states: Mapping[TopicPartition, PartitionState],
     coordinator: GroupCoordinator | None,
+    trouble: Trouble | None,
     now: float,
 ) -> ConsumerHealth:
     answered_at = None if reader.fetcher is None else reader.fetcher.answered_at
@@ -77,6 +83,8 @@ def consumer_health(
         group=None if coordinator is None else _group_health(coordinator, now),
         fetch_age=None if answered_at is None else max(0.0, now - answered_at),
         buffered_bytes=sum(state.buffered_bytes for state in states.values()),
+        trouble=None if trouble is None else trouble.error,
+        trouble_age=None if trouble is None else max(0.0, now - trouble.since),
         lag={tp: _lag(reader.position(tp), state.end_offset) for tp, state in states.items()},
     )
 

@@ -41,6 +41,7 @@ from pykafka08.consumer.locating import place
 from pykafka08.consumer.partition import PartitionState
 from pykafka08.consumer.plan import FetchPlanner
 from pykafka08.consumer.reactions import Reaction, reaction_to, reaction_to_failure
+from pykafka08.consumer.trouble import Send, TroubleWatch
 from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import (
     CorruptRecordError,
@@ -71,6 +72,7 @@ class ConsumerMachine(Handing):
         self._lease = client.metadata_max_age_ms / 1000
         self._is_stale = False
         self._wake_at: float | None = None
+        self.trouble = TroubleWatch(self.assignment)
 
     # What happened
 
@@ -90,6 +92,7 @@ class ConsumerMachine(Handing):
 
         ``is_partial``: partitions that are not named have nothing new; otherwise each must be.
         """
+        self.trouble.ended(fetch)
         by_tp = {answer.tp: answer for answer in answers}
         self.assignment.is_dirty = True
         standing = self._planner.landed(fetch)
@@ -139,10 +142,12 @@ class ConsumerMachine(Handing):
             self._is_stale = True
 
     def fetch_failed(self, fetch: SendFetch, error: KafkaError, now: float) -> None:
+        self.trouble.ended(fetch)
         self._planner.landed(fetch)
         self._request_failed(fetch.asks, error, now)
 
     def offsets_listed(self, listing: SendListOffsets, answers: Iterable[ListedOffset], now: float) -> None:
+        self.trouble.ended(listing)
         self.assignment.shake()
         by_tp = {answer.tp: answer for answer in answers}
         jitter = self._jitter()
@@ -162,9 +167,11 @@ class ConsumerMachine(Handing):
                 self.assignment.offset_found(state, answer.offset)
 
     def listing_failed(self, listing: SendListOffsets, error: KafkaError, now: float) -> None:
+        self.trouble.ended(listing)
         self._request_failed(listing.asks, error, now)
 
     def epochs_answered(self, question: SendEpochs, answers: Iterable[FoundEpoch], now: float) -> None:
+        self.trouble.ended(question)
         self.assignment.shake()
         by_tp = {answer.tp: answer for answer in answers}
         jitter = self._jitter()
@@ -184,6 +191,7 @@ class ConsumerMachine(Handing):
                 self.assignment.compare_logs(state, answer.end)
 
     def epochs_failed(self, question: SendEpochs, error: KafkaError, now: float) -> None:
+        self.trouble.ended(question)
         if not isinstance(error, UnsupportedVersionError):
             self._request_failed(question.asks, error, now)
             return
@@ -319,9 +327,6 @@ class ConsumerMachine(Handing):
             state.troubled_since = now
         if reaction is not Reaction.BACK_OFF:
             self._is_stale = True
-        if state.failures % 10 == 3:
-            # Not at once: a leader that moves is everyday.  Then every ten seconds or so.
-            self.assignment.note("partition.in_trouble", state, failures=state.failures, error=str(error))
         raises_at = state.troubled_since + self._client.default_api_timeout_ms / 1000
         if reaction is Reaction.REFRESH_THEN_RAISE:
             if now >= raises_at and self.assignment.may_let_go(state):
@@ -340,8 +345,13 @@ class ConsumerMachine(Handing):
         is_due = self._wake_at is not None and now >= self._wake_at
         if self.assignment.is_dirty or is_due:
             self.assignment.is_dirty = False
-            requests = None if is_due or self.assignment.is_shaken else self._planner.go_on(now)
-            actions += self._plan_all(now) if requests is None else requests
+            requests: Sequence[Send] | None = None
+            if not (is_due or self.assignment.is_shaken):
+                requests = self._planner.go_on(now)
+            requests = self._plan_all(now) if requests is None else requests
+            for request in requests:
+                self.trouble.sent(request, now)
+            actions += requests
             if self._is_stale:
                 self._is_stale = False
                 actions.append(RefreshMetadata(self.assignment.snapshot.generation))
@@ -349,7 +359,7 @@ class ConsumerMachine(Handing):
             actions += self.assignment.take_notes()
         return actions
 
-    def _plan_all(self, now: float) -> Sequence[Action]:
+    def _plan_all(self, now: float) -> Sequence[Send]:
         """Look at every partition."""
         self.assignment.is_shaken = False
         requests, leaderless = self._planner.plan(self.assignment.states, now)

@@ -107,7 +107,8 @@ class Positions:
             if error is not None:
                 raise error
             if not news.is_done and not await wait_for_news(news, deadline):
-                raise _late(tp, self._assignment.state(tp).trouble)
+                trouble = self._machine.trouble.of(self._assignment.state(tp), anyio.current_time())
+                raise _late(tp, None if trouble is None else trouble.error)
 
     # What the log holds
 

@@ -85,6 +85,15 @@ class BatchFailed:
     error: KafkaError
 
 
+@dataclass(frozen=True, slots=True)
+class InTrouble:
+    """Warn that records are not sent for some time."""
+
+    error: KafkaError
+    """Why; it names topic and partition."""
+    seconds: float
+
+
 Action = (
     Send
     | UseTopics
@@ -94,6 +103,7 @@ Action = (
     | AskIdentity
     | IdempotenceOff
     | BatchFailed
+    | InTrouble
     | TransactionAction
 )
 

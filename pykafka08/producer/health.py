@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 from pykafka08.cluster.health import ClientHealth
+from pykafka08.errors import KafkaError
 from pykafka08.producer.actions import Counters
 from pykafka08.producer.machine import ProducerMachine
 from pykafka08.producer.transactions.states import TransactionState
@@ -21,16 +22,24 @@ class ProducerHealth(ClientHealth):
     producer_id: int | None
     """What the broker knows an idempotent producer by; None without one, or before the first record."""
     producer_epoch: int | None
+    trouble: KafkaError | None
+    """Why records are not sent: of the partitions in trouble, the one with the oldest record; None if all are sent."""
+    trouble_age: float | None
+    """Seconds since that record was added."""
     transaction: str | None
     """What a transactional producer is at, in words; None for others."""
 
 
-def producer_health(client: ClientHealth, machine: ProducerMachine, state: TransactionState | None) -> ProducerHealth:
-    identity = machine.identity
+def producer_health(
+    client: ClientHealth, machine: ProducerMachine, state: TransactionState | None, now: float
+) -> ProducerHealth:
+    identity, trouble = machine.identity, machine.trouble()
     return ProducerHealth(
         **{field.name: getattr(client, field.name) for field in fields(client)},
         counters=machine.counters,
         producer_id=None if identity is None else identity.producer_id,
         producer_epoch=None if identity is None else identity.epoch,
+        trouble=None if trouble is None else trouble.error,
+        trouble_age=None if trouble is None else max(0.0, now - trouble.since),
         transaction=None if state is None else state.value,
     )

@@ -37,6 +37,7 @@ from pykafka08.producer.partitioners import Chooser
 from pykafka08.producer.queues import Deadlines, PartitionQueue, QueueState, Timers, TopicQueues
 from pykafka08.producer.reactions import Outcome, reaction_to_error
 from pykafka08.producer.sequences import Identity
+from pykafka08.producer.trouble import Trouble, TroubleWatch, longest_trouble
 
 __all__ = ["ProducerMachine"]
 
@@ -67,6 +68,7 @@ class ProducerMachine:
         self.accumulator = Accumulator(config, make_chooser, self)
         self.wants_poll = False
         """Something is to be done before the wake-up that the driver knows of."""
+        self._trouble = TroubleWatch()
         self._linger = config.linger_ms / 1000
         self._backoff_base = client.retry_backoff_ms / 1000
         self._backoff_max = client.retry_backoff_max_ms / 1000
@@ -266,7 +268,12 @@ class ProducerMachine:
         if self.accumulator.has_freed_room:
             self.accumulator.has_freed_room = False
             actions.append(ROOM_FREED)
+        actions += self._trouble.look(self._active, self.accumulator.topics.values(), now)
         return actions
+
+    def trouble(self) -> Trouble | None:
+        """Why records are not sent: of the partitions in trouble, the one with the oldest record."""
+        return longest_trouble(self._active, self.accumulator.topics.values())
 
     def _check_creation(self, topic: TopicQueues, now: float) -> None:
         """Have it asked why the cluster does not create the topic, when that takes too long."""

@@ -169,7 +169,7 @@ class Producer(ColumnProducing):
         """How it is doing, from what is known here; cheap enough for every second.  ClosedError before it is open."""
         if not (self._is_open or self._failure):
             raise ClosedError("the producer is not open; use it with 'async with'")
-        return producer_health(self._client.health(), self._machine, self._transactions.state)
+        return producer_health(self._client.health(), self._machine, self._transactions.state, self._now())
 
     # --- producing --------------------------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from pykafka08.producer.actions import (
     BatchFailed,
     CheckCreation,
     IdempotenceOff,
+    InTrouble,
     RefreshMetadata,
     RoomFreed,
     Send,
@@ -68,6 +69,7 @@ class Sender:
             AskIdentity: self._ask_identity,
             IdempotenceOff: lambda action: log.warning("producer.idempotence_off", cause=str(action.error)),
             BatchFailed: self._warn_of_failure,
+            InTrouble: self._warn_of_trouble,
         }
         """By the kind of action; all others are the transactor's."""
         self.transactor: Transactor | None = None
@@ -124,6 +126,12 @@ class Sender:
     def _refresh_metadata(self, action: RefreshMetadata) -> None:
         log.debug("producer.refresh_metadata", generation=action.generation)
         self._client.invalidate(action.generation)
+
+    @staticmethod
+    def _warn_of_trouble(action: InTrouble) -> None:
+        error = action.error
+        facts = {"topic": error.topic, "partition": error.partition, "seconds": action.seconds}
+        log.warning("partitions.in_trouble", **facts, error=str(error))
 
     @staticmethod
     def _warn_of_failure(action: BatchFailed) -> None:

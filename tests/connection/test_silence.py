@@ -107,6 +107,19 @@ def test_a_peer_that_answers_is_not_missed() -> None:
     run(test)
 
 
+def test_a_peer_that_sends_a_byte_a_second_is_missed_as_a_silent_one() -> None:
+    async def test(peer: Peer) -> None:
+        peer.connection.submit(ASK, timeout=TIMEOUT)
+        asked = anyio.current_time()
+        frame = (1000).to_bytes(4, "big") + bytes(1000)
+        for at in range(int(2.5 * SILENCE)):
+            peer.transport.peer_sends(frame[at : at + 1])
+            await anyio.sleep(1)
+        assert peer.suspected == [asked + SILENCE, asked + 2 * SILENCE]
+
+    run(test)
+
+
 def test_only_the_first_call_after_a_pause_wakes_the_sweep() -> None:
     """A wake-up costs a turn of the loop: a request has none of its own."""
 

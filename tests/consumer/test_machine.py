@@ -422,7 +422,7 @@ def test_backoff_doubles_up_to_its_bound_and_starts_anew_after_success() -> None
         world.wait(pauses[-1])
     assert pauses == pytest.approx([0.1, 0.2, 0.4, 0.8, 1.0, 1.0])
     assert len(world.refreshes) == 6
-    assert [note.event for note in world.notes] == ["partition.in_trouble"]
+    assert world.machine.assignment.state(A).troubled_since == 100.0
     world.answer_all()
     world.answer(world.fetch(), code=int(ErrorCode.NOT_LEADER_OR_FOLLOWER))
     assert world.machine.next_wakeup() == pytest.approx(world.now + 0.1)

@@ -377,4 +377,5 @@ class Reading:
         return sum(state.buffered_bytes for state in self._assignment.states.values())
 
     def partition_trouble(self) -> KafkaError | None:
-        return next((state.trouble for state in self._assignment.states.values() if state.trouble), None)
+        trouble = self._machine.trouble.longest(anyio.current_time())
+        return None if trouble is None else trouble.error

@@ -1,0 +1,117 @@
+"""What keeps partitions from being read, and since when: failed requests, and requests without an answer.  Pure.
+
+``now`` is monotonic seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from pykafka08.consumer.actions import Note, SendEpochs, SendFetch, SendListOffsets
+from pykafka08.consumer.assignment import Assignment
+from pykafka08.consumer.partition import PartitionState
+from pykafka08.errors import KafkaError, RequestTimeoutError
+
+__all__ = ["LATE", "TELL_AFTER", "Send", "Trouble", "TroubleWatch"]
+
+Send = SendFetch | SendListOffsets | SendEpochs
+
+LATE = 5.0
+"""Seconds after which an answer is late: a long poll may take as long as it asks for, and these."""
+TELL_AFTER = 5.0
+"""Seconds of trouble before it is told: a leader that moves is no trouble."""
+TELL_AGAIN_AFTER = 60.0
+
+API_NAMES = {SendFetch: "Fetch", SendListOffsets: "ListOffsets", SendEpochs: "OffsetForLeaderEpoch"}
+
+
+class Trouble(NamedTuple):
+    """Why a partition is not read; ``error`` names topic, partition and, if there is one, broker."""
+
+    error: KafkaError
+    since: float
+
+
+class TroubleWatch:
+    """The requests of one consumer that wait for answers, and the trouble that was told."""
+
+    def __init__(self, assignment: Assignment) -> None:
+        self._assignment = assignment
+        self._waiting: dict[int, tuple[Send, float]] = {}
+        """By identity: to hash a request takes a look at each of its partitions."""
+        self._began_at: dict[tuple[str, int], float] = {}
+        """Trouble of the last look, by partition: it goes on from one failed request to the next."""
+        self._told_at: float | None = None
+        self._told: set[tuple[str, int]] = set()
+
+    def sent(self, request: Send, now: float) -> None:
+        """The request waits for its answer."""
+        self._waiting[id(request)] = (request, now)
+
+    def ended(self, request: Send) -> None:
+        """The request was answered, or has failed."""
+        self._waiting.pop(id(request), None)
+
+    def of(self, state: PartitionState, now: float) -> Trouble | None:
+        """The trouble of one partition."""
+        return next((each for troubled, each in self._troubles(now) if troubled is state), None)
+
+    def longest(self, now: float) -> Trouble | None:
+        """Of the partitions in trouble, the one that has been so for longest."""
+        return min((each for _, each in self._troubles(now)), key=lambda each: each.since, default=None)
+
+    def look(self, now: float) -> Note | None:
+        """The warning that is due, one for all partitions that were not told of; call this about once a second."""
+        troubles = dict(self._troubles(now))
+        self._began_at = {state.tp: trouble.since for state, trouble in troubles.items()}
+        lasting = {state: each for state, each in troubles.items() if now - each.since >= TELL_AFTER}
+        self._told &= self._began_at.keys()
+        if all(state.tp in self._told for state in lasting) and not self._is_due_again(now):
+            return None
+        self._told.update(state.tp for state in lasting)
+        if not lasting:
+            return None
+        self._told_at = now
+        first, trouble = min(lasting.items(), key=lambda item: item[1].since)
+        facts = {"topic": first.tp.topic, "partition": first.tp.partition, "partitions": len(lasting)}
+        return Note("partitions.in_trouble", {**facts, "seconds": now - trouble.since, "error": str(trouble.error)})
+
+    def _is_due_again(self, now: float) -> bool:
+        return self._told_at is not None and now - self._told_at >= TELL_AGAIN_AFTER
+
+    def _troubles(self, now: float) -> Iterator[tuple[PartitionState, Trouble]]:
+        states = self._assignment.states
+        late: set[PartitionState] = set()
+        for request, sent_at in self._waiting.values():
+            if now < sent_at + LATE + (request.max_wait if isinstance(request, SendFetch) else 0.0):
+                continue
+            for ask in request.asks:
+                state = states.get(ask.tp)
+                if state is not None and state.epoch == ask.epoch and state.is_in_flight and state.trouble is None:
+                    late.add(state)
+                    yield (
+                        state,
+                        self._trouble(state, _late(request, self._name(request), state, now - sent_at), sent_at),
+                    )
+        for state in states.values():
+            if state.trouble is not None and state not in late:
+                yield (
+                    state,
+                    self._trouble(state, state.trouble, now if state.troubled_since is None else state.troubled_since),
+                )
+
+    def _trouble(self, state: PartitionState, error: KafkaError, since: float) -> Trouble:
+        return Trouble(error, min(since, self._began_at.get(state.tp, since)))
+
+    def _name(self, request: Send) -> str | None:
+        broker = self._assignment.snapshot.brokers.get(request.node_id)
+        return None if broker is None else broker.name
+
+
+def _late(request: Send, broker: str | None, state: PartitionState, seconds: float) -> RequestTimeoutError:
+    topic, partition = state.tp
+    api = API_NAMES[type(request)]
+    return RequestTimeoutError(
+        f"no complete answer for {seconds:.0f} s", broker=broker, api=api, topic=topic, partition=partition
+    )

@@ -1,0 +1,88 @@
+"""Records that cannot be sent are told within ten seconds: in `health()`, and in one warning."""
+
+from __future__ import annotations
+
+import logging
+
+import anyio
+import pytest
+
+from pykafka08 import EmbeddedCluster, ErrorCode, Producer
+from pykafka08.errors import KafkaError, TransportError
+from pykafka08.producer import trouble
+from pykafka08.producer.actions import Action, InTrouble
+from pykafka08.producer.trouble import TELL_AFTER
+from tests.producer.world import World
+
+LIMIT = 10
+"""Seconds within which it is told."""
+
+
+def told(world: World, seconds: int) -> list[InTrouble]:
+    """What is told while the machine is polled when it wants to be."""
+    actions: list[Action] = []
+    end = world.now + seconds
+    while (wakeup := world.machine.next_wakeup()) is not None and wakeup < end:
+        world.now = max(world.now, wakeup)
+        actions += world.machine.poll(world.now)
+    return [each for each in actions if isinstance(each, InTrouble)]
+
+
+def test_a_partition_without_a_leader_is_told_once() -> None:
+    world = World({"t": [-1]})
+    world.add("t", 0)
+    (warning,) = told(world, LIMIT)
+    assert warning.seconds >= TELL_AFTER
+    assert (warning.error.topic, warning.error.partition, warning.error.api) == ("t", 0, "Metadata")
+    found = world.machine.trouble()
+    assert found is not None
+    assert found.since == 1000.0
+
+
+def test_it_is_told_again_each_minute() -> None:
+    world = World({"t": [-1]}, delivery_timeout_ms=600_000)
+    world.add("t", 0)
+    assert len(told(world, 200)) == 4
+
+
+def test_a_topic_that_does_not_appear_is_told() -> None:
+    world = World({"t": int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)})
+    world.add("t", None)
+    (warning,) = told(world, LIMIT)
+    assert (warning.error.topic, warning.error.partition) == ("t", None)
+    assert "UNKNOWN_TOPIC_OR_PARTITION" in str(warning.error)
+
+
+def test_records_that_are_acknowledged_are_no_trouble() -> None:
+    world = World({"t": [0]})
+    world.add("t", 0)
+    assert told(world, 1) == []
+    assert world.machine.trouble() is None
+
+
+@pytest.mark.anyio
+async def test_health_and_the_log_name_it(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    for name in ("TELL_AFTER", "LOOK_EVERY"):
+        monkeypatch.setattr(trouble, name, 0.05)
+    caplog.set_level(logging.WARNING, logger="pykafka08")
+    async with (
+        EmbeddedCluster(topics={"t": 1}) as cluster,
+        Producer(cluster.bootstrap_servers, linger_ms=0, retry_backoff_ms=10, retry_backoff_max_ms=10) as producer,
+    ):
+        await producer.send("t", b"first")
+        assert producer.health().trouble is None
+        cluster.faults.answer("Produce", ErrorCode.NOT_ENOUGH_REPLICAS, times=None)
+        delivery = producer.enqueue("t", b"second")
+        with anyio.fail_after(60):
+            while not any("in_trouble" in each.getMessage() for each in caplog.records):  # noqa: ASYNC110
+                await anyio.sleep(0.01)
+        health = producer.health()
+        assert isinstance(health.trouble, KafkaError)
+        assert not isinstance(health.trouble, TransportError)
+        assert (health.trouble.topic, health.trouble.partition) == ("t", 0)
+        assert health.trouble_age is not None
+        assert health.trouble_age >= 0.05
+        cluster.faults.clear()
+        await delivery
+        assert producer.health().trouble is None
+    assert sum("in_trouble" in each.getMessage() for each in caplog.records) == 1
