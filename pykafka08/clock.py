@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import anyio
 
-__all__ = ["clock"]
+__all__ = ["clock", "current_time"]
 
 
 def clock() -> Callable[[], float]:
@@ -23,3 +23,8 @@ def clock() -> Callable[[], float]:
     if getattr(loop.time, "__func__", None) is asyncio.BaseEventLoop.time:
         return time.monotonic
     return loop.time
+
+
+def current_time() -> float:
+    """The running event loop's time in seconds; unlike anyio's, also in a callback, where no task runs."""
+    return clock()()

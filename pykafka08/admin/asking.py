@@ -90,6 +90,10 @@ class Asking:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close all connections and end all background tasks; leaving the block does it.  Any task may call it."""
         if self._client is not None:
             await self._client.aclose()
 

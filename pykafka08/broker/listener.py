@@ -15,7 +15,7 @@ import anyio
 import anyio.abc
 
 from pykafka08.broker.session import Output
-from pykafka08.driver import TaskTree, Wakeup
+from pykafka08.driver import TaskScope, TaskTree, Wakeup
 from pykafka08.errors import TransportError
 
 __all__ = ["Listener", "bind", "listen"]
@@ -176,7 +176,7 @@ class _AsyncioConnection(asyncio.BufferedProtocol):
 
 class _StreamListener:
     def __init__(self, bound: socket.socket, new_session: SessionFactory, tasks: TaskTree) -> None:
-        self._scope = anyio.CancelScope()
+        self._scope = TaskScope()
         self._ended = Wakeup()
         bound.listen(BACKLOG)
         tasks.start("embedded broker", self._run, bound, new_session)
@@ -186,7 +186,7 @@ class _StreamListener:
 
         listener = trio.SocketListener(trio.socket.from_stdlib_socket(bound))
         try:
-            with self._scope:
+            with self._scope.entered():
                 async with trio.open_nursery() as nursery, listener:
                     while True:
                         stream = await listener.accept()

@@ -167,6 +167,10 @@ class EmbeddedCluster:
                 f"the embedded broker failed {len(self._state.failures)} times, first with {first!r}"
             ) from first
 
+    async def aclose(self) -> None:
+        """Stop all brokers, as leaving the block does; raises ClientFailedError if one of them has failed."""
+        await self.__aexit__(None)
+
     async def _close(self) -> None:
         self._is_closed = True
         if self._zookeeper_mode is not None:
@@ -177,7 +181,7 @@ class EmbeddedCluster:
             kept.close()
         self._state.groups.close()
         self._state.transactions.close()
-        await self._tasks.__aexit__()
+        await self._tasks.aclose()
 
     async def _open(self, node_id: int) -> None:
         node = self._state.nodes[node_id]

@@ -27,7 +27,7 @@ from pykafka08.config import Address, ClientConfig
 from pykafka08.connection.connection import Connection, Message
 from pykafka08.connection.tcp import open_tcp
 from pykafka08.connection.transport import Dial
-from pykafka08.driver import Driver, TaskTree, Waiter, clock, library_logger
+from pykafka08.driver import Driver, TaskScope, TaskTree, Waiter, clock, library_logger
 from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import (
     ClosedError,
@@ -80,7 +80,7 @@ class Client:
         )
         self._callbacks: list[Callable[[Snapshot], None]] = []
         self._news: Waiter[Snapshot] = Waiter()
-        self._scope = anyio.CancelScope()
+        self._scope = TaskScope()
 
     # --- life -------------------------------------------------------------------------------------------------------
 
@@ -127,10 +127,10 @@ class Client:
         self._fail_waiting(ClosedError("the client was closed"))
         await self._connections.aclose()
         if self._owns_tasks:
-            await self.tasks.__aexit__(None, None, None)
+            await self.tasks.aclose()
 
     async def _run(self) -> None:
-        with self._scope:
+        with self._scope.entered():
             await self._driver.run()
 
     def _fail_waiting(self, error: KafkaError) -> None:

@@ -196,12 +196,16 @@ class Connection:
     # --- what the transport calls (transport.Link) ------------------------------------------------------------------
 
     def data_to_send(self) -> list[Buffer]:
-        return self._machine.data_to_send()
+        try:
+            return self._machine.data_to_send()
+        except Exception as error:  # noqa: BLE001 - raised by a callback; see _callback_failed
+            self._callback_failed(error)
+            return []
 
     def data_sent(self) -> None:
         try:
             self._machine.data_sent()
-        except Exception as error:  # noqa: BLE001 - raised by a callback; see _callback_failed
+        except Exception as error:  # noqa: BLE001 - as above
             self._callback_failed(error)
 
     def frame_received(self, frame: Buffer) -> None:
@@ -222,12 +226,8 @@ class Connection:
             self._callback_failed(failure)
 
     def _callback_failed(self, error: Exception) -> None:
-        """Whoever waited for an outcome failed on it: the client fails, not the innocent event loop."""
-
-        async def fail() -> None:
-            raise error
-
-        self._tasks.start(f"outcome from {self.broker}", fail)
+        """A callback raised: the user's next await raises the error, not the event loop, which would only print it."""
+        self._tasks.fail(f"the client failed on an answer from {self.broker}", error)
 
     def _after_input(self) -> None:
         machine = self._machine

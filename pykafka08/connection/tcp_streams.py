@@ -9,7 +9,7 @@ import anyio.abc
 
 from pykafka08.connection.tcp_options import set_options
 from pykafka08.connection.transport import Link, deliver, lost_connection
-from pykafka08.driver import TaskTree, Waiter, Wakeup
+from pykafka08.driver import TaskScope, TaskTree, Waiter, Wakeup
 from pykafka08.errors import KafkaError, RemoteProtocolError
 from pykafka08.protocol.framing import FrameSplitter
 
@@ -26,7 +26,7 @@ class StreamTransport:
         self._stream = stream
         self._splitter = FrameSplitter(max_frame_bytes)
         self._wakeup = Wakeup()
-        self._scope = anyio.CancelScope()
+        self._scope = TaskScope()
         self._closed: Waiter[None] = Waiter()
 
     @classmethod
@@ -43,7 +43,7 @@ class StreamTransport:
 
     async def _run(self) -> None:
         try:
-            with self._scope:
+            with self._scope.entered():
                 async with anyio.create_task_group() as group:
                     group.start_soon(self._read)
                     group.start_soon(self._write)

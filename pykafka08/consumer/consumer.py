@@ -29,7 +29,7 @@ from pykafka08.consumer.processing import Handler, Processing, schedule_of
 from pykafka08.consumer.reader import Reader
 from pykafka08.consumer.settings import consumer_settings
 from pykafka08.consumer.topics import PatternTopics
-from pykafka08.driver import TaskTree
+from pykafka08.driver import TaskTree, current_time
 from pykafka08.errors import ClosedError, ConfigError, RequestTimeoutError
 from pykafka08.group.coordinator import RebalanceListener
 from pykafka08.group.pattern import SubscriptionPattern
@@ -159,18 +159,18 @@ class Consumer(Committing):
                 await self._reader.open_fetcher().news
 
     async def __aexit__(self, *exc_info: object) -> None:
-        try:
-            await self.aclose()
-        finally:
-            await self._tasks.__aexit__()
+        await self.aclose()
 
     async def aclose(self, *, commit: bool = True, timeout: float = CLOSE_SECONDS) -> None:
-        """End reading in every task, leave the group, and close all connections.  Any task may call it.
+        """End reading in every task, leave the group, close all connections and end all background tasks.
+
+        Any task may call it, also where ``__aenter__`` was called by hand.
 
         Waits at most ``timeout`` seconds for handlers, which are cancelled then, and the coordinator.  ``commit`` False
         leaves what auto-commit would commit.  Loops and :meth:`process` end; other calls that wait raise ClosedError.
         """
         check_timeout(timeout)
+        self._tasks.check_affinity()
         if self._member is not None and self._member.is_telling_of_close:
             return
         self._reader.close()
@@ -182,15 +182,18 @@ class Consumer(Committing):
                 await self._reader.wait_finished(self._assignment.states, anyio.current_time() + timeout)
         finally:
             self._reader.end()
-            if self._client is not None:
-                await self._client.aclose()
+            try:
+                if self._client is not None:
+                    await self._client.aclose()
+            finally:
+                await self._tasks.aclose()
 
     def health(self) -> ConsumerHealth:
         """How it is doing, from what is known here; cheap enough for every second.  ClosedError before it is open."""
         if self._client is None:
             raise ClosedError("use the consumer with 'async with'")
         coordinator = None if self._member is None else self._member.coordinator
-        states, now = self._assignment.states, anyio.current_time()
+        states, now = self._assignment.states, current_time()
         trouble = self._machine.trouble.longest(now)
         return consumer_health(self._client.health(), self._reader, states, coordinator, trouble, now)
 
@@ -315,4 +318,4 @@ class Consumer(Committing):
 
 def _deadline(timeout: float | None) -> float | None:
     check_timeout(timeout)
-    return None if timeout is None else anyio.current_time() + timeout
+    return None if timeout is None else current_time() + timeout

@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import anyio
-
 from pykafka08.cluster.client import Client, Purpose
 from pykafka08.cluster.metadata import Snapshot
 from pykafka08.config import ConsumerConfig
@@ -29,7 +27,7 @@ from pykafka08.consumer.actions import (
 from pykafka08.consumer.machine import ConsumerMachine
 from pykafka08.consumer.requests import FetchCall, ListOffsetsCall, ask_epochs, found_epochs
 from pykafka08.consumer.session import FetchSession
-from pykafka08.driver import Driver, Waiter, clock, library_logger
+from pykafka08.driver import Driver, TaskScope, Waiter, clock, library_logger
 from pykafka08.errors import KafkaError
 from pykafka08.protocol.messages.fetch import FetchResponse
 from pykafka08.records.record import TopicPartition
@@ -61,8 +59,8 @@ class Fetcher:
         """When a broker has answered a fetch last, in seconds of the event loop's clock."""
         self._news: Waiter[None] = Waiter()
         self._is_hurried = False
-        self._scope = anyio.CancelScope()
-        self._watch_scope = anyio.CancelScope()
+        self._scope = TaskScope()
+        self._watch_scope = TaskScope()
         self._driver: Driver[Action | WakeReaders] = Driver(self, self._perform)
         self._perform_of: dict[type, Callable[[Any], object]] = {
             SendFetch: self._send_fetch,
@@ -86,12 +84,12 @@ class Fetcher:
         self._client.tasks.start("trouble of partitions", self._watch_trouble)
 
     async def _run(self) -> None:
-        with self._scope:
+        with self._scope.entered():
             await self._driver.run()
 
     async def _watch_trouble(self) -> None:
         """Warn of partitions that cannot be read."""
-        with self._watch_scope:
+        with self._watch_scope.entered():
             while True:
                 await anyio.sleep(LOOK_SECONDS)
                 note = self._machine.trouble.look(self.now())

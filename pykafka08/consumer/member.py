@@ -24,7 +24,7 @@ from pykafka08.consumer.reader import Reader
 from pykafka08.consumer.renewals import CLOSE_AGE, Renewals
 from pykafka08.consumer.sent_offsets import SentOffsets
 from pykafka08.consumer.start_positions import StartPositions
-from pykafka08.driver import Waiter, library_logger
+from pykafka08.driver import TaskScope, Waiter, library_logger
 from pykafka08.errors import (
     ClosedError,
     ConfigError,
@@ -92,8 +92,8 @@ class ConsumerMember:
         self._commits_at_close = True
         self._close_by: float | None = None
         self._closing: Waiter[None] | None = None
-        self._auto_commits = anyio.CancelScope()
-        self._offset_renewal = anyio.CancelScope()
+        self._auto_commits = TaskScope()
+        self._offset_renewal = TaskScope()
         self._exceeded: PollIntervalExceededError | None = None
         self._is_heard: Waiter[None] = Waiter()
         self._is_entering = False
@@ -331,13 +331,13 @@ class ConsumerMember:
 
     async def _commit_now_and_then(self) -> None:
         interval = self._parts.config.auto_commit_interval_ms / 1000
-        with self._auto_commits:
+        with self._auto_commits.entered():
             while True:
                 await anyio.sleep(interval)
                 await self.commit_now()
 
     async def _renew_offsets(self) -> None:
-        with self._offset_renewal:
+        with self._offset_renewal.entered():
             await self._renewals.run(self._parts.client.config.default_api_timeout_ms / 1000)
 
     async def _watch_polls(self) -> None:

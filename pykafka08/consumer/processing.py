@@ -14,7 +14,7 @@ import anyio
 
 from pykafka08.consumer.reader import Reader
 from pykafka08.consumer.schedule import Order, Schedule
-from pykafka08.driver import Waiter
+from pykafka08.driver import TaskScope, Waiter, current_task
 from pykafka08.errors import ClientFailedError, ClosedError, ConfigError
 from pykafka08.records.record import Record, TopicPartition
 
@@ -53,8 +53,8 @@ class _Worker:
     """One of the tasks that call the handler."""
 
     def __init__(self) -> None:
-        self.task = anyio.get_current_task().id
-        self.scope = anyio.CancelScope()
+        self.task = current_task()
+        self.scope = TaskScope()
         self.record: Record | None = None
 
 
@@ -130,7 +130,7 @@ class Processing:
     async def _handle(self, scope: anyio.CancelScope) -> None:
         worker = _Worker()
         self._workers.append(worker)
-        with worker.scope:
+        with worker.scope.entered():
             await self._handle_all(worker, scope)
 
     async def _handle_all(self, worker: _Worker, scope: anyio.CancelScope) -> None:
@@ -194,8 +194,8 @@ class Processing:
 
         If a handler calls this, nobody waits for it: it waits itself for what waits for handlers.
         """
-        task = anyio.get_current_task().id
-        self._excused += [each for each in self._workers if each.task == task and each not in self._excused]
+        task = current_task()
+        self._excused += [each for each in self._workers if each.task is task and each not in self._excused]
         for tp in self._schedule.partitions():
             self.drop(tp)
 

@@ -19,7 +19,7 @@ from pykafka08.consumer.handing import HandedOut
 from pykafka08.consumer.in_hand import InHand, Rest, wait_for_news
 from pykafka08.consumer.machine import ConsumerMachine
 from pykafka08.consumer.tables import TablePlan
-from pykafka08.driver import Waiter
+from pykafka08.driver import Waiter, current_time
 from pykafka08.errors import ClosedError, ConcurrentReadError, ConfigError, CorruptRecordError, KafkaError
 from pykafka08.records.reader import FetchedBatch
 from pykafka08.records.record import Record, TopicPartition
@@ -190,7 +190,7 @@ class Reader(InHand):
         assert tp is not None
         assert position is not None
         self.cursor.drop()
-        self._machine.records_damaged(tp, position, error, anyio.current_time())
+        self._machine.records_damaged(tp, position, error, current_time())
 
     def _put_back_rest(self) -> None:
         """Rows of a table that are left come as records, or as a batch of their own."""
@@ -348,7 +348,7 @@ class Reader(InHand):
         damaged = self._pending[0]
         self._forget_fetched(damaged.tp)
         try:
-            self._machine.records_damaged(damaged.tp, damaged.start, error, anyio.current_time())
+            self._machine.records_damaged(damaged.tp, damaged.start, error, current_time())
         except CorruptRecordError:
             if is_told_now:
                 raise
@@ -357,7 +357,7 @@ class Reader(InHand):
     def _hand_out(self) -> HandedOut | None:
         fetcher = self.fetcher
         try:
-            handed_out = self._machine.next_batch(fetcher.now() if fetcher is not None else anyio.current_time())
+            handed_out = self._machine.next_batch(fetcher.now() if fetcher is not None else current_time())
         except KafkaError:
             if fetcher is not None:
                 fetcher.pump()  # the other partitions go on

@@ -3,6 +3,7 @@
     KafkaError
     ├── ConfigError                  a keyword argument or option has no possible meaning
     ├── ClosedError                  the client was closed, or never opened
+    ├── WrongEventLoopError          a call from another thread, event loop or process than the client's own
     ├── ConcurrentReadError          a second task reads from a consumer while one waits for records
     ├── ClientFailedError            an internal task died; its cause is chained
     ├── TransportError               the network said no: refused, reset, closed, name not found
@@ -84,6 +85,7 @@ from pykafka08.errors.client import (
     TransactionStateError,
     TransportError,
     UnsupportedVersionError,
+    WrongEventLoopError,
 )
 from pykafka08.errors.root import KafkaError
 from pykafka08.errors.zookeeper import (
@@ -142,6 +144,7 @@ __all__ = [
     "TransportError",
     "UnknownTopicError",
     "UnsupportedVersionError",
+    "WrongEventLoopError",
     "ZooKeeperAuthError",
     "ZooKeeperConnectionError",
     "ZooKeeperError",

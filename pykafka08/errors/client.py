@@ -32,6 +32,7 @@ __all__ = [
     "TransactionStateError",
     "TransportError",
     "UnsupportedVersionError",
+    "WrongEventLoopError",
 ]
 
 
@@ -41,6 +42,10 @@ class ConfigError(KafkaError, ValueError):
 
 class ClosedError(KafkaError):
     """The client was closed, or is used before it was opened."""
+
+
+class WrongEventLoopError(KafkaError, RuntimeError):
+    """The call comes from another thread, event loop or forked process than the client was opened in."""
 
 
 class ConcurrentReadError(KafkaError, RuntimeError):

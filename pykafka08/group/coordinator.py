@@ -15,7 +15,7 @@ import anyio
 from pykafka08.backoff import Backoff
 from pykafka08.cluster.client import Client
 from pykafka08.cluster.metadata import Snapshot
-from pykafka08.driver import Driver, Waiter, clock, library_logger
+from pykafka08.driver import Driver, TaskScope, Waiter, clock, current_task, library_logger
 from pykafka08.errors import ClosedError, ConfigError, KafkaError, RequestTimeoutError, UnsupportedVersionError
 from pykafka08.group.actions import (
     Action,
@@ -89,11 +89,11 @@ class GroupCoordinator:
         self._news: Waiter[None] = Waiter()
         self._now = clock()
         self._state_since = (self._machine.state, self._now())
-        self._scope = anyio.CancelScope()
-        self._watch_scope = anyio.CancelScope()
+        self._scope = TaskScope()
+        self._watch_scope = TaskScope()
         self._is_member = False
-        self._listening: int | None = None
-        self._call_scope: anyio.CancelScope | None = None
+        self._listening: object = None
+        self._call_scope: TaskScope | None = None
         """The task in which the listener is being called, and the call's scope."""
         self._perform_of: dict[type, Callable[[Any], object]] = {
             **self._exchange.perform_of,
@@ -235,7 +235,7 @@ class GroupCoordinator:
                 self.check()
                 if self._machine.is_settled:
                     return
-                if self._scope.cancel_called:
+                if self._scope.is_cancelled:
                     raise ClosedError("the group's member is closed")
                 await news
         raise RequestTimeoutError(
@@ -250,7 +250,7 @@ class GroupCoordinator:
         runs after that time is cancelled.
         """
         try:
-            if self._is_member and not self._scope.cancel_called:
+            if self._is_member and not self._scope.is_cancelled:
                 if self.is_listening:
                     self._listener_ended()
                 self._machine.leave()
@@ -279,20 +279,20 @@ class GroupCoordinator:
     @property
     def is_listening(self) -> bool:
         """True if it is the listener who asks, in the task in which it is called."""
-        return self._listening == anyio.get_current_task().id
+        return self._listening is not None and self._listening is current_task()
 
     def _client_failed(self, _: KafkaError) -> None:
         self._tell_news()
 
     async def _run(self) -> None:
-        with self._scope:
+        with self._scope.entered():
             await self._driver.run()
 
     async def _watch_loop(self) -> None:
         def session_timeout() -> float:
             return self._machine.heartbeats.session_timeout if self.generation >= 0 else 0.0
 
-        with self._watch_scope:
+        with self._watch_scope.entered():
             await watch_loop(self._config.group_id, session_timeout)
 
     # --- offsets ----------------------------------------------------------------------------------------------------
@@ -369,22 +369,21 @@ class GroupCoordinator:
     def _call(self, call: ListenerCall) -> None:
         partitions = len(call.added if isinstance(call, Assign) else call.partitions)
         log.info(f"group.{type(call).__name__.lower()}", group=self._config.group_id, partitions=partitions)
-        self._call_scope = anyio.CancelScope()
+        self._call_scope = TaskScope()
         self._client.tasks.start("group listener", self._tell, call, self._call_scope)
 
-    async def _tell(self, call: ListenerCall, scope: anyio.CancelScope) -> None:
+    async def _tell(self, call: ListenerCall, call_scope: TaskScope) -> None:
         limit = self._config.max_poll_interval_ms / 1000
-        scope.deadline = self._now() + limit
-        self._listening = anyio.get_current_task().id
+        self._listening = current_task()
         try:
-            with scope:
+            with call_scope.entered(self._now() + limit) as scope:
                 if isinstance(call, Assign):
                     await self._listener.partitions_assigned(call.added)
                 elif isinstance(call, Revoke):
                     await self._listener.partitions_revoked(call.partitions)
                 else:
                     await self._listener.partitions_lost(call.partitions)
-            if scope.cancelled_caught and not self._scope.cancel_called:
+            if scope.cancelled_caught and not self._scope.is_cancelled:
                 log.warning("group.listener_late", group=self._config.group_id, limit=limit)
         finally:
             if self.is_listening:  # it has not closed this member

@@ -162,6 +162,10 @@ class Mirror:
         return self
 
     async def __aexit__(self, *exc_info: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close the connections to both clusters; leaving the block does it.  Cancel :meth:`run` first."""
         await self._opened.aclose()
 
     def report(self) -> MirrorReport:

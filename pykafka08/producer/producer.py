@@ -101,7 +101,7 @@ class Producer(ColumnProducing):
             self._client = Client(self._client_config, self._tasks, allow_auto_topic_creation=True)
             await self._client.__aenter__()
         except BaseException:
-            await self._tasks.__aexit__()
+            await self._tasks.aclose()
             raise
         self._now = clock()
         self._sender = Sender(self._machine, self._client, self._room, self._encoding, self._now)
@@ -128,17 +128,25 @@ class Producer(ColumnProducing):
             elif self._is_open:
                 await self._close()  # cancelled: nothing can be waited for
         finally:
-            await self._tasks.__aexit__()
+            await self._tasks.aclose()
 
     async def aclose(self, timeout: float | None = None) -> None:
-        """Deliver what is enqueued, then close; what is left after ``timeout`` seconds fails with ClosedError.
+        """Deliver what is enqueued, then close connections and background tasks.  Any task may call it.
+
+        Records that are left after ``timeout`` seconds fail with ClosedError.
 
         Without a ``timeout`` the records' own deadlines end it.  A transaction that is open is aborted, and the end of
         its block raises ClosedError; one whose block ends is waited for, without a ``timeout`` for five seconds.
         """
         check_timeout(timeout)
-        if not self._is_open:
-            return
+        self._tasks.check_affinity()
+        try:
+            if self._is_open:
+                await self._drain(timeout)
+        finally:
+            await self._tasks.aclose()
+
+    async def _drain(self, timeout: float | None) -> None:
         try:
             with anyio.CancelScope(deadline=math.inf if timeout is None else self._now() + timeout):
                 await self._transactions.drain(GRACE_S if timeout is None else timeout)

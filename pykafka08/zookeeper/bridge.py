@@ -14,6 +14,7 @@ from typing import Any
 import anyio
 
 from pykafka08.config import build
+from pykafka08.driver import current_time
 from pykafka08.errors import (
     NoAuthError,
     NodeExistsError,
@@ -299,4 +300,4 @@ class ZooKeeper:
         return path[len(self._config.chroot) :] or "/"
 
     def _deadline(self, timeout: float | None) -> float:
-        return anyio.current_time() + (self._config.request_timeout_ms / 1000 if timeout is None else timeout)
+        return current_time() + (self._config.request_timeout_ms / 1000 if timeout is None else timeout)

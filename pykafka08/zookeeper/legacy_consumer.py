@@ -166,10 +166,10 @@ class LegacyConsumer:
         try:
             await self.aclose()
         finally:
-            await self._tasks.__aexit__()
+            await self._tasks.aclose()  # also where another task has begun to close it
 
     async def aclose(self, *, commit: bool = True, timeout: float = CLOSE_SECONDS) -> None:
-        """End reading in every task, commit what is finished, leave the group, close all connections.
+        """End reading in every task, commit what is finished, leave the group, close connections and background tasks.
 
         Waits at most ``timeout`` seconds for the commit.  Iterators end; other calls that wait raise ClosedError.
         """
@@ -189,6 +189,7 @@ class LegacyConsumer:
             with anyio.CancelScope(shield=True):
                 await self._zk.aclose()
                 await self._reading.aclose()
+                await self._tasks.aclose()
 
     # Reading
 

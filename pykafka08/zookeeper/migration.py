@@ -119,6 +119,10 @@ class GroupMigration:
         return self
 
     async def __aexit__(self, *exc_info: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close everything that was opened; leaving the block does it.  Any task may call it."""
         if self._opened is not None:
             await self._opened.aclose()
 

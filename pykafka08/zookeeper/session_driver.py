@@ -57,7 +57,7 @@ class SessionDriver:
         self._config = config
         self.clock = SessionClock(self._config.session_timeout_ms / 1000)
         self._tasks = TaskTree()
-        self._inbox: Inbox[tuple[KazooSession, Report]] = Inbox(self._drain)
+        self._inbox: Inbox[tuple[KazooSession, Report]] = Inbox(self._put_in)
         self._kazoo: KazooSession | None = None
         self._to_renew: KazooSession | None = None
         self._stopping: dict[KazooSession, Waiter[None]] = {}
@@ -99,7 +99,7 @@ class SessionDriver:
             for stopped in tuple(self._stopping.values()):
                 with anyio.move_on_after(ABORT_SECONDS):
                     await stopped
-            await self._tasks.__aexit__()
+            await self._tasks.aclose()
         self._inbox.close()
         self.clock.expired(time.monotonic())
 
@@ -247,6 +247,13 @@ class SessionDriver:
             call.answer.set_exception(_of_call(error, call))
 
     # -- what kazoo reports
+
+    def _put_in(self) -> None:
+        """Called by the event loop, outside any task: an error is the client's, and raised at its next call."""
+        try:
+            self._drain()
+        except Exception as error:  # noqa: BLE001 - raised by a callback
+            self._tasks.fail("the ZooKeeper client failed on a report of its thread", error)
 
     def _drain(self) -> None:
         for session, report in self._inbox.take():

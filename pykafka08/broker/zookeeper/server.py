@@ -91,16 +91,20 @@ class EmbeddedZooKeeper:
             self._tasks.start("sessions of the embedded ZooKeeper", self._expire_sessions)
             await self.start()
         except BaseException:
-            await self._tasks.__aexit__()
+            await self._tasks.aclose()
             raise
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: Any) -> None:
         if self._listener is not None:
             await self.stop()
-        await self._tasks.__aexit__()
+        await self._tasks.aclose()
         if kind is None and self._tasks.failure is not None:
             raise self._tasks.failure
+
+    async def aclose(self) -> None:
+        """Stop and end, as leaving the block does; raises ClientFailedError if one of its tasks has failed."""
+        await self.__aexit__(None)
 
     async def start(self) -> None:
         """Take connections, at the port it had; every session has its whole time-out again."""

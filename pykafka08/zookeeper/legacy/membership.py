@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import anyio
 
-from pykafka08.driver import Waiter, Wakeup, library_logger
+from pykafka08.driver import Waiter, Wakeup, current_time, library_logger
 from pykafka08.errors import (
     ClosedError,
     KafkaError,
@@ -78,7 +78,7 @@ class Membership:
                     self._wakeup.set()
 
     def _take(self, event: Event) -> None:
-        now = anyio.current_time()
+        now = current_time()
         if isinstance(event, NodeEvent):
             if event.path == paths.BROKER_IDS:
                 self._reading.brokers_changed()
@@ -103,7 +103,7 @@ class Membership:
             return
         self._reading.session_began(self._zk.session_number)
         self._tell("connection", None)
-        self._machine.connected(anyio.current_time(), is_new=is_new)
+        self._machine.connected(current_time(), is_new=is_new)
         self._reading.wake()
         self._wakeup.set()
 
