@@ -122,6 +122,7 @@ class Client:
 
     async def aclose(self) -> None:
         """Close every connection; open requests fail with ClosedError.  Never waits for a broker."""
+        self.tasks.check_affinity()
         self._connections.is_open = False
         self._scope.cancel()
         self._fail_waiting(ClosedError("the client was closed"))

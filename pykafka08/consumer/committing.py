@@ -40,6 +40,7 @@ class Committing(Positions):
         and for a batch that is another's.  Without effect once the partition has gone to another member, or
         the record's log is lost: its topic was made again, or its log was cut before it.
         """
+        self._reader.check_affinity()
         if not isinstance(what, (Record, FetchedBatch)):
             if not is_table(what):
                 raise ConfigError(f"{what!r:.100} is neither a record, nor a batch, nor a table")

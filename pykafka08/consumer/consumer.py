@@ -204,6 +204,7 @@ class Consumer(Committing):
 
         Left with ``break``, the loop can be taken up again where it was left.
         """
+        self._tasks.check_affinity()
         self._reader.check_open()
         self._reader.check_alone()
         self._reader.held.clear()
@@ -252,6 +253,7 @@ class Consumer(Committing):
         Empty if none comes within ``timeout`` seconds.
         """
         check_count("max_records", max_records)
+        self._reader.open_fetcher()
         self._reader.check_alone()
         return await self._reader.take(max_records, _deadline(timeout))
 
@@ -297,6 +299,7 @@ class Consumer(Committing):
         """
         if self._topics or self._pattern is not None:
             raise ConfigError("this consumer reads all partitions of its topics; leave the topics out to assign some")
+        self._tasks.check_affinity()
         before, wanted = self.assignment(), [checked(tp) for tp in partitions]
         dropped = set(before) - set(wanted)
         if self._member is not None:

@@ -121,6 +121,10 @@ class Fetcher:
         """Raise if a background task of the client has died."""
         self._client.tasks.check()
 
+    def check_affinity(self) -> None:
+        """Raise in another thread, event loop or process than the client was opened in."""
+        self._client.tasks.check_affinity()
+
     def wake_readers(self) -> None:
         """Something has changed."""
         news, self._news = self._news, Waiter()

@@ -46,12 +46,14 @@ class Positions:
 
     def pause(self, *partitions: TopicPartition) -> None:
         """Read nothing of these until :meth:`resume`; their positions stay."""
+        self._reader.check_affinity()
         for tp in [checked(each) for each in partitions]:
             self._reader.withhold(tp)
             self._assignment.pause(tp, None)
 
     def resume(self, *partitions: TopicPartition) -> None:
         """Undo :meth:`pause`."""
+        self._reader.check_affinity()
         for tp in [checked(each) for each in partitions]:
             self._assignment.resume(tp)
         self._pump()

@@ -60,6 +60,11 @@ class Reader(InHand):
             check()
         return self.fetcher
 
+    def check_affinity(self) -> None:
+        """WrongEventLoopError in another thread, event loop or process than the consumer was opened in."""
+        if self.fetcher is not None:
+            self.fetcher.check_affinity()
+
     def check_open(self) -> None:
         """ClosedError if it is closed: a loop ends where that happens, but none begins after it."""
         if self.is_closed:

@@ -7,9 +7,11 @@ commonest case is written out before all others.  The arguments are the applicat
 from __future__ import annotations
 
 from collections.abc import Callable
+from threading import get_ident
 from time import time_ns
 from typing import Any
 
+from pykafka08.affinity import NO_THREAD, Affinity
 from pykafka08.config import ProducerConfig
 from pykafka08.producer.accumulator import Accumulator
 from pykafka08.producer.batch import BATCH_OVERHEAD, RECORD_OVERHEAD, Batch, headers_size
@@ -27,8 +29,9 @@ class Intake:
     def __init__(
         self, config: ProducerConfig, accumulator: Accumulator, room: Room, refuse: Callable[[], None]
     ) -> None:
-        self.is_open = False
-        """Records are taken: not before the producer is open, outside of transactions, nor after a failure."""
+        self._affinity: Affinity | None = None
+        self._thread = NO_THREAD
+        """The thread whose records are taken; no thread while none are taken."""
         self.largest_seen = 1
         """Size of the largest record that was offered: what ``ready`` waits for."""
         self.now: Callable[[], float]
@@ -45,6 +48,23 @@ class Intake:
         self._this_ms: Any = 0  # an object, which compiled code does not make anew for each record
         self._next_ms = 0.0
 
+    @property
+    def is_open(self) -> bool:
+        """Records are taken: not before the producer is open, outside of transactions, nor after a failure."""
+        return self._thread != NO_THREAD
+
+    @is_open.setter
+    def is_open(self, value: bool) -> None:
+        self._thread = self._affinity.thread if value and self._affinity is not None else NO_THREAD
+
+    def belongs_to(self, affinity: Affinity) -> None:
+        """Take records where the client was opened: in no other thread or event loop, and in no forked process."""
+        self._affinity = affinity
+        affinity.on_fork(self._forked)
+
+    def _forked(self) -> None:
+        self._thread = NO_THREAD
+
     def add(
         self,
         topic: Any,
@@ -60,7 +80,7 @@ class Intake:
         if type(value) is bytes and timestamp_ms is None and not headers and type(topic) is str:
             accumulator = self._accumulator
             queues = accumulator.topics.get(topic)
-            if queues is not None and self.is_open:
+            if queues is not None and get_ident() == self._thread:
                 size = RECORD_OVERHEAD + len(value)
                 queue = queues.sticky
                 if key is not None:
@@ -137,8 +157,10 @@ class Intake:
 
     def check_topic(self, topic: Any) -> None:
         """Raise unless records of it can be taken."""
-        if not self.is_open:
+        if get_ident() != self._thread:
             self._refuse()
+        elif self._affinity is not None:
+            self._affinity.check()  # another event loop of the same thread
         if not isinstance(topic, str) or topic not in self._accumulator.topics:
             check_topic(topic)
 

@@ -105,6 +105,8 @@ class Producer(ColumnProducing):
             raise
         self._now = clock()
         self._sender = Sender(self._machine, self._client, self._room, self._encoding, self._now)
+        assert self._tasks.affinity is not None
+        self._intake.belongs_to(self._tasks.affinity)
         self._intake.now, self._intake.wake = self._now, self._sender.wake_if_wanted
         self._tasks.start("producer", self._sender.run)
         self._is_open = self._intake.is_open = True
@@ -214,6 +216,7 @@ class Producer(ColumnProducing):
         Waits for room up to ``max_block_ms``, then for the outcome up to ``delivery_timeout_ms``.  Cancelling it stops
         only the wait: an enqueued record is delivered all the same.
         """
+        self._tasks.check_affinity()
         return await (await self._enqueue_soon(topic, value, key, partition, headers, timestamp_ms))
 
     async def send_many(
@@ -368,12 +371,14 @@ class Producer(ColumnProducing):
     # --- checks -----------------------------------------------------------------------------------------------------
 
     def _check_open(self) -> None:
+        self._tasks.check_affinity()
         if isinstance(self._failure, ClosedError):
             raise ClosedError("the producer is closed")
         if not self._is_open or self._failure is not None:
             raise self._failure or ClosedError("the producer is not open; use it with 'async with'")
 
     def _check(self) -> None:
+        self._tasks.check_affinity()
         if not self._intake.is_open:
             self._check_open()
             raise self._transactions.refusal()

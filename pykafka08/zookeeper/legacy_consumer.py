@@ -174,6 +174,7 @@ class LegacyConsumer:
         Waits at most ``timeout`` seconds for the commit.  Iterators end; other calls that wait raise ClosedError.
         """
         check_timeout(timeout)
+        self._tasks.check_affinity()
         if self._is_closed:
             return
         self._is_closed = True
@@ -220,6 +221,7 @@ class LegacyConsumer:
             raise ConfigError(f"this consumer has {len(self.streams)} streams: read each of consumer.streams")
         if not self._is_entered:
             raise ClosedError("use the consumer with 'async with'")
+        self._tasks.check_affinity()
         return self.streams[0]
 
     # Offsets

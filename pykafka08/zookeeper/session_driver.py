@@ -89,6 +89,7 @@ class SessionDriver:
         """End the session, and with it its ephemeral nodes; nothing of it remains in this process."""
         if self._is_closed:
             return
+        self._tasks.check_affinity()
         self._is_closed = True
         self._end_calls(ClosedError("the ZooKeeper client is closed"))
         self._events.clear()
