@@ -1,8 +1,8 @@
 """The loop around a machine, and what every driver needs beside it.
 
-A *machine* decides and never waits; its *driver* performs what it says.  All drivers share the loop here: poll,
-perform, wait for input or wake-up.  Waiter and wake-up (``waiter``), the tree of a client's tasks (``task_tree``), the clock
-(``clock``) and the loggers (``logs``) are passed on from here.
+A *machine* decides and never waits; its *driver* performs what it says.  All drivers share the loop here:
+poll, perform, wait for input or wake-up.  Waiter and wake-up (``waiter``), the tree of a client's tasks
+(``task_tree``), the clock (``clock``) and the loggers (``logs``) are passed on from here.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ from collections.abc import Callable, Sequence
 from typing import Generic, Protocol, TypeVar
 
 from pykafka08.clock import clock, current_time
-from pykafka08.logs import library_logger
+from pykafka08.logs import LibraryLogger, library_logger
 from pykafka08.task_tree import TaskScope, TaskTree, current_task
 from pykafka08.waiter import Waiter, Wakeup
 
 __all__ = [
     "Driver",
+    "LibraryLogger",
     "Machine",
     "TaskScope",
     "TaskTree",

@@ -47,15 +47,21 @@ def prepare() -> None:
 class LibraryLogger:
     """What nobody hears is not written out: on the level DEBUG every request speaks."""
 
-    def __init__(self, logger: logging.Logger) -> None:
+    def __init__(self, logger: logging.Logger, facts: Mapping[str, Any] | None = None) -> None:
         self._logger = logger
+        self._facts = dict(facts or {})
+
+    def bind(self, **facts: Any) -> LibraryLogger:
+        """A logger whose every message has these facts too: whose client it is, for example."""
+        return LibraryLogger(self._logger, {**self._facts, **facts})
 
     @cached_property
     def _structured(self) -> Any:
         import structlog
 
         bound = structlog.stdlib.BoundLogger
-        return structlog.wrap_logger(self._logger, processors=[_as_log_arguments], wrapper_class=bound).bind()
+        logger = structlog.wrap_logger(self._logger, processors=[_as_log_arguments], wrapper_class=bound)
+        return logger.bind(**self._facts)
 
     def debug(self, event: str, **facts: Any) -> None:
         """What a developer may want to see."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import math
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import anyio
@@ -54,6 +54,7 @@ class Client:
     """One client of one cluster; ``async with Client(config) as client``.
 
     ``allow_auto_topic_creation`` False asks brokers (0.11 and later) not to create topics that metadata names.
+    ``facts``, of the group or the transactional id, are in each line of the log, beside ``client_id``.
     """
 
     def __init__(
@@ -63,10 +64,14 @@ class Client:
         *,
         allow_auto_topic_creation: bool = True,
         dial: Dial = open_tcp,
+        facts: Mapping[str, str | None] | None = None,
     ) -> None:
         if config.broker_version is not None:
             BrokerVersions.of_release(config.broker_version)  # a release that never was is told before anything is sent
         self.config = config
+        self.facts = {"client_id": config.client_id, **{k: v for k, v in (facts or {}).items() if v is not None}}
+        """What each line of the log says of the client."""
+        self._log = log.bind(**self.facts)
         self.tasks = tasks if tasks is not None else TaskTree()
         self._owns_tasks = tasks is None
         self._allow_auto_topic_creation = allow_auto_topic_creation
@@ -77,6 +82,7 @@ class Client:
             on_ready=self._address_reachable,
             on_silence=lambda: self.invalidate(self.metadata.generation),
             on_end=self._connection_ended,
+            facts=self.facts,
         )
         self._callbacks: list[Callable[[Snapshot], None]] = []
         self._news: Waiter[Snapshot] = Waiter()
@@ -232,7 +238,7 @@ class Client:
     def creation_refusal(self, topic: str, asked: Waiter[CreateTopicsResponse]) -> KafkaError | None:
         """Why the topic is never created; None if nothing is known against it."""
         if asked.error is not None:
-            log.debug("metadata.creation_unknown", topic=topic, cause=str(asked.error))
+            self._log.debug("metadata.creation_unknown", topic=topic, cause=str(asked.error))
             return None
         controller = self.metadata.brokers.get(self.metadata.controller_id or 0)
         return creation_refusal(topic, asked.result(), controller.name if controller is not None else None)
@@ -252,14 +258,14 @@ class Client:
 
     def _ask(self, ask: Ask) -> None:
         """Perform the machine's one action."""
-        log.debug("metadata.ask", node_id=ask.node_id, topics=ask.topics)
+        self._log.debug("metadata.ask", node_id=ask.node_id, topics=ask.topics)
         call = MetadataCall(ask.topics, allow_auto_topic_creation=self._allow_auto_topic_creation)
         waiter = self.submit(ask.node_id, call, timeout=self.config.request_timeout_ms / 1000)
         waiter.add_done_callback(lambda ended: self._metadata_ended(ask, call, ended))
 
     def _metadata_ended(self, ask: Ask, call: MetadataCall, ended: Waiter[Any]) -> None:
         if ended.error is not None:
-            log.info("metadata.failed", node_id=ask.node_id, cause=str(ended.error))
+            self._log.info("metadata.failed", node_id=ask.node_id, cause=str(ended.error))
             self._machine.metadata_failed(ask.attempt, ended.error, self._now())
             self._round_may_have_failed()
         elif self._machine.metadata_received(ask.attempt, call.read(ended.result()), self._now()):
@@ -267,7 +273,7 @@ class Client:
             waiting.set_result(self.metadata)
             self._tell(self.metadata)
         elif (refused := self._machine.take_refused()) is not None:
-            log.info("metadata.failed", node_id=ask.node_id, cause=str(refused))
+            self._log.info("metadata.failed", node_id=ask.node_id, cause=str(refused))
             self._round_may_have_failed()
         self._driver.wake()
 
@@ -286,7 +292,7 @@ class Client:
             self._driver.wake()
 
     def _tell(self, snapshot: Snapshot) -> None:
-        log.debug("metadata.new", generation=snapshot.generation, brokers=len(snapshot.brokers))
+        self._log.debug("metadata.new", generation=snapshot.generation, brokers=len(snapshot.brokers))
         self._connections.review((*self._machine.seeds, *snapshot.brokers.values()))
         for callback in list(self._callbacks):
             callback(snapshot)

@@ -6,7 +6,7 @@ A connection's own life is in ``connection``; who the brokers are, and what an e
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import IntEnum
 
 import anyio
@@ -66,10 +66,13 @@ class Connections:
         on_ready: Callable[[Address], None],
         on_silence: Callable[[], None],
         on_end: Callable[[Connection], None],
+        facts: Mapping[str, str] | None = None,
     ) -> None:
         self.is_open = False
         """Whether the client is; ends are told only while it is."""
         self._config = config
+        self._facts = facts
+        self._log = log.bind(**(facts or {"client_id": config.client_id}))
         self._tasks = tasks
         self._dial = dial
         self._on_ready = on_ready
@@ -111,6 +114,7 @@ class Connections:
             on_silence=lambda _: self._on_silence(),
             on_end=lambda ended: self._ended(ended, purpose),
             dial=self._dial,
+            facts=self._facts,
         )
         self._connections[address, purpose] = connection
         return connection
@@ -166,7 +170,7 @@ class Connections:
         elif probe != self._probe(address):
             self._probes[address] = (probe, clock()() + PROBE_SECONDS)
             if probe.api_versions is None:
-                log.warning("connection.no_api_versions", broker=connection.broker, advice=NO_API_VERSIONS)
+                self._log.warning("connection.no_api_versions", broker=connection.broker, advice=NO_API_VERSIONS)
 
     def _ended(self, connection: Connection, purpose: Purpose) -> None:
         address = connection.address

@@ -6,7 +6,7 @@ per connection runs the sweep.  Which broker to talk to and when to dial again i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import anyio
@@ -50,7 +50,7 @@ class Connection:
     ``known`` are the broker's versions if another live connection has them, ``previous`` those of before it was lost;
     ``probe`` is what the address has answered in an earlier handshake.  ``dial_at`` delays the first dial (backoff).
     ``on_ready`` and ``on_end`` are called once each, plainly; ``on_end`` always, and last; ``on_silence`` now and again
-    while an answer is due and nothing comes.
+    while an answer is due and nothing comes.  ``facts`` are in each line of the log.
     """
 
     def __init__(
@@ -68,9 +68,11 @@ class Connection:
         on_silence: Callable[[Connection], None] | None = None,
         on_end: Callable[[Connection], None] | None = None,
         dial: Dial = open_tcp,
+        facts: Mapping[str, str] | None = None,
     ) -> None:
         self.address = address
         self._config = config
+        self._log = log.bind(**(facts or {"client_id": config.client_id}))
         self._tasks = tasks
         self._now = clock()
         self._on_ready = on_ready
@@ -235,7 +237,7 @@ class Connection:
             if self._transport is not None:
                 self._transport.wake_writer()
             if machine.state is State.READY and machine.versions is not None:
-                log.info("connection.ready", broker=machine.broker, release=machine.versions.release_guess)
+                self._log.info("connection.ready", broker=machine.broker, release=machine.versions.release_guess)
                 self._wakeup.set()
                 self._ready.set_result(machine.versions)
                 if self._on_ready is not None:
@@ -284,17 +286,17 @@ class Connection:
         while True:
             for action in machine.poll(self._now()):
                 if isinstance(action, Redial):
-                    log.debug("connection.redial", broker=machine.broker)
+                    self._log.debug("connection.redial", broker=machine.broker)
                     await self._drop_transport()
                     start_soon(self._open)
                 elif isinstance(action, Throttled):
-                    log.info("connection.throttled", broker=machine.broker, seconds=action.seconds)
+                    self._log.info("connection.throttled", broker=machine.broker, seconds=action.seconds)
                 elif isinstance(action, Suspect):
-                    log.info("connection.silent", broker=machine.broker)
+                    self._log.info("connection.silent", broker=machine.broker)
                     if self._on_silence is not None:
                         self._on_silence(self)
                 else:
-                    log.info("connection.closed", broker=machine.broker, cause=str(action.error))
+                    self._log.info("connection.closed", broker=machine.broker, cause=str(action.error))
                     return
             if self._transport is not None:
                 self._transport.wake_writer()  # calls that were held may go now

@@ -37,10 +37,13 @@ class Committer(Protocol):
 
 
 class Commits:
-    """The commits of one consumer; ``committer`` may be replaced."""
+    """The commits of one consumer; ``committer`` may be replaced, ``facts`` are in each line of the log."""
 
-    def __init__(self, committer: Committer, assignment: Assignment, reader: Reader) -> None:
+    def __init__(
+        self, committer: Committer, assignment: Assignment, reader: Reader, facts: Mapping[str, str] | None = None
+    ) -> None:
         self.committer = committer
+        self.log = log.bind(**(facts or {}))
         self._assignment = assignment
         self._reader = reader
         self._known: dict[TopicPartition, int] = {}
@@ -103,10 +106,10 @@ class Commits:
         try:
             refused = await sending
         except KafkaError as error:
-            log.warning("commit.failed", partitions=count, cause=str(error))
+            self.log.warning("commit.failed", partitions=count, cause=str(error))
             return
         for tp, why in refused.items():
-            log.warning("commit.refused", topic=tp.topic, partition=tp.partition, cause=str(why))
+            self.log.warning("commit.refused", topic=tp.topic, partition=tp.partition, cause=str(why))
 
     async def _send(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], timeout: float, *, is_renewal: bool = False

@@ -105,7 +105,9 @@ class Consumer(Committing):
     async def __aenter__(self) -> Consumer:
         if self._client is not None:
             raise ClosedError("a consumer is entered once; make a new one")
-        client = self._client = Client(self._client_config, self._tasks, allow_auto_topic_creation=False)
+        client = self._client = Client(
+            self._client_config, self._tasks, allow_auto_topic_creation=False, facts={"group_id": self._group_id}
+        )
         await self._tasks.__aenter__()
         try:
             if not is_prepared():
@@ -132,6 +134,10 @@ class Consumer(Committing):
             await self.__aexit__()
             raise
         return self
+
+    @property
+    def _group_id(self) -> str | None:
+        return None if self._group_config is None else self._group_config.group_id
 
     @property
     def _named_topics(self) -> list[str]:

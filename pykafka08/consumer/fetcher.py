@@ -59,6 +59,7 @@ class Fetcher:
         """When a broker has answered a fetch last, in seconds of the event loop's clock."""
         self._news: Waiter[None] = Waiter()
         self._is_hurried = False
+        self._log = log.bind(**client.facts)
         self._scope = TaskScope()
         self._watch_scope = TaskScope()
         self._driver: Driver[Action | WakeReaders] = Driver(self, self._perform)
@@ -69,7 +70,7 @@ class Fetcher:
             RefreshMetadata: lambda action: client.invalidate(action.generation),
             StartAnew: lambda action: [callback(action.tp) for callback in self._on_start_anew],
             CutOff: lambda action: [callback(action.tp, action.end_offset) for callback in self._on_cut_off],
-            Note: lambda action: log.warning(action.event, **action.facts),
+            Note: lambda action: self._log.warning(action.event, **action.facts),
             WakeReaders: lambda _: self.wake_readers(),
         }
         self._is_committed_only = config.isolation_level == "read_committed"
@@ -177,7 +178,7 @@ class Fetcher:
         self._perform_of[type(action)](action)
 
     def _send_fetch(self, fetch: SendFetch) -> None:
-        log.debug("fetch.send", node_id=fetch.node_id, partitions=len(fetch.asks), max_wait=fetch.max_wait)
+        self._log.debug("fetch.send", node_id=fetch.node_id, partitions=len(fetch.asks), max_wait=fetch.max_wait)
         session = self._sessions.setdefault(fetch.node_id, FetchSession())
         call = FetchCall(
             fetch,
@@ -206,7 +207,7 @@ class Fetcher:
     def _fetch_answered(self, fetch: SendFetch, call: FetchCall, response: FetchResponse) -> None:
         now = self.answered_at = self.now()
         partitions = call.read(response)
-        log.debug("fetch.answered", node_id=fetch.node_id, partitions=len(partitions), **call.facts)
+        self._log.debug("fetch.answered", node_id=fetch.node_id, partitions=len(partitions), **call.facts)
         self._machine.fetch_answered(fetch, partitions, now, is_capped=call.is_capped, is_partial=call.is_partial)
         news, brokers = call.leaders(response)
         if news:
@@ -219,7 +220,7 @@ class Fetcher:
             self._take_in(_nothing)
 
     def _send_list_offsets(self, listing: SendListOffsets) -> None:
-        log.debug("list_offsets.send", node_id=listing.node_id, partitions=len(listing.asks))
+        self._log.debug("list_offsets.send", node_id=listing.node_id, partitions=len(listing.asks))
         timeout = self._client.config.request_timeout_ms / 1000
         call = ListOffsetsCall(listing.asks, is_committed_only=self._is_committed_only, timeout=timeout)
         waiter = self._client.submit(listing.node_id, call, timeout=timeout)
@@ -233,7 +234,7 @@ class Fetcher:
         waiter.add_done_callback(lambda _: self._take_in(take_in))
 
     def _send_epochs(self, question: SendEpochs) -> None:
-        log.debug("epochs.send", node_id=question.node_id, partitions=len(question.asks))
+        self._log.debug("epochs.send", node_id=question.node_id, partitions=len(question.asks))
         timeout = self._client.config.request_timeout_ms / 1000
         waiter = self._client.submit(question.node_id, ask_epochs(question.asks), timeout=timeout)
 

@@ -70,6 +70,7 @@ class ConsumerMember:
 
     def __init__(self, parts: Parts, listener: RebalanceListener | None) -> None:
         self._parts = parts
+        self._log = log.bind(**parts.client.facts)
         self._assignment = parts.assignment
         self._reader = parts.reader
         self._listener = listener
@@ -78,7 +79,7 @@ class ConsumerMember:
         self._owned: Partitions = frozenset()
         """The newest assignment that is known to have all that is read."""
         self.coordinator = self._new_coordinator()
-        self.commits = Commits(self.coordinator, parts.assignment, parts.reader)
+        self.commits = Commits(self.coordinator, parts.assignment, parts.reader, parts.client.facts)
         self.sent = SentOffsets(self.commits, parts.reader)
         self._left_behind = LeftBehind(self.commits, parts.reader)
         self._starts = StartPositions(self.coordinator, parts.assignment, self.commits, parts.fetcher)
@@ -130,7 +131,7 @@ class ConsumerMember:
         except RequestTimeoutError as error:
             trouble = self.coordinator.trouble
             cause = str(error) if trouble is None else f"{error}; last: {trouble}"
-            log.warning("group.not_joined_yet", group=self._parts.group.group_id, cause=cause)
+            self._log.warning("group.not_joined_yet", cause=cause)
         finally:
             self._is_entering = False
 
@@ -359,7 +360,7 @@ class ConsumerMember:
             idle=idle,
             limit=limit,
         )
-        log.warning("group.poll_interval_exceeded", group=self._parts.group.group_id, idle=idle, limit=limit)
+        self._log.warning("group.poll_interval_exceeded", idle=idle, limit=limit)
         self._is_heard = Waiter()
         await self.coordinator.aclose(timeout=CLOSE_SECONDS)
         await self._is_heard

@@ -13,14 +13,11 @@ from collections.abc import Callable, Iterable
 import anyio
 
 from pykafka08.consumer.commits import Commits
-from pykafka08.driver import library_logger
 from pykafka08.errors import ClosedError, KafkaError
 from pykafka08.group.requests import OffsetAndMetadata
 from pykafka08.records.record import TopicPartition
 
 __all__ = ["CLOSE_AGE", "MAX_AGE", "Renewals"]
-
-log = library_logger("consumer")
 
 MAX_AGE = 30.0
 """Seconds after which an unchanged offset is committed again: half of the shortest retention that brokers allow."""
@@ -56,7 +53,7 @@ class Renewals:
         except ClosedError:
             return  # the member is leaving its group
         except KafkaError as error:
-            log.warning("commit.not_renewed", partitions=len(due), cause=str(error))
+            self._commits.log.warning("commit.not_renewed", partitions=len(due), cause=str(error))
             return
         still_due = self._due(due, now)
         offsets = {

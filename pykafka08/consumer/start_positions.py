@@ -37,6 +37,7 @@ class StartPositions:
         self._assignment = assignment
         self._commits = commits
         self._fetcher = fetcher
+        self._log = commits.log
         self._changed = Wakeup()
 
     def look_again(self) -> None:
@@ -76,7 +77,7 @@ class StartPositions:
         except ClosedError:
             await self._changed.wait()  # this member has left: the next one asks again
         except RequestTimeoutError as error:
-            log.warning("committed.late", group=self.coordinator.group_id, cause=str(error))
+            self._log.warning("committed.late", cause=str(error))
         except KafkaError as error:
             self._refuse(wanted, error)
 

@@ -79,6 +79,7 @@ class GroupCoordinator:
     def __init__(self, client: Client, config: GroupConfig, listener: RebalanceListener) -> None:
         self._client = client
         self._config = config
+        self._log = log.bind(**{**client.facts, "group_id": config.group_id})
         self._listener = listener
         self._driver: Driver[Action] = Driver(self, self._perform)
         self._machine, self._exchange = self._new_machine(is_modern=config.prefers_new_protocol)
@@ -100,7 +101,7 @@ class GroupCoordinator:
             FallBack: self._fall_back,
             FindCoordinator: lambda action: client.tasks.start("group coordinator look-up", self._find, action),
             UseTopics: lambda action: client.use_topics(action.names),
-            Note: lambda action: log.info(action.event, group=config.group_id, **action.facts),
+            Note: lambda action: self._log.info(action.event, **action.facts),
             Revoke: self._call,
             Assign: self._call,
             Lost: self._call,
@@ -118,7 +119,7 @@ class GroupCoordinator:
 
     def _fall_back(self, action: FallBack) -> None:
         """The machine of the new protocol has ended: one of the classic protocol goes on."""
-        log.info("group.protocol", group=self._config.group_id, protocol="classic", cause=str(action.cause))
+        self._log.info("group.protocol", protocol="classic", cause=str(action.cause))
         self._machine, self._exchange = self._new_machine(is_modern=False)
         self._offsets.machine = self._machine
         self._perform_of.update(self._exchange.perform_of)
@@ -261,7 +262,7 @@ class GroupCoordinator:
         finally:
             self._offsets.close()
             if self._call_scope is not None:
-                log.warning("group.listener_late", group=self._config.group_id, limit=timeout)
+                self._log.warning("group.listener_late", limit=timeout)
                 self._call_scope.cancel()
             self._scope.cancel()
             self._watch_scope.cancel()
@@ -293,7 +294,7 @@ class GroupCoordinator:
             return self._machine.heartbeats.session_timeout if self.generation >= 0 else 0.0
 
         with self._watch_scope.entered():
-            await watch_loop(self._config.group_id, session_timeout)
+            await watch_loop(self._log, session_timeout)
 
     # --- offsets ----------------------------------------------------------------------------------------------------
 
@@ -328,7 +329,7 @@ class GroupCoordinator:
         actions = self._machine.poll(now)
         if self._machine.state is not self._state_since[0]:
             self._state_since = (self._machine.state, now)
-            log.info("group.state", group=self._config.group_id, state=self._machine.state.value)
+            self._log.info("group.state", state=self._machine.state.value)
         self._tell_news()
         return actions
 
@@ -368,7 +369,7 @@ class GroupCoordinator:
 
     def _call(self, call: ListenerCall) -> None:
         partitions = len(call.added if isinstance(call, Assign) else call.partitions)
-        log.info(f"group.{type(call).__name__.lower()}", group=self._config.group_id, partitions=partitions)
+        self._log.info(f"group.{type(call).__name__.lower()}", partitions=partitions)
         self._call_scope = TaskScope()
         self._client.tasks.start("group listener", self._tell, call, self._call_scope)
 
@@ -384,7 +385,7 @@ class GroupCoordinator:
                 else:
                     await self._listener.partitions_lost(call.partitions)
             if scope.cancelled_caught and not self._scope.is_cancelled:
-                log.warning("group.listener_late", group=self._config.group_id, limit=limit)
+                self._log.warning("group.listener_late", limit=limit)
         finally:
             if self.is_listening:  # it has not closed this member
                 self._listener_ended()

@@ -53,6 +53,7 @@ class ClassicExchange:
     def __init__(self, client: Client, config: GroupConfig, machine: GroupMachine, wake: Callable[[], None]) -> None:
         self._client = client
         self._config = config
+        self._log = log.bind(**{**client.facts, "group_id": config.group_id})
         self._machine = machine
         self._wake = wake
         self._calls = MemberCalls(config)
@@ -75,7 +76,7 @@ class ClassicExchange:
         return self._client.config.request_timeout_ms / 1000
 
     def _join(self, action: Join) -> None:
-        log.info("group.join", group=self._config.group_id, reason=action.reason)
+        self._log.info("group.join", reason=action.reason)
         call = JoinCall(self._config, action)
         timeout = max(self._request_timeout, self._config.max_poll_interval_ms / 1000 + JOIN_MARGIN)
         waiter = self._client.submit(action.node_id, call, timeout=timeout, purpose=Purpose.MEMBERSHIP)

@@ -10,11 +10,9 @@ from collections.abc import Callable
 
 import anyio
 
-from pykafka08.driver import library_logger
+from pykafka08.logs import LibraryLogger
 
 __all__ = ["DANGEROUS_SHARE", "blocked_for", "watch_loop"]
-
-log = library_logger("group")
 
 DANGEROUS_SHARE = 1 / 3
 """Of the session: as much as the interval between heartbeats usually is, so that none may have come in between."""
@@ -28,7 +26,7 @@ def blocked_for(session_timeout: float, slept: float, wanted: float) -> float | 
     return late if session_timeout > 0 and late > DANGEROUS_SHARE * session_timeout else None
 
 
-async def watch_loop(group_id: str, session_timeout: Callable[[], float]) -> None:
+async def watch_loop(log: LibraryLogger, session_timeout: Callable[[], float]) -> None:
     """Warn each time; ``session_timeout`` gives seconds, 0 outside of the group.  Runs until cancelled."""
     while True:
         limit = session_timeout()
@@ -39,7 +37,6 @@ async def watch_loop(group_id: str, session_timeout: Callable[[], float]) -> Non
         if blocked is not None:
             log.warning(
                 "group.loop_blocked",
-                group=group_id,
                 seconds=round(blocked, 3),
                 session_timeout=limit,
                 cause="no heartbeat could be sent: the event loop was kept busy by a call that does not await",

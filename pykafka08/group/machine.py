@@ -85,6 +85,7 @@ class GroupMachine(MemberLife):
             return
         if reaction_to(Api.JOIN_GROUP, response.error_code) is Reaction.TAKE_MEMBER_ID:
             self.membership = Membership(response.member_id)
+            self._reason = self._reason or "the coordinator gave a member id"
         error = join_error(response.error_code, session_timeout, is_v0=is_v0)
         self.request_failed(attempt, Api.JOIN_GROUP, error, now)
 
@@ -353,7 +354,9 @@ class GroupMachine(MemberLife):
         if reaction is Reaction.FAIL:
             self._fail(error)
             return
-        self._be_troubled(api, reaction, error)
+        is_step = reaction is Reaction.TAKE_MEMBER_ID or (reaction is Reaction.REJOIN and api is Api.HEARTBEAT)
+        if not is_step:  # members join, and a rebalance begins, with these
+            self._be_troubled(api, reaction, error)
         table: dict[Reaction, Callable[[], None]] = {
             Reaction.FIND_COORDINATOR: self._forget_coordinator,
             Reaction.REJOIN: lambda: self._rejoin("the group is rebalancing"),

@@ -98,7 +98,13 @@ class Producer(ColumnProducing):
             raise ClosedError("a producer is entered once; make a new one")
         await self._tasks.__aenter__()
         try:
-            self._client = Client(self._client_config, self._tasks, allow_auto_topic_creation=True)
+            self._client = Client(
+                self._client_config,
+                self._tasks,
+                allow_auto_topic_creation=True,
+                facts={"transactional_id": self._config.transactional_id},
+            )
+            self._log = log.bind(**self._client.facts)
             await self._client.__aenter__()
         except BaseException:
             await self._tasks.aclose()
@@ -126,7 +132,7 @@ class Producer(ColumnProducing):
                 try:
                     await self.aclose(timeout=GRACE_S)
                 except KafkaError as failure:  # the block's own exception is the one to raise
-                    log.warning("producer.failed_on_close", cause=str(failure))
+                    self._log.warning("producer.failed_on_close", cause=str(failure))
             elif self._is_open:
                 await self._close()  # cancelled: nothing can be waited for
         finally:
@@ -158,7 +164,7 @@ class Producer(ColumnProducing):
     async def _close(self) -> None:
         self._is_open = False
         if left := self._machine.counters.in_buffer:
-            log.warning("producer.closed_with_records", records=left)
+            self._log.warning("producer.closed_with_records", records=left)
         self._abort(ClosedError("the producer was closed before the record was acknowledged"))
         self._transactions.fail(ClosedError("the producer is closed"))
         await self._client.aclose()

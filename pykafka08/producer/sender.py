@@ -57,6 +57,7 @@ class Sender:
         self._machine = machine
         self._client = client
         self._encoding = encoding
+        self._log = log.bind(**client.facts)
         self._now = now
         self._timeout = client.config.request_timeout_ms / 1000
         self._driver: Driver[Action] = Driver(machine, self._perform)
@@ -67,7 +68,7 @@ class Sender:
             CheckCreation: self._check_creation,
             RefreshMetadata: self._refresh_metadata,
             AskIdentity: self._ask_identity,
-            IdempotenceOff: lambda action: log.warning("producer.idempotence_off", cause=str(action.error)),
+            IdempotenceOff: lambda action: self._log.warning("producer.idempotence_off", cause=str(action.error)),
             BatchFailed: self._warn_of_failure,
             InTrouble: self._warn_of_trouble,
         }
@@ -109,11 +110,11 @@ class Sender:
             self.transactor.perform(cast("TransactionAction", action))
 
     def _use_topics(self, action: UseTopics) -> None:
-        log.debug("producer.use_topics", names=action.names)
+        self._log.debug("producer.use_topics", names=action.names)
         self._client.use_topics(action.names)
 
     def _check_creation(self, action: CheckCreation) -> None:
-        log.debug("producer.check_creation", topic=action.topic)
+        self._log.debug("producer.check_creation", topic=action.topic)
         waiter = self._client.submit_creation_check(action.topic, timeout=self._timeout)
         waiter.add_done_callback(lambda ended: self._creation_checked(action.topic, ended))
 
@@ -124,18 +125,16 @@ class Sender:
             self.wake()
 
     def _refresh_metadata(self, action: RefreshMetadata) -> None:
-        log.debug("producer.refresh_metadata", generation=action.generation)
+        self._log.debug("producer.refresh_metadata", generation=action.generation)
         self._client.invalidate(action.generation)
 
-    @staticmethod
-    def _warn_of_trouble(action: InTrouble) -> None:
+    def _warn_of_trouble(self, action: InTrouble) -> None:
         error = action.error
         facts = {"topic": error.topic, "partition": error.partition, "seconds": action.seconds}
-        log.warning("partitions.in_trouble", **facts, error=str(error))
+        self._log.warning("partitions.in_trouble", **facts, error=str(error))
 
-    @staticmethod
-    def _warn_of_failure(action: BatchFailed) -> None:
-        log.warning(
+    def _warn_of_failure(self, action: BatchFailed) -> None:
+        self._log.warning(
             "producer.batch_failed",
             topic=action.topic,
             partition=action.partition,
@@ -144,7 +143,7 @@ class Sender:
         )
 
     def _send(self, send: Send) -> None:
-        log.debug("producer.send", node_id=send.node_id, batches=len(send.batches))
+        self._log.debug("producer.send", node_id=send.node_id, batches=len(send.batches))
         made: list[ProduceRequest] = []
 
         def make(versions: BrokerVersions) -> ProduceRequest:
@@ -164,7 +163,7 @@ class Sender:
         waiter.add_done_callback(lambda ended: self._ended(send, made, ended))
 
     def _ask_identity(self, ask: AskIdentity) -> None:
-        log.debug("producer.ask_identity", node_id=ask.node_id)
+        self._log.debug("producer.ask_identity", node_id=ask.node_id)
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=NO_TRANSACTION_MS)
         waiter = self._client.submit(ask.node_id, request, timeout=min(self._timeout, IDENTITY_S))
         waiter.add_done_callback(lambda ended: self._identity_ended(ask, ended))
@@ -172,11 +171,11 @@ class Sender:
     def _identity_ended(self, ask: AskIdentity, ended: Waiter[InitProducerIdResponse]) -> None:
         identity, error = self._read_identity(ask, ended)
         if error is None:
-            log.debug("producer.identity", producer_id=identity.producer_id, epoch=identity.epoch)
+            self._log.debug("producer.identity", producer_id=identity.producer_id, epoch=identity.epoch)
             self._machine.identity_given(identity, self._now())
         else:
             is_invalid = ended.error is None and isinstance(error, RemoteProtocolError)
-            write = log.warning if is_invalid else log.info
+            write = self._log.warning if is_invalid else self._log.info
             write("producer.no_identity", node_id=ask.node_id, cause=str(error))
             self._machine.identity_failed(error, self._now(), is_invalid=is_invalid)
         self.wake()
@@ -201,7 +200,7 @@ class Sender:
     def _ended(self, send: Send, made: list[ProduceRequest], ended: Waiter[Any]) -> None:
         if ended.error is not None:
             assert isinstance(ended.error, KafkaError)
-            log.info("producer.request_failed", node_id=send.node_id, cause=str(ended.error))
+            self._log.info("producer.request_failed", node_id=send.node_id, cause=str(ended.error))
             self._machine.request_failed(send, ended.error, self._now(), was_written=bool(made))
         else:
             response = ended.result()

@@ -65,6 +65,7 @@ class ModernExchange:
     def __init__(self, client: Client, config: GroupConfig, machine: ModernMachine, wake: Callable[[], None]) -> None:
         self._client = client
         self._config = config
+        self._log = log.bind(**{**client.facts, "group_id": config.group_id})
         self._machine = machine
         self._wake = wake
         self._now = clock()
@@ -96,7 +97,7 @@ class ModernExchange:
         try:
             response = await self._client.request_any(request)
         except KafkaError as error:
-            log.info("group.topics_nameless", group=self._config.group_id, cause=str(error))
+            self._log.info("group.topics_nameless", cause=str(error))
         else:
             names = {each.topic_id: each.name for each in response.topics if each.name and not each.error_code}
             self._client.use_topics(names.values())

@@ -54,6 +54,7 @@ class Transactions:
     ) -> None:
         self._machine = machine if isinstance(machine, TransactionalSending) else None
         self._config = config
+        self._log = log
         self._flush = flush
         self._check = check
         self._on_change = on_change
@@ -79,6 +80,7 @@ class Transactions:
         if machine is None or transactional_id is None:
             return
         self._now = now
+        self._log = log.bind(**client.facts)
         requests = TransactionRequests(transactional_id, self._config.transaction_timeout_ms)
         self._transactor = sender.transactor = Transactor(machine, client, requests, now, sender.wake)
         machine.transactions.on_move = self._on_change
@@ -188,9 +190,9 @@ class Transactions:
                 else:
                     await self._transactor.abort(until)
             except RequestTimeoutError as late:
-                log.warning("transaction.unsettled", cause=str(late))
+                self._log.warning("transaction.unsettled", cause=str(late))
             except KafkaError as failure:
-                log.warning("transaction.abort_failed", cause=str(failure))
+                self._log.warning("transaction.abort_failed", cause=str(failure))
         if machine.state is TransactionState.FATAL_ERROR and isinstance(cause, KafkaError):
             fatal = machine.verdict()
             if fatal is not cause:
@@ -225,7 +227,7 @@ class Transactions:
         try:
             await self._transactor.abort(self._now() + seconds)
         except KafkaError as error:
-            log.warning("transaction.abort_failed", cause=str(error))
+            self._log.warning("transaction.abort_failed", cause=str(error))
 
     async def _settle(self, seconds: float) -> None:
         """Wait for the end of what is under way; the cluster ends it later all the same."""
@@ -237,7 +239,7 @@ class Transactions:
         try:
             await self._transactor.settle(self._now() + seconds)
         except KafkaError as error:
-            log.warning("transaction.unsettled", cause=str(error))
+            self._log.warning("transaction.unsettled", cause=str(error))
 
     def fail(self, error: ClosedError) -> None:
         """The producer is closed: nobody waits any more."""

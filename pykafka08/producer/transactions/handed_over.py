@@ -17,7 +17,7 @@ import anyio
 from pykafka08.backoff import pause_after
 from pykafka08.clock import clock
 from pykafka08.cluster.client import Client
-from pykafka08.driver import library_logger
+from pykafka08.driver import LibraryLogger, library_logger
 from pykafka08.errors import KafkaError, RemoteProtocolError, RequestTimeoutError
 from pykafka08.producer.failures import broker_name
 from pykafka08.producer.sequences import Identity
@@ -93,7 +93,7 @@ async def end_transaction(client: Client, transaction: OpenTransaction, *, is_co
         ) from machine.last_error
     if machine.state in (TransactionState.FATAL_ERROR, TransactionState.ABORTABLE_ERROR):
         raise machine.verdict()
-    log.info("transaction.ended_for_another", id=transaction.transactional_id, committed=is_commit)
+    _log_of(client, transaction.transactional_id).info("transaction.ended_for_another", committed=is_commit)
 
 
 async def _ask(
@@ -114,7 +114,7 @@ async def _ask(
             node_id = call.node_id
             response = await client.request(node_id, noted, timeout=client.config.request_timeout_ms / 1000)
     except KafkaError as error:
-        log.info("transaction.request_failed", api=call.api, cause=str(error))
+        _log_of(client, machine.transactional_id).info("transaction.request_failed", api=call.api, cause=str(error))
         machine.failed(call, error, now(), was_written=bool(made))
     else:
         try:
@@ -123,3 +123,7 @@ async def _ask(
             machine.answer_invalid(call, error)
         else:
             machine.answered(call, answer, now())
+
+
+def _log_of(client: Client, transactional_id: str) -> LibraryLogger:
+    return log.bind(**{**client.facts, "transactional_id": transactional_id})

@@ -60,6 +60,7 @@ class Transactor:
         self.machine = sending.transactions
         self._sending = sending
         self._client = client
+        self._log = log.bind(**client.facts)
         self._requests = requests
         self._now = now
         self._wake = wake
@@ -73,18 +74,19 @@ class Transactor:
         if isinstance(action, StateChanged):
             self._tell()
         elif isinstance(action, IdentityGiven):
-            log.debug("transaction.identity", producer_id=action.identity.producer_id, epoch=action.identity.epoch)
+            identity = action.identity
+            self._log.debug("transaction.identity", producer_id=identity.producer_id, epoch=identity.epoch)
         elif isinstance(action, PartitionsAdded):
             self._sending.gate_opened(self._now())
             self._wake()
         elif isinstance(action, FindCoordinator):
-            log.debug("transaction.find_coordinator", key=action.key)
+            self._log.debug("transaction.find_coordinator", key=action.key)
             self._client.tasks.start("transaction coordinator look-up", self._find, action)
         else:
             self._ask(action)
 
     def _tell(self) -> None:
-        log.debug("transaction.state", state=self.machine.state.name)
+        self._log.debug("transaction.state", state=self.machine.state.name)
         news, self._news = self._news, Waiter()
         news.set_result(None)
 
@@ -98,7 +100,7 @@ class Transactor:
             self._answered(call, node_id, response)
 
     def _ask(self, call: Any) -> None:
-        log.debug("transaction.ask", api=call.api, node_id=call.node_id)
+        self._log.debug("transaction.ask", api=call.api, node_id=call.node_id)
         timeout = self._client.config.request_timeout_ms / 1000
         make = self._requests.make(call)
         made = []
@@ -120,14 +122,14 @@ class Transactor:
         try:
             answer = self._requests.read(call, response, broker_name(self._client.metadata, node_id))
         except RemoteProtocolError as error:
-            log.warning("transaction.answer_invalid", api=call.api, cause=str(error))
+            self._log.warning("transaction.answer_invalid", api=call.api, cause=str(error))
             self.machine.answer_invalid(call, error)
         else:
             self.machine.answered(call, answer, self._now())
         self._wake()
 
     def _failed(self, call: Call, error: KafkaError, *, was_written: bool = True) -> None:
-        log.info("transaction.request_failed", api=call.api, cause=str(error))
+        self._log.info("transaction.request_failed", api=call.api, cause=str(error))
         self.machine.failed(call, error, self._now(), was_written=was_written)
         self._wake()
 

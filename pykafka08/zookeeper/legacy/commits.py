@@ -105,7 +105,7 @@ class Commits:
         try:
             refused = await self._send(offsets, COMMIT_SECONDS)
         except KafkaError as error:
-            log.warning("commit.failed", group=self._config.group_id, partitions=len(offsets), cause=str(error))
+            log.warning("commit.failed", group_id=self._config.group_id, partitions=len(offsets), cause=str(error))
             return
         for tp, why in refused.items():
             log.warning("commit.refused", topic=tp.topic, partition=tp.partition, cause=str(why))

@@ -161,9 +161,9 @@ class Membership:
         self._told[topic] = text
         group = self._machine.profile.group
         if text is not None:
-            log.warning("group.trouble", group=group, what=text)
+            log.warning("group.trouble", group_id=group, what=text)
         elif was is not None:
-            log.info("group.recovered", group=group, what=topic)
+            log.info("group.recovered", group_id=group, what=topic)
 
     async def _list(self, step: ListChildren) -> tuple[str, ...]:
         names = await self._if_there(step.path, step.watch, self._zk.children)
@@ -238,7 +238,7 @@ class Membership:
             raise failed[0]
 
     async def _start_reading(self, step: StartReading) -> None:
-        log.info("group.started", group=self._machine.profile.group, partitions=_names(step.partitions))
+        log.info("group.started", group_id=self._machine.profile.group, partitions=_names(step.partitions))
         self._reading.take_over(step.partitions, step.counts)
         await self._reading.told_of(frozenset(step.partitions))
 

@@ -234,7 +234,7 @@ class Reading:
                 await anyio.sleep(RETRY_SECONDS)  # this consumer is being closed
                 continue
             except KafkaError as error:
-                log.warning("committed.late", group=self._config.group_id, cause=str(error))
+                log.warning("committed.late", group_id=self._config.group_id, cause=str(error))
                 await anyio.sleep(self._config.offsets_channel_backoff_ms / 1000)
                 continue
             is_lasting = self._take_positions(wanted, found)
@@ -253,7 +253,7 @@ class Reading:
             elif isinstance(offset, ClosedError):
                 is_lasting = False  # this consumer is being closed
             elif isinstance(offset, KafkaError):
-                log.warning("committed.late", group=self._config.group_id, cause=str(offset))
+                log.warning("committed.late", group_id=self._config.group_id, cause=str(offset))
                 is_lasting = False
             else:
                 self._take_position(tp, wanted[tp], offset)
@@ -308,7 +308,7 @@ class Reading:
                 if isinstance(error, ClosedError):
                     raise
                 self.trouble = error
-                log.warning("brokers.not_reached", group=self._config.group_id, cause=str(error))
+                log.warning("brokers.not_reached", group_id=self._config.group_id, cause=str(error))
                 self._tell()
                 await anyio.sleep(RETRY_SECONDS)
         self.trouble = None
