@@ -161,7 +161,7 @@ async def test_it_tells_of_a_death_that_calls_raise() -> None:
         async with consumer(cluster, "t") as reader:
             await read(reader, 1)
             cause = RuntimeError("a fault")
-            reader._tasks._fail("fetcher", cause)
+            reader._tasks.fail("fetcher", cause)
             failure = reader.health().failure
             assert isinstance(failure, ClientFailedError)
             assert failure.__cause__ is cause
@@ -195,6 +195,6 @@ async def test_a_loop_that_stood_still_is_warned_of(caplog: pytest.LogCaptureFix
             time.sleep(3)  # noqa: ASYNC251 - what applications must not do
             await until(lambda: any("loop_blocked" in each.getMessage() for each in caplog.records))
     (warning, *_) = [each for each in caplog.records if "loop_blocked" in each.getMessage()]
-    assert warning.group == "g"  # type: ignore[attr-defined]
+    assert warning.group_id == "g"  # type: ignore[attr-defined]
     assert warning.seconds > 2  # type: ignore[attr-defined]
     assert warning.session_timeout == 6  # type: ignore[attr-defined]

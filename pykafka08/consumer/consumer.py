@@ -284,7 +284,7 @@ class Consumer(Committing):
             raise
 
     def _no_record(self, timeout: float | None) -> RequestTimeoutError:
-        now = anyio.current_time()
+        now = current_time()
         trouble, age = self._machine.trouble.longest(now), ""
         cause = None if trouble is None else trouble.error
         if trouble is not None:

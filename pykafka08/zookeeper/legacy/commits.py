@@ -12,7 +12,7 @@ import anyio
 
 from pykafka08.consumer.reader import Reader
 from pykafka08.consumer.renewals import CLOSE_AGE, MAX_AGE
-from pykafka08.driver import library_logger
+from pykafka08.driver import current_time, library_logger
 from pykafka08.errors import ClosedError, KafkaError, RequestTimeoutError
 from pykafka08.records.record import TopicPartition
 from pykafka08.zookeeper.legacy.claims import Claims, revoked
@@ -115,7 +115,7 @@ class Commits:
         if self._config.offsets_storage != "kafka":
             return False  # offsets in ZooKeeper do not expire
         committed_at = self._committed_at.get(tp)
-        return committed_at is None or anyio.current_time() - committed_at >= age
+        return committed_at is None or current_time() - committed_at >= age
 
     async def commit_now_and_then(self) -> None:
         while True:

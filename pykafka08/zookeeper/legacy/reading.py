@@ -19,7 +19,7 @@ from pykafka08.consumer.fetcher import Fetcher
 from pykafka08.consumer.in_hand import wait_for_news
 from pykafka08.consumer.machine import ConsumerMachine
 from pykafka08.consumer.reader import Reader
-from pykafka08.driver import TaskTree, Waiter, Wakeup, library_logger
+from pykafka08.driver import TaskTree, Waiter, Wakeup, current_time, library_logger
 from pykafka08.errors import (
     ClosedError,
     KafkaError,
@@ -377,5 +377,5 @@ class Reading:
         return sum(state.buffered_bytes for state in self._assignment.states.values())
 
     def partition_trouble(self) -> KafkaError | None:
-        trouble = self._machine.trouble.longest(anyio.current_time())
+        trouble = self._machine.trouble.longest(current_time())
         return None if trouble is None else trouble.error
