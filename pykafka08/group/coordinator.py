@@ -110,10 +110,11 @@ class GroupCoordinator:
         client, config, wake = self._client, self._config, self._driver.wake
         settings = client.config
         backoff = Backoff(settings.retry_backoff_ms / 1000, settings.retry_backoff_max_ms / 1000, random.random)
+        patience = settings.default_api_timeout_ms / 1000
         if is_modern:
-            modern = ModernMachine(config, backoff, str(uuid4()))
+            modern = ModernMachine(config, backoff, str(uuid4()), patience)
             return modern, ModernExchange(client, config, modern, wake)
-        classic = GroupMachine(config, backoff)
+        classic = GroupMachine(config, backoff, patience)
         return classic, ClassicExchange(client, config, classic, wake)
 
     def _fall_back(self, action: FallBack) -> None:
@@ -355,13 +356,13 @@ class GroupCoordinator:
     async def _find(self, action: FindCoordinator) -> None:
         machine = self._machine
         try:
-            node_id = await self._offsets.find_coordinator(timeout=self._request_timeout)
+            found = await self._offsets.find_coordinator(timeout=self._request_timeout)
         except KafkaError as error:
             if isinstance(error, UnsupportedVersionError):
                 error = no_groups_before_0_9(error)
             machine.request_failed(action.attempt, Api.FIND_COORDINATOR, error, self._now())
         else:
-            machine.coordinator_found(action.attempt, node_id)
+            machine.coordinator_found(action.attempt, found.node_id, found.broker)
         self._driver.wake()
 
     # --- the application --------------------------------------------------------------------------------------------

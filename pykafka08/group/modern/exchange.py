@@ -12,7 +12,7 @@ from pykafka08.cluster.metadata import Snapshot
 from pykafka08.driver import clock, library_logger
 from pykafka08.errors import KafkaError, UnsupportedVersionError
 from pykafka08.group.actions import Beat, LookUpTopics
-from pykafka08.group.exchange import when_ended
+from pykafka08.group.exchange import LEAVE_SECONDS, when_ended
 from pykafka08.group.modern.machine import ModernMachine
 from pykafka08.group.reactions import Api
 from pykafka08.group.settings import GroupConfig
@@ -79,6 +79,8 @@ class ModernExchange:
 
     def _beat(self, action: Beat) -> None:
         timeout = self._client.config.request_timeout_ms / 1000
+        if action.membership.generation < 0:
+            timeout = min(LEAVE_SECONDS, timeout)
         waiter = self._client.submit(action.node_id, BeatCall(self._config, action), timeout=timeout)
 
         def answered(response: Any) -> None:
