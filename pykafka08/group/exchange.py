@@ -27,7 +27,7 @@ __all__ = ["LEAVE_SECONDS", "ClassicExchange", "when_ended"]
 log = library_logger("group")
 
 LEAVE_SECONDS = 2.0
-"""Time-out of one LeaveGroup request: a close lasts for seconds, and another broker may coordinate the group by then."""
+"""Time-out of one LeaveGroup request: a close lasts for seconds, and the group may have another coordinator by then."""
 JOIN_MARGIN = 5.0
 """What the broker may need beyond the rebalance time-out to answer JoinGroup."""
 

@@ -44,8 +44,8 @@ class MemberLife(ABC):
         self._not_before = 0.0
         self._pace = Pace(backoff.fresh())
         self._patience = patience
-        self._nonsense_since: float | None = None
-        """When the first answer came that could not be decoded, with no good one since."""
+        self._nonsense_since: dict[Api, float] = {}
+        """When the first answer came that could not be decoded, with no good one of that API since."""
         self._search = CoordinatorSearch()
         self._owned = Ownership()
         self._leaving: int | None = None
@@ -97,6 +97,7 @@ class MemberLife(ABC):
 
     def coordinator_found(self, attempt: int, node_id: int, broker: str | None = None) -> None:
         """``broker`` is its name for error texts."""
+        self._understood(Api.FIND_COORDINATOR)
         self._search.found(attempt, node_id, broker)
 
     def coordinator_lost(self, node_id: int) -> None:
@@ -147,20 +148,21 @@ class MemberLife(ABC):
 
     def _be_well(self) -> None:
         self.trouble = None
-        self._nonsense_since = None
         self._backoff.succeeded()
 
     def _is_worth_another(self, reaction: Reaction) -> bool:
         """True if LeaveGroup is sent again: a coordinator without it waits for this member until its session ends."""
         return self._is_leaving and reaction in TRY_AGAIN
 
-    def _is_out_of_patience(self, reaction: Reaction, now: float) -> bool:
-        """True if answers that cannot be decoded have gone on for too long."""
+    def _understood(self, api: Api) -> None:
+        """An answer of that API could be decoded."""
+        self._nonsense_since.pop(api, None)
+
+    def _is_out_of_patience(self, api: Api, reaction: Reaction, now: float) -> bool:
+        """True if answers of that API that cannot be decoded have gone on for too long."""
         if reaction is not Reaction.FIND_THEN_FAIL:
             return False
-        if self._nonsense_since is None:
-            self._nonsense_since = now
-        return now >= self._nonsense_since + self._patience
+        return now >= self._nonsense_since.setdefault(api, now) + self._patience
 
     def _refusal(self, api: Api, code: int, message: str | None = None) -> BrokerError:
         """The coordinator's error code as an exception."""

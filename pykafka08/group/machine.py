@@ -33,6 +33,10 @@ from pykafka08.protocol.messages.sync_group import SyncGroupResponse
 __all__ = ["GroupMachine"]
 
 
+TOLD_TO_REJOIN = frozenset({Api.SYNC_GROUP, Api.HEARTBEAT})
+"""REBALANCE_IN_PROGRESS in their answers is how a coordinator asks its members to join again."""
+
+
 class GroupMachine(MemberLife):
     """One member of one group."""
 
@@ -81,6 +85,7 @@ class GroupMachine(MemberLife):
     ) -> None:
         if attempt != self._held.attempt:
             return
+        self._understood(Api.JOIN_GROUP)
         if response.error_code == 0:
             self._held.ended()
             self.heartbeats.is_v0 = is_v0
@@ -98,6 +103,7 @@ class GroupMachine(MemberLife):
     def synced(self, attempt: int, response: SyncGroupResponse, now: float) -> None:
         if attempt != self._held.attempt:
             return
+        self._understood(Api.SYNC_GROUP)
         if response.error_code:
             error = self._refusal(Api.SYNC_GROUP, response.error_code)
             self.request_failed(attempt, Api.SYNC_GROUP, error, now)
@@ -122,6 +128,7 @@ class GroupMachine(MemberLife):
     def heartbeat_answered(self, attempt: int, code: int, now: float) -> None:
         if not self.heartbeats.awaits(attempt):
             return
+        self._understood(Api.HEARTBEAT)
         if reaction_to(Api.HEARTBEAT, code) is Reaction.REJOIN:
             self.heartbeats.told_to_rejoin()
         if code:
@@ -386,7 +393,7 @@ class GroupMachine(MemberLife):
         if api is Api.LEAVE_GROUP and not self._is_worth_another(reaction):
             self._end(None)
             return
-        if reaction is Reaction.FAIL or self._is_out_of_patience(reaction, now):
+        if reaction is Reaction.FAIL or self._is_out_of_patience(api, reaction, now):
             self._fail(error)
             return
         self._be_troubled(api, reaction, error)
@@ -399,7 +406,7 @@ class GroupMachine(MemberLife):
         }
         if reaction in table:
             table[reaction]()
-        if reaction is Reaction.TAKE_MEMBER_ID or (reaction is Reaction.REJOIN and api is not Api.JOIN_GROUP):
+        if reaction is Reaction.TAKE_MEMBER_ID or (reaction is Reaction.REJOIN and api in TOLD_TO_REJOIN):
             return  # part of the protocol, no trouble
         self._not_before = now + self._backoff.failed()
         if api is Api.HEARTBEAT:

@@ -80,10 +80,10 @@ class GroupOffsets:
         """The coordinator, as one broker names it now; BrokerError where the answer has an error code."""
         call = FindCall(self._config.group_id)
         if self._old is None:
-            broker, response = await self._client.request_any_named(call, timeout=timeout)
-            return call.read(response, broker)
-        node = self._any_node()
-        response = await self._ask(node, call, anyio.current_time() + timeout)
+            node, response = await self._client.ask_any(call, timeout=timeout)
+        else:
+            node = self._any_node()
+            response = await self._ask(node, call, anyio.current_time() + timeout)
         return call.read(response, self._name_of(node))
 
     async def is_in_kafka(self, *, timeout: float) -> bool:

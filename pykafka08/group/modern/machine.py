@@ -93,6 +93,7 @@ class ModernMachine(MemberLife):
             self._target.look_up_at = now + self._backoff.failed()
 
     def beaten(self, attempt: int, response: ConsumerGroupHeartbeatResponse, now: float) -> None:
+        self._understood(API)
         if response.error_code:
             error = self._refusal(API, response.error_code, response.error_message)
             self.request_failed(attempt, API, error, now)
@@ -313,7 +314,7 @@ class ModernMachine(MemberLife):
         if reaction is Reaction.RELEASE and not self._can_wait_for_release(now):
             reaction = Reaction.FAIL
         is_refused = reaction is Reaction.FALL_BACK and not self._can_fall_back()
-        if reaction is Reaction.FAIL or is_refused or self._is_out_of_patience(reaction, now):
+        if reaction is Reaction.FAIL or is_refused or self._is_out_of_patience(api, reaction, now):
             self._fail(explained(error, self._wish()))
             return
         self._be_troubled(api, reaction, error)
