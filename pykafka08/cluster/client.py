@@ -324,6 +324,12 @@ class Client:
         if connection is not None:
             connection.close(cause)
 
+    def is_busy(self, node_id: int, purpose: Purpose) -> bool:
+        """True if that connection owes an answer: brokers perform one request of a connection after the other."""
+        broker = self._machine.broker(node_id)
+        connection = self._connections.existing(broker, purpose) if broker is not None else None
+        return connection is not None and connection.open_calls > 0
+
     async def request(
         self,
         node_id: int,

@@ -22,7 +22,7 @@ from pykafka08.group.requests import JoinCall, MemberCalls, left_code
 from pykafka08.group.settings import GroupConfig
 from pykafka08.protocol.messages.describe_groups import DescribeGroupsResponse
 
-__all__ = ["LEAVE_SECONDS", "ClassicExchange", "when_ended"]
+__all__ = ["LEAVE_SECONDS", "ClassicExchange", "connection_to_leave_on", "when_ended"]
 
 log = library_logger("group")
 
@@ -30,6 +30,19 @@ LEAVE_SECONDS = 2.0
 """Time-out of one LeaveGroup request: a close lasts for seconds, and the group may have another coordinator by then."""
 JOIN_MARGIN = 5.0
 """What the broker may need beyond the rebalance time-out to answer JoinGroup."""
+
+
+def connection_to_leave_on(client: Client, node_id: int) -> Purpose:
+    """A connection on which the coordinator performs a request at once.
+
+    A commit is answered when replicas have copied it, which takes seconds after one of them has failed, and JoinGroup
+    may be held: LeaveGroup behind either may not be performed before the close is over.
+    """
+    for purpose in (Purpose.CONTROL, Purpose.MEMBERSHIP):
+        if not client.is_busy(node_id, purpose):
+            return purpose
+    client.hang_up(node_id, Purpose.MEMBERSHIP, TransportError("the member leaves its group"))
+    return Purpose.MEMBERSHIP
 
 
 def when_ended(
@@ -108,7 +121,9 @@ class ClassicExchange:
 
     def _leave(self, action: Leave) -> None:
         call = partial(self._calls.leave, action)
-        waiter = self._client.submit(action.node_id, call, timeout=min(LEAVE_SECONDS, self._request_timeout))
+        timeout = min(LEAVE_SECONDS, self._request_timeout)
+        purpose = connection_to_leave_on(self._client, action.node_id)
+        waiter = self._client.submit(action.node_id, call, timeout=timeout, purpose=purpose)
         self._when_ended(
             waiter,
             action.attempt,

@@ -504,3 +504,25 @@ async def test_a_listener_that_raises_ends_the_client() -> None:
                     await only.group.news
             with pytest.raises(ClientFailedError, match="the application's own"):
                 only.group.check()
+
+
+@pytest.mark.parametrize("api", ["OffsetCommit", "JoinGroup"])
+async def test_leave_group_does_not_wait_behind_a_request_that_is_held(api: str) -> None:
+    """A commit whose replicas are slow, or a join that waits for others: the rest would wait for the whole session."""
+    async with (
+        EmbeddedCluster(topics={"t": 1}) as cluster,
+        member(cluster.bootstrap_servers, "t") as first,
+        anyio.create_task_group() as tasks,
+    ):
+        await wait_shared([first], all_of("t", 1))
+        is_held = anyio.Event()
+        cluster.faults.run(api, is_held.set)
+        cluster.faults.delay(api, 3600)
+        if api == "OffsetCommit":
+            tasks.start_soon(first.group.commit, {TopicPartition("t", 0): OffsetAndMetadata(0)})
+        else:
+            first.group.subscribe(["t", "u"])
+        await is_held.wait()
+        await first.group.aclose(timeout=60)
+        tasks.cancel_scope.cancel()
+        assert "LeaveGroup" in {request.api for request in cluster.requests}
