@@ -64,6 +64,10 @@ class MemberMachine(Protocol):
     def is_idle(self) -> bool:
         """True if the machine has ended and the application has heard everything."""
 
+    @property
+    def has_only_to_leave(self) -> bool:
+        """True if the application has given everything up, and the coordinator has not confirmed the leave yet."""
+
     def subscribe(self, topics: Iterable[str]) -> None:
         """What to read."""
 

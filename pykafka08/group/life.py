@@ -85,6 +85,11 @@ class MemberLife(ABC):
         return self.state is State.ENDED and self._owned.is_told
 
     @property
+    def has_only_to_leave(self) -> bool:
+        """True if the application has given everything up, and the coordinator has not confirmed the leave yet."""
+        return self._is_gone and self.state is not State.ENDED
+
+    @property
     def _is_gone(self) -> bool:
         """It leaves, and the application has given all up: its last commits are made."""
         return self._is_leaving and self._owned.is_told
