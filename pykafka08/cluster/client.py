@@ -359,7 +359,8 @@ class Client:
         patience = FIRST_TRY
         while True:
             error: KafkaError | None = None
-            candidates = self._machine.candidates()
+            # A connection that owes an answer may owe it for long: a commit waits for replicas.
+            candidates = sorted(self._machine.candidates(), key=lambda each: self.is_busy(each, Purpose.CONTROL))
             for node_id in candidates:
                 left = deadline - self._now()
                 if error is not None and left <= 0:

@@ -275,9 +275,10 @@ class GroupCoordinator:
                 with anyio.move_on_after(timeout, shield=True):
                     while not self._machine.is_idle and self._client.tasks.failure is None:
                         await self._news
+                began = self._now()
                 with anyio.move_on_after(leave_patience, shield=True):
                     while self._machine.has_only_to_leave and self._client.tasks.failure is None:
-                        with anyio.CancelScope(deadline=self._answered_at + ANSWERED_FOR) as silence:
+                        with anyio.CancelScope(deadline=max(began, self._answered_at) + ANSWERED_FOR) as silence:
                             await self._news
                         if silence.cancelled_caught:
                             break
