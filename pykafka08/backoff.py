@@ -36,6 +36,10 @@ class Backoff:
         self._chance = chance
         self.failures = 0
 
+    def fresh(self) -> Backoff:
+        """Another one with the same pauses, and no failures yet."""
+        return Backoff(self._first, self._most, self._chance)
+
     def pause(self) -> float:
         """Seconds to wait after the failures so far."""
         return pause_after(self.failures, self._first, self._most, self._chance())

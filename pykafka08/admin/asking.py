@@ -130,7 +130,7 @@ class Asking:
 
     async def _coordinator(self, group_id: str, kind: type[Request[Any]], left: float) -> int:
         try:
-            return await self._outsider(group_id).find_coordinator(timeout=left)
+            return (await self._outsider(group_id).find_coordinator(timeout=left)).node_id
         except UnsupportedVersionError as error:
             raise _too_old(kind, error) from error
 

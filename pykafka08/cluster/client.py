@@ -47,6 +47,9 @@ __all__ = ["Client", "Purpose"]
 
 R = TypeVar("R", bound=Response)
 
+FIRST_TRY = 3.0
+"""Seconds that :meth:`Client.request_any` waits for one broker at first, while there are others to ask."""
+
 log = library_logger("cluster")
 
 
@@ -328,6 +331,12 @@ class Client:
         if connection is not None:
             connection.close(cause)
 
+    def is_busy(self, node_id: int, purpose: Purpose) -> bool:
+        """True if that connection owes an answer: brokers perform one request of a connection after the other."""
+        broker = self._machine.broker(node_id)
+        connection = self._connections.existing(broker, purpose) if broker is not None else None
+        return connection is not None and connection.open_calls > 0
+
     async def request(
         self,
         node_id: int,
@@ -347,22 +356,30 @@ class Client:
         return (await self.ask_any(message, timeout=timeout))[1]
 
     async def ask_any(self, message: Message[R], *, timeout: float | None = None) -> tuple[int, R]:
-        """As :meth:`request_any`, with the node id of the broker that answered."""
+        """As :meth:`request_any`, with the node id of the broker that answered.
+
+        A broker that does not answer is left for the next one after ``FIRST_TRY`` seconds, twice as long in each round.
+        """
         deadline = self._deadline(timeout)
         most = self.config.request_timeout_ms / 1000
         backoff = Backoff(self.config.retry_backoff_ms / 1000, self.config.retry_backoff_max_ms / 1000, random.random)
+        patience = FIRST_TRY
         while True:
             error: KafkaError | None = None
-            for node_id in self._machine.candidates():
+            # A connection that owes an answer may owe it for long: a commit waits for replicas.
+            candidates = sorted(self._machine.candidates(), key=lambda each: self.is_busy(each, Purpose.CONTROL))
+            for node_id in candidates:
                 left = deadline - self._now()
                 if error is not None and left <= 0:
                     raise error
+                limit = min(most, patience) if len(candidates) > 1 else most
                 try:
-                    return node_id, await self.request(node_id, message, timeout=min(most, max(left, 0.0)))
+                    return node_id, await self.request(node_id, message, timeout=min(limit, max(left, 0.0)))
                 except (TransportError, RemoteProtocolError, RequestTimeoutError) as failed:
                     error = failed
             if isinstance(error, ResponseTooLargeError):
                 raise error
+            patience *= 2
             pause = backoff.failed()
             if error is not None and self._now() + pause >= deadline:
                 raise error

@@ -24,7 +24,7 @@ from pykafka08.consumer.cursor import Records
 from pykafka08.consumer.fetcher import Fetcher
 from pykafka08.consumer.health import ConsumerHealth, consumer_health
 from pykafka08.consumer.machine import ConsumerMachine
-from pykafka08.consumer.member import CLOSE_SECONDS, ConsumerMember, Parts
+from pykafka08.consumer.member import CLOSE_SECONDS, LEAVE_PATIENCE, ConsumerMember, Parts
 from pykafka08.consumer.processing import Handler, Processing, schedule_of
 from pykafka08.consumer.reader import Reader
 from pykafka08.consumer.settings import consumer_settings
@@ -167,25 +167,29 @@ class Consumer(Committing):
     async def __aexit__(self, *exc_info: object) -> None:
         await self.aclose()
 
-    async def aclose(self, *, commit: bool = True, timeout: float = CLOSE_SECONDS) -> None:
+    async def aclose(self, *, commit: bool = True, timeout: float | None = None) -> None:
         """End reading in every task, leave the group, close all connections and end all background tasks.
 
         Any task may call it, also where ``__aenter__`` was called by hand.
 
-        Waits at most ``timeout`` seconds for handlers, which are cancelled then, and the coordinator.  ``commit`` False
-        leaves what auto-commit would commit.  Loops and :meth:`process` end; other calls that wait raise ClosedError.
+        Waits at most ``timeout`` seconds for handlers, which are cancelled then, and the coordinator.  None: 5 seconds,
+        and up to 15 more for the group to have a new coordinator that takes the leave, while brokers answer.
+        ``commit`` False leaves what auto-commit would commit.  Loops and :meth:`process` end; other calls that wait
+        raise ClosedError.
         """
         check_timeout(timeout)
         self._tasks.check_affinity()
+        seconds = CLOSE_SECONDS if timeout is None else timeout
         if self._member is not None and self._member.is_telling_of_close:
             return
         self._reader.close()
         try:
             if self._member is not None:
                 self._reader.is_leaving = True
-                await self._member.aclose(commits=commit, timeout=timeout)
+                patience = LEAVE_PATIENCE if timeout is None else 0.0
+                await self._member.aclose(commits=commit, timeout=seconds, leave_patience=patience)
             else:
-                await self._reader.wait_finished(self._assignment.states, anyio.current_time() + timeout)
+                await self._reader.wait_finished(self._assignment.states, anyio.current_time() + seconds)
         finally:
             self._reader.end()
             try:

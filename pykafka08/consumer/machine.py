@@ -165,6 +165,9 @@ class ConsumerMachine(Handing):
             else:
                 state.be_healthy()
                 self.assignment.offset_found(state, answer.offset)
+                if state.resets > 1:  # the broker refuses an offset that it has called an end of its log
+                    first, most = self._client.retry_backoff_ms, self._client.retry_backoff_max_ms
+                    state.retry_at = now + pause_after(state.resets - 1, first, most, jitter) / 1000
 
     def listing_failed(self, listing: SendListOffsets, error: KafkaError, now: float) -> None:
         self.trouble.ended(listing)
@@ -291,7 +294,10 @@ class ConsumerMachine(Handing):
             state.goes_away()
         broker = self.assignment.broker_name(state)
         error = broker_error(code, api=api, broker=broker, offset=state.fetch_offset, **place(state))
-        self._react(state, reaction_to(code), error, now, jitter)
+        reaction = reaction_to(code)
+        if reaction is Reaction.RESET and api != "Fetch":
+            reaction = Reaction.REFRESH_THEN_RAISE  # no position was asked about
+        self._react(state, reaction, error, now, jitter)
 
     def _answer_unusable(self, state: PartitionState, fault: str, api: str, now: float, jitter: float) -> None:
         """The answer has fields that cannot be: nothing of it is used."""
@@ -313,6 +319,7 @@ class ConsumerMachine(Handing):
         """``jitter`` is one for all partitions of a request, so that they are asked again together."""
         self.assignment.is_shaken = True
         if reaction is Reaction.RESET:
+            state.resets += 1
             self.assignment.note("offset.out_of_range", state, offset=state.fetch_offset)
             self.assignment.halt(state, None)
             return

@@ -33,14 +33,14 @@ from pykafka08.errors import (
     PollIntervalExceededError,
     RequestTimeoutError,
 )
-from pykafka08.group.coordinator import CLOSE_SECONDS, GroupCoordinator, RebalanceListener
+from pykafka08.group.coordinator import CLOSE_SECONDS, LEAVE_PATIENCE, GroupCoordinator, RebalanceListener
 from pykafka08.group.metadata import GroupMetadata
 from pykafka08.group.requests import OffsetAndMetadata
 from pykafka08.group.settings import GroupConfig
 from pykafka08.group.states import State
 from pykafka08.records.record import TopicPartition
 
-__all__ = ["CLOSE_SECONDS", "ConsumerMember", "Parts"]
+__all__ = ["CLOSE_SECONDS", "LEAVE_PATIENCE", "ConsumerMember", "Parts"]
 
 log = library_logger("consumer")
 
@@ -152,19 +152,22 @@ class ConsumerMember:
         """True if the listener asks that hears of partitions because the consumer is being closed."""
         return self._closing is not None and self.coordinator.is_listening
 
-    async def aclose(self, *, commits: bool, timeout: float) -> None:
-        """Commit what is finished, if wanted, and leave, within ``timeout`` seconds; others wait for the first call."""
+    async def aclose(self, *, commits: bool, timeout: float, leave_patience: float = 0.0) -> None:
+        """Commit what is finished, if wanted, and leave, within ``timeout`` seconds; others wait for the first call.
+
+        A coordinator that is being replaced has ``leave_patience`` seconds more.
+        """
         if self._closing is not None:
             with anyio.move_on_after(timeout, shield=True):
                 await self._closing
             return
         self._closing = Waiter()
         try:
-            await self._leave(commits, timeout)
+            await self._leave(commits, timeout, leave_patience)
         finally:
             self._closing.set_result(None)
 
-    async def _leave(self, commits: bool, timeout: float) -> None:
+    async def _leave(self, commits: bool, timeout: float, leave_patience: float) -> None:
         self._commits_at_close = commits
         self._close_by = anyio.current_time() + timeout
         self._auto_commits.cancel()
@@ -172,7 +175,8 @@ class ConsumerMember:
         if not self._topics and self._assignment.states:
             with anyio.move_on_after(timeout, shield=True):
                 await self._finish(frozenset(self._assignment.states))
-        await self.coordinator.aclose(timeout=max(0.0, self._close_by - anyio.current_time()))
+        left = max(0.0, self._close_by - anyio.current_time())
+        await self.coordinator.aclose(timeout=left, leave_patience=leave_patience)
 
     # What the application calls
 

@@ -110,6 +110,7 @@ class PartitionState:
         "max_bytes",
         "position",
         "position_epoch",
+        "resets",
         "retry_at",
         "topic_id",
         "tp",
@@ -158,6 +159,8 @@ class PartitionState:
         self.follower_until = 0.0
         self.topic_id: UUID | None = None
         self.failures = 0
+        self.resets = 0
+        """Positions in a row that the leader called out of range."""
         self.retry_at = 0.0
         self.troubled_since: float | None = None
         self.trouble: KafkaError | None = None
@@ -272,6 +275,7 @@ class PartitionState:
     def is_served(self, end_offset: int) -> None:
         """A fetch was answered well; ``end_offset`` -1 where that is no news."""
         self.is_where_committed = False
+        self.resets = 0
         self.be_healthy()
         self.has_been_seen = True
         if end_offset >= 0:

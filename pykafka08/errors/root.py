@@ -17,6 +17,8 @@ class KafkaError(Exception):
 
     may_be_written = False
     """Of a record that failed: an attempt whose answer was lost may have put it into the log all the same."""
+    group: str | None = None
+    """The consumer group, for errors of group requests."""
 
     def __init__(
         self,
@@ -49,6 +51,7 @@ class KafkaError(Exception):
             for name, value in (
                 ("broker", self.broker),
                 ("api", self.api),
+                ("group", repr(shortened(self.group)) if self.group is not None else None),
                 ("topic", repr(shortened(self.topic)) if self.topic is not None else None),
                 ("partition", self.partition),
                 ("offset", self.offset),

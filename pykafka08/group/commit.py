@@ -10,10 +10,10 @@ from uuid import UUID
 
 from pykafka08.driver import Waiter
 from pykafka08.error_codes import ErrorCode
-from pykafka08.errors import BrokerError, KafkaError, PartitionRevokedError, broker_error
+from pykafka08.errors import BrokerError, KafkaError, PartitionRevokedError
 from pykafka08.group.actions import Membership
 from pykafka08.group.contract import MemberMachine
-from pykafka08.group.reactions import Api, Reaction, reaction_to
+from pykafka08.group.reactions import Api, Reaction, group_error, reaction_to
 from pykafka08.group.requests import OffsetAndMetadata
 from pykafka08.records.record import TopicPartition
 
@@ -50,6 +50,8 @@ class Commit:
         self._unclear: dict[TopicPartition, int] = {}
         """How many attempts of a doubtful partition are on their way, or had no clear answer."""
         self.refused: dict[TopicPartition, KafkaError] = {}
+        self.trouble: KafkaError | None = None
+        """The error in the newest answer."""
         self.ended: Waiter[None] = Waiter()
         self._machine = machine
         self._is_member = is_member
@@ -84,8 +86,8 @@ class Commit:
         for tp in offsets:
             self._unclear[tp] = self._unclear.get(tp, 0) + 1
 
-    def take(self, tp: TopicPartition, code: int, membership: Membership) -> Reaction:
-        """The coordinator's answer for one partition."""
+    def take(self, tp: TopicPartition, code: int, membership: Membership, broker: str | None = None) -> Reaction:
+        """The answer of the group's coordinator ``broker`` for one partition."""
         reaction = reaction_to(Api.OFFSET_COMMIT, code)
         if reaction not in UNCERTAIN and code not in UNCERTAIN_CODES:
             self._unclear[tp] -= 1  # this attempt's: nothing is said of those before it
@@ -94,7 +96,8 @@ class Commit:
         if reaction is Reaction.PROCEED:
             del self.pending[tp]
             return reaction
-        error = broker_error(code, api=Api.OFFSET_COMMIT.value, topic=tp.topic, partition=tp.partition)
+        error = group_error(code, api=Api.OFFSET_COMMIT, group=self._machine.group_id, broker=broker, tp=tp)
+        self.trouble = error
         if reaction is Reaction.REFUSE:
             self._refuse(tp, error)
         elif reaction in LOSSES:

@@ -31,6 +31,9 @@ class MemberMachine(Protocol):
     heartbeats: HeartbeatClock
 
     @property
+    def group_id(self) -> str: ...
+
+    @property
     def coordinator(self) -> int | None:
         """The broker that coordinates the group, None if unknown."""
 
@@ -61,6 +64,10 @@ class MemberMachine(Protocol):
     def is_idle(self) -> bool:
         """True if the machine has ended and the application has heard everything."""
 
+    @property
+    def has_only_to_leave(self) -> bool:
+        """True if the application has given everything up, and the coordinator has not confirmed the leave yet."""
+
     def subscribe(self, topics: Iterable[str]) -> None:
         """What to read."""
 
@@ -70,7 +77,7 @@ class MemberMachine(Protocol):
     def leave(self) -> None:
         """Give everything up, say so to the coordinator, and end."""
 
-    def coordinator_found(self, attempt: int, node_id: int) -> None: ...
+    def coordinator_found(self, attempt: int, node_id: int, broker: str | None = None) -> None: ...
 
     def coordinator_lost(self, node_id: int) -> None:
         """Somebody heard that this broker does not coordinate the group any more."""

@@ -16,7 +16,14 @@ from pykafka08.backoff import Backoff
 from pykafka08.cluster.client import Client
 from pykafka08.cluster.metadata import Snapshot
 from pykafka08.driver import Driver, TaskScope, Waiter, clock, current_task, library_logger
-from pykafka08.errors import ClosedError, ConfigError, KafkaError, RequestTimeoutError, UnsupportedVersionError
+from pykafka08.errors import (
+    BrokerError,
+    ClosedError,
+    ConfigError,
+    KafkaError,
+    RequestTimeoutError,
+    UnsupportedVersionError,
+)
 from pykafka08.group.actions import (
     Action,
     Assign,
@@ -44,12 +51,16 @@ from pykafka08.group.settings import GroupConfig
 from pykafka08.group.states import SILENT, State
 from pykafka08.records.record import TopicPartition
 
-__all__ = ["GroupCoordinator", "OffsetAndMetadata", "RebalanceListener"]
+__all__ = ["CLOSE_SECONDS", "LEAVE_PATIENCE", "GroupCoordinator", "OffsetAndMetadata", "RebalanceListener"]
 
 log = library_logger("group")
 
 CLOSE_SECONDS = 5.0
 """How long :meth:`GroupCoordinator.aclose` takes at most, unless told otherwise."""
+LEAVE_PATIENCE = 15.0
+"""Further seconds of a consumer's close for a new coordinator: brokers notice a dead one after 9 s by default."""
+ANSWERED_FOR = 5.0
+"""Seconds for which an answer to FindCoordinator shows that some broker lives."""
 
 Partitions = frozenset[TopicPartition]
 
@@ -89,6 +100,8 @@ class GroupCoordinator:
         client.on_metadata(self._offsets.metadata_changed)
         self._news: Waiter[None] = Waiter()
         self._now = clock()
+        self._answered_at = 0.0
+        """When a broker answered FindCoordinator last."""
         self._state_since = (self._machine.state, self._now())
         self._scope = TaskScope()
         self._watch_scope = TaskScope()
@@ -111,10 +124,11 @@ class GroupCoordinator:
         client, config, wake = self._client, self._config, self._driver.wake
         settings = client.config
         backoff = Backoff(settings.retry_backoff_ms / 1000, settings.retry_backoff_max_ms / 1000, random.random)
+        patience = settings.default_api_timeout_ms / 1000
         if is_modern:
-            modern = ModernMachine(config, backoff, str(uuid4()))
+            modern = ModernMachine(config, backoff, str(uuid4()), patience)
             return modern, ModernExchange(client, config, modern, wake)
-        classic = GroupMachine(config, backoff)
+        classic = GroupMachine(config, backoff, patience)
         return classic, ClassicExchange(client, config, classic, wake)
 
     def _fall_back(self, action: FallBack) -> None:
@@ -244,8 +258,11 @@ class GroupCoordinator:
             f"this member is {self._machine.state.value}"
         )
 
-    async def aclose(self, *, timeout: float = CLOSE_SECONDS) -> None:
+    async def aclose(self, *, timeout: float = CLOSE_SECONDS, leave_patience: float = 0.0) -> None:
         """Give up the partitions, leave the group (static members stay in it) and end, within ``timeout`` seconds.
+
+        The coordinator has ``leave_patience`` seconds more to take LeaveGroup, while brokers answer who it is: without
+        it the other members wait for the end of this member's session.
 
         Called by the listener, it is the end of that call: what it would give up goes at once.  A call that still
         runs after that time is cancelled.
@@ -259,6 +276,13 @@ class GroupCoordinator:
                 with anyio.move_on_after(timeout, shield=True):
                     while not self._machine.is_idle and self._client.tasks.failure is None:
                         await self._news
+                began = self._now()
+                with anyio.move_on_after(leave_patience, shield=True):
+                    while self._machine.has_only_to_leave and self._client.tasks.failure is None:
+                        with anyio.CancelScope(deadline=max(began, self._answered_at) + ANSWERED_FOR) as silence:
+                            await self._news
+                        if silence.cancelled_caught:
+                            break
         finally:
             self._offsets.close()
             if self._call_scope is not None:
@@ -356,13 +380,16 @@ class GroupCoordinator:
     async def _find(self, action: FindCoordinator) -> None:
         machine = self._machine
         try:
-            node_id = await self._offsets.find_coordinator(timeout=self._request_timeout)
+            found = await self._offsets.find_coordinator(timeout=self._request_timeout)
         except KafkaError as error:
+            if isinstance(error, BrokerError):
+                self._answered_at = self._now()
             if isinstance(error, UnsupportedVersionError):
                 error = no_groups_before_0_9(error)
             machine.request_failed(action.attempt, Api.FIND_COORDINATOR, error, self._now())
         else:
-            machine.coordinator_found(action.attempt, node_id)
+            self._answered_at = self._now()
+            machine.coordinator_found(action.attempt, found.node_id, found.broker)
         self._driver.wake()
 
     # --- the application --------------------------------------------------------------------------------------------

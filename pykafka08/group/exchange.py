@@ -18,16 +18,31 @@ from pykafka08.group.actions import HangUp, Heartbeat, Join, Leave, Look, Sync
 from pykafka08.group.held import LOOK_SECONDS, Sight
 from pykafka08.group.machine import GroupMachine
 from pykafka08.group.reactions import Api
-from pykafka08.group.requests import JoinCall, MemberCalls
+from pykafka08.group.requests import JoinCall, MemberCalls, left_code
 from pykafka08.group.settings import GroupConfig
 from pykafka08.protocol.messages.describe_groups import DescribeGroupsResponse
 
-__all__ = ["ClassicExchange", "when_ended"]
+__all__ = ["LEAVE_SECONDS", "ClassicExchange", "connection_to_leave_on", "when_ended"]
 
 log = library_logger("group")
 
+LEAVE_SECONDS = 2.0
+"""Time-out of one LeaveGroup request: a close lasts for seconds, and the group may have another coordinator by then."""
 JOIN_MARGIN = 5.0
 """What the broker may need beyond the rebalance time-out to answer JoinGroup."""
+
+
+def connection_to_leave_on(client: Client, node_id: int) -> Purpose:
+    """A connection on which the coordinator performs a request at once.
+
+    A commit is answered when replicas have copied it, which takes seconds after one of them has failed, and JoinGroup
+    may be held: LeaveGroup behind either may not be performed before the close is over.
+    """
+    for purpose in (Purpose.CONTROL, Purpose.MEMBERSHIP):
+        if not client.is_busy(node_id, purpose):
+            return purpose
+    client.hang_up(node_id, Purpose.MEMBERSHIP, TransportError("the member leaves its group"))
+    return Purpose.MEMBERSHIP
 
 
 def when_ended(
@@ -107,8 +122,15 @@ class ClassicExchange:
 
     def _leave(self, action: Leave) -> None:
         call = partial(self._calls.leave, action)
-        waiter = self._client.submit(action.node_id, call, timeout=self._request_timeout)
-        self._when_ended(waiter, action.attempt, Api.LEAVE_GROUP, lambda _: self._machine.left(action.attempt))
+        timeout = min(LEAVE_SECONDS, self._request_timeout)
+        purpose = connection_to_leave_on(self._client, action.node_id)
+        waiter = self._client.submit(action.node_id, call, timeout=timeout, purpose=purpose)
+        self._when_ended(
+            waiter,
+            action.attempt,
+            Api.LEAVE_GROUP,
+            lambda r: self._machine.left(action.attempt, left_code(r), self._now()),
+        )
 
     def _look(self, action: Look) -> None:
         """On the connection of heartbeats and commits, which are not held."""
@@ -116,9 +138,10 @@ class ClassicExchange:
         waiter = self._client.submit(action.node_id, self._calls.look(), timeout=LOOK_SECONDS)
 
         def answered(response: DescribeGroupsResponse) -> None:
-            (group,) = response.groups
-            error = broker_error(group.error_code, api="DescribeGroups") if group.error_code else None
-            if isinstance(error, AuthorizationError):
+            group = next((each for each in response.groups if each.group_id == self._config.group_id), None)
+            if group is None:
+                machine.looked(action.attempt, None, self._now())
+            elif group.error_code and isinstance(broker_error(group.error_code), AuthorizationError):
                 machine.look_refused(action.attempt)
             else:
                 members = frozenset(each.member_id for each in group.members)

@@ -18,6 +18,8 @@ __all__ = ["LOOK_SECONDS", "HeldRequest", "Sight"]
 
 PATIENCE = 5.0
 """Before the first look; doubled while the group really waits for other members."""
+LEAST_PATIENCE = 0.1
+"""Between two looks however little is left of the session."""
 SHARE_OF_SESSION = 3
 """So many looks go into a session."""
 AGAIN = 1.0
@@ -73,7 +75,7 @@ class HeldRequest:
         self._most = session_timeout / SHARE_OF_SESSION
         self._patience = min(PATIENCE * 2.0 ** min(self.losses, 10), self._most)
         if left is not None:
-            self._patience = min(self._patience, max(0.0, left / 2))
+            self._patience = min(self._patience, max(LEAST_PATIENCE, left / 2))
         self.look_at = None if self.is_hidden else now + self._patience
 
     def ended(self) -> None:

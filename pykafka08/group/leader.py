@@ -57,6 +57,15 @@ class Leadership:
             self.unreadable[member.member_id] = error
             return GroupMember(member.member_id, frozenset(), instance_id=member.group_instance_id)
 
+    def own_fault(self, member_id: str, offered: frozenset[str]) -> str | None:
+        """What is wrong with this member's own subscription as it came back, None if nothing is."""
+        if member_id in self.unreadable:
+            return f"the member's own subscription came back damaged: {self.unreadable[member_id].message}"
+        topics = next((each.topics for each in self._members if each.member_id == member_id), offered)
+        if topics != offered:
+            return f"the member's own subscription came back with topics {sorted(topics)} instead of {sorted(offered)}"
+        return None
+
     def try_to_assign(self, counts: Mapping[str, int], now: float) -> tuple[str, ...]:
         """Assign, if the partitions of all topics are known or it is too late; else topics to ask for, once."""
         unknown = self._wanted - counts.keys()

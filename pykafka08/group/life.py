@@ -9,11 +9,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from pykafka08.backoff import Backoff
-from pykafka08.errors import BrokerError, KafkaError
+from pykafka08.errors import BrokerError, KafkaError, RemoteProtocolError
 from pykafka08.group.actions import Action, Membership, Note
 from pykafka08.group.heartbeats import HeartbeatClock
 from pykafka08.group.ownership import Ownership, Partitions
-from pykafka08.group.reactions import Api, Reaction, reaction_to
+from pykafka08.group.pace import Pace
+from pykafka08.group.reactions import Api, Reaction, group_error, nonsense_error, reaction_to
 from pykafka08.group.search import CoordinatorSearch
 from pykafka08.group.settings import GroupConfig
 from pykafka08.group.states import State
@@ -21,13 +22,15 @@ from pykafka08.records.record import TopicPartition
 
 __all__ = ["MemberLife"]
 
-TRY_AGAIN = frozenset({Reaction.FIND_COORDINATOR, Reaction.BACK_OFF})
+TRY_AGAIN = frozenset({Reaction.FIND_COORDINATOR, Reaction.FIND_THEN_FAIL, Reaction.BACK_OFF})
+NONSENSE_PATIENCE = 60.0
+"""Seconds until answers that cannot be decoded end the membership, unless told otherwise."""
 
 
 class MemberLife(ABC):
     """One member of one group."""
 
-    def __init__(self, config: GroupConfig, backoff: Backoff) -> None:
+    def __init__(self, config: GroupConfig, backoff: Backoff, patience: float = NONSENSE_PATIENCE) -> None:
         self.state = State.UNJOINED
         self.membership = Membership()
         self.error: KafkaError | None = None
@@ -39,6 +42,10 @@ class MemberLife(ABC):
         self._topics: frozenset[str] = frozenset()
         self._attempts = 0
         self._not_before = 0.0
+        self._pace = Pace(backoff.fresh())
+        self._patience = patience
+        self._nonsense_since: dict[Api, float] = {}
+        """When the first answer came that could not be decoded, with no good one of that API since."""
         self._search = CoordinatorSearch()
         self._owned = Ownership()
         self._leaving: int | None = None
@@ -47,6 +54,10 @@ class MemberLife(ABC):
         self._notes: list[Action] = []
 
     # --- what it is -------------------------------------------------------------------------------------------------
+
+    @property
+    def group_id(self) -> str:
+        return self._config.group_id
 
     @property
     def coordinator(self) -> int | None:
@@ -74,6 +85,11 @@ class MemberLife(ABC):
         return self.state is State.ENDED and self._owned.is_told
 
     @property
+    def has_only_to_leave(self) -> bool:
+        """True if the application has given everything up, and the coordinator has not confirmed the leave yet."""
+        return self._is_gone and self.state is not State.ENDED
+
+    @property
     def _is_gone(self) -> bool:
         """It leaves, and the application has given all up: its last commits are made."""
         return self._is_leaving and self._owned.is_told
@@ -84,8 +100,10 @@ class MemberLife(ABC):
         """The application has heard what it was told last."""
         self._owned.end()
 
-    def coordinator_found(self, attempt: int, node_id: int) -> None:
-        self._search.found(attempt, node_id)
+    def coordinator_found(self, attempt: int, node_id: int, broker: str | None = None) -> None:
+        """``broker`` is its name for error texts."""
+        self._understood(Api.FIND_COORDINATOR)
+        self._search.found(attempt, node_id, broker)
 
     def coordinator_lost(self, node_id: int) -> None:
         """Somebody heard that this broker does not coordinate the group any more."""
@@ -137,9 +155,27 @@ class MemberLife(ABC):
         self.trouble = None
         self._backoff.succeeded()
 
-    def _is_worth_another(self, reaction: Reaction, error: KafkaError) -> bool:
-        """To say that we leave: others wait for the session otherwise.  Who does not answer is not asked again."""
-        return self._is_leaving and isinstance(error, BrokerError) and reaction in TRY_AGAIN
+    def _is_worth_another(self, reaction: Reaction) -> bool:
+        """True if LeaveGroup is sent again: a coordinator without it waits for this member until its session ends."""
+        return self._is_leaving and reaction in TRY_AGAIN
+
+    def _understood(self, api: Api) -> None:
+        """An answer of that API could be decoded."""
+        self._nonsense_since.pop(api, None)
+
+    def _is_out_of_patience(self, api: Api, reaction: Reaction, now: float) -> bool:
+        """True if answers of that API that cannot be decoded have gone on for too long."""
+        if reaction is not Reaction.FIND_THEN_FAIL:
+            return False
+        return now >= self._nonsense_since.setdefault(api, now) + self._patience
+
+    def _refusal(self, api: Api, code: int, message: str | None = None) -> BrokerError:
+        """The coordinator's error code as an exception."""
+        return group_error(code, message, api=api, group=self._config.group_id, broker=self._search.broker)
+
+    def _nonsense(self, api: Api, fault: str) -> RemoteProtocolError:
+        """The exception for an impossible value in the coordinator's answer."""
+        return nonsense_error(fault, api=api, group=self._config.group_id, broker=self._search.broker)
 
     def _end(self, error: KafkaError | None) -> None:
         self.error = error

@@ -16,13 +16,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from pykafka08.backoff import Backoff
-from pykafka08.errors import KafkaError, RemoteProtocolError, broker_error
+from pykafka08.errors import KafkaError, RemoteProtocolError
 from pykafka08.group.actions import Action, HangUp, Heartbeat, Join, Leave, Membership, Sync, UseTopics
+from pykafka08.group.answers import join_fault, sync_fault
 from pykafka08.group.held import HeldRequest, Sight
 from pykafka08.group.leader import Leadership
-from pykafka08.group.life import MemberLife
+from pykafka08.group.life import NONSENSE_PATIENCE, MemberLife
 from pykafka08.group.ownership import Partitions
-from pykafka08.group.reactions import Api, Reaction, join_error, reaction_to, reaction_to_failure
+from pykafka08.group.reactions import Api, Reaction, join_message, reaction_to, reaction_to_failure
 from pykafka08.group.settings import GroupConfig
 from pykafka08.group.states import REBALANCING, SILENT, State
 from pykafka08.group.subscription import decode_assignment
@@ -32,17 +33,23 @@ from pykafka08.protocol.messages.sync_group import SyncGroupResponse
 __all__ = ["GroupMachine"]
 
 
+TOLD_TO_REJOIN = frozenset({Api.SYNC_GROUP, Api.HEARTBEAT})
+"""REBALANCE_IN_PROGRESS in their answers is how a coordinator asks its members to join again."""
+
+
 class GroupMachine(MemberLife):
     """One member of one group."""
 
-    def __init__(self, config: GroupConfig, backoff: Backoff) -> None:
-        super().__init__(config, backoff)
+    def __init__(self, config: GroupConfig, backoff: Backoff, patience: float = NONSENSE_PATIENCE) -> None:
+        super().__init__(config, backoff, patience)
         self._counts: Mapping[str, int] = {}
         self._protocol = ""
         self._held = HeldRequest()
         self._reason: str | None = None
         self._is_prepared = False
         self._leadership: Leadership | None = None
+        self._offered: frozenset[str] = frozenset()
+        """The topics in the newest JoinGroup request."""
 
     # --- inputs: the application ------------------------------------------------------------------------------------
 
@@ -78,30 +85,39 @@ class GroupMachine(MemberLife):
     ) -> None:
         if attempt != self._held.attempt:
             return
+        self._understood(Api.JOIN_GROUP)
         if response.error_code == 0:
             self._held.ended()
             self.heartbeats.is_v0 = is_v0
             self._entered(response, now, session_timeout)
             return
         if reaction_to(Api.JOIN_GROUP, response.error_code) is Reaction.TAKE_MEMBER_ID:
+            if not response.member_id:
+                self._fail(self._nonsense(Api.JOIN_GROUP, "MEMBER_ID_REQUIRED without a member id"))
+                return
             self.membership = Membership(response.member_id)
             self._reason = self._reason or "the coordinator gave a member id"
-        error = join_error(response.error_code, session_timeout, is_v0=is_v0)
+        message = join_message(response.error_code, session_timeout, is_v0=is_v0)
+        error = self._refusal(Api.JOIN_GROUP, response.error_code, message)
         self.request_failed(attempt, Api.JOIN_GROUP, error, now)
 
     def synced(self, attempt: int, response: SyncGroupResponse, now: float) -> None:
         if attempt != self._held.attempt:
             return
+        self._understood(Api.SYNC_GROUP)
         if response.error_code:
-            error = broker_error(response.error_code, api=Api.SYNC_GROUP.value)
+            error = self._refusal(Api.SYNC_GROUP, response.error_code)
             self.request_failed(attempt, Api.SYNC_GROUP, error, now)
             return
         sent_at = self._held.sent_at
         self._held.ended()
         try:
             assigned = decode_assignment(response.assignment)
+            fault = sync_fault(response, self._protocol)
         except RemoteProtocolError as error:
-            self._fail(error)
+            fault = error.message
+        if fault is not None:
+            self._fail(self._nonsense(Api.SYNC_GROUP, fault))
             return
         # The broker's clock may have begun when it took SyncGroup: an answer that came late is no sign of life.
         # What a look has found held since then is one.
@@ -113,17 +129,23 @@ class GroupMachine(MemberLife):
     def heartbeat_answered(self, attempt: int, code: int, now: float) -> None:
         if not self.heartbeats.awaits(attempt):
             return
+        self._understood(Api.HEARTBEAT)
         if reaction_to(Api.HEARTBEAT, code) is Reaction.REJOIN:
             self.heartbeats.told_to_rejoin()
         if code:
-            self.request_failed(attempt, Api.HEARTBEAT, broker_error(code, api=Api.HEARTBEAT.value), now)
+            self.request_failed(attempt, Api.HEARTBEAT, self._refusal(Api.HEARTBEAT, code), now)
             return
         self.heartbeats.answered()
+        self._pace.rest()
         self._be_well()
 
-    def left(self, attempt: int) -> None:
-        """Whatever the coordinator said: the session's end does the same."""
-        if attempt == self._leaving:
+    def left(self, attempt: int, code: int, now: float) -> None:
+        """LeaveGroup was answered."""
+        if attempt != self._leaving:
+            return
+        if code:
+            self.request_failed(attempt, Api.LEAVE_GROUP, self._refusal(Api.LEAVE_GROUP, code), now)
+        else:
             self._end(None)
 
     def request_failed(self, attempt: int, api: Api, error: KafkaError, now: float) -> None:
@@ -179,8 +201,10 @@ class GroupMachine(MemberLife):
         times = []
         if self._owned.is_due:
             times.append(0.0)
-        if self._wants_coordinator() or self._may_join() or self._may_sync():
+        if self._wants_coordinator() or self._may_sync():
             times.append(self._not_before)
+        if self._may_join():
+            times.append(self._join_at)
         if self._is_assigning():
             assert self._leadership is not None
             times.append(self._leadership.assign_by)
@@ -250,13 +274,19 @@ class GroupMachine(MemberLife):
     def _may_join(self) -> bool:
         return self.state is State.UNJOINED and self._is_prepared and self.coordinator is not None
 
+    @property
+    def _join_at(self) -> float:
+        return max(self._not_before, self._pace.not_before)
+
     def _join(self, now: float) -> list[Action]:
-        if not self._may_join() or now < self._not_before:
+        if not self._may_join() or now < self._join_at:
             return []
         assert self.coordinator is not None
+        self._pace.step(now)
         self.state = State.JOINING
         reason, self._reason = self._reason or "an attempt to join failed", None
         self.heartbeats.drop()
+        self._offered = self._topics
         protocols = self._owned.offer(self._config.assignors, self._topics, self.membership.generation)
         return [Join(self._send(now), self.coordinator, self.membership.member_id, protocols, reason)]
 
@@ -320,9 +350,10 @@ class GroupMachine(MemberLife):
 
     def _entered(self, response: JoinGroupResponse, now: float, session_timeout: float) -> None:
         assignor = next((each for each in self._config.assignors if each.name == response.protocol_name), None)
-        if assignor is None:
-            text = f"the group chose assignor {response.protocol_name!r}, which was not offered"
-            self._fail(RemoteProtocolError(text, api=Api.JOIN_GROUP.value))
+        fault = join_fault(response, self.membership.member_id)
+        if assignor is None or fault is not None:
+            text = fault or f"the group chose assignor {response.protocol_name!r}, which was not offered"
+            self._fail(self._nonsense(Api.JOIN_GROUP, text))
             return
         self.membership = Membership(response.member_id, response.generation_id)
         self.heartbeats.session_timeout = session_timeout
@@ -330,7 +361,16 @@ class GroupMachine(MemberLife):
         self.state = State.SYNCING
         self.heartbeats.restart(now)
         self._leadership = Leadership.of(response, assignor, self._counts, now)
-        for member_id, error in self._leadership.unreadable.items() if self._leadership is not None else ():
+        if self._leadership is not None:
+            self._lead(self._leadership, response)
+
+    def _lead(self, leadership: Leadership, response: JoinGroupResponse) -> None:
+        """Other members' damaged subscriptions are reported; one's own shows that the coordinator damages them."""
+        fault = leadership.own_fault(response.member_id, self._offered)
+        if fault is not None and not response.skip_assignment:
+            self._fail(self._nonsense(Api.JOIN_GROUP, fault))
+            return
+        for member_id, error in leadership.unreadable.items():
             self._note("group.member_unreadable", member_id=member_id, cause=str(error))
 
     def _take(self, assigned: Partitions) -> None:
@@ -339,8 +379,11 @@ class GroupMachine(MemberLife):
             self.state = State.PREPARING  # all that was wanted is a generation in which to commit
             return
         wanted = frozenset(tp for tp in assigned if tp.topic in self._topics)
-        if wanted != assigned:
-            self._reason = "the subscription has changed"
+        if wanted != assigned and self._reason is None:
+            foreign = ", ".join(sorted({tp.topic for tp in assigned - wanted}))
+            fault = f"the assignment has topics that this member does not read: {foreign}"
+            self._be_troubled(Api.SYNC_GROUP, Reaction.REJOIN, self._nonsense(Api.SYNC_GROUP, fault))
+            self._reason = "the assignment has topics that this member does not read"
         self._is_prepared = False
         self.state = State.ASSIGNING
         if self._owned.take(wanted, self.membership.generation):
@@ -348,10 +391,10 @@ class GroupMachine(MemberLife):
         self.metadata_changed(self._counts)
 
     def _react(self, reaction: Reaction, api: Api, error: KafkaError, now: float) -> None:
-        if api is Api.LEAVE_GROUP and not self._is_worth_another(reaction, error):
+        if api is Api.LEAVE_GROUP and not self._is_worth_another(reaction):
             self._end(None)
             return
-        if reaction is Reaction.FAIL:
+        if reaction is Reaction.FAIL or self._is_out_of_patience(api, reaction, now):
             self._fail(error)
             return
         is_step = reaction is Reaction.TAKE_MEMBER_ID or (reaction is Reaction.REJOIN and api is Api.HEARTBEAT)
@@ -359,13 +402,14 @@ class GroupMachine(MemberLife):
             self._be_troubled(api, reaction, error)
         table: dict[Reaction, Callable[[], None]] = {
             Reaction.FIND_COORDINATOR: self._forget_coordinator,
+            Reaction.FIND_THEN_FAIL: self._forget_coordinator,
             Reaction.REJOIN: lambda: self._rejoin("the group is rebalancing"),
             Reaction.LOSE_GENERATION: lambda: self._lose(str(error)),
             Reaction.LOSE_MEMBERSHIP: lambda: self._lose(str(error), keeps_id=False),
         }
         if reaction in table:
             table[reaction]()
-        if reaction is Reaction.TAKE_MEMBER_ID or (reaction is Reaction.REJOIN and api is not Api.JOIN_GROUP):
+        if reaction is Reaction.TAKE_MEMBER_ID or (reaction is Reaction.REJOIN and api in TOLD_TO_REJOIN):
             return  # part of the protocol, no trouble
         self._not_before = now + self._backoff.failed()
         if api is Api.HEARTBEAT:

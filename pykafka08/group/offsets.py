@@ -17,20 +17,28 @@ from pykafka08.backoff import Backoff
 from pykafka08.cluster.client import Client
 from pykafka08.cluster.metadata import Snapshot
 from pykafka08.errors import (
+    BrokerError,
     ClosedError,
     ConfigError,
     KafkaError,
+    RemoteProtocolError,
     RequestTimeoutError,
     TransportError,
     UnsupportedVersionError,
-    broker_error,
 )
 from pykafka08.group.actions import Membership
 from pykafka08.group.commit import LOSSES, Commit, Objection
 from pykafka08.group.contract import MemberMachine
 from pykafka08.group.old_releases import UNCERTAIN, versions_of_0_8
-from pykafka08.group.reactions import Api, Reaction, reaction_to, reaction_to_failure
-from pykafka08.group.requests import CommitCall, MemberCalls, OffsetAndMetadata, OffsetFetchCall, found_coordinator
+from pykafka08.group.reactions import (
+    Api,
+    Reaction,
+    group_error,
+    nonsense_error,
+    reaction_to,
+    reaction_to_failure,
+)
+from pykafka08.group.requests import CommitCall, FindCall, FoundCoordinator, OffsetAndMetadata, OffsetFetchCall
 from pykafka08.group.settings import GroupConfig
 from pykafka08.protocol.messages.find_coordinator import FindCoordinatorRequest
 from pykafka08.protocol.schema import Request, Response
@@ -51,7 +59,6 @@ class GroupOffsets:
         self._config = config
         self.machine = machine
         self._wake = wake
-        self._calls = MemberCalls(config)
         self._node: int | None = None
         self._has_coordinators = True
         self._is_closed = False
@@ -69,20 +76,22 @@ class GroupOffsets:
         """Calls that wait for another attempt raise ClosedError instead."""
         self._is_closed = True
 
-    async def find_coordinator(self, *, timeout: float) -> int:
-        """Node id of the coordinator, as one broker tells it now; BrokerError where that is an error code."""
-        response = await self._ask(None, self._calls.find, anyio.current_time() + timeout)
-        code, node_id, said = found_coordinator(response)
-        if code:
-            raise broker_error(code, said, api=Api.FIND_COORDINATOR.value)
-        return node_id
+    async def find_coordinator(self, *, timeout: float) -> FoundCoordinator:
+        """The coordinator, as one broker names it now; BrokerError where the answer has an error code."""
+        call = FindCall(self._config.group_id)
+        if self._old is None:
+            node, response = await self._client.ask_any(call, timeout=timeout)
+        else:
+            node = self._any_node()
+            response = await self._ask(node, call, anyio.current_time() + timeout)
+        return call.read(response, self._name_of(node))
 
     async def is_in_kafka(self, *, timeout: float) -> bool:
         """False where the brokers keep offsets in ZooKeeper alone, or none: before 0.8.2."""
         deadline = anyio.current_time() + timeout
         found: list[int | None] = []
 
-        async def once() -> bool:
+        async def once() -> bool | KafkaError:
             found.append(await self._coordinator(deadline))
             return True
 
@@ -132,8 +141,8 @@ class GroupOffsets:
             attempt.ended.set_result(None)
         return attempt.refused
 
-    async def _commit_once(self, attempt: Commit, deadline: float) -> bool:
-        """True when all partitions have their outcome."""
+    async def _commit_once(self, attempt: Commit, deadline: float) -> bool | KafkaError:
+        """True when all partitions have their outcome, else why some have none, if an answer said so."""
         attempt.refuse_strangers()
         node = await self._coordinator(deadline) if attempt.pending else None
         # From here to the sending nothing awaits: an older commit is never sent after a newer one.
@@ -149,17 +158,22 @@ class GroupOffsets:
         call = CommitCall(self._config, membership, offsets, _ids_of(offsets, self._topic_id))
         attempt.sent(offsets)
         codes = call.read(await self._ask(node, call, deadline))
-        reactions = [self._take(attempt, tp, codes.get(tp, -1), membership) for tp in offsets if tp in attempt.pending]
+        broker = self._name_of(node)
+        answered = [tp for tp in offsets if tp in codes and tp in attempt.pending]
+        reactions = [self._take(attempt, tp, codes[tp], membership, broker) for tp in answered]
         self._wake()
         self._mind(reactions, node)
-        return not attempt.pending
+        self._check_complete(Api.OFFSET_COMMIT, offsets.keys() - codes.keys(), broker)
+        return not attempt.pending or attempt.trouble or False
 
     def _newest(self, tp: TopicPartition) -> Commit:
         """Of the commits that have no outcome for the partition yet."""
         return next(each for each in reversed(self._under_way[tp]) if tp in each.pending)
 
-    def _take(self, attempt: Commit, tp: TopicPartition, code: int, membership: Membership) -> Reaction:
-        reaction = attempt.take(tp, code, membership)
+    def _take(
+        self, attempt: Commit, tp: TopicPartition, code: int, membership: Membership, broker: str | None
+    ) -> Reaction:
+        reaction = attempt.take(tp, code, membership, broker)
         if reaction is Reaction.PROCEED:
             for older in self._before(attempt, tp):
                 older.pending.pop(tp, None)
@@ -182,37 +196,60 @@ class GroupOffsets:
             if on_found is not None:
                 on_found(tp, committed)
 
-        async def once() -> bool:
+        async def once() -> bool | KafkaError:
             missing = wanted - found.keys()
-            if missing:
-                await self._fetch_once(missing, take, deadline)
-            return not wanted - found.keys()
+            trouble = await self._fetch_once(missing, take, deadline) if missing else None
+            return trouble or not wanted - found.keys()
 
         deadline = anyio.current_time() + timeout
         await self._repeat(Api.OFFSET_FETCH, deadline, once)
         return found
 
-    async def _fetch_once(self, missing: frozenset[TopicPartition], take: OnFound, deadline: float) -> None:
+    async def _fetch_once(
+        self, missing: frozenset[TopicPartition], take: OnFound, deadline: float
+    ) -> KafkaError | None:
+        """Why partitions have no answer yet, None if all have one."""
         node = await self._coordinator(deadline)
         call = OffsetFetchCall(self._config, missing, _ids_of(missing, self._client.metadata.topic_id))
         code, fetched = call.read(await self._ask(node, call, deadline))
+        broker, group = self._name_of(node), self._config.group_id
         if code:
-            raise broker_error(code, api=Api.OFFSET_FETCH.value)
+            raise group_error(code, api=Api.OFFSET_FETCH, group=group, broker=broker)
+        for each in fetched:
+            if each.fault is not None:
+                raise nonsense_error(each.fault, api=Api.OFFSET_FETCH, group=group, broker=broker, tp=each.tp)
         reactions = [(each, reaction_to(Api.OFFSET_FETCH, each.error_code)) for each in fetched if each.tp in missing]
+        troubles: dict[Reaction, KafkaError] = {}
         for each, reaction in reactions:
             if reaction is Reaction.PROCEED:
                 take(each.tp, each.committed)
-        for each, reaction in reactions:
-            if reaction is Reaction.FAIL:
-                raise broker_error(
-                    each.error_code, api=Api.OFFSET_FETCH.value, topic=each.tp.topic, partition=each.tp.partition
-                )
-        self._mind([reaction for _, reaction in reactions], node)
+            else:
+                error = group_error(each.error_code, api=Api.OFFSET_FETCH, group=group, broker=broker, tp=each.tp)
+                troubles.setdefault(reaction, error)
+        if Reaction.FAIL in troubles:
+            raise troubles[Reaction.FAIL]
+        self._mind(troubles, node)
+        self._check_complete(Api.OFFSET_FETCH, missing - {each.tp for each in fetched}, broker)
+        return next(iter(troubles.values()), None)
 
     # --- what both do -----------------------------------------------------------------------------------------------
 
-    async def _repeat(self, api: Api, deadline: float, once: Callable[[], Awaitable[bool]]) -> None:
-        """Call ``once`` until it is true, with pauses; errors that a retry may mend end it at the deadline."""
+    def _check_complete(self, api: Api, left_out: Iterable[TopicPartition], broker: str | None) -> None:
+        """RemoteProtocolError if an answer says nothing about partitions that were in the request."""
+        for tp in left_out:
+            fault = "the answer leaves the partition out"
+            raise nonsense_error(fault, api=api, group=self._config.group_id, broker=broker, tp=tp)
+
+    def _name_of(self, node: int | None) -> str | None:
+        """``"host:port (id N)"`` of a broker."""
+        broker = None if node is None else self._client.metadata.brokers.get(node)
+        return None if broker is None else broker.name
+
+    async def _repeat(self, api: Api, deadline: float, once: Callable[[], Awaitable[bool | KafkaError]]) -> None:
+        """Call ``once`` until it is true, with pauses; errors that a retry may mend end it at the deadline.
+
+        ``once`` returns an error where an answer asks for another attempt.
+        """
         config = self._client.config
         backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000, random.random)
         cause: KafkaError | None = None
@@ -221,8 +258,10 @@ class GroupOffsets:
             if self._is_closed:
                 raise ClosedError("the group's member is closed", api=api.value)
             try:
-                if await once():
+                outcome = await once()
+                if outcome is True:
                     return
+                cause = outcome or cause
             except KafkaError as error:
                 reaction = reaction_to_failure(Api(error.api) if error.api in _APIS else api, error)
                 if reaction in (Reaction.FAIL, Reaction.REFUSE) or reaction in LOSSES:  # the last: an outsider's commit
@@ -232,14 +271,26 @@ class GroupOffsets:
                 self._mind([reaction], None)
             pause = backoff.failed()
             if anyio.current_time() + pause >= deadline:
-                why = f"; the last attempt ended in: {cause.message}" if cause is not None else ""
-                late = RequestTimeoutError(
-                    f"group {self._config.group_id!r} did not answer in time{why}",
-                    broker=cause.broker if cause is not None else None,
-                    api=api.value,
-                )
-                raise late from cause
+                raise self._late(api, cause) from cause
             await anyio.sleep(pause)
+
+    def _late(self, api: Api, cause: KafkaError | None) -> KafkaError:
+        """The error at the deadline; ``cause`` is the newest failure that says more than that time was up."""
+        broker = cause.broker if cause is not None else None
+        if isinstance(cause, RemoteProtocolError):
+            text = f"the coordinator sent no valid answer before the deadline: {cause.message}"
+            has_place = cause.topic is not None and cause.partition is not None
+            tp = TopicPartition(cause.topic or "", cause.partition or 0) if has_place else None
+            return nonsense_error(text, api=api, group=self._config.group_id, broker=broker, tp=tp)
+        if isinstance(cause, BrokerError):
+            said_by = "the brokers" if cause.api == Api.FIND_COORDINATOR.value else "the coordinator"
+            text = f"{said_by} still answered with an error at the deadline: {cause.message}"
+        else:
+            why = f"; the last attempt ended in: {cause.message}" if cause is not None else ""
+            text = f"the coordinator did not answer in time{why}"
+        late = RequestTimeoutError(text, broker=broker, api=api.value)
+        late.group = self._config.group_id
+        return late
 
     async def _coordinator(self, deadline: float) -> int | None:
         """Node id; None where any broker will do (0.8.1)."""
@@ -249,7 +300,8 @@ class GroupOffsets:
         if not self._has_coordinators:
             return None
         try:
-            self._node = await self.find_coordinator(timeout=max(0.0, deadline - anyio.current_time()))
+            found = await self.find_coordinator(timeout=max(0.0, deadline - anyio.current_time()))
+            self._node = found.node_id
         except UnsupportedVersionError:
             await self._learn_release(deadline)
             return await self._coordinator(deadline)
@@ -283,7 +335,7 @@ class GroupOffsets:
     def _mind(self, reactions: Iterable[Reaction], node: int | None) -> None:
         """Forget what was wrong about the cluster."""
         wrong = set(reactions)
-        if Reaction.FIND_COORDINATOR in wrong:
+        if not wrong.isdisjoint((Reaction.FIND_COORDINATOR, Reaction.FIND_THEN_FAIL)):
             stale = node if node is not None else self.machine.coordinator
             self._node = None
             if stale is not None:

@@ -15,12 +15,24 @@ from pykafka08.errors import (
     ConfigError,
     KafkaError,
     LocalProtocolError,
+    RemoteProtocolError,
     ResponseTooLargeError,
     UnsupportedVersionError,
     broker_error,
 )
+from pykafka08.records.record import TopicPartition
 
-__all__ = ["FAILURES", "REACTIONS", "Api", "Reaction", "join_error", "reaction_to", "reaction_to_failure"]
+__all__ = [
+    "FAILURES",
+    "REACTIONS",
+    "Api",
+    "Reaction",
+    "group_error",
+    "join_message",
+    "nonsense_error",
+    "reaction_to",
+    "reaction_to_failure",
+]
 
 
 class Api(str, Enum):
@@ -43,6 +55,7 @@ class Reaction(Enum):
     PROCEED = "there is no error"
     BACK_OFF = "the same again after a pause"
     FIND_COORDINATOR = "look for the coordinator, then the same again"
+    FIND_THEN_FAIL = "as FIND_COORDINATOR, but an error when it lasts longer than default_api_timeout_ms"
     REFRESH = "the topic may have moved or be new: refresh metadata, then the same again"
     TAKE_MEMBER_ID = "join again at once, with the member id that came back"
     REJOIN = "join again with the same member id; nothing is lost"
@@ -111,7 +124,9 @@ FAILURES: tuple[tuple[type[KafkaError], Reaction], ...] = (
     (ConfigError, Reaction.FAIL),
     # The same question has an answer of the same size.
     (ResponseTooLargeError, Reaction.FAIL),
-    # Broker gone, cut off, slow or mad, for as long as it may take: it may come back, or another take its place.
+    # The answer cannot be decoded: another coordinator may do better, but a retry does not change this one.
+    (RemoteProtocolError, Reaction.FIND_THEN_FAIL),
+    # Broker gone, cut off or slow, for as long as it may take: it may come back, or another take its place.
     (KafkaError, Reaction.FIND_COORDINATOR),
 )
 
@@ -122,11 +137,39 @@ def reaction_to_failure(api: Api, error: KafkaError) -> Reaction:
     return next(reaction for kind, reaction in FAILURES if isinstance(error, kind))
 
 
-def join_error(code: int, session_timeout: float, *, is_v0: bool) -> BrokerError:
-    """Why JoinGroup was refused; a session (seconds) that the broker does not allow is named."""
-    message = None
-    if code == ErrorCode.INVALID_SESSION_TIMEOUT:
-        bounds = "group.min.session.timeout.ms and group.max.session.timeout.ms"
-        default = " (6000 to 30000 by default before Kafka 0.10.1)" if is_v0 else " (from 6000 by default)"
-        message = f"session_timeout_ms={round(session_timeout * 1000)} is outside the brokers' {bounds}{default}"
-    return broker_error(code, message, api=Api.JOIN_GROUP.value)
+def join_message(code: int, session_timeout: float, *, is_v0: bool) -> str | None:
+    """The text for a refused JoinGroup where the code's own meaning does not name the setting.
+
+    ``session_timeout`` is in seconds.
+    """
+    if code != ErrorCode.INVALID_SESSION_TIMEOUT:
+        return None
+    bounds = "group.min.session.timeout.ms and group.max.session.timeout.ms"
+    default = " (6000 to 30000 by default before Kafka 0.10.1)" if is_v0 else " (from 6000 by default)"
+    return f"session_timeout_ms={round(session_timeout * 1000)} is outside the brokers' {bounds}{default}"
+
+
+def group_error(
+    code: int,
+    message: str | None = None,
+    *,
+    api: Api,
+    group: str,
+    broker: str | None,
+    tp: TopicPartition | None = None,
+) -> BrokerError:
+    """The exception for an error code in an answer of the group's coordinator."""
+    topic, partition = tp if tp is not None else (None, None)
+    error = broker_error(code, message, broker=broker, api=api.value, topic=topic, partition=partition)
+    error.group = group
+    return error
+
+
+def nonsense_error(
+    fault: str, *, api: Api, group: str, broker: str | None, tp: TopicPartition | None = None
+) -> RemoteProtocolError:
+    """The exception for an answer of the group's coordinator that has an impossible value."""
+    topic, partition = tp if tp is not None else (None, None)
+    error = RemoteProtocolError(fault, broker=broker, api=api.value, topic=topic, partition=partition)
+    error.group = group
+    return error

@@ -7,17 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from itertools import groupby
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 from uuid import UUID
 
 from pykafka08.errors import UnsupportedVersionError
 from pykafka08.group.actions import Heartbeat, Join, Leave, Membership, Sync
+from pykafka08.group.answers import CONSUMER, committed_fault
+from pykafka08.group.reactions import Api, group_error, nonsense_error
 from pykafka08.group.settings import SESSION_TIMEOUT_MS, GroupConfig
 from pykafka08.protocol.messages.describe_groups import DescribeGroupsRequest
-from pykafka08.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from pykafka08.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from pykafka08.protocol.messages.heartbeat import HeartbeatRequest
 from pykafka08.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from pykafka08.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from pykafka08.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from pykafka08.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -38,7 +40,6 @@ from pykafka08.records.record import TopicPartition
 
 __all__ = ["CommitCall", "FetchedOffset", "JoinCall", "MemberCalls", "OffsetAndMetadata", "OffsetFetchCall"]
 
-CONSUMER = "consumer"
 OLD_SESSION_TIMEOUT_MS = 30_000
 LONGEST_REASON = 255
 
@@ -61,9 +62,12 @@ class OffsetAndMetadata(NamedTuple):
 
 
 class FetchedOffset(NamedTuple):
+    """``fault`` is what is impossible about it, None if nothing is."""
+
     tp: TopicPartition
     error_code: int
     committed: OffsetAndMetadata | None
+    fault: str | None = None
 
 
 class JoinCall:
@@ -110,11 +114,6 @@ class MemberCalls:
         self._group_id = config.group_id
         self._instance_id = config.group_instance_id
 
-    def find(self, versions: BrokerVersions) -> FindCoordinatorRequest:
-        if versions.pick(FindCoordinatorRequest) < FIRST_FIND_WITH_MANY_KEYS:
-            return FindCoordinatorRequest(key=self._group_id)
-        return FindCoordinatorRequest(coordinator_keys=[self._group_id])
-
     def sync(self, action: Sync) -> SyncGroupRequest:
         return SyncGroupRequest(
             group_id=self._group_id,
@@ -148,10 +147,52 @@ class MemberCalls:
         return LeaveGroupRequest(group_id=self._group_id, members=[member])
 
 
-def found_coordinator(response: FindCoordinatorResponse) -> tuple[int, int, str | None]:
-    """Error code, node id and the broker's own words."""
-    found = response.coordinators[0] if response.coordinators else response
-    return found.error_code, found.node_id, found.error_message
+class FoundCoordinator(NamedTuple):
+    """``broker`` is its name for error texts."""
+
+    node_id: int
+    broker: str
+
+
+class FindCall:
+    """FindCoordinator for one group."""
+
+    def __init__(self, group_id: str) -> None:
+        self._group_id = group_id
+        self._has_many = False
+
+    def __call__(self, versions: BrokerVersions) -> FindCoordinatorRequest:
+        self._has_many = versions.pick(FindCoordinatorRequest) >= FIRST_FIND_WITH_MANY_KEYS
+        if self._has_many:
+            return FindCoordinatorRequest(coordinator_keys=[self._group_id])
+        return FindCoordinatorRequest(key=self._group_id)
+
+    def read(self, response: FindCoordinatorResponse, broker: str | None) -> FoundCoordinator:
+        """What ``broker`` answered; BrokerError for an error code, RemoteProtocolError for an impossible answer."""
+        found: FindCoordinatorResponse | Coordinator | None = response
+        if self._has_many:
+            found = next((each for each in response.coordinators if each.key == self._group_id), None)
+        place: _Place = {"api": Api.FIND_COORDINATOR, "group": self._group_id, "broker": broker}
+        if found is None:
+            raise nonsense_error("the answer leaves the group out", **place)
+        if found.error_code:
+            raise group_error(found.error_code, found.error_message, **place)
+        if found.node_id < 0:
+            raise nonsense_error(f"the coordinator is broker {found.node_id}", **place)
+        return FoundCoordinator(found.node_id, f"{found.host}:{found.port} (id {found.node_id})")
+
+
+class _Place(TypedDict):
+    """Of an error."""
+
+    api: Api
+    group: str
+    broker: str | None
+
+
+def left_code(response: LeaveGroupResponse) -> int:
+    """The error code of the whole answer, or of its one member (from version 3 on)."""
+    return response.error_code or next((each.error_code for each in response.members if each.error_code), 0)
 
 
 class CommitByName(OffsetCommitRequest):
@@ -281,6 +322,8 @@ class _Position(NamedTuple):
 
 def _fetched(tp: TopicPartition, each: object) -> FetchedOffset:
     found = _Position(*(getattr(each, name) for name in _Position._fields))
+    if not found.error_code and (fault := committed_fault(found.committed_offset, found.committed_leader_epoch)):
+        return FetchedOffset(tp, 0, None, fault)
     if found.error_code or found.committed_offset < 0:
         return FetchedOffset(tp, found.error_code, None)
     committed = OffsetAndMetadata(found.committed_offset, found.committed_leader_epoch, found.metadata or "")

@@ -12,6 +12,8 @@ class CoordinatorSearch:
 
     def __init__(self) -> None:
         self.node_id: int | None = None
+        self.broker: str | None = None
+        """``"host:port (id N)"`` of the coordinator that was found last."""
         self._attempt: int | None = None
 
     @property
@@ -23,9 +25,10 @@ class CoordinatorSearch:
         self._attempt = attempt
         return FindCoordinator(attempt)
 
-    def found(self, attempt: int, node_id: int) -> None:
+    def found(self, attempt: int, node_id: int, broker: str | None) -> None:
         if self.failed(attempt):
             self.node_id = node_id
+            self.broker = broker
 
     def failed(self, attempt: int) -> bool:
         """True if that is the question that was under way; it is no more."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import groupby
 
+from pykafka08.errors import RemoteProtocolError
+from pykafka08.group.answers import partitions_fault
 from pykafka08.group.assignors import GroupMember
 from pykafka08.protocol.messages.consumer_protocol import (
     AssignmentTopicPartition,
@@ -47,6 +49,9 @@ def encode_subscription(
 def decode_member(member: JoinGroupResponseMember) -> GroupMember:
     """RemoteProtocolError if its subscription cannot be read."""
     told, _ = decode_with_version(ConsumerProtocolSubscription, member.metadata)
+    for each in told.owned_partitions:
+        if (fault := partitions_fault(repr(each.topic), each.partitions)) is not None:
+            raise RemoteProtocolError(fault)
     return GroupMember(
         member.member_id,
         frozenset(told.topics),
@@ -63,7 +68,11 @@ def encode_assignment(partitions: Iterable[TopicPartition]) -> bytes:
 
 
 def decode_assignment(data: bytes) -> frozenset[TopicPartition]:
+    """RemoteProtocolError if it cannot be read."""
     told, _ = decode_with_version(ConsumerProtocolAssignment, data)
+    for each in told.assigned_partitions:
+        if (fault := partitions_fault(repr(each.topic), each.partitions)) is not None:
+            raise RemoteProtocolError(fault)
     return frozenset(
         TopicPartition(each.topic, number) for each in told.assigned_partitions for number in each.partitions
     )

@@ -28,6 +28,7 @@ from pykafka08.errors import (
     UnknownTopicError,
     UnsupportedVersionError,
 )
+from pykafka08.protocol.messages.describe_groups import DescribeGroupsRequest
 from pykafka08.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from pykafka08.protocol.messages.find_coordinator import FindCoordinatorRequest
 from pykafka08.protocol.messages.list_groups import ListGroupsRequest
@@ -541,3 +542,20 @@ async def test_nothing_is_left_after_many_clients() -> None:
                 async with Client(of(cluster)) as client:
                     await client.refresh(timeout=20)
                     await client.request(0, ASK, timeout=20, purpose=Purpose.FETCH)
+
+
+async def test_request_any_passes_over_a_broker_that_owes_an_answer() -> None:
+    """It performs one request of a connection after the other: a commit may wait for replicas for seconds."""
+    async with EmbeddedCluster(brokers=2) as cluster, opened(cluster) as client:
+        for broker in range(2):  # the likeliest one is the one that answered last: whichever that is
+            is_held = anyio.Event()
+            cluster.faults.run("DescribeGroups", is_held.set, broker=broker)
+            cluster.faults.delay("DescribeGroups", 3600, broker=broker)
+            held = client.submit(broker, DescribeGroupsRequest(groups=["g"]), timeout=3600)
+            with anyio.fail_after(60):
+                await is_held.wait()
+                node, _ = await client.ask_any(ListGroupsRequest(), timeout=60)
+            assert node != broker
+            client.hang_up(broker, Purpose.CONTROL, TransportError("enough"))
+            with pytest.raises(TransportError):
+                await held

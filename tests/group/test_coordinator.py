@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
+from functools import partial
 
 import anyio
 import anyio.lowlevel
@@ -20,6 +21,7 @@ from pykafka08.errors import (
     UnknownTopicError,
     UnsupportedVersionError,
 )
+from pykafka08.group import coordinator
 from pykafka08.group.coordinator import OffsetAndMetadata
 from pykafka08.group.states import State
 from pykafka08.records.record import TopicPartition
@@ -504,3 +506,55 @@ async def test_a_listener_that_raises_ends_the_client() -> None:
                     await only.group.news
             with pytest.raises(ClientFailedError, match="the application's own"):
                 only.group.check()
+
+
+@pytest.mark.parametrize("api", ["OffsetCommit", "JoinGroup"])
+async def test_leave_group_does_not_wait_behind_a_request_that_is_held(api: str) -> None:
+    """A commit whose replicas are slow, or a join that waits for others: the rest would wait for the whole session."""
+    async with (
+        EmbeddedCluster(topics={"t": 1}) as cluster,
+        member(cluster.bootstrap_servers, "t") as first,
+        anyio.create_task_group() as tasks,
+    ):
+        await wait_shared([first], all_of("t", 1))
+        is_held = anyio.Event()
+        cluster.faults.run(api, is_held.set)
+        cluster.faults.delay(api, 3600)
+        if api == "OffsetCommit":
+            tasks.start_soon(first.group.commit, {TopicPartition("t", 0): OffsetAndMetadata(0)})
+        else:
+            first.group.subscribe(["t", "u"])
+        await is_held.wait()
+        await first.group.aclose(timeout=60)
+        tasks.cancel_scope.cancel()
+        assert "LeaveGroup" in {request.api for request in cluster.requests}
+
+
+async def test_a_close_waits_for_a_new_coordinator_to_take_the_leave() -> None:
+    """Brokers notice a dead coordinator later than a close lasts by default."""
+    async with (
+        EmbeddedCluster(topics={"t": 1}) as cluster,
+        member(cluster.bootstrap_servers, "t") as first,
+        anyio.create_task_group() as tasks,
+    ):
+        await wait_shared([first], all_of("t", 1))
+        refused = [anyio.Event() for _ in range(10)]
+        cluster.faults.answer("LeaveGroup", ErrorCode.NOT_COORDINATOR, times=len(refused))
+        for number, each in enumerate(refused):
+            cluster.faults.run("LeaveGroup", each.set, skip=number)
+        tasks.start_soon(partial(first.group.aclose, timeout=0.05, leave_patience=3600))
+        await refused[-1].wait()
+    assert first.group._machine.is_idle
+    assert [request.api for request in cluster.requests].count("LeaveGroup") > len(refused)
+
+
+async def test_a_close_does_not_wait_for_a_coordinator_when_no_broker_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(coordinator, "ANSWERED_FOR", 0.1)
+    async with (
+        EmbeddedCluster(topics={"t": 1}) as cluster,
+        member(cluster.bootstrap_servers, "t") as first,
+    ):
+        await wait_shared([first], all_of("t", 1))
+        await cluster.stop_broker(0)
+        with anyio.fail_after(60):
+            await first.group.aclose(timeout=0.05, leave_patience=3600)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from pykafka08.error_codes import ErrorCode
-from pykafka08.errors import TransportError, broker_error
+from pykafka08.errors import KafkaError, RemoteProtocolError, RequestTimeoutError, TransportError, broker_error
 from pykafka08.group.actions import FindCoordinator, Join, Leave, Membership, Revoke, Sync
 from pykafka08.group.reactions import Api
+from pykafka08.group.requests import left_code
+from pykafka08.protocol.messages.leave_group import LeaveGroupResponse, MemberResponse
 from tests.group.world import ME, World, parts
 
 
@@ -55,7 +57,7 @@ def test_it_does_not_wait_for_the_rebalance_once_all_is_given_up(when: str) -> N
     else:
         world.joined(join, generation=2)
     assert world.poll() == []
-    world.machine.left(leave.attempt)
+    world.machine.left(leave.attempt, 0, world.now)
     assert world.machine.is_idle
 
 
@@ -93,7 +95,7 @@ def test_who_owns_nothing_does_not_stay_for_a_rebalance(strategy: str) -> None:
     world.machine.leave()
     leave = world.one(Leave)
     world.joined(join, generation=2)
-    world.machine.left(leave.attempt)
+    world.machine.left(leave.attempt, 0, world.now)
     assert world.machine.is_idle
 
 
@@ -112,5 +114,47 @@ def test_a_coordinator_that_has_moved_is_told_of_the_end_too() -> None:
     loading = broker_error(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, api="LeaveGroup")
     world.machine.request_failed(again.attempt, Api.LEAVE_GROUP, loading, world.now)
     world.sleep()
-    world.machine.left(world.one(Leave).attempt)
+    world.machine.left(world.one(Leave).attempt, 0, world.now)
     assert world.machine.is_idle
+
+
+@pytest.mark.parametrize(
+    "error", [TransportError("cut off"), RequestTimeoutError("late"), RemoteProtocolError("garbled")]
+)
+def test_a_coordinator_that_is_gone_is_replaced_and_told_that_the_member_leaves(error: KafkaError) -> None:
+    """Without it the other members wait for the whole session of one that has gone."""
+    world = World.stable()
+    world.machine.leave()
+    world.tell(Revoke)
+    world.machine.request_failed(world.one(Leave).attempt, Api.LEAVE_GROUP, error, world.now)
+    assert not world.machine.is_idle
+    world.sleep()
+    world.machine.coordinator_found(world.one(FindCoordinator).attempt, 2)
+    again = world.one(Leave)
+    assert again.node_id == 2
+    world.machine.left(again.attempt, 0, world.now)
+    assert world.machine.is_idle
+
+
+@pytest.mark.parametrize(
+    ("code", "is_left"),
+    [
+        (ErrorCode.NOT_COORDINATOR, False),
+        (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, False),
+        (ErrorCode.UNKNOWN_MEMBER_ID, True),
+    ],
+)
+def test_an_error_code_in_the_answer_to_leave_group_is_no_success(code: ErrorCode, is_left: bool) -> None:
+    world = World.stable()
+    world.machine.leave()
+    world.tell(Revoke)
+    world.machine.left(world.one(Leave).attempt, code, world.now)
+    assert world.machine.is_idle is is_left
+
+
+def test_the_code_of_a_member_in_the_answer_to_leave_group_counts() -> None:
+    """From version 3 on each member has its own."""
+    member = MemberResponse(member_id=ME, group_instance_id=None, error_code=ErrorCode.NOT_COORDINATOR)
+    assert left_code(LeaveGroupResponse(members=[member])) == ErrorCode.NOT_COORDINATOR
+    assert left_code(LeaveGroupResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)) == 14
+    assert left_code(LeaveGroupResponse()) == 0

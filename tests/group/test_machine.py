@@ -467,18 +467,17 @@ def test_leaving() -> None:
     assert world.tell(Revoke) == Revoke(parts(0, 1))
     leave = world.one(Leave)
     assert leave.membership == Membership(ME, 1)
-    world.machine.left(leave.attempt)
+    world.machine.left(leave.attempt, 0, world.now)
     assert world.machine.is_idle
     assert world.poll() == []
     assert world.machine.next_wakeup() is None
 
 
-def test_leaving_takes_an_error_for_an_answer() -> None:
+def test_leaving_ends_with_an_error_that_no_retry_can_change() -> None:
     world = World.stable()
     world.machine.leave()
     world.tell(Revoke)
-    leave = world.one(Leave)
-    world.machine.request_failed(leave.attempt, Api.LEAVE_GROUP, TransportError("cut off"), world.now)
+    world.machine.left(world.one(Leave).attempt, ErrorCode.GROUP_AUTHORIZATION_FAILED, world.now)
     assert world.machine.is_idle
     assert world.machine.error is None
 
@@ -516,7 +515,7 @@ def test_leaving_at_any_time(when: str) -> None:
         world.tell(Revoke)
     for action in world.poll():
         assert isinstance(action, Leave)
-        world.machine.left(action.attempt)
+        world.machine.left(action.attempt, 0, world.now)
     assert world.machine.is_idle
     if when == "joining":
         world.joined(join)

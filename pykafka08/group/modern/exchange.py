@@ -7,12 +7,12 @@ from itertools import groupby
 from typing import Any
 from uuid import UUID
 
-from pykafka08.cluster.client import Client
+from pykafka08.cluster.client import Client, Purpose
 from pykafka08.cluster.metadata import Snapshot
 from pykafka08.driver import clock, library_logger
 from pykafka08.errors import KafkaError, UnsupportedVersionError
 from pykafka08.group.actions import Beat, LookUpTopics
-from pykafka08.group.exchange import when_ended
+from pykafka08.group.exchange import LEAVE_SECONDS, connection_to_leave_on, when_ended
 from pykafka08.group.modern.machine import ModernMachine
 from pykafka08.group.reactions import Api
 from pykafka08.group.settings import GroupConfig
@@ -80,7 +80,12 @@ class ModernExchange:
 
     def _beat(self, action: Beat) -> None:
         timeout = self._client.config.request_timeout_ms / 1000
-        waiter = self._client.submit(action.node_id, BeatCall(self._config, action), timeout=timeout)
+        purpose = Purpose.CONTROL
+        if action.membership.generation < 0:
+            timeout = min(LEAVE_SECONDS, timeout)
+            purpose = connection_to_leave_on(self._client, action.node_id)
+        call = BeatCall(self._config, action)
+        waiter = self._client.submit(action.node_id, call, timeout=timeout, purpose=purpose)
 
         def answered(response: Any) -> None:
             self._machine.beaten(action.attempt, response, self._now())

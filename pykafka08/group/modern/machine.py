@@ -16,9 +16,10 @@ from collections.abc import Callable, Iterable, Mapping
 from uuid import UUID
 
 from pykafka08.backoff import Backoff
-from pykafka08.errors import KafkaError, broker_error
+from pykafka08.errors import KafkaError
 from pykafka08.group.actions import Action, Beat, FallBack, LookUpTopics, Membership
-from pykafka08.group.life import MemberLife
+from pykafka08.group.answers import beat_fault
+from pykafka08.group.life import NONSENSE_PATIENCE, MemberLife
 from pykafka08.group.modern.reactions import explained, reaction_to_beat
 from pykafka08.group.modern.report import Report, Truth
 from pykafka08.group.modern.target import TargetAssignment
@@ -31,6 +32,8 @@ __all__ = ["ModernMachine"]
 
 API = Api.CONSUMER_GROUP_HEARTBEAT
 JOINING, LEFT, LEFT_FOR_A_WHILE = 0, -1, -2
+SHORTEST_INTERVAL = 0.05
+"""Seconds between heartbeats at least, whatever interval the broker asks for."""
 RELEASE_PATIENCE = 60.0
 """How long a static member waits for its former self to expire: no broker's session is longer by default."""
 
@@ -41,8 +44,10 @@ class ModernMachine(MemberLife):
     is_leader = False
     is_rejoining = False
 
-    def __init__(self, config: GroupConfig, backoff: Backoff, member_id: str) -> None:
-        super().__init__(config, backoff)
+    def __init__(
+        self, config: GroupConfig, backoff: Backoff, member_id: str, patience: float = NONSENSE_PATIENCE
+    ) -> None:
+        super().__init__(config, backoff, patience)
         # The broker has its own, which it does not tell; 45 s is its default and least.
         self.heartbeats.session_timeout = config.session_timeout
         self._member_id = member_id
@@ -88,8 +93,9 @@ class ModernMachine(MemberLife):
             self._target.look_up_at = now + self._backoff.failed()
 
     def beaten(self, attempt: int, response: ConsumerGroupHeartbeatResponse, now: float) -> None:
+        self._understood(API)
         if response.error_code:
-            error = broker_error(response.error_code, response.error_message, api=API.value)
+            error = self._refusal(API, response.error_code, response.error_message)
             self.request_failed(attempt, API, error, now)
         elif attempt == self._leaving:
             self._left()
@@ -128,14 +134,16 @@ class ModernMachine(MemberLife):
         if self._owned.is_due or self._may_fall_back():
             times.append(0.0)
         says_goodbye = self._may_leave() and self.coordinator is not None
-        if self._wants_coordinator() or self._may_join() or self._may_release() or says_goodbye:
+        if self._wants_coordinator() or self._may_release() or says_goodbye:
             times.append(self._not_before)
+        if self._may_join():
+            times.append(self._at_once)
         if self._may_look_up():
             times.append(self._target.look_up_at)
         if self._is_beating():
             times.append(self.heartbeats.expires_at)
             if not self.heartbeats.is_in_flight and self.coordinator is not None:
-                times.append(self._not_before if self._has_news() else self.heartbeats.due_at)
+                times.append(self._beat_at)
         return min(times, default=None)
 
     @property
@@ -191,16 +199,32 @@ class ModernMachine(MemberLife):
         is_ready = self.state is State.UNJOINED and self.coordinator is not None
         return is_ready and not self._must_release and bool(self._topics or self._pattern)
 
+    @property
+    def _at_once(self) -> float:
+        """When a heartbeat that does not wait for the interval may be sent."""
+        return max(self._not_before, self._pace.not_before)
+
+    @property
+    def _beat_at(self) -> float:
+        due_at = self.heartbeats.due_at
+        return min(self._at_once, due_at) if self._has_news() else due_at
+
     def _beat(self, now: float) -> list[Action]:
         if self.coordinator is None or self.heartbeats.is_in_flight:
             return []
-        if self._may_join() and now >= self._not_before:
+        if self._may_join() and now >= self._at_once:
             self.state = State.JOINING
             self._report.forget()
             self._is_known = True
+            self._pace.step(now)
             return [self._say(Membership(self._member_id, JOINING), now)]
-        since = self._not_before if self._has_news() else self.heartbeats.due_at
-        return [self._say(self.membership, now)] if self._is_beating() and now >= since else []
+        if not self._is_beating() or now < self._beat_at:
+            return []
+        if self._has_news():
+            self._pace.step(now)
+        else:
+            self._pace.rest()
+        return [self._say(self.membership, now)]
 
     def _say(self, membership: Membership, now: float) -> Beat:
         assert self.coordinator is not None
@@ -209,15 +233,20 @@ class ModernMachine(MemberLife):
         return beat
 
     def _take(self, response: ConsumerGroupHeartbeatResponse, now: float) -> None:
-        """A heartbeat was answered well."""
+        """A heartbeat was answered without an error."""
+        is_joining = self.membership.generation < 0
+        fault = beat_fault(response, None if is_joining else self._member_id)
+        if fault is not None:
+            self._fail(self._nonsense(API, fault))
+            return
         self._report.heard()
         self._be_well()
         self._unreleased_since = None
         self._was_member = True
-        self.heartbeats.interval = response.heartbeat_interval_ms / 1000
+        self.heartbeats.interval = max(SHORTEST_INTERVAL, response.heartbeat_interval_ms / 1000)
         self.heartbeats.answered()
         self.heartbeats.due_at = now + self.heartbeats.interval
-        if self.membership.generation < 0 and not self._is_leaving:
+        if is_joining and not self._is_leaving:
             self.state = State.ASSIGNING
             self._is_new = True
         self._member_id = response.member_id or self._member_id
@@ -261,8 +290,7 @@ class ModernMachine(MemberLife):
             self._end(None)
 
     def _refused_to_leave(self, reaction: Reaction, error: KafkaError, now: float) -> None:
-        """Tried again only where a broker says that it makes sense."""
-        if self._is_worth_another(reaction, error):
+        if self._is_worth_another(reaction):
             self._leaving = None
             self._react(reaction, API, error, now)
         else:
@@ -285,12 +313,14 @@ class ModernMachine(MemberLife):
             return
         if reaction is Reaction.RELEASE and not self._can_wait_for_release(now):
             reaction = Reaction.FAIL
-        if reaction is Reaction.FAIL or (reaction is Reaction.FALL_BACK and not self._can_fall_back()):
+        is_refused = reaction is Reaction.FALL_BACK and not self._can_fall_back()
+        if reaction is Reaction.FAIL or is_refused or self._is_out_of_patience(api, reaction, now):
             self._fail(explained(error, self._wish()))
             return
         self._be_troubled(api, reaction, error)
         table: dict[Reaction, Callable[[], None]] = {
             Reaction.FIND_COORDINATOR: self._forget_coordinator,
+            Reaction.FIND_THEN_FAIL: self._forget_coordinator,
             Reaction.LOSE_GENERATION: lambda: self._lose(str(error)),
             Reaction.LOSE_MEMBERSHIP: lambda: self._lose(str(error)),
             Reaction.RELEASE: self._want_release,

@@ -67,7 +67,8 @@ _ALL: Mapping[ErrorCode, Reaction] = {
 }
 
 REACTIONS: Mapping[type[Call], Mapping[ErrorCode, Reaction]] = {
-    FindCoordinator: {**_ALL, _E.COORDINATOR_NOT_AVAILABLE: _R.RETRY},
+    FindCoordinator: {**_ALL, _E.COORDINATOR_NOT_AVAILABLE: _R.RETRY, _E.UNKNOWN_PRODUCER_ID: _R.FATAL,
+                      _E.INVALID_PRODUCER_ID_MAPPING: _R.FATAL},
     InitProducer: {**_ALL, _E.TRANSACTION_ABORTABLE: _R.RETRY, _E.UNKNOWN_PRODUCER_ID: _R.FATAL,
                    _E.INVALID_PRODUCER_ID_MAPPING: _R.FATAL},
     # What was not attempted stood beside a partition that failed.

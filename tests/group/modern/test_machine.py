@@ -9,7 +9,15 @@ import pytest
 
 from pykafka08.backoff import Backoff
 from pykafka08.error_codes import ErrorCode
-from pykafka08.errors import BrokerError, KafkaError, TransportError, UnsupportedVersionError, broker_error
+from pykafka08.errors import (
+    BrokerError,
+    KafkaError,
+    RemoteProtocolError,
+    RequestTimeoutError,
+    TransportError,
+    UnsupportedVersionError,
+    broker_error,
+)
 from pykafka08.group.actions import (
     Action,
     Assign,
@@ -532,7 +540,7 @@ def test_leaving_while_the_join_is_under_way() -> None:
     assert leaving.membership == Membership(ME, -1)
     world.beaten(beat, 1, ids(0))
     assert world.poll() == []
-    world.broken(leaving)
+    world.beaten(leaving, -1)
     assert world.machine.is_idle
     assert world.machine.error is None
 
@@ -548,7 +556,22 @@ def test_leaving_while_the_coordinator_is_sought() -> None:
     world.machine.coordinator_found(actions[1].attempt, 2)
     leaving = world.one(Beat)
     assert leaving.node_id == 2
-    world.broken(leaving)
+    world.beaten(leaving, -1)
+    assert world.machine.is_idle
+
+
+def test_a_coordinator_that_is_gone_is_replaced_and_told_that_the_member_leaves() -> None:
+    """Without it the other members wait for the whole session of one that has gone."""
+    world = World.stable(0)
+    world.machine.leave()
+    world.tell(Revoke)
+    for error in (TransportError("cut off"), RequestTimeoutError("late"), RemoteProtocolError("garbled")):
+        world.broken(world.one(Beat), error)
+        world.sleep()
+        world.machine.coordinator_found(world.one(FindCoordinator).attempt, 2)
+    leaving = world.one(Beat)
+    assert (leaving.node_id, leaving.membership) == (2, Membership(ME, -1))
+    world.beaten(leaving, -1)
     assert world.machine.is_idle
 
 
