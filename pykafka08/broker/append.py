@@ -199,8 +199,8 @@ def _check(records: Buffer, batches: list[FetchedBatch], topic: Topic, personali
         raise _Refused(
             personality.invalid_record_code, f"Produce v{version} takes exactly one batch of magic 2 for a partition"
         )
-    _check_sizes(records, int(topic.config.get("max.message.bytes", personality.max_message_bytes)))
-    is_compacted = "compact" in topic.config.get("cleanup.policy", "delete")
+    _check_sizes(records, topic.number("max.message.bytes"))
+    is_compacted = "compact" in topic.value("cleanup.policy")
     for batch in batches:
         _check_codec(records, batch.codec, personality, version)
         if batch.producer_id >= 0 and personality.magic_of(topic.config) < 2:

@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Mapping
 from itertools import count
 
+from pykafka08.broker.configs import Configs
 from pykafka08.broker.faults import Faults, LoggedRequest
 from pykafka08.broker.fetch_sessions import FetchSessions
 from pykafka08.broker.groups import GroupLimits, Groups
@@ -36,6 +37,7 @@ class Node:
         self.port = port
         self.is_running = False
         self.fetch_sessions = FetchSessions()
+        self.logger_levels = dict.fromkeys(("root", "kafka.server.KafkaApis", "kafka.request.logger"), "INFO")
 
     @property
     def address(self) -> str:
@@ -56,6 +58,7 @@ class ClusterState:
         default_replication_factor: int,
         auto_create_topics: bool,
         group_limits: GroupLimits,
+        configs: Configs | None = None,
     ) -> None:
         self.personality = personality
         self.features = dict(personality.features)
@@ -65,9 +68,10 @@ class ClusterState:
         self.auto_create_topics = auto_create_topics
         self.cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         self.nodes: dict[int, Node] = {}
-        self.topics = Topics(self.live_node_ids)
+        self.configs = configs if configs is not None else Configs(personality)
+        self.topics = Topics(self.live_node_ids, self.configs)
         self.timers = Timers()
-        self.groups = Groups(self.timers, group_limits, self.topics)
+        self.groups = Groups(self.timers, group_limits, self.topics, self.configs)
         self.transactions = Transactions(
             self.topics, self.groups, self.timers, new_producer_id=self.new_producer_id, now_ms=self.now_ms
         )

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from pykafka08.broker.append import AppendResult, append
+from pykafka08.broker.configs import Configs
 from pykafka08.broker.personality import Personality
 from pykafka08.broker.state import Partition, Topics
 from pykafka08.error_codes import ErrorCode
@@ -20,15 +21,16 @@ from tests.broker.raw import batch
 NOW_MS = 7_000
 
 
-def partition(**config: str) -> Partition:
+def partition(release: str = "4.3", **config: str) -> Partition:
     properties = {name.replace("_", "."): value for name, value in config.items()}
-    return Topics(lambda: [0]).create("t", 1, 1, properties).partitions[0]
+    configs = Configs(Personality(release))
+    return Topics(lambda: [0], configs).create("t", 1, 1, properties).partitions[0]
 
 
 def put(
     records: bytes | None, release: str = "4.3", *, into: Partition | None = None, version: int = -1
 ) -> AppendResult:
-    target = partition() if into is None else into
+    target = partition(release) if into is None else into
     played = Personality(release)
     version = played.versions[0].max if version < 0 else version
     before = target.log.end_offset

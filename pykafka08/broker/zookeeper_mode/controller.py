@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from pykafka08.broker.checks import topic_config_fault
 from pykafka08.broker.cluster_state import ClusterState
 from pykafka08.broker.state import Partition, Topic, is_valid_topic_name
+from pykafka08.broker.topic_configs import topic_config_fault, topic_keys
 from pykafka08.broker.zookeeper.server import EmbeddedZooKeeper
 from pykafka08.broker.zookeeper_mode.layout import (
     parse_assignment,
@@ -223,7 +223,9 @@ class Controller:
         except (ValueError, TypeError, AttributeError) as error:
             self._refuse(path, error)
             return {}
-        fault = topic_config_fault(config)
+        keys = topic_keys(self._state.personality)
+        config = {name: value for name, value in config.items() if name in keys}  # brokers ignore unknown names
+        fault = topic_config_fault(config, self._state.personality)
         if fault is not None:
             self._refuse(path, fault)
             return {}
