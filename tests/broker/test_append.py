@@ -130,6 +130,39 @@ def test_refusals(release: str, version: int, records: bytes | None, code: Error
     assert result.message
 
 
+def packed_by(codec: int, magic: int) -> bytes:
+    """Right checksum over gzip data that claims to be of another codec."""
+    records = bytearray(batch(b"z" * 50, magic=magic, codec=Codec.GZIP))
+    if magic == 2:
+        records[22] = codec
+        patch_crc(records)
+    else:
+        records[17] = codec
+        records[12:16] = zlib.crc32(records[16:]).to_bytes(4, "big")
+    return bytes(records)
+
+
+@pytest.mark.parametrize(
+    ("release", "version", "records"),
+    [
+        ("0.11.0", 3, batch(b"z", codec=Codec.ZSTD)),
+        ("1.1", 5, batch(b"z", codec=Codec.ZSTD)),
+        ("0.9.0", 1, packed_by(4, 0)),
+        ("0.10.2", 2, packed_by(4, 1)),
+        ("0.10.2", 2, packed_by(2, 1)),
+        ("1.1", 5, packed_by(5, 2)),
+        ("2.8", 7, packed_by(4, 2)),
+        ("4.3", 9, packed_by(7, 2)),
+        ("4.3", 9, packed_by(2, 2)),
+    ],
+)
+def test_what_a_release_cannot_unpack_is_an_unknown_server_error(release: str, version: int, records: bytes) -> None:
+    """As brokers of 0.9.0.1, 0.10.2.2, 0.11.0.3, 1.1.1, 2.8.2 and 4.3.1 answer: with -1, not 76 or 2."""
+    result = put(records, release, version=version)
+    assert result.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert result.message
+
+
 def test_a_compacted_topic_wants_keys() -> None:
     keyless = bytes(
         encode_batch(2, Codec.NONE, timestamps=[1, 1], keys=[b"k", None], values=[b"a", b"b"], headers=None)
