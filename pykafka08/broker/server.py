@@ -13,6 +13,9 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+import anyio
+import anyio.to_thread
+
 from pykafka08.broker.checks import (
     check_host,
     check_number,
@@ -37,6 +40,7 @@ from pykafka08.broker.zookeeper_mode.mode import ZooKeeperMode
 from pykafka08.driver import TaskTree
 from pykafka08.errors import ClientFailedError, ClosedError, ConfigError
 from pykafka08.protocol.schema import VersionRange
+from pykafka08.records.batch_records import load_columns_decoder
 from pykafka08.records.record import Record
 
 __all__ = ["EmbeddedCluster"]
@@ -162,6 +166,8 @@ class EmbeddedCluster:
         self._is_entered = True
         await self._tasks.__aenter__()
         try:
+            # Now, rather than while every client waits for the first large batch of one of them.
+            await anyio.to_thread.run_sync(load_columns_decoder)
             self._state.timers.start()
             self._tasks.start("clock of the embedded cluster", self._state.timers.run)
             if self._zookeeper_mode is not None:
