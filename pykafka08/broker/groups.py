@@ -308,6 +308,26 @@ class Groups:
     def delete_offset(self, group_id: str, topic: str, partition: int) -> None:
         self._offsets.get(group_id, {}).pop((topic, partition), None)
 
+    def offset_deletion_error(self, group_id: str) -> ErrorCode:
+        """Why no offset of the group can be deleted: it does not exist, or its members are not consumers."""
+        group = self._groups.get(group_id)
+        if group_id in self.consumer_groups:
+            return ErrorCode.NONE
+        if group is None:
+            return ErrorCode.NONE if group_id in self._offsets else ErrorCode.GROUP_ID_NOT_FOUND
+        if group.members and group.protocol_type != group_migration.CONSUMER:
+            return ErrorCode.NON_EMPTY_GROUP
+        return ErrorCode.NONE
+
+    def subscribed_topics(self, group_id: str) -> set[str]:
+        """The topics that members of the group read."""
+        group, modern = self._groups.get(group_id), self.consumer_groups.get(group_id)
+        if modern is not None:
+            ids = {topic_id for each in modern.members.values() for topic_id in modern.topics_of(each, self._topics)}
+            return {topic.name for topic in self._topics if topic.topic_id in ids}
+        members = [] if group is None else group.members.values()
+        return {name for each in members for name in group_migration.subscribed_topics(each)}
+
     def forget_topic(self, topic: str) -> None:
         """A topic was deleted: its committed offsets go too."""
         for offsets in self._offsets.values():

@@ -39,6 +39,7 @@ from pykafka08.broker.zookeeper.server import EmbeddedZooKeeper
 from pykafka08.broker.zookeeper_mode.mode import ZooKeeperMode
 from pykafka08.driver import TaskTree
 from pykafka08.errors import ClientFailedError, ClosedError, ConfigError
+from pykafka08.protocol.messages import ApiKey
 from pykafka08.protocol.schema import VersionRange
 from pykafka08.records.batch_records import load_columns_decoder
 from pykafka08.records.record import Record
@@ -48,6 +49,8 @@ __all__ = ["EmbeddedCluster"]
 LOOPBACK = "127.0.0.1"
 REPLICATION_FACTOR = 3
 MOST_BROKERS = 1000
+WITHOUT_ZOOKEEPER = (ApiKey.DESCRIBE_QUORUM, ApiKey.LIST_CONFIG_RESOURCES)
+"""APIs that brokers with ZooKeeper do not offer, though their release knows them."""
 
 
 class EmbeddedCluster:
@@ -141,7 +144,11 @@ class EmbeddedCluster:
         if transaction_version is not None:
             self._state.features["transaction.version"] = transaction_version
         handlers = load_handlers()
-        self._state.served = {key: versions for key, versions in personality.versions.items() if key in handlers}
+        self._state.served = {
+            key: versions
+            for key, versions in personality.versions.items()
+            if key in handlers and not (personality.has_zookeeper and key in WITHOUT_ZOOKEEPER)
+        }
         self._state.nodes = {
             node_id: Node(node_id, host, port + node_id if port else 0, racks[node_id] if racks else None)
             for node_id in range(brokers)

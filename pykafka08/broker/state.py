@@ -72,6 +72,13 @@ class Partition:
         if self.leader not in alive:
             self.lead(self.isr[0] if self.isr else NO_LEADER)
 
+    def reassign(self, replicas: Iterable[int], live: Iterable[int]) -> None:
+        """Other replicas from now on; the leader stays if it is one of them, else the first live one leads."""
+        self.replicas[:] = replicas
+        self.brokers_changed(live)
+        if self.leader not in self.replicas:
+            self.elect(self.isr[0] if self.isr else NO_LEADER)
+
 
 class Topic:
     """A topic; ``topic_id`` is visible from Kafka 2.8 on."""
