@@ -214,7 +214,7 @@ def _keep(call: Call, kind: int, name: str, changed: dict[str, str]) -> None:
     if kind == ResourceType.TOPIC:
         topic = call.cluster.topics.find(name)
         if topic is not None:
-            topic.config = changed
+            call.cluster.topics.configure(topic, changed)
         return
     kept = {
         ResourceType.BROKER: configs.brokers,

@@ -41,7 +41,7 @@ from pykafka08.driver import TaskTree
 from pykafka08.errors import ClientFailedError, ClosedError, ConfigError
 from pykafka08.protocol.messages import ApiKey
 from pykafka08.protocol.schema import VersionRange
-from pykafka08.records.batch_records import load_columns_decoder
+from pykafka08.records.batch_records import has_columns_decoder, load_columns_decoder
 from pykafka08.records.record import Record
 
 __all__ = ["EmbeddedCluster"]
@@ -173,8 +173,9 @@ class EmbeddedCluster:
         self._is_entered = True
         await self._tasks.__aenter__()
         try:
-            # Now, rather than while every client waits for the first large batch of one of them.
-            await anyio.to_thread.run_sync(load_columns_decoder)
+            if not has_columns_decoder():
+                # Now, rather than while every client waits for the first large batch of one of them.
+                await anyio.to_thread.run_sync(load_columns_decoder)
             self._state.timers.start()
             self._tasks.start("clock of the embedded cluster", self._state.timers.run)
             if self._zookeeper_mode is not None:

@@ -136,6 +136,16 @@ class Topics:
         self._observers.append(observer)
         return lambda: self._observers.remove(observer)
 
+    def configure(self, topic: Topic, config: dict[str, str]) -> None:
+        """Give a topic other configs of its own."""
+        topic.config = config
+        self._changed()
+
+    def reassign(self, partition: Partition, replicas: Iterable[int]) -> None:
+        """Give a partition other replicas."""
+        partition.reassign(replicas, self._live())
+        self._changed()
+
     def _changed(self) -> None:
         for observer in tuple(self._observers):
             observer()

@@ -1,4 +1,4 @@
-"""APIs that Java's tools ask for: log dirs, deleted offsets, elections, reassignments, quorum, transactions, producers."""
+"""APIs that Java's tools ask for: log dirs, offsets, elections, reassignments, quorum, transactions, producers."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from pykafka08.protocol.messages import describe_quorum as quorum
 from pykafka08.protocol.messages import elect_leaders as elections
 from pykafka08.protocol.messages import offset_commit as commits
 from pykafka08.protocol.messages import offset_delete as deletions
+from pykafka08.protocol.messages import write_txn_markers as markers
 from pykafka08.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,
@@ -28,7 +29,7 @@ from pykafka08.protocol.messages.join_group import JoinGroupRequest, JoinGroupRe
 from pykafka08.protocol.messages.list_config_resources import ListConfigResourcesRequest
 from pykafka08.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 from pykafka08.protocol.messages.list_transactions import ListTransactionsRequest
-from tests.broker.raw import Raw, batch, connect, produce
+from tests.broker.raw import Raw, batch, connect, produce, produce_request
 
 pytestmark = pytest.mark.anyio
 
@@ -207,6 +208,24 @@ async def test_resources_with_configs_are_listed() -> None:
         assert await listed(raw, 1, 32, 2) == [(32, "g"), (2, "t")]
         refused = await raw.ask(ListConfigResourcesRequest(resource_types=[77]), 1)
         assert refused.error_code == ErrorCode.UNSUPPORTED_VERSION
+
+
+async def test_a_tool_ends_a_transaction_that_hangs() -> None:
+    hanging = batch(b"x", producer_id=7, producer_epoch=0, base_sequence=0, is_transactional=True)
+    async with EmbeddedCluster(version="2.8", topics={"t": 1}) as cluster, connect(cluster) as raw:
+        await raw.ask(produce_request(hanging, transactional_id="tx"), 9)
+        assert cluster.last_stable_offset("t", 0) == 0
+        marker = markers.WritableTxnMarker(
+            producer_id=7,
+            producer_epoch=0,
+            transaction_result=False,
+            topics=[markers.WritableTxnMarkerTopic(name="t", partition_indexes=[0, 5])],
+        )
+        response = await raw.ask(markers.WriteTxnMarkersRequest(markers=[marker]), 1)
+        codes = [each.error_code for each in response.markers[0].topics[0].partitions]
+        assert codes == [0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+        assert cluster.last_stable_offset("t", 0) == 2
+        assert cluster.records("t", 0, committed=True) == []
 
 
 async def test_transactions_and_their_producers_are_listed_and_described() -> None:

@@ -52,5 +52,5 @@ def _reassign(
     if not may_resize and len(replicas) != len(partition.replicas):
         text = f"{len(replicas)} replicas would change the replication factor of {len(partition.replicas)}"
         return ErrorCode.INVALID_REPLICATION_FACTOR, text
-    partition.reassign(replicas, call.cluster.live_node_ids())
+    call.cluster.topics.reassign(partition, replicas)
     return ErrorCode.NONE, None
