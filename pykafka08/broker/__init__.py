@@ -7,6 +7,7 @@
     handlers/    one file per API
     personality  which release is played: versions, formats, manners
     state        topics, partitions, leaders
+    configs      values of configs and their sources; tables: topic_configs, broker_configs, group_configs
     log          one partition's batches
     append       what is checked and changed before a batch enters a log
     groups       the coordinator of consumer groups

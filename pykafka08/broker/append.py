@@ -6,6 +6,7 @@ behave; KIP-32 (timestamps), KIP-98 (sequences, markers).
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable
 from struct import Struct
 from typing import NamedTuple
@@ -17,7 +18,8 @@ from pykafka08.broker.state import Partition, Topic
 from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import CorruptRecordError, UnsupportedVersionError
 from pykafka08.records.batch_packing import encode_batch
-from pykafka08.records.compression import Codec
+from pykafka08.records.checksums import crc32c
+from pykafka08.records.compression import Codec, decompress
 from pykafka08.records.reader import EVERY_OFFSET, ControlType, FetchedBatch, read_batches
 from pykafka08.records.rewrite import NumberedSet, assign_offsets, convert
 from pykafka08.wire import INT32, INT64, Buffer
@@ -28,6 +30,12 @@ ZSTD_PRODUCE_VERSION = 7
 ONE_BATCH_PRODUCE_VERSION = 3
 
 LEADER_EPOCH_AT = 12  # of a batch of magic 2; its checksum does not cover it
+BATCH_COVERED_FROM = 21  # by its checksum
+BATCH_CODEC_AT = 22  # the low byte of its attributes
+BATCH_BODY_AT = 61
+MESSAGE_CODEC_AT = 17  # of a message of magic 0 or 1
+CODEC_BITS = 7
+MANY_RECORDS = 200  # from here on columns are quicker than values
 WRAPPED_VALUE_AT = 26  # of a magic 0 wrapper: after offset, size, crc, magic, attributes, null key, length
 MARKER_KEY = Struct(">hh")  # version, type
 MARKER_VALUE = Struct(">hi")  # version, epoch of the coordinator
@@ -77,7 +85,8 @@ def append(
     except (_Refused, SequenceError) as refusal:
         return AppendResult(refusal.code, str(refusal))
     except CorruptRecordError as error:
-        return AppendResult(ErrorCode.CORRUPT_MESSAGE, error.message)
+        is_packing = _has_right_checksum(records or b"") and not _can_unpack(records or b"")
+        return AppendResult(ErrorCode.UNKNOWN_SERVER_ERROR if is_packing else ErrorCode.CORRUPT_MESSAGE, error.message)
     except UnsupportedVersionError as error:
         return AppendResult(ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, error.message)
 
@@ -199,8 +208,8 @@ def _check(records: Buffer, batches: list[FetchedBatch], topic: Topic, personali
         raise _Refused(
             personality.invalid_record_code, f"Produce v{version} takes exactly one batch of magic 2 for a partition"
         )
-    _check_sizes(records, int(topic.config.get("max.message.bytes", personality.max_message_bytes)))
-    is_compacted = "compact" in topic.config.get("cleanup.policy", "delete")
+    _check_sizes(records, topic.number("max.message.bytes"))
+    is_compacted = "compact" in topic.value("cleanup.policy")
     for batch in batches:
         _check_codec(records, batch.codec, personality, version)
         if batch.producer_id >= 0 and personality.magic_of(topic.config) < 2:
@@ -211,9 +220,17 @@ def _check(records: Buffer, batches: list[FetchedBatch], topic: Topic, personali
             raise _Refused(ErrorCode.INVALID_RECORD, "clients may not write control batches")
         if batch.magic == 2 and batch.last_offset - batch.base_offset + 1 != len(batch):
             raise _Refused(personality.invalid_record_code, f"{len(batch)} records cannot end at {batch.last_offset}")
-        batch.values()  # damage inside the records shows here
+        _decode(batch)  # damage inside the records shows here
         if is_compacted and None in list(batch.keys()):
             raise _Refused(personality.invalid_record_code, "records of a compacted topic need a key")
+
+
+def _decode(batch: FetchedBatch) -> None:
+    """CorruptRecordError if the records are damaged.  Many records are not made into objects."""
+    if len(batch) < MANY_RECORDS:
+        batch.values()
+    else:
+        batch.columns()
 
 
 def _check_sizes(records: Buffer, limit: int) -> None:
@@ -230,12 +247,36 @@ def _check_sizes(records: Buffer, limit: int) -> None:
 
 
 def _check_codec(records: Buffer, codec: Codec, personality: Personality, version: int) -> None:
+    if codec not in personality.codecs:  # brokers that do not know a codec cannot name the error
+        raise _Refused(ErrorCode.UNKNOWN_SERVER_ERROR, f"codec {codec} is not known to {personality.release}")
     if codec == Codec.ZSTD and version < ZSTD_PRODUCE_VERSION:
         raise _Refused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"zstd needs Produce v{ZSTD_PRODUCE_VERSION}")
-    if codec not in personality.codecs:
-        raise _Refused(ErrorCode.UNKNOWN_SERVER_ERROR, f"codec {codec} is not known to {personality.release}")
     if codec == Codec.LZ4 and personality < (0, 10) and not _has_old_lz4_header(records):
         raise _Refused(ErrorCode.UNKNOWN_SERVER_ERROR, "0.8.2 and 0.9 read LZ4 with their own header checksum only")
+
+
+def _has_right_checksum(records: Buffer) -> bool:
+    """True if the records begin with a whole entry whose checksum fits."""
+    data = memoryview(records)
+    end = ENTRY_HEADER + INT32.unpack_from(data, 8)[0] if len(data) > MAGIC_AT else 0
+    if not MAGIC_AT < end <= len(data):
+        return False
+    if data[MAGIC_AT] < 2:
+        return zlib.crc32(data[MAGIC_AT:end]) == int.from_bytes(data[12:16], "big")
+    return end > BATCH_BODY_AT and crc32c(data[BATCH_COVERED_FROM:end]) == int.from_bytes(data[17:21], "big")
+
+
+def _can_unpack(records: Buffer) -> bool:
+    """False if the first entry names a codec that does not exist, or does not hold what its codec writes."""
+    data = memoryview(records)
+    magic, end = data[MAGIC_AT], ENTRY_HEADER + INT32.unpack_from(data, 8)[0]
+    codec = data[BATCH_CODEC_AT if magic == 2 else MESSAGE_CODEC_AT] & CODEC_BITS
+    body = data[BATCH_BODY_AT if magic == 2 else WRAPPED_VALUE_AT + 8 * magic : end]
+    try:
+        decompress(Codec(codec), body, magic=magic)
+    except (ValueError, CorruptRecordError):
+        return False
+    return True
 
 
 def _has_old_lz4_header(records: Buffer) -> bool:

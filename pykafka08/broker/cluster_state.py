@@ -11,10 +11,14 @@ import uuid
 from collections.abc import Mapping
 from itertools import count
 
+from pykafka08.broker.access_control import Acls
+from pykafka08.broker.client_quotas import ClientQuotas
+from pykafka08.broker.configs import Configs
 from pykafka08.broker.faults import Faults, LoggedRequest
 from pykafka08.broker.fetch_sessions import FetchSessions
 from pykafka08.broker.groups import GroupLimits, Groups
 from pykafka08.broker.personality import Personality
+from pykafka08.broker.scram_users import ScramUsers
 from pykafka08.broker.state import Topic, Topics, is_valid_topic_name
 from pykafka08.broker.timers import Timers
 from pykafka08.broker.transactions import Transactions
@@ -36,6 +40,7 @@ class Node:
         self.port = port
         self.is_running = False
         self.fetch_sessions = FetchSessions()
+        self.logger_levels = dict.fromkeys(("root", "kafka.server.KafkaApis", "kafka.request.logger"), "INFO")
 
     @property
     def address(self) -> str:
@@ -56,6 +61,7 @@ class ClusterState:
         default_replication_factor: int,
         auto_create_topics: bool,
         group_limits: GroupLimits,
+        configs: Configs | None = None,
     ) -> None:
         self.personality = personality
         self.features = dict(personality.features)
@@ -65,12 +71,16 @@ class ClusterState:
         self.auto_create_topics = auto_create_topics
         self.cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         self.nodes: dict[int, Node] = {}
-        self.topics = Topics(self.live_node_ids)
+        self.configs = configs if configs is not None else Configs(personality)
+        self.topics = Topics(self.live_node_ids, self.configs)
         self.timers = Timers()
-        self.groups = Groups(self.timers, group_limits, self.topics)
+        self.groups = Groups(self.timers, group_limits, self.topics, self.configs)
         self.transactions = Transactions(
             self.topics, self.groups, self.timers, new_producer_id=self.new_producer_id, now_ms=self.now_ms
         )
+        self.acls = Acls()
+        self.quotas = ClientQuotas()
+        self.scram = ScramUsers()
         self.faults = Faults()
         self.requests: list[LoggedRequest] = []
         self.failures: list[Exception] = []
@@ -88,6 +98,11 @@ class ClusterState:
     @property
     def controller_id(self) -> int:
         return min(self.live_node_ids(), default=-1)
+
+    @property
+    def metadata_end_offset(self) -> int:
+        """The end of the metadata log of KRaft: one record for each broker, topic and partition."""
+        return 1 + len(self.nodes) + sum(1 + len(topic.partitions) for topic in self.topics)
 
     def coordinator(self, key: str) -> Node | None:
         """The live broker that coordinates a group or a transactional id."""

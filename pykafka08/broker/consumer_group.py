@@ -48,7 +48,7 @@ class ConsumerGroup:
         """Called when a member has gone."""
         self._counts: dict[UUID, int] = {}
         self._timers = timers
-        self._session_timeout = session_timeout
+        self.session_timeout = session_timeout
 
     @property
     def state(self) -> ConsumerGroupState:
@@ -142,7 +142,7 @@ class ConsumerGroup:
         """Without another one within the session time-out it is out."""
         if member.session is not None:
             member.session.cancel()
-        timeout = self._session_timeout if seconds is None else seconds
+        timeout = self.session_timeout if seconds is None else seconds
         member.session = self._timers.call_after(timeout, partial(self._expired, member))
 
     def expect_step(self, member: ConsumerMember) -> None:

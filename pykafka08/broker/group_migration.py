@@ -29,7 +29,7 @@ from pykafka08.protocol.messages.consumer_protocol import (
     encode_with_version,
 )
 
-__all__ = ["CONSUMER", "classic_rest", "heartbeat", "join", "leave", "sync", "upgrade"]
+__all__ = ["CONSUMER", "classic_rest", "heartbeat", "join", "leave", "subscribed_topics", "sync", "upgrade"]
 
 CONSUMER = "consumer"
 
@@ -56,6 +56,14 @@ def upgrade(classic: Group, group: ConsumerGroup, topics: Topics) -> None:
         each.answer_sync(SyncResult(ErrorCode.REBALANCE_IN_PROGRESS))
     group.bump()
     classic.close()
+
+
+def subscribed_topics(member: Member) -> list[str]:
+    """The topics that a classic consumer reads; none if its metadata cannot be read."""
+    try:
+        return _subscription(member).topics if member.protocols else []
+    except RemoteProtocolError:
+        return []
 
 
 def _subscription(member: Member) -> ConsumerProtocolSubscription:

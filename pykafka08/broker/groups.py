@@ -14,6 +14,7 @@ from functools import partial
 from typing import NamedTuple
 
 from pykafka08.broker import group_migration
+from pykafka08.broker.configs import Configs
 from pykafka08.broker.consumer_group import ConsumerGroup
 from pykafka08.broker.consumer_groups import Beaten, Refusal, beat, check_commit, check_member, leave
 from pykafka08.broker.group import Group, GroupState
@@ -53,8 +54,11 @@ Offsets = dict[tuple[str, int], CommittedOffset]
 class Groups:
     """Every group by its id."""
 
-    def __init__(self, timers: Timers, limits: GroupLimits, topics: Topics | None = None) -> None:
+    def __init__(
+        self, timers: Timers, limits: GroupLimits, topics: Topics | None = None, configs: Configs | None = None
+    ) -> None:
         self._timers = timers
+        self._configs = configs
         self.limits = limits
         self._topics = topics if topics is not None else Topics(list)
         self._groups: dict[str, Group] = {}
@@ -218,7 +222,7 @@ class Groups:
         if group is None and request.member_epoch != 0:
             raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no consumer group {group_id!r}")
         if group is None:
-            timeout = self.limits.consumer_session_timeout_ms / 1000
+            timeout = self.consumer_session_timeout_ms(group_id) / 1000
             group = ConsumerGroup(group_id, self._timers, session_timeout=timeout)
             group.on_gone = partial(self._downgrade, group)
             if classic is not None and classic.members:
@@ -227,7 +231,17 @@ class Groups:
             self.consumer_groups[group_id] = group
         if request.member_epoch < 0:
             return leave(group, request)
+        group.session_timeout = self.consumer_session_timeout_ms(group_id) / 1000
         return beat(group, request, self._topics, new_id=new_id, client=client)
+
+    def consumer_session_timeout_ms(self, group_id: str) -> int:
+        """Of members of the new protocol: the group's config, else the broker's."""
+        own = self._configs and self._configs.group_number(group_id, "consumer.session.timeout.ms")
+        return own or self.limits.consumer_session_timeout_ms
+
+    def consumer_heartbeat_interval_ms(self, group_id: str) -> int:
+        own = self._configs and self._configs.group_number(group_id, "consumer.heartbeat.interval.ms")
+        return own or self.limits.consumer_heartbeat_interval_ms
 
     def _downgrade(self, group: ConsumerGroup) -> None:
         """The last member of the new protocol may have gone."""
@@ -293,6 +307,26 @@ class Groups:
 
     def delete_offset(self, group_id: str, topic: str, partition: int) -> None:
         self._offsets.get(group_id, {}).pop((topic, partition), None)
+
+    def offset_deletion_error(self, group_id: str) -> ErrorCode:
+        """Why no offset of the group can be deleted: it does not exist, or its members are not consumers."""
+        group = self._groups.get(group_id)
+        if group_id in self.consumer_groups:
+            return ErrorCode.NONE
+        if group is None:
+            return ErrorCode.NONE if group_id in self._offsets else ErrorCode.GROUP_ID_NOT_FOUND
+        if group.members and group.protocol_type != group_migration.CONSUMER:
+            return ErrorCode.NON_EMPTY_GROUP
+        return ErrorCode.NONE
+
+    def subscribed_topics(self, group_id: str) -> set[str]:
+        """The topics that members of the group read."""
+        group, modern = self._groups.get(group_id), self.consumer_groups.get(group_id)
+        if modern is not None:
+            ids = {topic_id for each in modern.members.values() for topic_id in modern.topics_of(each, self._topics)}
+            return {topic.name for topic in self._topics if topic.topic_id in ids}
+        members = [] if group is None else group.members.values()
+        return {name for each in members for name in group_migration.subscribed_topics(each)}
 
     def forget_topic(self, topic: str) -> None:
         """A topic was deleted: its committed offsets go too."""

@@ -87,11 +87,6 @@ class Personality:
         return next(codecs for since, codecs in reversed(_CODECS) if self >= since)
 
     @property
-    def max_message_bytes(self) -> int:
-        """The default of ``message.max.bytes``; an entry's 12 bytes of offset and size count."""
-        return 1_000_012 if self < (2, 5) else 1_048_588
-
-    @property
     def group_max_session_timeout_ms(self) -> int:
         """The default of ``group.max.session.timeout.ms``."""
         return 30_000 if self < (0, 10) else 300_000 if self < (2, 3) else 1_800_000

@@ -13,28 +13,35 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+import anyio
+import anyio.to_thread
+
 from pykafka08.broker.checks import (
     check_host,
     check_number,
     check_offset,
     check_topic,
     check_topics,
-    topic_config_fault,
 )
 from pykafka08.broker.cluster_state import ClusterState, Node
+from pykafka08.broker.configs import Configs
 from pykafka08.broker.faults import Faults, LoggedRequest
 from pykafka08.broker.fetch_sessions import FetchSessions
 from pykafka08.broker.groups import GroupLimits
 from pykafka08.broker.handlers import load_handlers
 from pykafka08.broker.listener import Listener, bind, listen
 from pykafka08.broker.personality import Personality
+from pykafka08.broker.properties import StaticProperties, node_properties
 from pykafka08.broker.session import Output, Session
 from pykafka08.broker.state import MOST_PARTITIONS, Partition, Topic
+from pykafka08.broker.topic_configs import topic_config_fault
 from pykafka08.broker.zookeeper.server import EmbeddedZooKeeper
 from pykafka08.broker.zookeeper_mode.mode import ZooKeeperMode
 from pykafka08.driver import TaskTree
 from pykafka08.errors import ClientFailedError, ClosedError, ConfigError
+from pykafka08.protocol.messages import ApiKey
 from pykafka08.protocol.schema import VersionRange
+from pykafka08.records.batch_records import has_columns_decoder, load_columns_decoder
 from pykafka08.records.record import Record
 
 __all__ = ["EmbeddedCluster"]
@@ -42,6 +49,8 @@ __all__ = ["EmbeddedCluster"]
 LOOPBACK = "127.0.0.1"
 REPLICATION_FACTOR = 3
 MOST_BROKERS = 1000
+WITHOUT_ZOOKEEPER = (ApiKey.DESCRIBE_QUORUM, ApiKey.LIST_CONFIG_RESOURCES)
+"""APIs that brokers with ZooKeeper do not offer, though their release knows them."""
 
 
 class EmbeddedCluster:
@@ -57,6 +66,9 @@ class EmbeddedCluster:
     protocol off or on; it is on from Kafka 4.0, and its members are told the two times of ``group_consumer_...``.
     ``transaction_version`` lowers the finalized feature of that name (2 from Kafka 4.0 on); markers are written
     ``transaction_marker_delay_ms`` after the end of a transaction was decided.
+
+    ``properties`` has Kafka's broker properties (``{"log.retention.ms": "60000"}``), as ``server.properties`` has them:
+    DescribeConfigs tells them, topics inherit them, and those of the parameters above take the parameters' place.
 
     With ``zookeeper``, brokers before 4.0 register there, below ``zookeeper_chroot``, write topics and leaders, and do
     what tools ask for through it; ``delete_topic_enable`` is as Kafka has it (off before 1.0).
@@ -84,6 +96,7 @@ class EmbeddedCluster:
         zookeeper: EmbeddedZooKeeper | None = None,
         zookeeper_chroot: str = "",
         delete_topic_enable: bool | None = None,
+        properties: Mapping[str, str] | None = None,
         host: str = LOOPBACK,
         port: int = 0,
     ) -> None:
@@ -97,18 +110,33 @@ class EmbeddedCluster:
         if racks is not None and (isinstance(racks, str) or len(racks) != brokers):
             raise ConfigError(f"racks={racks!r} does not name one for each of {brokers} brokers")
         personality = Personality(version)
+        static = StaticProperties(
+            properties or {},
+            personality,
+            {
+                "num.partitions": default_partitions,
+                "default.replication.factor": replication_factor or min(REPLICATION_FACTOR, brokers),
+                "auto.create.topics.enable": auto_create_topics,
+                "group.min.session.timeout.ms": group_min_session_timeout_ms,
+                "group.max.session.timeout.ms": personality.group_max_session_timeout_ms,
+                "group.initial.rebalance.delay.ms": group_initial_rebalance_delay_ms,
+                "group.consumer.session.timeout.ms": group_consumer_session_timeout_ms,
+                "group.consumer.heartbeat.interval.ms": group_consumer_heartbeat_interval_ms,
+            },
+        )
         self._state = ClusterState(
             personality,
-            default_partitions=default_partitions,
-            default_replication_factor=replication_factor or min(REPLICATION_FACTOR, brokers),
-            auto_create_topics=auto_create_topics,
+            default_partitions=static.number("num.partitions"),
+            default_replication_factor=min(static.number("default.replication.factor"), brokers),
+            auto_create_topics=static.flag("auto.create.topics.enable"),
             group_limits=GroupLimits(
-                group_min_session_timeout_ms,
-                personality.group_max_session_timeout_ms,
-                group_initial_rebalance_delay_ms,
-                group_consumer_session_timeout_ms,
-                group_consumer_heartbeat_interval_ms,
+                static.number("group.min.session.timeout.ms"),
+                static.number("group.max.session.timeout.ms"),
+                static.number("group.initial.rebalance.delay.ms"),
+                static.number("group.consumer.session.timeout.ms"),
+                static.number("group.consumer.heartbeat.interval.ms"),
             ),
+            configs=Configs(personality, static.values),
         )
         if group_version is not None:
             self._state.features["group.version"] = group_version
@@ -116,7 +144,11 @@ class EmbeddedCluster:
         if transaction_version is not None:
             self._state.features["transaction.version"] = transaction_version
         handlers = load_handlers()
-        self._state.served = {key: versions for key, versions in personality.versions.items() if key in handlers}
+        self._state.served = {
+            key: versions
+            for key, versions in personality.versions.items()
+            if key in handlers and not (personality.has_zookeeper and key in WITHOUT_ZOOKEEPER)
+        }
         self._state.nodes = {
             node_id: Node(node_id, host, port + node_id if port else 0, racks[node_id] if racks else None)
             for node_id in range(brokers)
@@ -141,6 +173,9 @@ class EmbeddedCluster:
         self._is_entered = True
         await self._tasks.__aenter__()
         try:
+            if not has_columns_decoder():
+                # Now, rather than while every client waits for the first large batch of one of them.
+                await anyio.to_thread.run_sync(load_columns_decoder)
             self._state.timers.start()
             self._tasks.start("clock of the embedded cluster", self._state.timers.run)
             if self._zookeeper_mode is not None:
@@ -187,6 +222,7 @@ class EmbeddedCluster:
         node = self._state.nodes[node_id]
         bound = self._kept.pop(node_id, None) or bind(node.host, node.port)
         node.port = bound.getsockname()[1]
+        self._state.configs.nodes[str(node_id)] = node_properties(self._state.personality, node)
         self._listeners[node_id] = await listen(bound, partial(self._new_session, node), self._tasks)
         node.is_running = True
 
@@ -254,7 +290,7 @@ class EmbeddedCluster:
         factor = self._state.default_replication_factor if replication_factor is None else replication_factor
         check_topic(name, count)
         check_number("replication_factor", factor, 1, len(self._state.nodes))
-        fault = topic_config_fault(config or {})
+        fault = topic_config_fault(config or {}, self._state.personality)
         if fault is not None:
             raise ConfigError(fault, topic=name)
         if name in self._state.topics:

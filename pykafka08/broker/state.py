@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from uuid import UUID, uuid4
 
+from pykafka08.broker.configs import Configs
 from pykafka08.broker.log import PartitionLog
+from pykafka08.broker.personality import Personality
+from pykafka08.protocol.releases import RELEASES
 from pykafka08.records.topic_name import topic_name_fault
 
 __all__ = ["MOST_PARTITIONS", "NO_LEADER", "Partition", "Topic", "Topics", "is_valid_topic_name"]
@@ -69,14 +72,23 @@ class Partition:
         if self.leader not in alive:
             self.lead(self.isr[0] if self.isr else NO_LEADER)
 
+    def reassign(self, replicas: Iterable[int], live: Iterable[int]) -> None:
+        """Other replicas from now on; the leader stays if it is one of them, else the first live one leads."""
+        self.replicas[:] = replicas
+        self.brokers_changed(live)
+        if self.leader not in self.replicas:
+            self.elect(self.isr[0] if self.isr else NO_LEADER)
+
 
 class Topic:
     """A topic; ``topic_id`` is visible from Kafka 2.8 on."""
 
-    def __init__(self, name: str, config: dict[str, str] | None = None) -> None:
+    def __init__(self, name: str, config: dict[str, str] | None = None, configs: Configs | None = None) -> None:
         self.name = name
         self.topic_id = uuid4()
         self.config = dict(config or {})
+        """Its own configs; ``value`` and ``number`` know what is in effect."""
+        self._configs = configs if configs is not None else Configs(Personality(RELEASES[-1]))
         self.partitions: list[Partition] = []
 
     def __repr__(self) -> str:
@@ -84,18 +96,27 @@ class Topic:
 
     @property
     def uses_log_append_time(self) -> bool:
-        return self.config.get("message.timestamp.type") == "LogAppendTime"
+        return self.value("message.timestamp.type") == "LogAppendTime"
 
     @property
     def min_insync_replicas(self) -> int:
-        return int(self.config.get("min.insync.replicas", "1"))
+        return self.number("min.insync.replicas") if self.value("min.insync.replicas") else 1
+
+    def value(self, name: str) -> str:
+        """The config in effect: the topic's own, else the broker's, else the default of the release."""
+        return self._configs.topic_value(self.config, name)
+
+    def number(self, name: str) -> int:
+        """The same for a config of type INT or LONG."""
+        return self._configs.topic_number(self.config, name)
 
 
 class Topics:
     """All topics, by name and by id; new partitions are spread over the live brokers."""
 
-    def __init__(self, live: Callable[[], list[int]]) -> None:
+    def __init__(self, live: Callable[[], list[int]], configs: Configs | None = None) -> None:
         self._live = live
+        self._configs = configs
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[UUID, Topic] = {}
         self._next_broker = 0
@@ -115,6 +136,16 @@ class Topics:
         self._observers.append(observer)
         return lambda: self._observers.remove(observer)
 
+    def configure(self, topic: Topic, config: dict[str, str]) -> None:
+        """Give a topic other configs of its own."""
+        topic.config = config
+        self._changed()
+
+    def reassign(self, partition: Partition, replicas: Iterable[int]) -> None:
+        """Give a partition other replicas."""
+        partition.reassign(replicas, self._live())
+        self._changed()
+
     def _changed(self) -> None:
         for observer in tuple(self._observers):
             observer()
@@ -132,7 +163,7 @@ class Topics:
     def create(
         self, name: str, partitions: int, replication_factor: int, config: dict[str, str] | None = None
     ) -> Topic:
-        topic = Topic(name, config)
+        topic = Topic(name, config, self._configs)
         self._by_name[name] = topic
         self._by_id[topic.topic_id] = topic
         self.grow(topic, partitions, replication_factor)

@@ -19,7 +19,16 @@ from pykafka08.records.columns import Columns
 from pykafka08.records.packed import CHUNK, OFFSET_DISAGREES, PackedRecords
 from pykafka08.records.record import Headers, Record, records_of_rows
 
-__all__ = ["BatchRecords", "ahead_of", "columns_of", "field_slices", "is_prepared", "prepare"]
+__all__ = [
+    "BatchRecords",
+    "ahead_of",
+    "columns_of",
+    "field_slices",
+    "has_columns_decoder",
+    "is_prepared",
+    "load_columns_decoder",
+    "prepare",
+]
 
 #: Fewer records than these are read sooner one by one: numpy takes its time for each call.
 _MANY = 200
@@ -155,6 +164,17 @@ def _numpy_decoder() -> Any:
 def is_prepared() -> bool:
     """True if :func:`prepare` has nothing to do."""
     return not _IS_INTERPRETED or prepare.cache_info().currsize > 0
+
+
+def has_columns_decoder() -> bool:
+    """True if :func:`load_columns_decoder` has nothing to do."""
+    return not _IS_INTERPRETED or _numpy_decoder.cache_info().currsize > 0
+
+
+def load_columns_decoder() -> None:
+    """Load what :func:`columns_of` decodes large batches with, and no more; call it in a thread."""
+    if _IS_INTERPRETED:
+        _numpy_decoder()
 
 
 @cache

@@ -131,7 +131,7 @@ async def test_a_group_is_deleted_with_its_offsets_unless_it_has_members() -> No
 
 
 async def test_settings_are_changed_one_by_one() -> None:
-    async with EmbeddedCluster(topics={"t": 1}) as cluster, Admin(cluster.bootstrap_servers) as admin:
+    async with EmbeddedCluster(version="3.9", topics={"t": 1}) as cluster, Admin(cluster.bootstrap_servers) as admin:
         await admin.alter_topic_configs("t", {"retention.ms": "1000", "cleanup.policy": "compact"})
         await admin.alter_topic_configs("t", {"retention.ms": None})
         told = (await admin.describe_topic_configs(["t"]))["t"]

@@ -94,11 +94,20 @@ def batch(*values: bytes | None, magic: int = 2, codec: Codec = Codec.NONE, at_m
 
 
 def produce_request(
-    records: bytes | None, *, topic: str = "t", partition: int = 0, acks: int = 1, timeout_ms: int = 1000
+    records: bytes | None,
+    *,
+    topic: str = "t",
+    partition: int = 0,
+    acks: int = 1,
+    timeout_ms: int = 1000,
+    transactional_id: str | None = None,
 ) -> ProduceRequest:
     data = PartitionProduceData(index=partition, records=records)
     return ProduceRequest(
-        acks=acks, timeout_ms=timeout_ms, topic_data=[TopicProduceData(name=topic, partition_data=[data])]
+        transactional_id=transactional_id,
+        acks=acks,
+        timeout_ms=timeout_ms,
+        topic_data=[TopicProduceData(name=topic, partition_data=[data])],
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from pykafka08.broker.append import AppendResult, append
+from pykafka08.broker.configs import Configs
 from pykafka08.broker.personality import Personality
 from pykafka08.broker.state import Partition, Topics
 from pykafka08.error_codes import ErrorCode
@@ -20,15 +21,16 @@ from tests.broker.raw import batch
 NOW_MS = 7_000
 
 
-def partition(**config: str) -> Partition:
+def partition(release: str = "4.3", **config: str) -> Partition:
     properties = {name.replace("_", "."): value for name, value in config.items()}
-    return Topics(lambda: [0]).create("t", 1, 1, properties).partitions[0]
+    configs = Configs(Personality(release))
+    return Topics(lambda: [0], configs).create("t", 1, 1, properties).partitions[0]
 
 
 def put(
     records: bytes | None, release: str = "4.3", *, into: Partition | None = None, version: int = -1
 ) -> AppendResult:
-    target = partition() if into is None else into
+    target = partition(release) if into is None else into
     played = Personality(release)
     version = played.versions[0].max if version < 0 else version
     before = target.log.end_offset
@@ -125,6 +127,39 @@ def records_that_lie() -> bytes:
 def test_refusals(release: str, version: int, records: bytes | None, code: ErrorCode) -> None:
     result = put(records, release, version=version)
     assert result.error_code == code, result.message
+    assert result.message
+
+
+def packed_by(codec: int, magic: int) -> bytes:
+    """Right checksum over gzip data that claims to be of another codec."""
+    records = bytearray(batch(b"z" * 50, magic=magic, codec=Codec.GZIP))
+    if magic == 2:
+        records[22] = codec
+        patch_crc(records)
+    else:
+        records[17] = codec
+        records[12:16] = zlib.crc32(records[16:]).to_bytes(4, "big")
+    return bytes(records)
+
+
+@pytest.mark.parametrize(
+    ("release", "version", "records"),
+    [
+        ("0.11.0", 3, batch(b"z", codec=Codec.ZSTD)),
+        ("1.1", 5, batch(b"z", codec=Codec.ZSTD)),
+        ("0.9.0", 1, packed_by(4, 0)),
+        ("0.10.2", 2, packed_by(4, 1)),
+        ("0.10.2", 2, packed_by(2, 1)),
+        ("1.1", 5, packed_by(5, 2)),
+        ("2.8", 7, packed_by(4, 2)),
+        ("4.3", 9, packed_by(7, 2)),
+        ("4.3", 9, packed_by(2, 2)),
+    ],
+)
+def test_what_a_release_cannot_unpack_is_an_unknown_server_error(release: str, version: int, records: bytes) -> None:
+    """As brokers of 0.9.0.1, 0.10.2.2, 0.11.0.3, 1.1.1, 2.8.2 and 4.3.1 answer: with -1, not 76 or 2."""
+    result = put(records, release, version=version)
+    assert result.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
     assert result.message
 
 

@@ -12,6 +12,16 @@ import pytest
 
 from pykafka08 import ConfigError, EmbeddedCluster, Producer
 from pykafka08.broker.zookeeper import EmbeddedZooKeeper
+from pykafka08.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from pykafka08.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from pykafka08.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -172,6 +182,19 @@ async def test_settings_are_heeded_in_the_form_of_the_release(version: str, note
         topic = cluster._state.topics.find("t")
         assert topic is not None
         assert topic.config == ({"retention.ms": "9"} if is_read else {})
+
+
+async def test_what_the_admin_apis_change_is_written() -> None:
+    changes = [AlterableConfig(name="retention.ms", config_operation=0, value="5")]
+    altering = AlterConfigsResource(resource_type=2, resource_name="t", configs=changes)
+    moving = ReassignableTopic(name="t", partitions=[ReassignablePartition(partition_index=0, replicas=[1])])
+    async with pair("2.8", 2, topics={"t": 1}, replication_factor=1) as (zookeeper, cluster), connect(cluster) as raw:
+        await until(lambda: zookeeper.exists("/brokers/topics/t"))
+        await raw.ask(IncrementalAlterConfigsRequest(resources=[altering]), 1)
+        await raw.ask(AlterPartitionReassignmentsRequest(topics=[moving]), 0)
+        await until(lambda: document(zookeeper, "/config/topics/t")["config"] == {"retention.ms": "5"})
+        await until(lambda: document(zookeeper, "/brokers/topics/t")["partitions"] == {"0": [1]})
+        await until(lambda: document(zookeeper, "/brokers/topics/t/partitions/0/state")["leader"] == 1)
 
 
 async def test_a_broker_whose_session_was_ended_registers_again() -> None:

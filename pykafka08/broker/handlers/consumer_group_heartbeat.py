@@ -41,7 +41,7 @@ def consumer_group_heartbeat(call: Call, request: ConsumerGroupHeartbeatRequest)
     return ConsumerGroupHeartbeatResponse(
         member_id=beaten.member_id,
         member_epoch=beaten.epoch,
-        heartbeat_interval_ms=groups.limits.consumer_heartbeat_interval_ms if beaten.epoch >= 0 else 0,
+        heartbeat_interval_ms=groups.consumer_heartbeat_interval_ms(request.group_id) if beaten.epoch >= 0 else 0,
         assignment=Assignment(topic_partitions=_by_topic(beaten.assigned)) if beaten.assigned is not None else None,
     )
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pykafka08.broker.call import Call, Reply, controller_error
-from pykafka08.broker.checks import topic_config_fault
+from pykafka08.broker.config_entries import topic_entries
 from pykafka08.broker.handlers import handles
 from pykafka08.broker.state import MOST_PARTITIONS, Topic, is_valid_topic_name
+from pykafka08.broker.topic_configs import topic_config_fault
 from pykafka08.error_codes import ErrorCode
 from pykafka08.protocol.messages.create_topics import (
     CreatableTopic,
@@ -18,7 +19,6 @@ from pykafka08.protocol.messages.create_topics import (
 __all__ = ["create_topics"]
 
 DEFAULT = -1
-DYNAMIC_TOPIC_CONFIG = 1
 
 
 @handles(CreateTopicsRequest)
@@ -47,9 +47,9 @@ def _check(call: Call, asked: CreatableTopic) -> tuple[ErrorCode, str | None]:
         return ErrorCode.INVALID_TOPIC_EXCEPTION, f"{asked.name!r} is not a valid topic name"
     if asked.name in call.cluster.topics:
         return ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {asked.name!r} exists"
-    fault = topic_config_fault({each.name: each.value for each in asked.configs if each.value is not None})
-    if fault is not None:
-        return ErrorCode.INVALID_CONFIG, fault
+    code, reason = _check_configs(call, asked)
+    if code:
+        return code, reason
     if assigned:
         if asked.num_partitions != DEFAULT or asked.replication_factor != DEFAULT:
             return ErrorCode.INVALID_REQUEST, "assignments exclude numbers of partitions and replicas"
@@ -72,6 +72,15 @@ def _check(call: Call, asked: CreatableTopic) -> tuple[ErrorCode, str | None]:
     return ErrorCode.NONE, None
 
 
+def _check_configs(call: Call, asked: CreatableTopic) -> tuple[ErrorCode, str | None]:
+    nulls = [each.name for each in asked.configs if each.value is None]
+    if nulls:
+        code = ErrorCode.INVALID_REQUEST if call.personality.has_zookeeper else ErrorCode.INVALID_CONFIG
+        return code, f"{', '.join(nulls)} cannot be null"
+    fault = topic_config_fault({each.name: each.value for each in asked.configs}, call.personality)
+    return (ErrorCode.NONE if fault is None else ErrorCode.INVALID_CONFIG), fault
+
+
 def _create(call: Call, asked: CreatableTopic, *, is_only_checked: bool) -> CreatableTopicResult:
     cluster = call.cluster
     config = {each.name: each.value for each in asked.configs if each.value is not None}
@@ -86,8 +95,14 @@ def _create(call: Call, asked: CreatableTopic, *, is_only_checked: bool) -> Crea
         replication_factor=factor,
         error_message=None,
         configs=[
-            CreatableTopicConfigs(name=name, value=value, config_source=DYNAMIC_TOPIC_CONFIG)
-            for name, value in config.items()
+            CreatableTopicConfigs(
+                name=entry.name,
+                value=entry.value,
+                read_only=entry.is_read_only,
+                config_source=entry.source,
+                is_sensitive=entry.is_sensitive,
+            )
+            for entry in topic_entries(cluster.configs, config, str(call.node.node_id))
         ],
     )
     if not is_only_checked:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from pykafka08.broker.checks import topic_config_fault
 from pykafka08.broker.cluster_state import ClusterState
 from pykafka08.broker.state import Partition, Topic, is_valid_topic_name
+from pykafka08.broker.topic_configs import topic_config_fault, topic_keys
 from pykafka08.broker.zookeeper.server import EmbeddedZooKeeper
 from pykafka08.broker.zookeeper_mode.layout import (
     parse_assignment,
@@ -52,6 +52,8 @@ class Controller:
         """Topics that have nodes."""
         self._told: dict[tuple[str, int], tuple[int, int, tuple[int, ...]]] = {}
         """Leader, epoch and in-sync replicas of each partition, as last written."""
+        self._written: dict[str, tuple[dict[str, str], list[list[int]]]] = {}
+        """Configs and replicas of each topic, as last written or read."""
         self._refused: set[str] = set()
         self._changes_seen: set[str] = set()
 
@@ -64,6 +66,7 @@ class Controller:
         self._heed(REASSIGN, self._reassign)
         self._heed(ELECTION, self._elect)
         self._heed_config()
+        self._write_changed()
         self.write_states()
 
     # -- nodes
@@ -106,6 +109,7 @@ class Controller:
 
     def _drop_nodes(self, name: str) -> None:
         self._known.pop(name, None)
+        self._written.pop(name, None)
         self._told = {key: value for key, value in self._told.items() if key[0] != name}
         self._drop(f"{TOPICS}/{name}")
         self._drop(f"{CONFIG}/{name}")
@@ -134,8 +138,20 @@ class Controller:
         replicas = [partition.replicas for partition in topic.partitions]
         self._put(f"{TOPICS}/{topic.name}", to_json(topic_document(self._state.personality, replicas, topic.topic_id)))
 
+    def _write_changed(self) -> None:
+        """What the admin APIs have changed: configs and replicas."""
+        for name, topic in self._known.items():
+            config, replicas = self._written.get(name, ({}, []))
+            now = _contents_of(topic)
+            if name in self._written and config != now[0] and self._state.personality >= SINCE_CONFIG:
+                self._put(f"{CONFIG}/{name}", to_json({"version": 1, "config": topic.config}))
+            if name in self._written and replicas != now[1]:
+                self._write_topic(topic)
+            self._written[name] = now
+
     def _know(self, topic: Topic) -> None:
         self._known[topic.name] = topic
+        self._written[topic.name] = _contents_of(topic)
         for each in topic.partitions:
             each.watch(self._partition_changed)
 
@@ -223,7 +239,9 @@ class Controller:
         except (ValueError, TypeError, AttributeError) as error:
             self._refuse(path, error)
             return {}
-        fault = topic_config_fault(config)
+        keys = topic_keys(self._state.personality)
+        config = {name: value for name, value in config.items() if name in keys}  # brokers ignore unknown names
+        fault = topic_config_fault(config, self._state.personality)
         if fault is not None:
             self._refuse(path, fault)
             return {}
@@ -243,6 +261,7 @@ class Controller:
             topic = self._state.topics.find(changed) if changed is not None else None
             if topic is not None:
                 topic.config = self._config_of(topic.name)
+                self._written[topic.name] = _contents_of(topic)
 
     # -- leaders
 
@@ -254,6 +273,10 @@ class Controller:
                     self._told[key] = state
                     document = state_document(max(1, self.epoch), each.leader, each.leader_epoch, each.isr)
                     self._put(f"{TOPICS}/{name}/partitions/{each.index}/state", to_json(document))
+
+
+def _contents_of(topic: Topic) -> tuple[dict[str, str], list[list[int]]]:
+    return dict(topic.config), [list(partition.replicas) for partition in topic.partitions]
 
 
 def _state_of(partition: Partition) -> tuple[int, int, tuple[int, ...]]:

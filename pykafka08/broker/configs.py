@@ -1,0 +1,110 @@
+"""The configs of a running cluster: values of brokers, topics and groups, and where each value comes from.
+
+A broker's value is its own dynamic one, else the dynamic one of all brokers, else the static one that it was started
+with, else the default of the release.  A topic's or group's value is its own, else the broker's.  Source: KIP-226.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from pykafka08.broker.broker_configs import broker_keys
+from pykafka08.broker.config_keys import ConfigKey, ConfigSource
+from pykafka08.broker.group_configs import group_keys
+from pykafka08.broker.personality import Personality
+from pykafka08.broker.topic_configs import topic_keys
+
+__all__ = ["ALL_BROKERS", "Configs", "Layer"]
+
+ALL_BROKERS = ""
+SINCE_ELIGIBLE_REPLICAS = (4, 1)
+
+
+class Layer(NamedTuple):
+    """One value of a config that counts unless a layer before it is set."""
+
+    name: str
+    value: str
+    source: ConfigSource
+
+
+class Configs:
+    """Static and dynamic configs; those of a topic are kept by the topic.
+
+    ``static`` has the broker properties that the cluster was started with; ``nodes`` those of single brokers.
+    """
+
+    def __init__(
+        self,
+        personality: Personality,
+        static: Mapping[str, str] | None = None,
+        nodes: Mapping[str, Mapping[str, str]] | None = None,
+    ) -> None:
+        self.personality = personality
+        self.static = dict(static or {})
+        self.nodes = dict(nodes or {})
+        self.brokers: dict[str, dict[str, str]] = {}
+        """Dynamic configs by node id; those of all brokers by ``ALL_BROKERS``."""
+        self.groups: dict[str, dict[str, str]] = {}
+        self.client_metrics: dict[str, dict[str, str]] = {}
+        self._topic_defaults: dict[str, str] = {}
+        if personality >= SINCE_ELIGIBLE_REPLICAS:
+            self.brokers[ALL_BROKERS] = {"min.insync.replicas": self.static.get("min.insync.replicas", "1")}
+
+    def changed(self) -> None:
+        """Dynamic configs of brokers have changed."""
+        self._topic_defaults.clear()
+
+    # -- brokers
+
+    def broker_layers(self, name: str, node_id: str = ALL_BROKERS) -> list[Layer]:
+        """The values of a broker's config, the one in effect first."""
+        key = broker_keys(self.personality).get(name)
+        values = [
+            (self.brokers.get(node_id, {}).get(name) if node_id != ALL_BROKERS else None, ConfigSource.BROKER),
+            (self.brokers.get(ALL_BROKERS, {}).get(name), ConfigSource.ALL_BROKERS),
+            (self.nodes.get(node_id, {}).get(name, self.static.get(name)), ConfigSource.STATIC),
+            (None if key is None else key.default, ConfigSource.DEFAULT),
+        ]
+        return [Layer(name, value, source) for value, source in values if value is not None]
+
+    def broker_value(self, name: str, node_id: str = ALL_BROKERS) -> str | None:
+        """The value in effect; None if there is none."""
+        layers = self.broker_layers(name, node_id)
+        return layers[0].value if layers else None
+
+    # -- topics and groups
+
+    def topic_value(self, config: Mapping[str, str], name: str) -> str:
+        """The value in effect for a topic whose own configs are ``config``; "" for a config the release lacks."""
+        value = config.get(name)
+        if value is None:
+            value = self._topic_defaults.get(name)
+        if value is None:
+            key = topic_keys(self.personality).get(name)
+            value = self._topic_defaults[name] = "" if key is None else self.inherited(key)[0]
+        return value.strip()
+
+    def topic_number(self, config: Mapping[str, str], name: str) -> int:
+        """The same for a config of type INT or LONG."""
+        return int(self.topic_value(config, name))
+
+    def group_number(self, group_id: str, name: str) -> int | None:
+        """The value in effect for a group, of a config of type INT; None for a config the release lacks."""
+        key = group_keys(self.personality).get(name)
+        if key is None:
+            return None
+        return int(self.groups.get(group_id, {}).get(name) or self.inherited(key)[0])
+
+    def inherited(self, key: ConfigKey, node_id: str = ALL_BROKERS) -> tuple[str, ConfigSource]:
+        """The value of a topic or group that has none of its own, and its source."""
+        for name, factor in key.fallbacks:
+            layer = next(iter(self.broker_layers(name, node_id)), None)
+            if layer is None or layer.source is ConfigSource.DEFAULT:
+                continue
+            if factor == 1:
+                return layer.value, layer.source
+            # Brokers name a source for the first of the names only.
+            return str(int(layer.value) * factor), ConfigSource.DEFAULT
+        return key.default or "", ConfigSource.DEFAULT

@@ -1,0 +1,50 @@
+"""Static broker properties: what a cluster is started with, as ``server.properties`` has it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pykafka08.broker.broker_configs import broker_keys
+from pykafka08.broker.cluster_state import Node
+from pykafka08.broker.config_keys import value_fault
+from pykafka08.broker.personality import Personality
+from pykafka08.errors import ConfigError
+
+__all__ = ["StaticProperties", "node_properties"]
+
+
+class StaticProperties:
+    """Given properties over those that the cluster's arguments stand for; ConfigError for one that is wrong."""
+
+    def __init__(self, given: Mapping[str, str], personality: Personality, arguments: Mapping[str, int | bool]) -> None:
+        keys = broker_keys(personality)
+        if not isinstance(given, Mapping):
+            raise ConfigError(f"properties={given!r:.100} is not a mapping of names to texts")
+        for name, value in given.items():
+            key = keys.get(name) if isinstance(name, str) else None
+            if key is None:
+                raise ConfigError(f"properties: Kafka {personality.release} has no broker property {name!r:.100}")
+            fault = value_fault(key, value) if isinstance(value, str) else f"{name}={value!r:.100} is not a text"
+            if fault is not None:
+                raise ConfigError(f"properties: {fault}")
+        self._arguments = {name: str(value).lower() for name, value in arguments.items()}
+        known = {name: value for name, value in self._arguments.items() if name in keys}
+        self.values = {**known, **given}
+        """What DescribeConfigs tells; arguments that the release has no property for are not among them."""
+
+    def number(self, name: str) -> int:
+        return int(self.values.get(name, self._arguments[name]))
+
+    def flag(self, name: str) -> bool:
+        return self.values.get(name, self._arguments[name]).strip().lower() == "true"
+
+
+def node_properties(personality: Personality, node: Node) -> dict[str, str]:
+    """The properties that each broker has for itself."""
+    id_name = "broker.id" if personality.has_zookeeper else "node.id"
+    properties = {id_name: str(node.node_id), "listeners": f"PLAINTEXT://{node.address}"}
+    if not personality.has_zookeeper:
+        properties["process.roles"] = "broker,controller"
+    if node.rack is not None:
+        properties["broker.rack"] = node.rack
+    return properties
