@@ -366,7 +366,7 @@ class ConsumerMember:
         )
         self._log.warning("group.poll_interval_exceeded", idle=idle, limit=limit)
         self._is_heard = Waiter()
-        await self.coordinator.aclose(timeout=CLOSE_SECONDS)
+        await self.coordinator.aclose(timeout=CLOSE_SECONDS, leave_patience=LEAVE_PATIENCE)
         await self._is_heard
         # A call that outlives its member would give up what the next one has by then.
         await self.coordinator.wait_told()
