@@ -18,6 +18,7 @@ import json
 import logging
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -264,6 +265,7 @@ def run(
             writer.kill()
             writer.wait()
         subprocess.run([sys.executable, str(TOOLS / "kafka-down"), str(folder), "--now", "--rm"], check=False)
+        shutil.rmtree(folder.parent, ignore_errors=True)
 
 
 def main() -> None:
