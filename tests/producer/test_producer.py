@@ -170,7 +170,7 @@ async def test_a_failure_that_nobody_awaits_is_in_the_log(caplog: pytest.LogCapt
     assert vars(told)["topic"] == "t"
     assert vars(told)["records"] == 1
     assert "TOPIC_AUTHORIZATION_FAILED" in vars(told)["cause"]
-    assert told.message.startswith("producer.batch_failed topic=t partition=0 records=1 cause=")
+    assert told.message.startswith("producer.batch_failed client_id=pykafka08 topic=t partition=0 records=1 cause=")
 
 
 async def test_leaving_the_block_delivers_what_was_enqueued() -> None:

@@ -108,7 +108,9 @@ class Commits:
             log.warning("commit.failed", group_id=self._config.group_id, partitions=len(offsets), cause=str(error))
             return
         for tp, why in refused.items():
-            log.warning("commit.refused", topic=tp.topic, partition=tp.partition, cause=str(why))
+            log.warning(
+                "commit.refused", group_id=self._config.group_id, topic=tp.topic, partition=tp.partition, cause=str(why)
+            )
 
     def _is_old(self, tp: TopicPartition, age: float) -> bool:
         """True if the offset is in Kafka and this consumer has not committed it within ``age`` seconds."""

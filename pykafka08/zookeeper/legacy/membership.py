@@ -125,7 +125,7 @@ class Membership:
             try:
                 answer = await self._perform_of[type(step)](step)
             except KafkaError as error:
-                log.debug("step.failed", step=type(step).__name__, cause=str(error))
+                log.debug("step.failed", group_id=machine.profile.group, step=type(step).__name__, cause=str(error))
                 machine.step_failed(error, anyio.current_time())
             else:
                 machine.step_done(answer)
@@ -243,7 +243,12 @@ class Membership:
         await self._reading.told_of(frozenset(step.partitions))
 
     async def _stop_reading(self, step: StopReading) -> None:
-        log.info("group.stopped", partitions=_names(dict.fromkeys(step.partitions)), is_lost=step.is_lost)
+        log.info(
+            "group.stopped",
+            group_id=self._machine.profile.group,
+            partitions=_names(dict.fromkeys(step.partitions)),
+            is_lost=step.is_lost,
+        )
         if step.is_lost:
             await self._reading.lose(step.partitions)
         else:
