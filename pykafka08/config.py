@@ -257,7 +257,7 @@ class ConsumerConfig:
     check_crcs: bool = True
     isolation_level: Literal["read_uncommitted", "read_committed"] = "read_uncommitted"
     max_unpacked_bytes: int = 64 * MIB
-    """Largest size one compressed batch may unpack to."""
+    """Largest record in a compressed batch, and the largest batch, unpacked, where it cannot be unpacked in pieces."""
     client_rack: str | None = None
     """Where this consumer runs, as the brokers' ``broker.rack``: it is sent to a replica there."""
 

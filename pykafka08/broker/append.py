@@ -15,7 +15,7 @@ from pykafka08.broker.personality import Personality
 from pykafka08.broker.sequences import SequenceError
 from pykafka08.broker.state import Partition, Topic
 from pykafka08.error_codes import ErrorCode
-from pykafka08.errors import CorruptRecordError, UnsupportedVersionError
+from pykafka08.errors import CorruptRecordError, RecordTooLargeError, UnsupportedVersionError
 from pykafka08.records.batch_packing import encode_batch
 from pykafka08.records.compression import Codec
 from pykafka08.records.reader import EVERY_OFFSET, ControlType, FetchedBatch, read_batches
@@ -78,6 +78,9 @@ def append(
         return AppendResult(refusal.code, str(refusal))
     except CorruptRecordError as error:
         return AppendResult(ErrorCode.CORRUPT_MESSAGE, error.message)
+    except RecordTooLargeError as error:
+        # Real brokers read such a batch record by record; Java's producer divides it when it hears this code.
+        return AppendResult(ErrorCode.MESSAGE_TOO_LARGE, error.message)
     except UnsupportedVersionError as error:
         return AppendResult(ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, error.message)
 

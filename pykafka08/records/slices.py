@@ -41,12 +41,14 @@ def batch_slices(
     """
     if count < 0:
         raise records.damaged(f"it claims {count} records")
-    before = batch.base_offset - 1
+    before = batch.base_offset
     for data, start, end, found, last_at in _stretches(records, parts, count, limit):
         count -= found
         first, last = _offset_at(records, data, start), _offset_at(records, data, last_at)
-        if not before < first <= last <= batch.last_offset:
+        if not before <= first <= last <= batch.last_offset:
             raise records.damaged("its offsets go back or leave the batch")
+        if count and last == batch.last_offset:
+            raise records.damaged(f"{count} of its records are missing or behind its last offset")
         before = last
         if not count:
             last = batch.last_offset

@@ -25,6 +25,7 @@ _MAGIC = b"\x28\xb5\x2f\xfd"
 _SKIPPABLE = 0x184D2A50  # the low four bits are free
 _LARGEST_BLOCK = 128 << 10
 _LARGEST_RATIO = _LARGEST_BLOCK // 4  # the densest block is one byte, repeated, behind a header of three
+_USUAL_WINDOW = 8 << 20  # the format asks every reader to have this much
 _LARGEST_WINDOW = 128 << 20  # the library refuses larger ones when it reads in parts
 _IN_PARTS = ", or install zstandard, which unpacks it in parts: pip install 'pykafka08[zstd]'"
 _LARGEST_KEPT_LEVEL = 9  # contexts of higher levels hold tens of megabytes
@@ -120,14 +121,14 @@ class Zstd:
         """The content of all frames in parts of at most PART bytes; CorruptRecordError where it is damaged.
 
         One part, or RecordTooLargeError above ``limit``, without the package zstandard, and for frames whose window
-        (the memory that reading in parts takes) is larger than ``limit``.
+        (the memory that reading in parts takes) is larger than ``limit`` and than usual.
         """
         if self._zstandard is None:
             yield _unpack_with_cramjam(self._cramjam, data, limit)
             return
         # The reader takes a frame that is cut off for its end: the frames are measured first.
         frames = _frames(data)
-        if any(frame.window > min(limit, _LARGEST_WINDOW) for frame in frames):
+        if any(frame.window > min(max(limit, _USUAL_WINDOW), _LARGEST_WINDOW) for frame in frames):
             yield self.decompress(data, limit, magic)
             return
         unpacker = self._zstandard.ZstdDecompressor()
