@@ -19,6 +19,7 @@ from pykafka08 import (
 )
 from pykafka08.errors import AuthorizationError, ClientFailedError, RecordTooLargeError
 from pykafka08.records.batch import patch_crc
+from pykafka08.records.rewrite import assign_offsets
 from pykafka08.records.writer import encode_batch
 from tests.consumer.embedded import fill, numbers, read, read_values, store, values
 from tests.consumer.world import batch_bytes
@@ -337,9 +338,10 @@ async def test_a_bomb_is_an_error_of_its_partition() -> None:
             error = caught.value
             assert (error.topic, error.partition, error.offset, error.next_offset) == ("t", 0, 0, 1)
             assert "corrupt" not in str(error).lower()
-            assert consumer._machine.assignment.state(T0).damaged_at is None  # not fetched once more before it is raised
+            assert consumer._machine.assignment.state(T0).damaged_at is None  # it is not fetched again
             await consumer.seek(T0, error.next_offset)
-            store(cluster, "t", bytes(encode_batch(2, Codec.GZIP, timestamps=[1], keys=[None], values=[b"next"])), 1)
+            after = encode_batch(2, Codec.GZIP, timestamps=[1], keys=[None], values=[b"next"])
+            store(cluster, "t", assign_offsets(after, 1).data, 1)
             assert (await consumer.getone(timeout=30)).value == b"next"
 
 
