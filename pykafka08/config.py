@@ -29,6 +29,7 @@ Address = tuple[str, int]
 """A host name or IP address, and a TCP port."""
 
 DEFAULT_PORT = 9092
+_MOST_SHOWN = 100
 MIB = 1024 * 1024
 
 
@@ -70,9 +71,18 @@ def _parse_address(text: str) -> Address:
         host, _, port = text.partition(":")
     if not host:
         raise ConfigError(f"bootstrap server {text!r} has no host")
-    if port and not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
-        raise ConfigError(f"bootstrap server {text!r} has no valid port")
+    if port and not (port.isascii() and port.isdigit() and len(port) < 20 and 0 < int(port) < 65536):
+        raise ConfigError(f"bootstrap server {_shown(text)} has no valid port")
     return host, int(port) if port else DEFAULT_PORT
+
+
+def _shown(value: object) -> str:
+    """A value as errors show it: cut off, and also where Python refuses to write out a number that is too long."""
+    try:
+        text = repr(value)
+    except ValueError:
+        return "a number of thousands of digits"
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
 
 
 def _check(config: object, bounds: dict[str, tuple[float, float]], kinds: type | tuple[type, ...] = int) -> None:
@@ -81,20 +91,20 @@ def _check(config: object, bounds: dict[str, tuple[float, float]], kinds: type |
         value = getattr(config, name)
         is_number = isinstance(value, kinds) and not isinstance(value, bool)
         if not is_number or not least <= value <= most:
-            raise ConfigError(f"{name}={value!r} is not {what} from {least} to {most}")
+            raise ConfigError(f"{name}={_shown(value)} is not {what} from {least} to {most}")
 
 
 def _check_choice(config: object, name: str, choices: tuple[object, ...]) -> None:
     value = getattr(config, name)
     # By type too: True and 1.0 are equal to 1.
     if isinstance(value, bool) or not any(isinstance(value, type(each)) and value == each for each in choices):
-        raise ConfigError(f"{name}={value!r} is not one of {', '.join(map(repr, choices))}")
+        raise ConfigError(f"{name}={_shown(value)} is not one of {', '.join(map(repr, choices))}")
 
 
 def _check_type(config: object, name: str, kind: type, what: str, *, is_optional: bool = False) -> None:
     value = getattr(config, name)
     if not (isinstance(value, kind) or (is_optional and value is None)):
-        raise ConfigError(f"{name}={value!r} is not {what}")
+        raise ConfigError(f"{name}={_shown(value)} is not {what}")
 
 
 def _check_text(config: object, name: str, *, is_optional: bool = False) -> None:
@@ -132,14 +142,18 @@ class ClientConfig:
     socket_connection_setup_timeout_ms: int = 10_000
     connections_max_idle_ms: int = 540_000
     metadata_max_age_ms: int = 300_000
+    security_protocol: str = "PLAINTEXT"
+    """The only one of this release, in any case; other clients' settings can be given as they are."""
     receive_message_max_bytes: int = 100 * MIB
     """Largest frame taken from a broker; checked before a byte of its body is kept."""
 
     def __post_init__(self) -> None:
         _check_text(self, "client_id")
+        if not isinstance(self.security_protocol, str) or self.security_protocol.upper() != "PLAINTEXT":
+            raise ConfigError(f"security_protocol={_shown(self.security_protocol)}: this release speaks PLAINTEXT only")
         _check_type(self, "broker_version", str, "a string such as '0.8.2'", is_optional=True)
-        if self.broker_version is not None and not re.fullmatch(r"[0-9]+(\.[0-9]+)+", self.broker_version):
-            raise ConfigError(f"broker_version={self.broker_version!r} is not a release such as '0.8.2'")
+        if self.broker_version is not None and not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})+", self.broker_version):
+            raise ConfigError(f"broker_version={_shown(self.broker_version)} is not a release such as '0.8.2'")
         if self.broker_version is not None and tuple(map(int, self.broker_version.split(".")[:2])) < (0, 8):
             raise ConfigError(
                 f"broker_version={self.broker_version!r} is older than 0.8, which is the first release served"
@@ -257,7 +271,7 @@ class ConsumerConfig:
     check_crcs: bool = True
     isolation_level: Literal["read_uncommitted", "read_committed"] = "read_uncommitted"
     max_unpacked_bytes: int = 64 * MIB
-    """Largest size one compressed batch may unpack to."""
+    """Largest record in a compressed batch, and the largest batch, unpacked, where it cannot be unpacked in pieces."""
     client_rack: str | None = None
     """Where this consumer runs, as the brokers' ``broker.rack``: it is sent to a replica there."""
 

@@ -51,7 +51,7 @@ IN_THEIR_PLACE = {
 }
 """Not a setting here."""
 
-PREFIXES = {"security_protocol": PLAINTEXT_ALONE, "sasl_": PLAINTEXT_ALONE, "ssl_": PLAINTEXT_ALONE}
+PREFIXES = {"sasl_": PLAINTEXT_ALONE, "ssl_": PLAINTEXT_ALONE}
 
 
 def hint(name: str, known: Collection[str], shown: Callable[[str], str] = str) -> str | None:

@@ -39,6 +39,7 @@ TABLE: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
     "connections_max_idle_ms": whole(1),
     "metadata_max_age_ms": whole(1),
     "receive_message_max_bytes": whole(1024),
+    "security_protocol": (("PLAINTEXT", "plaintext"), ("SSL", "SASL_PLAINTEXT", "", None, 1, b"PLAINTEXT")),
     "acks": (("all", -1, 0, 1), (2, "1", True, False, 1.0, None, [1])),
     "enable_idempotence": ((None, True, False), ("true", 0, 1)),
     "transactional_id": ((None, "x"), ("", 1, b"x", "\ud800")),
@@ -160,3 +161,28 @@ def test_assignors_in_any_list_and_names_that_nobody_knows() -> None:
         assert group.partition_assignment_strategy == ("range", "sticky")
     with pytest.raises(ConfigError, match=r"setting session_timeout \(did you mean session_timeout_ms\?\)$"):
         consumer_settings({"bootstrap_servers": "h:1", "session_timeout": 1})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("fetch_min_bytes", 10**5000),
+        ("linger_ms", 10**5000),
+        ("fetch_min_bytes", "9" * 5000),
+        ("acks", 10**5000),
+        ("bootstrap_servers", "h:" + "9" * 5000),
+        ("broker_version", "0." + "9" * 5000),
+        ("security_protocol", "S" * 5000),
+    ],
+    ids=lambda value: value if isinstance(value, str) and len(value) < 50 else "",
+)
+def test_a_value_of_thousands_of_digits_is_an_error_of_a_line(name: str, value: Any) -> None:
+    """Python neither reads nor writes numbers of more than 4,300 digits."""
+    with pytest.raises(ConfigError, match=r"bootstrap server|" + name) as caught:
+        build({"bootstrap_servers": "h:1", name: value}, ClientConfig, ProducerConfig, ConsumerConfig)
+    assert len(str(caught.value)) < 250
+
+
+def test_another_security_protocol_says_what_is_there() -> None:
+    with pytest.raises(ConfigError, match="security_protocol='SSL': this release speaks PLAINTEXT only"):
+        made("security_protocol", "SSL")

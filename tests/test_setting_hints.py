@@ -30,7 +30,6 @@ KNOWN = {field.name for kind in (ClientConfig, ConsumerConfig, GroupConfig, Prod
         (Consumer, "max_poll_records", "getmany(max_records=)"),
         (Consumer, "consumer_timeout_ms", "getone(timeout=)"),
         (Consumer, "api_version", "broker_version"),
-        (Consumer, "security_protocol", "PLAINTEXT only"),
         (Consumer, "ssl_cafile", "PLAINTEXT only"),
         (Consumer, "topics", "positional"),
     ],

@@ -16,7 +16,7 @@ from pykafka08.broker.personality import Personality
 from pykafka08.broker.sequences import SequenceError
 from pykafka08.broker.state import Partition, Topic
 from pykafka08.error_codes import ErrorCode
-from pykafka08.errors import CorruptRecordError, UnsupportedVersionError
+from pykafka08.errors import CorruptRecordError, RecordTooLargeError, UnsupportedVersionError
 from pykafka08.records.batch_packing import encode_batch
 from pykafka08.records.checksums import crc32c
 from pykafka08.records.compression import Codec, decompress
@@ -87,6 +87,9 @@ def append(
     except CorruptRecordError as error:
         is_packing = _has_right_checksum(records or b"") and not _can_unpack(records or b"")
         return AppendResult(ErrorCode.UNKNOWN_SERVER_ERROR if is_packing else ErrorCode.CORRUPT_MESSAGE, error.message)
+    except RecordTooLargeError as error:
+        # Real brokers read such a batch record by record; Java's producer divides it when it hears this code.
+        return AppendResult(ErrorCode.MESSAGE_TOO_LARGE, error.message)
     except UnsupportedVersionError as error:
         return AppendResult(ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, error.message)
 
@@ -274,7 +277,7 @@ def _can_unpack(records: Buffer) -> bool:
     body = data[BATCH_BODY_AT if magic == 2 else WRAPPED_VALUE_AT + 8 * magic : end]
     try:
         decompress(Codec(codec), body, magic=magic)
-    except (ValueError, CorruptRecordError):
+    except (ValueError, CorruptRecordError, RecordTooLargeError):
         return False
     return True
 

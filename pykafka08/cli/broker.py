@@ -70,5 +70,5 @@ def _topic(text: str) -> tuple[str, int]:
     if not separator:
         return text, 1
     if not name or not count.isascii() or not count.isdigit() or len(count) > 9 or int(count) == 0:
-        raise ConfigError(f"--topic {text!r} is not of the form name:partitions")
+        raise ConfigError(f"--topic {text!r:.100} is not of the form name:partitions")
     return name, int(count)

@@ -16,7 +16,7 @@ from pykafka08.cli.progress import Progress
 from pykafka08.cli.streams import OutputClosedError, standard_output
 from pykafka08.consumer.consumer import Consumer
 from pykafka08.error_codes import ErrorCode
-from pykafka08.errors import CorruptRecordError, KafkaError, UnknownTopicError, broker_error
+from pykafka08.errors import CorruptRecordError, KafkaError, RecordTooLargeError, UnknownTopicError, broker_error
 from pykafka08.records.record import TopicPartition
 
 __all__ = ["copy_records"]
@@ -91,7 +91,7 @@ async def _print_all(plan: Plan, consumer: Consumer, printer: Printer) -> None:
         with anyio.move_on_after(plan.idle_s) as idle:
             try:
                 batch = await anext(batches)
-            except CorruptRecordError as error:
+            except (CorruptRecordError, RecordTooLargeError) as error:
                 await _skip(plan, consumer, error)
                 continue
         if idle.cancelled_caught:
@@ -103,8 +103,8 @@ async def _print_all(plan: Plan, consumer: Consumer, printer: Printer) -> None:
         consumer.acknowledge(batch if printed == len(batch) else next(islice(batch, printed - 1, None)))
 
 
-async def _skip(plan: Plan, consumer: Consumer, error: CorruptRecordError) -> None:
-    """Go on behind a damaged batch, where that is asked for and possible."""
+async def _skip(plan: Plan, consumer: Consumer, error: CorruptRecordError | RecordTooLargeError) -> None:
+    """Go on behind a batch that is damaged or too large, where that is asked for and possible."""
     if not plan.skips_errors or error.topic is None or error.partition is None or error.next_offset is None:
         raise error
     note(f"skipped: {error}")

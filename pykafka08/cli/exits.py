@@ -98,6 +98,8 @@ def describe(error: KafkaError) -> str:
 def _special_advice(error: KafkaError) -> str | None:
     if isinstance(error, RecordTooLargeError) and error.api == "Fetch":
         return "raise fetch.max.bytes, or start after it with --offset"
+    if isinstance(error, RecordTooLargeError) and error.next_offset is not None:
+        return "--consumer-property max.unpacked.bytes=N raises it; --skip-message-on-error goes on after it"
     if isinstance(error, UnknownTopicError) and error.partition is not None:
         return "give a --partition that the topic has, or none"
     if isinstance(error.__cause__, OSError) and error.__cause__.errno == errno.EADDRINUSE:

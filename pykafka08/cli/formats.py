@@ -8,6 +8,7 @@ it prints, and so says NOT_PRESENT for every record.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -19,7 +20,20 @@ from pykafka08.cli.properties import bytes_of
 if TYPE_CHECKING:
     from pykafka08.records.record import Record
 
-__all__ = ["Batch", "RecordFormat", "Renderer", "format_properties"]
+__all__ = ["Batch", "RecordFormat", "Renderer", "format_properties", "visible", "visible_bytes"]
+
+# What moves the cursor, changes colours or reverses the direction of writing; newlines and tabs stay.
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def visible(text: str) -> str:
+    """The text with escape sequences, such as ``\\x1b``, in place of control characters."""
+    return _CONTROLS.sub(lambda found: repr(found[0])[1:-1], text)
+
+
+def visible_bytes(data: bytes) -> bytes:
+    """The same of UTF-8; a byte that is none becomes an escape sequence, too."""
+    return visible(data.decode("utf-8", "backslashreplace")).encode()
 
 
 class Batch(Protocol):
@@ -52,9 +66,14 @@ class RecordFormat:
     value_deserializer: Deserializer | None = None
     headers_deserializer: Deserializer | None = None
 
-    def compile(self) -> Renderer:
-        """The functions that do it, made once for all records."""
+    def compile(self, *, for_terminal: bool = False) -> Renderer:
+        """The functions that do it, made once for all records.
+
+        ``for_terminal``: control characters of records are escaped, since they would be commands to it.
+        """
         fields = self._fields()
+        if for_terminal:
+            return Renderer([_visible_field(field) for field in fields], self)
         is_value_alone = self.value and len(fields) == 1 and self.value_deserializer is None
         return Renderer(fields, self, batch=self._values_only if is_value_alone else None)
 
@@ -102,6 +121,10 @@ class RecordFormat:
 
 
 Field = Callable[["Record"], bytes]
+
+
+def _visible_field(field: Field) -> Field:
+    return lambda record: visible_bytes(field(record))
 
 
 class Renderer:

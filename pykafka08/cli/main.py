@@ -49,9 +49,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     if first not in COMMANDS:
         sys.stderr.write(USAGE_TEXT)
-        sys.stderr.write(f"\npykafka08: {f'unknown command {first!r}' if first else 'a command is needed'}\n")
+        sys.stderr.write(f"\npykafka08: {_unknown(first) if first else 'a command is needed'}\n")
         return 2
     return unless_interrupted(lambda: _run(first, words[1:]))
+
+
+def _unknown(word: str) -> str:
+    from difflib import get_close_matches
+
+    nearest = get_close_matches(word, COMMANDS, 1)
+    return f"unknown command {word!r:.100}" + (f"; did you mean {nearest[0]!r}?" if nearest else "")
 
 
 def _run(name: str, words: Sequence[str]) -> int:

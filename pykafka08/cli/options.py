@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+import re
+from difflib import get_close_matches
+from typing import Any, NoReturn
 
 import pykafka08
 from pykafka08.cli.notes import note
@@ -17,12 +19,26 @@ __all__ = [
     "new_parser",
     "positive",
     "time_or_none",
+    "whole_number",
 ]
+
+_WRONG_CHOICE = re.compile(r"invalid choice: '(.*)' \(choose from (.*)\)", re.DOTALL)
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that adds the nearest command to the error of an unknown one."""
+
+    def error(self, message: str) -> NoReturn:
+        found = _WRONG_CHOICE.search(message)
+        if found is not None:
+            nearest = get_close_matches(found[1], re.findall(r"[\w-]+", found[2]), 1)
+            message = f"{message}; did you mean {nearest[0]!r}?" if nearest else message
+        super().error(message)
 
 
 def new_parser(prog: str, description: str, epilog: str) -> argparse.ArgumentParser:
     """A parser with ``-v``; wrong usage ends with status 2."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog=prog, description=description, epilog=epilog, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("-v", "--verbose", action="count", default=0, help="tell what happens; twice: every step")
@@ -57,7 +73,7 @@ def client_settings(options: argparse.Namespace, *kinds: type) -> dict[str, Any]
 
 def positive(text: str) -> int:
     """A whole number above 0."""
-    number = _number(text)
+    number = whole_number(text)
     if not number:
         raise argparse.ArgumentTypeError(f"{text!r:.50} is not a whole number above 0")
     return number
@@ -65,13 +81,14 @@ def positive(text: str) -> int:
 
 def natural(text: str) -> int:
     """A whole number from 0 up."""
-    number = _number(text)
+    number = whole_number(text)
     if number is None:
         raise argparse.ArgumentTypeError(f"{text!r:.50} is not a whole number from 0 up")
     return number
 
 
-def _number(text: str) -> int | None:
+def whole_number(text: str) -> int | None:
+    """A number from 0 to 2**63 - 1, None for any other text."""
     is_number = text.isascii() and text.isdigit() and len(text) < 20 and int(text) < 2**63
     return int(text) if is_number else None
 
@@ -83,4 +100,4 @@ def count_or_none(text: str) -> int | None:
 
 def time_or_none(text: str) -> int | None:
     """A whole number; below 0 it is no limit, as Kafka's tool takes it."""
-    return None if text.startswith("-") and _number(text[1:]) else natural(text)
+    return None if text.startswith("-") and whole_number(text[1:]) else natural(text)

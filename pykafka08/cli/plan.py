@@ -14,7 +14,15 @@ from typing import Any
 
 from pykafka08.cli.formats import RecordFormat, format_properties
 from pykafka08.cli.notes import note
-from pykafka08.cli.options import add_client_options, client_settings, count_or_none, natural, new_parser, time_or_none
+from pykafka08.cli.options import (
+    add_client_options,
+    client_settings,
+    count_or_none,
+    natural,
+    new_parser,
+    time_or_none,
+    whole_number,
+)
 from pykafka08.cli.properties import parse_pairs, read_properties
 from pykafka08.config import ConsumerConfig
 from pykafka08.errors import ConfigError
@@ -138,10 +146,11 @@ def _apply_offsets(options: argparse.Namespace, settings: dict[str, Any]) -> int
     if text in ("earliest", "latest", "none"):
         settings["auto_offset_reset"] = text
         return None
-    if not text.isascii() or not text.isdigit() or int(text) >= 2**63:
-        raise ConfigError(f"--offset {options.offset!r} is neither a number from 0 up, nor earliest, nor latest")
+    number = whole_number(text)
+    if number is None:
+        raise ConfigError(f"--offset {options.offset!r:.50} is neither a number from 0 up, nor earliest, nor latest")
     settings.setdefault("auto_offset_reset", "latest")
-    return int(text)
+    return number
 
 
 def topic_pattern(text: str) -> re.Pattern[str]:

@@ -34,7 +34,7 @@ class Printer:
         self._plan = plan
         self._output = output
         self._progress = progress
-        self._renderer = plan.record_format.compile()
+        self._renderer = plan.record_format.compile(for_terminal=output.is_terminal)
 
     @property
     def is_done(self) -> bool:

@@ -22,7 +22,7 @@ __all__ = ["main", "plan_of", "produce_parser", "record_of"]
 
 PROG = "pykafka08 produce"
 EPILOG = """\
-Lines end with a newline; everything else in them, a carriage return too, is taken as it is.
+Lines end with a newline, or with a carriage return and a newline; everything else in them is taken as it is.
 On SIGINT reading stops and what was read is still delivered; a second one ends the command at once.
 exit status: 0 every record was acknowledged, 1 failure while running, 2 wrong usage, 4 no broker reached,
 130 and 143 after a signal
@@ -38,6 +38,7 @@ class Plan:
     partition: int | None
     key_delimiter: bytes | None
     null_marker: bytes | None
+    keeps_carriage_return: bool = False
     headers: tuple[tuple[str, bytes], ...]
 
 
@@ -62,6 +63,9 @@ def produce_parser() -> argparse.ArgumentParser:
     add("--partition", "-p", type=natural, metavar="N", help="this partition; without it by key, or spread")
     add("--key-delimiter", "-K", metavar="TEXT", help=r"what stands before it is the key; \t, \n and \xNN are known")
     add("--null-marker", metavar="TEXT", help="a key or value that is exactly this is sent as null")
+    add(
+        "--keep-carriage-return", action="store_true", help="a carriage return before the newline is part of the record"
+    )
     add("--header", "-H", action="append", default=[], metavar="NAME=VALUE", help="a header of every record")
     add("--compression", "--compression-codec", "-c", metavar="CODEC",
         help="none (default), gzip, snappy, lz4 or zstd")  # fmt: skip
@@ -76,7 +80,7 @@ def plan_of(options: argparse.Namespace) -> Plan:
         settings["compression_type"] = options.compression
     acks = options.acks if options.acks is not None else settings.get("acks", "all")
     if str(acks) not in ("0", "1", "-1", "all"):
-        raise ConfigError(f"--acks {acks!r} is neither 0, 1 nor all")
+        raise ConfigError(f"--acks {acks!r:.50} is neither 0, 1 nor all")
     settings["acks"] = "all" if str(acks) in ("-1", "all") else int(acks)
     return Plan(
         settings=settings,
@@ -84,6 +88,7 @@ def plan_of(options: argparse.Namespace) -> Plan:
         partition=options.partition,
         key_delimiter=None if options.key_delimiter is None else _unescape(options.key_delimiter),
         null_marker=None if options.null_marker is None else bytes_of(options.null_marker),
+        keeps_carriage_return=options.keep_carriage_return,
         headers=tuple(_header(text) for text in options.header),
     )
 
@@ -114,6 +119,8 @@ def _header(text: str) -> tuple[str, bytes]:
 
 def record_of(line: bytes, number: int, plan: Plan) -> tuple[bytes | None, bytes | None]:
     """Key and value of a line; ``number`` counts from 1 and is for the error."""
+    if line.endswith(b"\r") and not plan.keeps_carriage_return:
+        line = line[:-1]
     key: bytes | None = None
     value: bytes | None = line
     if plan.key_delimiter is not None:

@@ -33,6 +33,8 @@ def bytes_of(text: str) -> bytes:
         raise ConfigError(f"{text!r:.100} cannot be written as UTF-8") from error
 
 
+_MOST_DIGITS = 40
+
 _OTHER_NAMES = {
     "metadata_broker_list": "bootstrap_servers",
     "request_required_acks": "acks",
@@ -94,10 +96,13 @@ def _value(name: str, text: str, type_name: str) -> Any:
         if text.lower() not in ("true", "false"):
             raise ConfigError(f"{name}={text!r} is neither true nor false")
         return text.lower() == "true"
-    if "int" in type_name and re.fullmatch(r"[+-]?\d+", text):
+    # Python refuses to read thousands of digits; no setting has a value of more than 19.
+    is_short = len(text) <= _MOST_DIGITS
+    if "int" in type_name and is_short and re.fullmatch(r"[+-]?\d+", text):
         return int(text)
-    if type_name == "float" and re.fullmatch(r"\d+(\.\d+)?", text):
+    if type_name == "float" and is_short and re.fullmatch(r"\d+(\.\d+)?", text):
         return float(text)
     if type_name in ("int", "float", "int | None"):
-        raise ConfigError(f"{name}={text!r} is not a number")
+        shown = repr(text) if is_short else f"{text[:_MOST_DIGITS]!r}..."
+        raise ConfigError(f"{name}={shown} is not a number{'' if is_short else ' that fits 64 bits'}")
     return text

@@ -72,6 +72,7 @@ class Output:
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
+        self.is_terminal = os.isatty(fd)
         self._poll = None
         if _can_wait(fd):
             self._poll = select.poll()

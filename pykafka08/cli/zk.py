@@ -12,6 +12,7 @@ from dataclasses import fields
 from functools import partial
 from typing import Any
 
+from pykafka08.cli import zk_values
 from pykafka08.cli.options import natural, new_parser, positive
 from pykafka08.cli.properties import parse_pairs, read_properties, settings_of
 from pykafka08.errors import ConfigError
@@ -117,7 +118,7 @@ def _add_showing(commands: Any, shared: argparse.ArgumentParser) -> None:
     ):
         one = commands.add_parser(name, parents=[shared], help=text)
         one.add_argument("--group", "-g", required=True, help="the group")
-        one.add_argument("--bootstrap-server", "-b", metavar="HOST:PORT,...",
+        one.add_argument("--bootstrap-server", "-b", type=zk_values.servers, metavar="HOST:PORT,...",
             help="brokers to ask; default: those that are registered")  # fmt: skip
 
 
@@ -142,7 +143,12 @@ def _add_topic(commands: Any, shared: argparse.ArgumentParser) -> None:
     create.add_argument("topic")
     create.add_argument("--partitions", type=positive, default=1, metavar="N", help="default 1")
     create.add_argument("--replication-factor", type=positive, default=1, metavar="N", help="default 1")
-    create.add_argument("--replica-assignment", metavar="1:2,2:3", help="the brokers of each partition, by hand")
+    create.add_argument(
+        "--replica-assignment",
+        type=zk_values.assignment,
+        metavar="1:2,2:3",
+        help="the brokers of each partition, by hand",
+    )
     create.add_argument("--config", dest="settings", action="append", default=[], metavar="NAME=VALUE",
         help="a setting of the topic")  # fmt: skip
     create.add_argument("--dry-run", action="store_true", help="check, and show where partitions would go")
@@ -155,10 +161,18 @@ def _add_topic(commands: Any, shared: argparse.ArgumentParser) -> None:
     delete.add_argument("topic")
     _waiting(delete)
     elect = _changing(actions, "elect", shared, "let the preferred replicas lead again")
-    elect.add_argument("--partition", action="append", metavar="TOPIC:N", help="may be repeated; default: all")
+    elect.add_argument(
+        "--partition",
+        type=zk_values.partition,
+        action="append",
+        metavar="TOPIC:N",
+        help="may be repeated; default: all",
+    )
     _waiting(elect)
     move = _changing(actions, "reassign", shared, "move partitions to other brokers")
-    move.add_argument("moves", nargs="+", metavar="TOPIC:N=1,2", help="the brokers that shall have the partition")
+    move.add_argument(
+        "moves", nargs="+", type=zk_values.move, metavar="TOPIC:N=1,2", help="the brokers that shall have the partition"
+    )
     move.add_argument("--verify", action="store_true", help="only show how far they are")
     _waiting(move)
 
@@ -174,7 +188,7 @@ def _add_config(commands: Any, shared: argparse.ArgumentParser) -> None:
         one.add_argument("--topic")
         one.add_argument("--client", help="quotas of a client id, or of <default>")
         one.add_argument("--user", help="quotas of a user, or of <default>; with --client of both")
-        one.add_argument("--broker", help="a broker's id, or <default>")
+        one.add_argument("--broker", type=zk_values.broker, help="a broker's id, or <default>")
 
 
 def _add_acl(commands: Any, shared: argparse.ArgumentParser) -> None:
@@ -201,7 +215,9 @@ def _add_group(commands: Any, shared: argparse.ArgumentParser) -> None:
     reset.add_argument("group")
     reset.add_argument("--topic", required=True)
     reset.add_argument("--partition", type=natural, action="append", metavar="N", help="default: all")
-    reset.add_argument("--to", required=True, metavar="OFFSET", help="earliest, latest, or a number")
+    reset.add_argument(
+        "--to", type=zk_values.target, required=True, metavar="OFFSET", help="earliest, latest, or a number"
+    )
     delete = _changing(actions, "delete", shared, "delete a group, or with --topic its offsets of that topic")
     delete.add_argument("group")
     delete.add_argument("--topic")

@@ -52,18 +52,12 @@ def _waiting(options: argparse.Namespace) -> dict[str, Any]:
 
 
 async def _create_topic(admin: ZooKeeperAdmin, options: argparse.Namespace) -> int:
-    assignment = None
-    if options.replica_assignment is not None:
-        assignment = {
-            number: _ids(part, ":", "--replica-assignment")
-            for number, part in enumerate(options.replica_assignment.split(","))
-        }
     made = await admin.create_topic(
         options.topic,
         options.partitions,
         options.replication_factor,
         configs=parse_pairs(options.settings),
-        assignment=assignment,
+        assignment=options.replica_assignment,
         validate_only=options.dry_run,
         **_waiting(options),
     )
@@ -92,37 +86,17 @@ async def _delete_topic(admin: ZooKeeperAdmin, options: argparse.Namespace) -> i
 
 
 async def _elect(admin: ZooKeeperAdmin, options: argparse.Namespace) -> int:
-    wanted = None if options.partition is None else [_partition(text) for text in options.partition]
-    asked = await admin.elect_preferred_leaders(wanted, **_waiting(options))
+    asked = await admin.elect_preferred_leaders(options.partition, **_waiting(options))
     note(f"asked for {len(asked)} partitions; the controller's log says which replicas were not in sync")
     return DONE
 
 
 async def _reassign(admin: ZooKeeperAdmin, options: argparse.Namespace) -> int:
-    moves: dict[TopicPartition, list[int]] = {}
-    for text in options.moves:
-        name, equals, ids = text.rpartition("=")
-        if not equals:
-            raise ConfigError(f"{text!r} is not of the form TOPIC:N=1,2")
-        moves[_partition(name)] = _ids(ids, ",", text)
+    moves: dict[TopicPartition, list[int]] = dict(options.moves)
     states = await (admin.reassignment(moves) if options.verify else admin.reassign(moves, **_waiting(options)))
     rows = [{"topic": tp.topic, "partition": tp.partition, "state": state.value} for tp, state in states.items()]
     await print_rows(rows, ("topic", "partition", "state"), as_json=options.json)
     return FAILED if Move.FAILED in states.values() else DONE
-
-
-def _partition(text: str) -> TopicPartition:
-    topic, colon, number = text.rpartition(":")
-    if not colon or not topic or not (number.isascii() and number.isdecimal()) or len(number) > 10:
-        raise ConfigError(f"{text!r} is not of the form TOPIC:N")
-    return TopicPartition(topic, int(number))
-
-
-def _ids(text: str, separator: str, where: str) -> list[int]:
-    words = text.split(separator)
-    if not all(word.isascii() and word.isdecimal() and len(word) < 11 for word in words):
-        raise ConfigError(f"{where}: {text!r} is no list of broker ids")
-    return [int(word) for word in words]
 
 
 # --- settings -------------------------------------------------------------------------------------------------------
@@ -236,11 +210,11 @@ async def _reset_group(admin: ZooKeeperAdmin, options: argparse.Namespace) -> in
     return DONE
 
 
-async def _targets(admin: ZooKeeperAdmin, target: str, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
-    if target.isascii() and target.isdecimal() and len(target) < 20:
-        return dict.fromkeys(partitions, int(target))
-    if target not in ("earliest", "latest"):
-        raise ConfigError(f"--to {target!r} is neither earliest, latest nor a number")
+async def _targets(
+    admin: ZooKeeperAdmin, target: str | int, partitions: list[TopicPartition]
+) -> dict[TopicPartition, int]:
+    if isinstance(target, int):
+        return dict.fromkeys(partitions, target)
     servers = bootstrap_servers(await reading.brokers(admin.zk))
     if not servers:
         raise ConfigError(f"--to {target}: no broker is alive to be asked; give a number, with --force")

@@ -311,7 +311,7 @@ class ClusterMachine:
     def no_brokers(self, still_open: Mapping[str, BaseException] = MappingProxyType({})) -> NoBrokersError:
         """The error of a bootstrap that has come to nothing; ``still_open`` says it of addresses yet to fail."""
         causes = {**still_open, **self._causes}
-        said = "; ".join(str(cause) for cause in causes.values())
+        said = "; ".join(_cause_of(name, cause) for name, cause in causes.items())
         return NoBrokersError(f"no bootstrap address answered as a Kafka broker: {said}", causes)
 
     def _round_failed(self, now: float) -> None:
@@ -341,3 +341,11 @@ class ClusterMachine:
 def _is_same_cluster(one: Snapshot, other: Snapshot) -> bool:
     """True if two snapshots differ in nothing but their age."""
     return one.topics == other.topics and one.brokers == other.brokers and one.controller_id == other.controller_id
+
+
+def _cause_of(address: str, cause: BaseException) -> str:
+    """The cause with its address, once."""
+    if isinstance(cause, KafkaError) and address in cause.message:
+        return cause.message
+    text = str(cause)
+    return text if address in text else f"{address}: {text}"

@@ -18,6 +18,7 @@ from pykafka08.protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from pykafka08.records.topic_name import INTERNAL_TOPICS
 from pykafka08.short_names import address_text
 
 __all__ = ["Broker", "LeaderNews", "Partition", "Snapshot", "Topic"]
@@ -189,10 +190,11 @@ class Snapshot:
         """The topic as the response has it; the one of this snapshot if nothing about it has changed."""
         assert topic.name is not None
         topic_id = topic.topic_id if topic.topic_id.int else None
+        is_internal = topic.is_internal or topic.name in INTERNAL_TOPICS
         before = self.topics.get(topic.name)
         if before is None and len(topic.partitions) == 1:
             view = _only_partition(topic, topic.partitions[0], shared)
-            return Topic(topic.name, topic_id, topic.error_code, topic.is_internal, view)
+            return Topic(topic.name, topic_id, topic.error_code, is_internal, view)
         is_same = before is not None and topic_id is not None and before.topic_id == topic_id
         known = before.partitions if before is not None else _NO_PARTITIONS
         found = topic.partitions
@@ -212,13 +214,10 @@ class Snapshot:
                 made = old
             partitions[each.partition_index] = made
         if before is not None and not changed and len(partitions) == len(known):
-            if before.topic_id == topic_id and (before.error, before.is_internal) == (
-                topic.error_code,
-                topic.is_internal,
-            ):
+            if before.topic_id == topic_id and (before.error, before.is_internal) == (topic.error_code, is_internal):
                 return before
-            return Topic(before.name, topic_id, topic.error_code, topic.is_internal, known)
-        return Topic(topic.name, topic_id, topic.error_code, topic.is_internal, MappingProxyType(partitions))
+            return Topic(before.name, topic_id, topic.error_code, is_internal, known)
+        return Topic(topic.name, topic_id, topic.error_code, is_internal, MappingProxyType(partitions))
 
 
 _NO_PARTITIONS: Mapping[int, Partition] = MappingProxyType({})

@@ -42,10 +42,15 @@ async def open_tcp(
                     return await AsyncioTransport.connect(link, family, address, max_frame_bytes)
                 return await StreamTransport.connect(link, address, max_frame_bytes, tasks)
         except TimeoutError:
-            failures.append(f"{address[0]}: no answer within {share:.3g} s")
+            failures.append(_of(address[0], host) + f"no answer within {share:.3g} s")
         except OSError as error:
-            failures.append(f"{address[0]}: {reason_of(error)}")
+            failures.append(_of(address[0], host) + reason_of(error))
     raise TransportError(f"cannot connect to {address_text(host, port)} ({'; '.join(failures)})")
+
+
+def _of(address: str, host: str) -> str:
+    """Which address of the host; nothing where the host is given by its only one."""
+    return "" if address == host else f"{address}: "
 
 
 async def resolve(host: str, port: int, deadline: float) -> list[SocketAddress]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from pykafka08.consumer.actions import Aborted
-from pykafka08.errors import CorruptRecordError
+from pykafka08.errors import CorruptRecordError, RecordTooLargeError
 from pykafka08.records.reader import ControlType, FetchedBatch, read_batches
 from pykafka08.records.record import TopicPartition
 from pykafka08.wire import Buffer
@@ -72,18 +72,22 @@ class Chunk:
             fetch_offset=fetch_offset,
             check_crcs=check_crcs,
             max_unpacked_bytes=max_unpacked_bytes,
+            in_slices=True,
         )
         # Latest first, so that the next to begin is the last: some brokers announce them in no order.
         self._announced = sorted(aborted, reverse=True)
         self._cut_off: set[int] = set()
         self._ahead: FetchedBatch | None = None
-        self._damage: CorruptRecordError | None = None
+        self._damage: CorruptRecordError | RecordTooLargeError | None = None
         self._behind = behind
         self._reached = -1
         """The offset after the last batch that was read."""
 
     def next_batch(self) -> FetchedBatch | None:
-        """The next batch an application may see, None at the end; CorruptRecordError where it is damaged."""
+        """The next batch an application may see, None at the end.
+
+        CorruptRecordError where it is damaged, RecordTooLargeError where it exceeds ``max_unpacked_bytes``.
+        """
         batch, self._ahead = self._ahead, None
         return batch if batch is not None else self._find_next()
 
@@ -98,7 +102,7 @@ class Chunk:
             raise self._damage
         try:
             return self._find_visible()
-        except CorruptRecordError as error:
+        except (CorruptRecordError, RecordTooLargeError) as error:
             self._damage = error
             raise
 

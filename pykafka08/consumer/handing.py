@@ -5,13 +5,13 @@ This is the part of ``machine`` that answers do not come to.  Pure; ``now`` is m
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from pykafka08.config import ClientConfig, ConsumerConfig
 from pykafka08.consumer.assignment import Assignment
 from pykafka08.consumer.chunk import Chunk
 from pykafka08.consumer.partition import Halt, PartitionState
-from pykafka08.errors import CorruptRecordError, KafkaError
+from pykafka08.errors import CorruptRecordError, KafkaError, RecordTooLargeError
 from pykafka08.records.reader import FetchedBatch
 from pykafka08.records.record import TopicPartition
 
@@ -56,6 +56,9 @@ class Handing:
             except CorruptRecordError as error:
                 self._damage_met(state, error, now)
                 continue
+            except RecordTooLargeError as error:
+                self.assignment.go_back(state, state.position or 0)
+                self._refuse(state, error, now)
             if batch is None:
                 self._drained(state, item)
                 ready.rotate(-1)
@@ -74,7 +77,7 @@ class Handing:
             try:
                 if not chunk.is_drained():
                     break
-            except CorruptRecordError:
+            except (CorruptRecordError, RecordTooLargeError):
                 break  # raised again when it is to be handed out
             self._drained(state, chunk)
         return state.position
@@ -112,6 +115,9 @@ class Handing:
         self.assignment.go_back(state, position)
         if self.assignment.is_first_damage(state, position, error):
             return
+        self._refuse(state, error, now)
+
+    def _refuse(self, state: PartitionState, error: CorruptRecordError | RecordTooLargeError, now: float) -> NoReturn:
         state.retry_at = now + self._client.retry_backoff_max_ms / 1000
         error.broker = self.assignment.broker_name(state)
         raise error

@@ -11,9 +11,6 @@ from pykafka08.errors import ConfigError
 
 __all__ = ["PatternTopics"]
 
-INTERNAL = frozenset({"__consumer_offsets", "__transaction_state"})
-"""Brokers before 0.10 do not say which topics are their own."""
-
 
 class PatternTopics:
     """``names`` are the topics that match; Kafka's own internal topics never do."""
@@ -58,5 +55,5 @@ class PatternTopics:
         return frozenset(
             name
             for name, topic in snapshot.topics.items()
-            if topic.partitions and not topic.is_internal and name not in INTERNAL and self._pattern.fullmatch(name)
+            if topic.partitions and not topic.is_internal and self._pattern.fullmatch(name)
         )

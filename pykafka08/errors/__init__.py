@@ -19,7 +19,7 @@
     │   └── DeliveryTimeoutError     a record was not acknowledged within the delivery deadline
     ├── BufferFullError              the producer's memory bound is reached
     ├── RecordTypeError              a key, value or header to produce has a type that is not bytes-like
-    ├── RecordTooLargeError          a record is larger than a request or a fetch may be
+    ├── RecordTooLargeError          a record is larger than a request, a fetch or max_unpacked_bytes allows
     ├── NoOffsetError                a partition has no position and its reset policy is "none"
     ├── LogTruncationError           records that were read are lost from the log, and the reset policy is "none"
     ├── MirrorError                  a mirror stops, since it would lose, double or mix records

@@ -129,7 +129,24 @@ class RecordTypeError(KafkaError, TypeError):
 
 
 class RecordTooLargeError(KafkaError):
-    """A record is larger than the producer, the broker or the fetch size allows."""
+    """A record is larger than the producer, the broker, the fetch size or ``max_unpacked_bytes`` allows.
+
+    ``next_offset`` is where reading can go on after it, None if unknown and for records that were not written.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        broker: str | None = None,
+        api: str | None = None,
+        topic: str | None = None,
+        partition: int | None = None,
+        offset: int | None = None,
+        next_offset: int | None = None,
+    ) -> None:
+        super().__init__(message, broker=broker, api=api, topic=topic, partition=partition, offset=offset)
+        self.next_offset = next_offset
 
 
 class NoOffsetError(KafkaError):

@@ -20,7 +20,7 @@ from pykafka08.protocol.schema import Request, VersionRange
 
 __all__ = ["RELEASES", "BrokerVersions", "release_named", "release_versions"]
 
-_RELEASE = re.compile(r"\d+(\.\d+){0,3}\Z")
+_RELEASE = re.compile(r"\d{1,9}(\.\d{1,9}){0,3}\Z")
 _OLDEST_THAT_ANSWERS = "0.10.0"
 _KAFKA_4_PRODUCE = 12
 _OLDEST_PRODUCE_OF_KAFKA_4 = 3
@@ -117,7 +117,7 @@ def release_named(text: str) -> str:
     ``"0.8"`` is its last minor release, 0.8.2; what is newer than the table is its newest row.
     """
     if not _RELEASE.match(text.strip()):
-        raise ConfigError(f"not a Kafka release: {text!r}; examples are 0.8.2.2, 0.10.2, 3.9 and 4.3.1")
+        raise ConfigError(f"not a Kafka release: {text!r:.100}; examples are 0.8.2.2, 0.10.2, 3.9 and 4.3.1")
     wanted = _numbers(text)
     if wanted > _numbers(RELEASES[-1]):
         return RELEASES[-1]
@@ -126,7 +126,7 @@ def release_named(text: str) -> str:
         shared = min(len(known), len(wanted))
         if known[:shared] == wanted[:shared]:
             return release
-    raise ConfigError(f"unknown Kafka release {text!r}; known are {', '.join(RELEASES)}")
+    raise ConfigError(f"unknown Kafka release {text!r:.100}; known are {', '.join(RELEASES)}")
 
 
 def _numbers(release: str) -> list[int]:

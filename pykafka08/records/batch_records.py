@@ -49,6 +49,23 @@ class BatchRecords(PackedRecords):
         """Bytes that the records take out of their codec."""
         return self.end - self.start
 
+    def slice(self, data: bytes, start: int, end: int, count: int) -> BatchRecords:
+        """The ``count`` records of this batch that lie in ``data[start:end]``."""
+        return BatchRecords(
+            data,
+            start,
+            end,
+            count,
+            topic=self.topic,
+            partition=self.partition,
+            base_offset=self.base_offset,
+            last_offset=self.last_offset,
+            base_timestamp=self.base_timestamp,
+            fixed_timestamp=self.fixed_timestamp,
+            timestamp_type=self.timestamp_type,
+            leader_epoch=self.leader_epoch,
+        )
+
     def chunks(self) -> Iterator[list[Record]]:
         """All records, at most CHUNK in a list."""
         columns = _vectorised([self])

@@ -9,11 +9,12 @@ Source: Kafka's protocol guide, "Compression"; KIP-110 (zstd), KIP-390 (levels),
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from enum import IntEnum
 from typing import Protocol
 
-from pykafka08.errors import ConfigError, CorruptRecordError
+from pykafka08.errors import ConfigError
+from pykafka08.records.bounds import too_large
 from pykafka08.records.gzip_members import Gzip
 from pykafka08.records.libraries import PACKAGES, load
 from pykafka08.records.lz4_frame import Lz4
@@ -21,7 +22,7 @@ from pykafka08.records.snappy_stream import Snappy
 from pykafka08.records.zstd_frames import Zstd
 from pykafka08.wire import Buffer
 
-__all__ = ["DEFAULT_UNPACK_LIMIT", "Codec", "Compression", "check_level", "compress", "decompress"]
+__all__ = ["DEFAULT_UNPACK_LIMIT", "Codec", "Compression", "check_level", "compress", "decompress", "unpacked_parts"]
 
 #: Bytes that one batch may unpack to, unless the caller says otherwise.
 DEFAULT_UNPACK_LIMIT = 64 << 20
@@ -63,6 +64,7 @@ _LEVELS = {Codec.GZIP: range(1, 10), Codec.LZ4: range(1, 18), Codec.ZSTD: range(
 class _Format(Protocol):
     def compress(self, data: Buffer, level: int | None, magic: int, /) -> bytes: ...
     def decompress(self, data: Buffer, limit: int, magic: int, /) -> bytes: ...
+    def parts(self, data: Buffer, limit: int, magic: int, /) -> Iterator[bytes]: ...
 
 
 class _Plain:
@@ -71,8 +73,11 @@ class _Plain:
 
     def decompress(self, data: Buffer, limit: int, _magic: int) -> bytes:
         if len(data) > limit:
-            raise CorruptRecordError(f"{len(data)} bytes are more than the limit of {limit}")
+            raise too_large("uncompressed", limit)
         return bytes(data)
+
+    def parts(self, data: Buffer, limit: int, magic: int) -> Iterator[bytes]:
+        yield self.decompress(data, limit, magic)
 
 
 class Compression:
@@ -95,8 +100,21 @@ class Compression:
         return (self._formats[codec] or self._open(codec)).compress(data, level, magic)
 
     def decompress(self, codec: Codec, data: Buffer, *, limit: int = DEFAULT_UNPACK_LIMIT, magic: int = 2) -> bytes:
-        """What was packed; CorruptRecordError when the bytes are damaged or unpack to more than ``limit`` bytes."""
+        """What was packed.
+
+        CorruptRecordError if the bytes are damaged, RecordTooLargeError if they unpack to more than ``limit`` bytes.
+        """
         return (self._formats[codec] or self._open(codec)).decompress(data, limit, magic)
+
+    def unpacked_parts(
+        self, codec: Codec, data: Buffer, *, limit: int = DEFAULT_UNPACK_LIMIT, magic: int = 2
+    ) -> Iterator[bytes]:
+        """What was packed, however large, in parts of about a MiB.
+
+        CorruptRecordError where the bytes are damaged, RecordTooLargeError where a part that the format or the library
+        cannot divide is larger than ``limit`` bytes.
+        """
+        return (self._formats[codec] or self._open(codec)).parts(data, limit, magic)
 
     def check_level(self, codec: Codec, level: int) -> None:
         """ConfigError unless ``codec`` has this compression level here (lz4 has levels with the package lz4 only)."""
@@ -129,4 +147,5 @@ _INSTALLED = Compression()
 #: The methods of one Compression over all that is installed.
 compress = _INSTALLED.compress
 decompress = _INSTALLED.decompress
+unpacked_parts = _INSTALLED.unpacked_parts
 check_level = _INSTALLED.check_level

@@ -101,6 +101,26 @@ class FetchedBatch:
         self.taken_from: object = None
         """What tells one consumer's batches from another's."""
 
+    def slice(self, payload: _Payload, base_offset: int, last_offset: int) -> FetchedBatch:
+        """The part of this batch from ``base_offset`` to ``last_offset``, whose records are ``payload``."""
+        return FetchedBatch(
+            payload,
+            topic=self.topic,
+            partition=self.partition,
+            magic=self.magic,
+            codec=self.codec,
+            base_offset=base_offset,
+            last_offset=last_offset,
+            timestamp_type=self.timestamp_type,
+            max_timestamp_ms=self.max_timestamp_ms,
+            is_control=self.is_control,
+            is_transactional=self.is_transactional,
+            producer_id=self.producer_id,
+            producer_epoch=self.producer_epoch,
+            base_sequence=self.base_sequence,
+            leader_epoch=self.leader_epoch,
+        )
+
     @property
     def next_offset(self) -> int:
         """The offset to fetch after this batch."""

@@ -1,11 +1,16 @@
-"""gzip as Kafka carries it: one member on writing, one or more on reading (RFC 1952)."""
+"""gzip as Kafka carries it: one member on writing, one or more on reading (RFC 1952).
+
+Zero bytes may follow each member, as gzip's own tools and Python's module allow.
+"""
 
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterator
 from typing import Any
 
 from pykafka08.errors import CorruptRecordError
+from pykafka08.records.bounds import NO_LIMIT, PART, too_large
 from pykafka08.wire import Buffer
 
 __all__ = ["Gzip"]
@@ -38,7 +43,7 @@ class Gzip:
         return packed
 
     def decompress(self, data: Buffer, limit: int, _magic: int) -> bytes:
-        """The content of all members; CorruptRecordError when damaged or above ``limit``."""
+        """The content of all members; CorruptRecordError if damaged, RecordTooLargeError above ``limit``."""
         library = self._unpacking
         size = len(data)
         if size <= _LARGEST_INPUT:
@@ -48,24 +53,35 @@ class Gzip:
                 part: bytes = unpacker.decompress(data, min(limit + 1, _LARGEST_OUTPUT))
             except library.error as error:
                 raise _damaged(error) from error
-            if unpacker.eof and not unpacker.unused_data and len(part) <= limit:
+            if len(part) > limit:
+                raise too_large("gzip", limit)
+            if unpacker.eof and not unpacker.unused_data:
                 return part
+        parts = list(self._members(memoryview(data), _LARGEST_OUTPUT, limit))
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def parts(self, data: Buffer, _limit: int, _magic: int) -> Iterator[bytes]:
+        """The content of all members in parts of at most PART bytes; CorruptRecordError where it is damaged."""
+        return self._members(memoryview(data), PART, NO_LIMIT)
+
+    def _members(self, data: memoryview, most: int, limit: int) -> Iterator[bytes]:
         try:
-            return _unpack_members(library, memoryview(data), limit)
-        except (library.error, EOFError) as error:
+            yield from _unpack_members(self._unpacking, data, most, limit)
+        except (self._unpacking.error, EOFError) as error:
             raise _damaged(error) from error
 
 
-def _unpack_members(library: Any, data: memoryview, limit: int) -> bytes:
-    """Unpack members one after another.
+def _unpack_members(library: Any, data: memoryview, most: int, limit: int) -> Iterator[bytes]:
+    """Unpack members one after another, at most ``most`` bytes at a time and ``limit`` in all.
 
     Both the pieces fed and those taken are bounded.  Libraries build their output twice over, so a bomb must not fill
     one piece; and they copy what they did not use, so a small member must not be handed the whole rest.
     """
     end = len(data)
-    parts: list[bytes] = []
     room, position, step = limit, 0, _LARGEST_INPUT
-    while position < end or not parts:
+    is_first = True
+    while position < end or is_first:
+        is_first = False
         start = position
         unpacker = library.decompressobj(_FRAME)
         fed: Buffer = b""
@@ -77,16 +93,26 @@ def _unpack_members(library: Any, data: memoryview, limit: int) -> bytes:
                 fed = data[position : position + step]
                 position += len(fed)
                 step = min(step * 2, _LARGEST_INPUT)
-            part = unpacker.decompress(fed, min(room + 1, _LARGEST_OUTPUT))
+            size = min(room + 1, most)
+            part = unpacker.decompress(fed, size)
             room -= len(part)
             if room < 0:
-                raise CorruptRecordError(f"gzip data unpacks to more than the limit of {limit} bytes")
-            parts.append(part)
-            is_starved = len(part) < _LARGEST_OUTPUT
+                raise too_large("gzip", limit)
+            if part:
+                yield part
+            is_starved = len(part) < size
             fed = b"" if is_starved else unpacker.unconsumed_tail
         position -= len(unpacker.unused_data)
         step = min(max(1024, 2 * (position - start)), _LARGEST_INPUT)
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+        position = _after_zeros(data, position)
+
+
+def _after_zeros(data: memoryview, position: int) -> int:
+    """The position of the first byte from ``position`` on that is not zero."""
+    while position < len(data) and not data[position]:
+        some = bytes(data[position : position + 4096])
+        position += len(some) - len(some.lstrip(b"\0"))
+    return position
 
 
 def _damaged(error: Exception) -> CorruptRecordError:

@@ -10,16 +10,18 @@ that is quicker than any library's way with whole frames.  Source: the LZ4 frame
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from pykafka08.errors import CorruptRecordError
 from pykafka08.records import scratch
+from pykafka08.records.bounds import PART, too_large
 from pykafka08.wire import Buffer
 
 __all__ = ["Lz4", "xxh32_short"]
 
 _MAGIC = b"\x04\x22\x4d\x18"
+_SKIPPABLE = 0x184D2A50  # the low four bits are free
 _UINT32 = struct.Struct("<I")
 _BLOCK = 64 << 10
 _LARGEST_PACKED_BLOCK = _BLOCK + _BLOCK // 255 + 16
@@ -30,6 +32,10 @@ _END_MARK = bytes(4)
 _PLAIN_FLAGS = 0x60  # version 1, independent blocks, no checksums, no content size, no dictionary
 _BLOCK_CHECKSUMS = 1 << 4  # flag: a checksum after each block
 _CONTENT_CHECKSUM = 1 << 2  # flag: a checksum after the end mark
+_INDEPENDENT = 1 << 5  # flag: no block refers to those before it
+_CONTENT_SIZE = 1 << 3  # flag: the header has the size of the content
+_DICTIONARY_ID = 1  # flag: the header has the number of a dictionary, which the blocks need not refer to
+_RESERVED = 1 << 1
 _CHECKSUM_AT = 6
 _STORED = 1 << 31  # this bit of a block's size: the block is not packed
 _BLOCK_SIZES = {4: 64 << 10, 5: 256 << 10, 6: 1 << 20, 7: 4 << 20}
@@ -66,7 +72,7 @@ class Lz4:
         return frame
 
     def decompress(self, data: Buffer, limit: int, magic: int) -> bytes:
-        """The content of one or more frames; CorruptRecordError when damaged or above ``limit``."""
+        """The content of one or more frames; CorruptRecordError if damaged, RecordTooLargeError above ``limit``."""
         # Frames of independent blocks without sizes or a dictionary: all that Kafka's clients write.
         checksum = _CHECKSUMS.get(bytes(data[4:6])) if data[:4] == _MAGIC and len(data) > _HEADER_SIZE else None
         if checksum is not None and (magic == 0 or data[_CHECKSUM_AT] == checksum):
@@ -78,7 +84,30 @@ class Lz4:
                 raise CorruptRecordError(f"lz4 data is damaged: {error}") from error
             if unpacked is not None:
                 return unpacked
-        return _unpack_frames(data, limit, magic)
+        return _unpack_frames(data, _frames(data), limit, magic)
+
+    def parts(self, data: Buffer, limit: int, magic: int) -> Iterator[bytes]:
+        """The content of one or more frames in parts of about PART bytes; CorruptRecordError where it is damaged.
+
+        A frame whose blocks refer to others is one part: RecordTooLargeError if that is larger than ``limit``.
+        """
+        for frame in _frames(data):
+            flags = data[frame.start + 4]
+            if not flags & _INDEPENDENT:
+                yield _unpack_frames(data, [frame], limit, magic)
+                continue
+            covered = bytes(data[frame.start + 4 : frame.checksum_at])
+            if magic and data[frame.checksum_at] != _header_checksum(covered):
+                raise CorruptRecordError("lz4 data is damaged: the checksum of its header is wrong")
+            size = 0
+            try:
+                for part in _block_parts(self._unpack_block, data, frame):
+                    size += len(part)
+                    yield part
+            except self._error as error:
+                raise CorruptRecordError(f"lz4 data is damaged: {error}") from error
+            if flags & _CONTENT_SIZE and size != int.from_bytes(covered[2:10], "little"):
+                raise CorruptRecordError(f"lz4 data is damaged: a frame of {size} bytes claims another size")
 
 
 def _pack_with_cramjam(data: Buffer) -> bytes:
@@ -154,11 +183,34 @@ def _unpack_blocks(unpack: Callable[..., int], data: Buffer, limit: int) -> byte
     return unpacked
 
 
-def _unpack_frames(data: Buffer, limit: int, magic: int) -> bytes:
-    """Frames of any shape, by cramjam."""
+def _block_parts(unpack: Callable[..., int], data: Buffer, frame: _Frame) -> Iterator[bytes]:
+    """The content of a frame of independent blocks, PART bytes and up to one block more at a time."""
+    flags = data[frame.start + 4]
+    after_block = 4 if flags & _BLOCK_CHECKSUMS else 0
+    largest_block = _BLOCK_SIZES[data[frame.start + 5] >> 4 & 7]
+    view = memoryview(data)
+    space = memoryview(bytearray(PART + largest_block))
+    position, filled = frame.checksum_at + 1, 0
+    while size := _UINT32.unpack_from(data, position)[0]:
+        position += 4
+        if size & _STORED:
+            size &= ~_STORED
+            space[filled : filled + size] = view[position : position + size]
+            filled += size
+        else:
+            filled += unpack(view[position : position + size], space[filled : filled + largest_block], largest_block)
+        position += size + after_block
+        if filled >= PART:
+            yield bytes(space[:filled])
+            filled = 0
+    if filled:
+        yield bytes(space[:filled])
+
+
+def _unpack_frames(data: Buffer, frames: list[_Frame], limit: int, magic: int) -> bytes:
+    """The content of these frames of any shape, by cramjam."""
     import cramjam
 
-    frames = _frames(data)
     if magic == 0:
         patched = bytearray(data)
         for frame in frames:
@@ -175,7 +227,7 @@ def _unpack_frames(data: Buffer, limit: int, magic: int) -> bytes:
             size += cramjam.lz4.decompress_into(view[frame.start : frame.end], space[size:])
     except cramjam.DecompressionError as error:
         if bound > limit:
-            raise CorruptRecordError(f"lz4 data unpacks to more than the limit of {limit} bytes") from error
+            raise too_large("lz4", limit) from error
         raise CorruptRecordError(f"lz4 data is damaged: {error}") from error
     unpacked = bytes(space[:size])
     scratch.give_back(room)
@@ -190,19 +242,25 @@ class _Frame(NamedTuple):
 
 
 def _frames(data: Buffer) -> list[_Frame]:
-    """All frames, as far as they can be known without unpacking; CorruptRecordError unless they fill the data."""
+    """All frames but skippable ones, by their headers and those of their blocks.
+
+    CorruptRecordError unless they fill the data.
+    """
     end = len(data)
     position = 0
     frames: list[_Frame] = []
     while position < end or not end:
         start = position
+        if end - start >= 8 and _UINT32.unpack_from(data, start)[0] & ~0xF == _SKIPPABLE:
+            position += 8 + _UINT32.unpack_from(data, start + 4)[0]
+            continue
         if data[start : start + 4] != _MAGIC or start + 7 > end:
             raise CorruptRecordError(f"no lz4 frame at byte {start}")
         flags, block_descriptor = data[start + 4], data[start + 5]
         largest_block = _BLOCK_SIZES.get(block_descriptor >> 4 & 7)
-        if flags >> 6 != 1 or flags & 1 or largest_block is None:
+        if flags >> 6 != 1 or flags & _RESERVED or largest_block is None:
             raise CorruptRecordError(f"lz4 frame has unknown flags {flags:#04x} {block_descriptor:#04x}")
-        checksum_at = start + (14 if flags & 8 else 6)  # bit 3: the content size follows
+        checksum_at = start + 6 + (8 if flags & _CONTENT_SIZE else 0) + (4 if flags & _DICTIONARY_ID else 0)
         after_block = 4 if flags & _BLOCK_CHECKSUMS else 0
         position, bound = _walk_blocks(data, checksum_at + 1, largest_block, after_block)
         position += 4 if flags & _CONTENT_CHECKSUM else 0

@@ -110,18 +110,26 @@ class MessageColumns:
 
     def drop_below(self, offset: int) -> None:
         """Forget the messages below ``offset``."""
-        rows = self.rows
-        first = bisect_left(rows.offsets, offset)
+        first = bisect_left(self.rows.offsets, offset)
         if first:
-            self.rows = Columns(
-                rows.data,
-                rows.offsets[first:],
-                rows.timestamps_ms[first:],
-                key_edges=None if rows.key_edges is None else rows.key_edges[2 * first :],
-                key_nulls=None if rows.key_nulls is None else rows.key_nulls[first:],
-                value_edges=None if rows.value_edges is None else rows.value_edges[2 * first :],
-                value_nulls=None if rows.value_nulls is None else rows.value_nulls[first:],
-            )
+            self.rows = self.slice(first, len(self)).rows
+
+    def slice(self, first: int, stop: int) -> MessageColumns:
+        """The messages of these row numbers."""
+        rows = self.rows
+        some = Columns(
+            rows.data,
+            rows.offsets[first:stop],
+            rows.timestamps_ms[first:stop],
+            key_edges=None if rows.key_edges is None else rows.key_edges[2 * first : 2 * stop],
+            key_nulls=None if rows.key_nulls is None else rows.key_nulls[first:stop],
+            value_edges=None if rows.value_edges is None else rows.value_edges[2 * first : 2 * stop],
+            value_nulls=None if rows.value_nulls is None else rows.value_nulls[first:stop],
+        )
+        piece = MessageColumns(some, self.magic, self.timestamp_type)
+        piece.topic = self.topic
+        piece.partition = self.partition
+        return piece
 
 
 def read_messages(

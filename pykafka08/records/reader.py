@@ -1,9 +1,9 @@
 """From the record bytes of a Fetch answer to batches of records, whatever mix of magic 0, 1 and 2 they are.
 
 ``read_batches`` checks each entry (sizes, checksum, codec, unpacked size) when it comes to it and hands out a
-FetchedBatch, whose records are made when they are asked for.  Damage is a CorruptRecordError that says where reading
-can go on.  Layouts are in ``batch`` and ``message_set``; which records an application may see (aborted transactions,
-control batches) is the consumer's business.
+FetchedBatch, whose records are made when they are asked for; a large entry can come as several (see ``slices``).
+Damage is a CorruptRecordError that says where reading can go on.  Layouts are in ``batch`` and ``message_set``; which
+records an application may see (aborted transactions, control batches) is decided in ``consumer.chunk``.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from collections.abc import Iterator
 from operator import itemgetter, lt
 from typing import Any
 
-from pykafka08.errors import CorruptRecordError
+from pykafka08.errors import CorruptRecordError, RecordTooLargeError
 from pykafka08.records.batch import HEADER, HEADER_SIZE, is_crc_right
 from pykafka08.records.batch_records import BatchRecords, ahead_of
-from pykafka08.records.compression import DEFAULT_UNPACK_LIMIT, Codec, decompress
+from pykafka08.records.bounds import NO_LIMIT
+from pykafka08.records.compression import DEFAULT_UNPACK_LIMIT, Codec, decompress, unpacked_parts
 from pykafka08.records.fetched import ControlType, FetchedBatch
 from pykafka08.records.message_set import (
     CODEC_MASK,
@@ -27,6 +28,7 @@ from pykafka08.records.message_set import (
     unwrap,
 )
 from pykafka08.records.record import TimestampType
+from pykafka08.records.slices import LARGEST_WHOLE, MOST_MESSAGES, Stretch, batch_slices, message_slices
 from pykafka08.wire import Buffer
 
 __all__ = [
@@ -74,13 +76,17 @@ def read_batches(
     fetch_offset: int,
     check_crcs: bool = True,
     max_unpacked_bytes: int = DEFAULT_UNPACK_LIMIT,
+    in_slices: bool = False,
 ) -> Iterator[FetchedBatch]:
     """The batches of ``buffer`` that reach ``fetch_offset`` or beyond, each checked when the iterator comes to it.
 
     A cut-off entry at the end is dropped.  CorruptRecordError ends the iteration; call again with its ``next_offset``
     to read on behind the damage.  A batch is unpacked when it is handed out, so take the next one when done with it.
+
+    ``in_slices``: a large batch comes as several, each of about a MiB; ``max_unpacked_bytes`` then bounds a record,
+    else a batch.  RecordTooLargeError ends the iteration above that bound.
     """
-    source = _Source(buffer, topic, partition, fetch_offset, check_crcs, max_unpacked_bytes)
+    source = _Source(buffer, topic, partition, fetch_offset, check_crcs, max_unpacked_bytes, in_slices)
     return map(_BATCH, _read_entries(source))  # a generator expression would be a list in the compiled form
 
 
@@ -91,7 +97,7 @@ def read_produced(
 
     Some clients write -1, or 0 in every message, before the broker numbers them.
     """
-    return _read_entries(_Source(buffer, "", -1, EVERY_OFFSET, True, max_unpacked_bytes))
+    return _read_entries(_Source(buffer, "", -1, EVERY_OFFSET, True, max_unpacked_bytes, False))
 
 
 def _read_entries(source: _Source) -> Iterator[tuple[int, int, FetchedBatch]]:
@@ -106,23 +112,47 @@ def _read_entries(source: _Source) -> Iterator[tuple[int, int, FetchedBatch]]:
             return
         try:
             batch, after = _read_entry(source, data, position, entry_end, offset)
-        except CorruptRecordError as error:
+            if batch is not None:
+                yield position, after, batch
+            elif source.slices is not None:
+                slices, source.slices = source.slices, None
+                for each in slices:
+                    yield position, after, each
+        except (CorruptRecordError, RecordTooLargeError) as error:
             error.topic, error.partition, error.offset = source.topic, source.partition, offset
             if error.next_offset is None:
                 error.next_offset = _offset_after(data, position, entry_end, offset)
             raise
-        if batch is not None:
-            yield position, after, batch
         position = after
 
 
 class _Source:
     """What stays the same while one buffer is read."""
 
-    __slots__ = ("_ahead", "_is_ahead_known", "check_crcs", "data", "fetch_offset", "limit", "partition", "topic")
+    __slots__ = (
+        "_ahead",
+        "_is_ahead_known",
+        "check_crcs",
+        "data",
+        "fetch_offset",
+        "in_slices",
+        "limit",
+        "partition",
+        "slices",
+        "topic",
+        "whole",
+        "whole_plain",
+    )
 
     def __init__(
-        self, buffer: Buffer, topic: str, partition: int, fetch_offset: int, check_crcs: bool, limit: int
+        self,
+        buffer: Buffer,
+        topic: str,
+        partition: int,
+        fetch_offset: int,
+        check_crcs: bool,
+        limit: int,
+        in_slices: bool,
     ) -> None:
         self.data = buffer
         self.topic = topic
@@ -130,6 +160,13 @@ class _Source:
         self.fetch_offset = fetch_offset
         self.check_crcs = check_crcs
         self.limit = limit
+        self.in_slices = in_slices
+        self.whole = min(limit, LARGEST_WHOLE) if in_slices else limit
+        """Unpacked bytes that a compressed batch of magic 2 may have without being sliced."""
+        self.whole_plain = LARGEST_WHOLE if in_slices else NO_LIMIT
+        """Bytes that one that is not compressed may have."""
+        self.slices: Iterator[FetchedBatch] | None = None
+        """Those of the entry that was read last, if it is large."""
         self._ahead: Any = None
         self._is_ahead_known = False
 
@@ -144,7 +181,10 @@ class _Source:
 def _read_entry(
     source: _Source, data: bytes, position: int, entry_end: int, offset: int
 ) -> tuple[FetchedBatch | None, int]:
-    """The batch at ``position`` and where the next entry starts; None for a batch below the fetched offset."""
+    """The batch at ``position`` and where the next entry starts.
+
+    None for a batch below the fetched offset, and for a large one, which is then in ``source.slices``.
+    """
     magic = data[position + 16]
     if magic > 2:
         raise CorruptRecordError(f"magic {magic if magic < 128 else magic - 256} is unknown")
@@ -159,14 +199,16 @@ def _read_entry(
         columns, after = read_messages(
             data, position, len(data), fetch_offset=source.fetch_offset, check_crcs=source.check_crcs
         )
-        return (_batch_of_messages(source, columns, codec, columns.rows.offsets[-1]) if len(columns) else None), after
+        if not len(columns):
+            return None, after
+        return _batch_of_messages(source, columns, codec, columns.rows.offsets[-1]), after
     if offset < source.fetch_offset:
         return None, entry_end
     columns = unwrap(data, position, entry_end, check_crcs=source.check_crcs, limit=source.limit)
     return _batch_of_messages(source, columns, codec, offset), entry_end
 
 
-def _batch_of_messages(source: _Source, columns: MessageColumns, codec: int, last_offset: int) -> FetchedBatch:
+def _batch_of_messages(source: _Source, columns: MessageColumns, codec: int, last_offset: int) -> FetchedBatch | None:
     columns.topic = source.topic
     columns.partition = source.partition
     offsets = columns.rows.offsets.tolist()
@@ -174,7 +216,7 @@ def _batch_of_messages(source: _Source, columns: MessageColumns, codec: int, las
         raise CorruptRecordError("offsets of messages do not increase", next_offset=last_offset + 1)
     base_offset = offsets[0]
     columns.drop_below(source.fetch_offset)
-    return FetchedBatch(
+    batch = FetchedBatch(
         columns,
         topic=source.topic,
         partition=source.partition,
@@ -185,6 +227,10 @@ def _batch_of_messages(source: _Source, columns: MessageColumns, codec: int, las
         timestamp_type=columns.timestamp_type,
         max_timestamp_ms=max(columns.rows.timestamps_ms.tolist(), default=-1),
     )
+    if source.in_slices and len(columns) > MOST_MESSAGES:
+        source.slices = message_slices(batch, columns)
+        return None
+    return batch
 
 
 def _read_batch(source: _Source, data: bytes, position: int, entry_end: int) -> FetchedBatch | None:
@@ -203,9 +249,18 @@ def _read_batch(source: _Source, data: bytes, position: int, entry_end: int) -> 
     if codec > Codec.ZSTD:
         raise CorruptRecordError(f"codec {codec} is unknown")
     body, start, end = data, position + HEADER_SIZE, entry_end
+    parts: Iterator[Stretch] | None = None
     if codec:
-        body = decompress(_CODECS[codec], memoryview(data)[start:end], limit=source.limit)
-        start, end = 0, len(body)
+        try:
+            body = decompress(_CODECS[codec], memoryview(data)[start:end], limit=source.whole)
+            start, end = 0, len(body)
+        except RecordTooLargeError as error:
+            parts = _parts(source, codec, data, start, end, error)
+    elif end - start > source.whole_plain:
+        parts = iter(((data, start, end),))
+    claimed = count
+    if parts is not None:
+        body, start, end, count = b"", 0, 0, 0
     uses_append_time = bool(attributes & _LOG_APPEND_BIT)
     timestamp_type = TimestampType.LOG_APPEND_TIME if uses_append_time else TimestampType.CREATE_TIME
     records = BatchRecords(
@@ -226,7 +281,7 @@ def _read_batch(source: _Source, data: bytes, position: int, entry_end: int) -> 
         records.drop_below(source.fetch_offset)
     if not codec and count < _SMALL:
         records.ahead = source.ahead_in(data)
-    return FetchedBatch(
+    batch = FetchedBatch(
         records,
         topic=source.topic,
         partition=source.partition,
@@ -243,6 +298,25 @@ def _read_batch(source: _Source, data: bytes, position: int, entry_end: int) -> 
         base_sequence=base_sequence,
         leader_epoch=leader_epoch,
     )
+    if parts is None:
+        return batch
+    limit = source.limit if codec else NO_LIMIT
+    source.slices = batch_slices(batch, records, parts, claimed, source.fetch_offset, limit)
+    return None
+
+
+def _parts(
+    source: _Source, codec: int, data: bytes, start: int, end: int, error: RecordTooLargeError
+) -> Iterator[Stretch]:
+    """What is packed in ``data[start:end]``; ``error``, which says that it is large, unless it may come in slices."""
+    if not source.in_slices:
+        raise error
+    return _unpacked(unpacked_parts(_CODECS[codec], memoryview(data)[start:end], limit=source.limit))
+
+
+def _unpacked(parts: Iterator[bytes]) -> Iterator[Stretch]:
+    for part in parts:
+        yield part, 0, len(part)
 
 
 def _offset_after(data: bytes, position: int, entry_end: int, offset: int) -> int | None:

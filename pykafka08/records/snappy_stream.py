@@ -7,11 +7,12 @@ Raw blocks are packed and unpacked by cramjam, which python-snappy installs and 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from pykafka08.errors import CorruptRecordError, RemoteProtocolError
 from pykafka08.records import scratch
+from pykafka08.records.bounds import PART, too_large
 from pykafka08.wire import INT32, Buffer, read_unsigned_varint
 
 __all__ = ["Snappy"]
@@ -56,7 +57,10 @@ class Snappy:
         return packed
 
     def decompress(self, data: Buffer, limit: int, _magic: int) -> bytes:
-        """The content of xerial streams or of one raw block; CorruptRecordError when damaged or above ``limit``."""
+        """The content of xerial streams or of one raw block.
+
+        CorruptRecordError if damaged, RecordTooLargeError above ``limit``.
+        """
         view = memoryview(data)
         end = len(view)
         try:
@@ -66,15 +70,41 @@ class Snappy:
                 and view[: len(_MAGIC)] == _MAGIC
             ):
                 # A stream of one block: a buffer to join blocks in would be the dearest part of it.
-                _claimed_size(view, _FIRST_BLOCK, end, limit)
+                if _claimed_size(view, _FIRST_BLOCK, end) > limit:
+                    raise too_large("snappy", limit)
                 return bytes(self._unpack(view[_FIRST_BLOCK:]))
-            return self._unpack_blocks(view, limit)
+            blocks = _blocks(view)
+            if sum([claimed for _, _, claimed in blocks]) > limit:
+                raise too_large("snappy", limit)
+            return self._unpack_blocks(view, blocks)
         except self._error as error:
             raise CorruptRecordError(f"snappy data is damaged: {error}") from error
 
-    def _unpack_blocks(self, data: memoryview, limit: int) -> bytes:
+    def parts(self, data: Buffer, limit: int, _magic: int) -> Iterator[bytes]:
+        """The content in parts of about PART bytes, each of whole blocks.
+
+        CorruptRecordError where it is damaged, RecordTooLargeError for a block above ``limit``.
+        """
+        view = memoryview(data)
+        some: list[tuple[int, int, int]] = []
+        size = 0
+        try:
+            for block in _blocks(view):
+                if block[2] > limit:
+                    raise too_large("snappy", limit)
+                if size + block[2] > PART and some:
+                    yield self._unpack_blocks(view, some)
+                    some, size = [], 0
+                some.append(block)
+                size += block[2]
+            if some:
+                yield self._unpack_blocks(view, some)
+        except self._error as error:
+            raise CorruptRecordError(f"snappy data is damaged: {error}") from error
+
+    def _unpack_blocks(self, data: memoryview, blocks: list[tuple[int, int, int]]) -> bytes:
         unpack = self._unpack_into
-        blocks, total = _blocks(data, limit)
+        total = sum([claimed for _, _, claimed in blocks])
         room = scratch.take(total)
         space = memoryview(room)
         position = 0
@@ -87,14 +117,13 @@ class Snappy:
         return unpacked
 
 
-def _blocks(data: memoryview, limit: int) -> tuple[list[tuple[int, int, int]], int]:
-    """Start, end and claimed size of each raw block, and the sum of what they claim."""
+def _blocks(data: memoryview) -> list[tuple[int, int, int]]:
+    """Start, end and claimed size of each raw block."""
     end = len(data)
     if data[: len(_MAGIC)] != _MAGIC:
-        claimed = _claimed_size(data, 0, end, limit)
-        return [(0, end, claimed)], claimed
+        return [(0, end, _claimed_size(data, 0, end))]
     blocks: list[tuple[int, int, int]] = []
-    position, room = 0, limit
+    position = 0
     while position < end:
         if data[position] == 0x82 and data[position : position + len(_MAGIC)] == _MAGIC:
             position += _HEADER_SIZE
@@ -105,16 +134,14 @@ def _blocks(data: memoryview, limit: int) -> tuple[list[tuple[int, int, int]], i
         position += 4
         if size <= 0 or position + size > end:
             raise CorruptRecordError(f"snappy block of {size} bytes does not fit the stream")
-        claimed = _claimed_size(data, position, position + size, room)
-        room -= claimed
-        blocks.append((position, position + size, claimed))
+        blocks.append((position, position + size, _claimed_size(data, position, position + size)))
         position += size
     if position != end:
         raise CorruptRecordError("snappy stream is cut off inside its header")
-    return blocks, limit - room
+    return blocks
 
 
-def _claimed_size(data: memoryview, start: int, end: int, room: int) -> int:
+def _claimed_size(data: memoryview, start: int, end: int) -> int:
     # A varint: one byte to 127, two to 16 KiB, three to 2 MiB.
     if start < end and data[start] < 128:
         size = data[start]
@@ -129,6 +156,4 @@ def _claimed_size(data: memoryview, start: int, end: int, room: int) -> int:
             raise CorruptRecordError(f"snappy block has no size: {error.message}") from error
     if size > (end - start) * _LARGEST_RATIO:
         raise CorruptRecordError(f"snappy block of {end - start} bytes claims to unpack to {size}")
-    if size > room:
-        raise CorruptRecordError(f"snappy data unpacks to more than the limit: {size - room} bytes too many")
     return size

@@ -6,10 +6,12 @@ Java's producer writes frames without a content size; then the headers of the bl
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from pykafka08.errors import CorruptRecordError
 from pykafka08.records import scratch
+from pykafka08.records.bounds import PART, too_large
 from pykafka08.wire import Buffer
 
 __all__ = ["Zstd"]
@@ -23,6 +25,9 @@ _MAGIC = b"\x28\xb5\x2f\xfd"
 _SKIPPABLE = 0x184D2A50  # the low four bits are free
 _LARGEST_BLOCK = 128 << 10
 _LARGEST_RATIO = _LARGEST_BLOCK // 4  # the densest block is one byte, repeated, behind a header of three
+_USUAL_WINDOW = 8 << 20  # the format asks every reader to have this much
+_LARGEST_WINDOW = 128 << 20  # the library refuses larger ones when it reads in parts
+_IN_PARTS = ", or install zstandard, which unpacks it in parts: pip install 'pykafka08[zstd]'"
 _LARGEST_KEPT_LEVEL = 9  # contexts of higher levels hold tens of megabytes
 _MOST_KEPT = 4  # one for each thread that works at the same time; a list's pop and append are safe among threads
 
@@ -61,7 +66,7 @@ class Zstd:
         return self._zstandard.ZstdCompressor(compression_params=parameters)
 
     def decompress(self, data: Buffer, limit: int, _magic: int) -> bytes:
-        """The content of all frames; CorruptRecordError when damaged or above ``limit``."""
+        """The content of all frames; CorruptRecordError if damaged, RecordTooLargeError above ``limit``."""
         if self._zstandard is None:
             return _unpack_with_cramjam(self._cramjam, data, limit)
         try:
@@ -92,25 +97,53 @@ class Zstd:
         frames = _frames(data)
         bound = sum(frame.bound for frame in frames)
         for frame in frames:
-            if frame.content_size > room:
-                raise _too_large(limit)
             if frame.content_size > frame.bound:
                 raise CorruptRecordError(
                     f"zstd frame claims {frame.content_size} bytes, its blocks at most {frame.bound}"
                 )
+            if frame.content_size > room:
+                raise too_large("zstd", limit)
             # Never 0, which stands for "as much as the frame says".
             most = max(1, min(frame.bound, room))
             try:
                 part = unpacker.decompress(view[frame.start : frame.end], max_output_size=most, allow_extra_data=False)
             except self._zstandard.ZstdError as error:
                 if bound > limit:
-                    raise _too_large(limit) from error
+                    raise too_large("zstd", limit) from error
                 raise
             room -= len(part)
             if room < 0:
-                raise _too_large(limit)
+                raise too_large("zstd", limit)
             parts.append(part)
         return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def parts(self, data: Buffer, limit: int, magic: int) -> Iterator[bytes]:
+        """The content of all frames in parts of at most PART bytes; CorruptRecordError where it is damaged.
+
+        One part, or RecordTooLargeError above ``limit``, without the package zstandard, and for frames whose window
+        (the memory that reading in parts takes) is larger than ``limit`` and than usual.
+        """
+        if self._zstandard is None:
+            yield _unpack_with_cramjam(self._cramjam, data, limit)
+            return
+        # The reader takes a frame that is cut off for its end: the frames are measured first.
+        frames = _frames(data)
+        if any(frame.window > min(max(limit, _USUAL_WINDOW), _LARGEST_WINDOW) for frame in frames):
+            yield self.decompress(data, limit, magic)
+            return
+        unpacker = self._zstandard.ZstdDecompressor()
+        view = memoryview(data)
+        for frame in frames:
+            size = 0
+            reader = unpacker.stream_reader(view[frame.start : frame.end])
+            try:
+                while part := reader.read(PART):
+                    size += len(part)
+                    yield part
+            except self._zstandard.ZstdError as error:
+                raise _damaged(error) from error
+            if frame.content_size not in (-1, size):
+                raise CorruptRecordError(f"zstd frame claims {frame.content_size} bytes and has {size}")
 
 
 def _unpack_with_cramjam(cramjam: Any, data: Buffer, limit: int) -> bytes:
@@ -138,7 +171,7 @@ def _unpack_with_cramjam(cramjam: Any, data: Buffer, limit: int) -> bytes:
         written = cramjam.zstd.decompress_into(data, memoryview(room)[:most])
     except cramjam.DecompressionError as error:
         if bound > limit:
-            raise _too_large(limit) from error
+            raise too_large("zstd", limit, _IN_PARTS) from error
         raise _damaged(error) from error
     unpacked = bytes(memoryview(room)[:written])
     scratch.give_back(room)
@@ -150,6 +183,7 @@ class _Frame(NamedTuple):
     end: int
     bound: int  # most bytes that the blocks can unpack to
     content_size: int  # as its header claims, or -1
+    window: int  # bytes that a reader in parts keeps
 
 
 def _content_size(data: Buffer, start: int) -> int:
@@ -187,13 +221,23 @@ def _frames(data: Buffer) -> list[_Frame]:
         descriptor = data[position + 4]
         is_single_segment = descriptor >> 5 & 1
         content_size_bytes = (is_single_segment, 2, 4, 8)[descriptor >> 6]
+        content_size = _content_size(data, start)
+        window = content_size if is_single_segment else _window(data[position + 5 : position + 6])
         position += 5 + (not is_single_segment) + (0, 1, 2, 4)[descriptor & 3] + content_size_bytes
         position, bound = _walk_blocks(data, position)
         position += 4 * (descriptor >> 2 & 1)  # a checksum of the content
-        frames.append(_Frame(start, position, bound, _content_size(data, start)))
+        frames.append(_Frame(start, position, bound, content_size, window))
     if position > end:
         raise CorruptRecordError("zstd frame is cut off")
     return frames
+
+
+def _window(descriptor: Buffer) -> int:
+    """The size that a frame's window descriptor stands for; 0 where it is cut off."""
+    if not len(descriptor):
+        return 0
+    base = 1 << 10 + (descriptor[0] >> 3)
+    return base + base // 8 * (descriptor[0] & 7)
 
 
 def _walk_blocks(data: Buffer, position: int) -> tuple[int, int]:
@@ -213,7 +257,3 @@ def _walk_blocks(data: Buffer, position: int) -> tuple[int, int]:
 
 def _damaged(error: Exception) -> CorruptRecordError:
     return CorruptRecordError(f"zstd data is damaged: {error}")
-
-
-def _too_large(limit: int) -> CorruptRecordError:
-    return CorruptRecordError(f"zstd data unpacks to more than the limit of {limit} bytes")

@@ -64,8 +64,8 @@ def _parse_address(part: str, whole: str) -> Address:
         host, _, port = part.partition(":")
     if not host:
         raise ConfigError(f"zookeeper={whole!r}: {part!r} has no host")
-    if port and not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
-        raise ConfigError(f"zookeeper={whole!r}: {part!r} has no valid port")
+    if port and not (port.isascii() and port.isdigit() and len(port) < 20 and 0 < int(port) < 65536):
+        raise ConfigError(f"zookeeper={whole!r:.100}: {part!r:.100} has no valid port")
     return host, int(port) if port else DEFAULT_PORT
 
 

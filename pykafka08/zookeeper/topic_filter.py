@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from pykafka08.records.topic_name import INTERNAL_TOPICS
 from pykafka08.zookeeper.java_regex import translate
 
-__all__ = ["INTERNAL_TOPICS", "PATTERNS", "TopicFilter"]
+__all__ = ["PATTERNS", "TopicFilter"]
 
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
 PATTERNS = ("white_list", "black_list")
 """The kinds of wildcard, as a member's registration names them."""
 

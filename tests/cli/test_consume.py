@@ -128,6 +128,16 @@ async def test_a_signal_ends_it_after_closing(number: signal.Signals) -> None:
     assert err == b"Processed a total of 5 messages\n"
 
 
+async def test_include_leaves_internal_topics_out() -> None:
+    async with EmbeddedCluster(version="0.9", topics={"a": 1, "__consumer_offsets": 1}) as cluster:
+        async with Producer(bootstrap_servers=cluster.bootstrap_servers) as producer:
+            for topic in ("a", "__consumer_offsets"):
+                await producer.send(topic, topic.encode())
+        options = ("--include", ".*", "--from-beginning", "--timeout-ms", "300")
+        ran = await console("consume", "-b", cluster.bootstrap_servers, *options)
+    assert ran.out == b"a\n"
+
+
 async def test_a_terminal_that_is_held_up_does_not_hold_up_the_signal() -> None:
     async with flights(count=50_000) as cluster:
         with start("consume", "-b", cluster.bootstrap_servers, "-t", "flights", "--from-beginning") as process:

@@ -105,3 +105,27 @@ def test_an_unknown_deserializer_is_wrong_usage() -> None:
 def test_a_record_that_does_not_fit_its_deserializer_is_an_error() -> None:
     with pytest.raises(KafkaError, match="IntegerDeserializer needs 4 bytes, the record has 1"):
         shown({"value.deserializer": "IntegerDeserializer"}, full())
+
+
+CONTROLS = [
+    (b"plain text, \xc3\xa9\xe4\xb8\xad \xf0\x9f\x98\x80, tab\t and newline\n", None),
+    (b"\x1b[31mred\x1b]0;title\x07", b"\\x1b[31mred\\x1b]0;title\\x07"),
+    (b"over\rwritten\x08\x7f\0", b"over\\rwritten\\x08\\x7f\\x00"),
+    (b"one byte \x9b2J, two \xc2\x9b2J", b"one byte \\x9b2J, two \\x9b2J"),
+    ("right to left \u202egnp.exe \u2066x".encode(), b"right to left \\u202egnp.exe \\u2066x"),
+    (b"\xff\xfe binary", b"\\xff\\xfe binary"),
+]
+
+
+@pytest.mark.parametrize(("data", "expected"), CONTROLS)
+def test_control_characters_are_escaped_on_a_terminal_alone(data: bytes, expected: bytes | None) -> None:
+    record = full(key=data, value=data, headers=(("h\x1b", data),))
+    properties = {"print.key": "true", "print.headers": "true"}
+    shown_there = format_properties(properties)[0].compile(for_terminal=True)
+    there = data if expected is None else expected
+    assert shown_there.batch(Batch([record]), 1) == b"h\\x1b:%b\t%b\t%b\n" % (there, there, there)
+    assert shown_there.line(record) == shown_there.batch(Batch([record]), 1)
+    assert shown(properties, record) == b"h\x1b:%b\t%b\t%b\n" % (data, data, data)
+    values_alone = format_properties({})[0]
+    assert values_alone.compile(for_terminal=True).batch(Batch([record, bare()]), 2) == there + b"\nnull\n"
+    assert values_alone.compile().batch(Batch([record]), 1) == data + b"\n"

@@ -68,8 +68,9 @@ def test_javas_names_become_ours() -> None:
         "fetch_max_wait_ms": 250,
         "max_partition_fetch_bytes": 1000,
         "client_id": "08",
+        "security_protocol": "plaintext",
     }
-    assert unknown == ["security.protocol", "key.deserializer"]
+    assert unknown == ["key.deserializer"]
 
 
 def test_names_of_groups() -> None:

@@ -64,9 +64,27 @@ async def test_what_a_line_is() -> None:
         )
         records = cluster.records("t", 2)
     assert ran.status == 0
-    assert [record.value for record in records] == [b"one\r", b"", None, b"\xff\0 last"]
+    assert [record.value for record in records] == [b"one", b"", None, b"\xff\0 last"]
     assert {record.headers for record in records} == {(("source", b"test"),)}
     assert {record.key for record in records} == {None}
+
+
+@pytest.mark.parametrize("keeps", [False, True])
+async def test_a_carriage_return_before_the_newline_is_dropped_unless_it_is_to_be_kept(keeps: bool) -> None:
+    """As Java's tool does with files of Windows."""
+    options = ["--keep-carriage-return"] if keeps else []
+    async with EmbeddedCluster(topics={"t": 1}) as cluster:
+        ran = await console(
+            *("produce", "-b", cluster.bootstrap_servers, "-t", "t", "-K", ":", "--null-marker", "-", *options),
+            given=b"a:1\r\nb:\r\nc:-\r\nd:4\r5\re:6\r\r\nf:last\r",
+        )
+        records = cluster.records("t", 0)
+    assert ran.status == 0
+    if keeps:
+        expected = [b"1\r", b"\r", b"-\r", b"4\r5\re:6\r\r", b"last\r"]
+    else:
+        expected = [b"1", b"", None, b"4\r5\re:6\r", b"last"]
+    assert [record.value for record in records] == expected
 
 
 async def test_no_input_is_no_record() -> None:

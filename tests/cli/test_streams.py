@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -10,7 +11,12 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from pykafka08.cli.formats import RecordFormat
+from pykafka08.cli.notes import note
+from pykafka08.cli.printer import Printer
+from pykafka08.cli.progress import Progress
 from pykafka08.cli.streams import Output, OutputClosedError, ends_with_its_peer, read_chunks, split_lines, wait_for_end
+from pykafka08.records.record import Record
 
 pytestmark = pytest.mark.anyio
 
@@ -125,3 +131,42 @@ async def test_lines(chunks: list[bytes], lines: list[bytes]) -> None:
             yield chunk
 
     assert [line async for group in split_lines(source()) for line in group] == lines
+
+
+class Everything:
+    """A plan to print all values."""
+
+    limit = 10.0
+    record_format = RecordFormat()
+    skips_errors = False
+
+
+class Values(list[Record]):
+    def values(self) -> list[bytes | None]:
+        return [record.value for record in self]
+
+
+async def printed(output: Output) -> None:
+    printer = Printer(Everything(), output, Progress(False, lambda _: None))
+    await printer.print(Values([Record("t", 0, 0, 1, 0, None, b"\x1b[2J bad \xc3\xa9")]))
+
+
+async def test_control_characters_of_payloads_are_escaped_on_a_terminal_alone(pipe: list[int]) -> None:
+    ours, theirs = os.openpty()
+    try:
+        await printed(Output(theirs))
+        assert os.read(ours, 1000) == b"\\x1b[2J bad \xc3\xa9\r\n"  # the terminal makes the carriage return
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    await printed(Output(pipe[1]))
+    assert os.read(pipe[0], 1000) == b"\x1b[2J bad \xc3\xa9\n"
+
+
+async def test_control_characters_in_notes_are_escaped_on_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    for is_terminal, expected in ((True, "\\x1b[2J said the broker\n"), (False, "\x1b[2J said the broker\n")):
+        stream = io.StringIO()
+        monkeypatch.setattr(stream, "isatty", lambda answer=is_terminal: answer, raising=False)
+        monkeypatch.setattr("sys.stderr", stream)
+        note("\x1b[2J said the broker")
+        assert stream.getvalue() == expected

@@ -10,6 +10,7 @@ import anyio
 import pytest
 
 from pykafka08.broker.server import EmbeddedCluster
+from pykafka08.cli.exits import describe
 from pykafka08.cluster import machine as machine_module
 from pykafka08.cluster.client import Client, Purpose
 from pykafka08.cluster.metadata import Snapshot
@@ -94,6 +95,18 @@ async def test_no_seed_answers() -> None:
     assert "Connection refused" in text
     assert "cannot be resolved" in text
     assert set(caught.value.causes) == {f"{LOOPBACK}:{dead[1]}", "no-such-host.invalid:9092"}
+
+
+async def test_the_no_broker_error_names_each_address_once() -> None:
+    async with refusing_address() as dead, peer(close_at_once) as closing, peer(stay_silent) as silent:
+        seeds = (dead, ("localhost", dead[1]), ("no-such-host.invalid", 9092), closing, silent)
+        with pytest.raises(NoBrokersError) as caught:
+            await Client(config(*seeds, socket_connection_setup_timeout_ms=200)).__aenter__()
+    text = str(caught.value)
+    assert [text.count(f"{host}:{port}") for host, port in seeds] == [1] * 5
+    told = describe(caught.value)
+    assert [told.count(f"{host}:{port}") for host, port in seeds] == [1] * 5
+    assert text.count(LOOPBACK) == 4  # of localhost it is the address that was tried
 
 
 async def close_at_once(caller: Caller) -> None:

@@ -26,6 +26,7 @@ from pykafka08 import (
     TopicPartition,
     UnsupportedVersionError,
 )
+from pykafka08.records.topic_name import INTERNAL_TOPICS
 from tests.consumer.embedded import fill, read, values
 from tests.consumer.groups import committed_in, consumer, spread, until
 
@@ -624,6 +625,16 @@ async def test_a_membership_that_ends_is_raised_where_one_waits() -> None:
             cluster.faults.answer("Heartbeat", ErrorCode.FENCED_INSTANCE_ID)
             with pytest.raises(BrokerError, match="FENCED_INSTANCE_ID"):
                 await reader.getone(timeout=20)
+
+
+@pytest.mark.parametrize("version", ["0.9", "4.3"])  # metadata marks internal topics from 0.10 on
+async def test_a_pattern_leaves_internal_topics_out(version: str) -> None:
+    topics = {name: 1 for name in ("a", "__mine", *INTERNAL_TOPICS)}
+    async with EmbeddedCluster(version=version, topics=topics) as cluster:
+        async with consumer(cluster, pattern=".*", group_id=None) as reader:
+            assert {tp.topic for tp in reader.assignment()} == {"a", "__mine"}
+        async with consumer(cluster, *INTERNAL_TOPICS, group_id=None) as reader:
+            assert {tp.topic for tp in reader.assignment()} == INTERNAL_TOPICS  # by name they are read
 
 
 async def test_a_pattern_follows_topics_with_a_group_and_without() -> None:

@@ -17,8 +17,9 @@ from pykafka08 import (
     TopicPartition,
     UnknownTopicError,
 )
-from pykafka08.errors import AuthorizationError, ClientFailedError
+from pykafka08.errors import AuthorizationError, ClientFailedError, RecordTooLargeError
 from pykafka08.records.batch import patch_crc
+from pykafka08.records.rewrite import assign_offsets
 from pykafka08.records.writer import encode_batch
 from tests.consumer.embedded import fill, numbers, read, read_values, store, values
 from tests.consumer.world import batch_bytes
@@ -332,9 +333,16 @@ async def test_a_bomb_is_an_error_of_its_partition() -> None:
         bomb = encode_batch(2, Codec.GZIP, timestamps=[1], keys=[None], values=[bytes(3_000_000)])
         store(cluster, "t", bytes(bomb), 0)
         async with consumer_of(cluster, "t", max_unpacked_bytes=1_000_000) as consumer:
-            with pytest.raises(CorruptRecordError) as caught:
+            with pytest.raises(RecordTooLargeError, match="max_unpacked_bytes=1000000") as caught:
                 await consumer.getone(timeout=30)
-            assert (caught.value.topic, caught.value.partition, caught.value.offset) == ("t", 0, 0)
+            error = caught.value
+            assert (error.topic, error.partition, error.offset, error.next_offset) == ("t", 0, 0, 1)
+            assert "corrupt" not in str(error).lower()
+            assert consumer._machine.assignment.state(T0).damaged_at is None  # it is not fetched again
+            await consumer.seek(T0, error.next_offset)
+            after = encode_batch(2, Codec.GZIP, timestamps=[1], keys=[None], values=[b"next"])
+            store(cluster, "t", assign_offsets(after, 1).data, 1)
+            assert (await consumer.getone(timeout=30)).value == b"next"
 
 
 # The client itself

@@ -12,6 +12,7 @@ from pykafka08 import Consumer, EmbeddedCluster, Producer, TopicPartition
 from pykafka08.admin import Admin, NewTopic
 from pykafka08.errors import ConfigError, MirrorError
 from pykafka08.mirror import Mirror, MirrorReport
+from pykafka08.records.topic_name import INTERNAL_TOPICS
 from tests.mirror.embedded import fill, held, new_records
 
 pytestmark = pytest.mark.anyio
@@ -140,6 +141,14 @@ async def test_what_makes_no_sense_is_said(settings: dict[str, object], told: st
     async with EmbeddedCluster(topics={"t": 1, "u": 1}) as source, EmbeddedCluster() as target:
         with pytest.raises(MirrorError, match=told):
             await mirrored(source, target, **settings)
+
+
+@pytest.mark.parametrize("version", ["0.9", "4.3"])  # metadata marks internal topics from 0.10 on
+async def test_a_pattern_leaves_internal_topics_out(version: str) -> None:
+    topics = {name: 1 for name in ("a", *INTERNAL_TOPICS)}
+    async with EmbeddedCluster(version=version, topics=topics) as source, EmbeddedCluster() as target:
+        async with Mirror(source.bootstrap_servers, target.bootstrap_servers, pattern=".*") as mirror:
+            assert [plan.source for plan in await mirror.plan()] == ["a"]
 
 
 @pytest.mark.parametrize("version", ["0.8.2", "0.10.2", "4.3"])  # by its brokers, its id, the topic's id

@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from pykafka08.errors import CorruptRecordError
+from pykafka08.errors import CorruptRecordError, RecordTooLargeError
 from pykafka08.records.compression import Codec, compress
 from pykafka08.records.reader import ControlType, first_entry_size, only_partial, read_batches
 from pykafka08.records.record import Record, TimestampType
@@ -260,7 +260,7 @@ def test_the_limit_of_a_batch_is_the_callers() -> None:
         for codec in codecs[1:]:
             data = stored(magic, codec, 0)
             assert len(read(data, max_unpacked_bytes=100_000)[0]) == 5
-            with pytest.raises(CorruptRecordError, match="limit") as caught:
+            with pytest.raises(RecordTooLargeError, match="max_unpacked_bytes=1000") as caught:
                 read(data, max_unpacked_bytes=1000)
             assert caught.value.next_offset == 5
 

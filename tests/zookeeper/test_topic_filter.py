@@ -52,7 +52,7 @@ def test_numbered_references_beside_atomic_groups_need_a_newer_python(monkeypatc
     translate.cache_clear()
 
 
-TOPICS = ["__consumer_offsets", "__transaction_state", "a.b", "axb", "orders.eu", "orders.us"]
+TOPICS = ["__consumer_offsets", "__share_group_state", "__transaction_state", "a.b", "axb", "orders.eu", "orders.us"]
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from pykafka08.protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from pykafka08.records.topic_name import INTERNAL_TOPICS
 
 __all__ = ["metadata"]
 
@@ -86,7 +87,7 @@ def _described(call: Call, topic: Topic) -> MetadataResponseTopic:
         error_code=code,
         name=topic.name,
         topic_id=topic.topic_id if call.personality.has_topic_ids else ZERO_UUID,
-        is_internal=topic.name.startswith("__"),
+        is_internal=topic.name in INTERNAL_TOPICS,
         partitions=[] if code else [_partition(partition) for partition in topic.partitions],
     )
 

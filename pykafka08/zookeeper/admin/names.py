@@ -7,9 +7,8 @@ from collections.abc import Iterable
 
 from pykafka08.errors import ConfigError
 
-__all__ = ["INTERNAL_TOPICS", "check_topic_name", "colliding"]
+__all__ = ["check_topic_name", "colliding"]
 
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
 LONGEST = 249
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+", re.ASCII)
 

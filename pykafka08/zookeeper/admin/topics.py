@@ -20,10 +20,11 @@ from pykafka08.errors import (
     broker_error,
 )
 from pykafka08.protocol.messages import ApiKey
+from pykafka08.records.topic_name import INTERNAL_TOPICS
 from pykafka08.zookeeper import paths, reading
 from pykafka08.zookeeper.admin.changes import change
 from pykafka08.zookeeper.admin.guarded import Guarded, wait_until
-from pykafka08.zookeeper.admin.names import INTERNAL_TOPICS, check_topic_name, colliding
+from pykafka08.zookeeper.admin.names import check_topic_name, colliding
 from pykafka08.zookeeper.admin.placement import place, wrong_assignment
 from pykafka08.zookeeper.admin.release import Capabilities
 from pykafka08.zookeeper.nodes.brokers import PartitionState, Topic

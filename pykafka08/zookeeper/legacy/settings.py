@@ -184,7 +184,7 @@ def _value(name: str, text: str, kind: str) -> Any:
             raise ConfigError(f"{name}={text!r} is neither true nor false")
         return text.lower() == "true"
     if "int" in kind:
-        if not re.fullmatch(r"[+-]?[0-9]+", text):
-            raise ConfigError(f"{name}={text!r} is not a number")
+        if not re.fullmatch(r"[+-]?[0-9]{1,40}", text):
+            raise ConfigError(f"{name}={text!r:.100} is not a number")
         return int(text)
     return text
