@@ -10,6 +10,7 @@ import time
 from typing import Any
 
 from pykafka08.cluster.metadata import Snapshot
+from pykafka08.affinity import Affinity
 from pykafka08.config import ProducerConfig
 from pykafka08.errors import KafkaError
 from pykafka08.producer.accumulator import Accumulator
@@ -69,6 +70,7 @@ class Enqueuing:
         accumulator.metadata_changed(_snapshot(), 0.0)
         self._intake = Intake(config, accumulator, Room(config.buffer_memory, lambda: 0), _refuse)
         self._intake.now, self._intake.wake = time.monotonic, lambda: None
+        self._intake.belongs_to(Affinity())
         self._intake.is_open = True
 
     def batch(self) -> int:
