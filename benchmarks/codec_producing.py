@@ -9,8 +9,8 @@ import random
 import time
 from typing import Any
 
-from pykafka08.cluster.metadata import Snapshot
 from pykafka08.affinity import Affinity
+from pykafka08.cluster.metadata import Snapshot
 from pykafka08.config import ProducerConfig
 from pykafka08.errors import KafkaError
 from pykafka08.producer.accumulator import Accumulator
