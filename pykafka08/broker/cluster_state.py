@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import count
 
 from pykafka08.broker.access_control import Acls
@@ -17,6 +17,7 @@ from pykafka08.broker.configs import Configs
 from pykafka08.broker.faults import Faults, LoggedRequest
 from pykafka08.broker.fetch_sessions import FetchSessions
 from pykafka08.broker.groups import GroupLimits, Groups
+from pykafka08.broker.log_manager import DEFAULT_MEMORY_BYTES, LogManager
 from pykafka08.broker.personality import Personality
 from pykafka08.broker.scram_users import ScramUsers
 from pykafka08.broker.state import Topic, Topics, is_valid_topic_name
@@ -28,6 +29,7 @@ from pykafka08.protocol.schema import VersionRange
 __all__ = ["ClusterState", "Node"]
 
 KEPT_REQUESTS = 100_000
+SHORTEST_INTERVAL_S = 0.05
 
 
 class Node:
@@ -62,6 +64,9 @@ class ClusterState:
         auto_create_topics: bool,
         group_limits: GroupLimits,
         configs: Configs | None = None,
+        max_memory_bytes: int = DEFAULT_MEMORY_BYTES,
+        timers: Timers | None = None,
+        now_ms: Callable[[], int] | None = None,
     ) -> None:
         self.personality = personality
         self.features = dict(personality.features)
@@ -73,7 +78,9 @@ class ClusterState:
         self.nodes: dict[int, Node] = {}
         self.configs = configs if configs is not None else Configs(personality)
         self.topics = Topics(self.live_node_ids, self.configs)
-        self.timers = Timers()
+        self.now_ms = now_ms if now_ms is not None else _wall_clock_ms
+        """The time that records are stamped with."""
+        self.timers = timers if timers is not None else Timers()
         self.groups = Groups(self.timers, group_limits, self.topics, self.configs)
         self.transactions = Transactions(
             self.topics, self.groups, self.timers, new_producer_id=self.new_producer_id, now_ms=self.now_ms
@@ -86,6 +93,7 @@ class ClusterState:
         self.failures: list[Exception] = []
         self.served: Mapping[int, VersionRange] = {}
         self.log = library_logger("broker")
+        self.log_manager = LogManager(self.topics, self.topics.memory, self.log, max_memory_bytes)
         self._producer_ids = count(1000)
         self._chosen_coordinators: dict[str, int] = {}
 
@@ -120,9 +128,25 @@ class ClusterState:
     def new_producer_id(self) -> int:
         return next(self._producer_ids)
 
-    def now_ms(self) -> int:
-        """The wall clock, which records are stamped with."""
-        return time.time_ns() // 1_000_000
+    def start_log_manager(self) -> None:
+        """Run retention and compaction from now on, at the intervals of the broker's configs."""
+        self._repeat("log.retention.check.interval.ms", self.log_manager.delete_old_segments)
+        self._repeat("log.cleaner.backoff.ms", self._compact)
+
+    def _compact(self, now_ms: int) -> None:
+        if (self.configs.broker_value("log.cleaner.enable") or "true").lower() == "true":
+            self.log_manager.compact(now_ms)
+
+    def _repeat(self, interval: str, work: Callable[[int], None]) -> None:
+        def run() -> None:
+            schedule()
+            work(self.now_ms())
+
+        def schedule() -> None:
+            seconds = int(self.configs.broker_value(interval) or 0) / 1000
+            self.timers.call_after(max(SHORTEST_INTERVAL_S, seconds), run)
+
+        schedule()
 
     def auto_create(self, name: str) -> Topic | None:
         """Make an unknown topic if this cluster does so and the name is valid."""
@@ -144,6 +168,10 @@ class ClusterState:
         """A handler raised what it should not: keep it for the cluster's exit, which raises it."""
         self.failures.append(error)
         self.log.error("the embedded broker failed", exc_info=error, **facts)
+
+
+def _wall_clock_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def _java_hash(text: str) -> int:

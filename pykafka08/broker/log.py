@@ -1,22 +1,27 @@
 """One partition's log in memory: batches as they go out to consumers, found by offset and by time.
 
-Batches arrive here checked and numbered (``append``).  Which release is played does not matter here.
+Batches arrive here checked and numbered (``append``).  Which release is played does not matter here.  ``log_manager``
+decides what retention and compaction delete.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
 
-from pykafka08.broker.open_transactions import OpenTransactions
+from pykafka08.broker.open_transactions import AbortedRange, OpenTransactions
+from pykafka08.broker.segments import FOREVER_MS, Segment
 from pykafka08.broker.sequences import Sequences
 from pykafka08.records.reader import FetchedBatch, read_batches
 from pykafka08.records.record import Record
 from pykafka08.wire import INT32, Buffer
 
-__all__ = ["NO_OFFSET", "PartitionLog", "StoredBatch", "TimedOffset"]
+__all__ = ["NO_OFFSET", "LogFiles", "PartitionLog", "RecordMemory", "StoredBatch", "TimedOffset"]
 
 ENTRY_HEADER = 12  # offset and size, in all three formats
+BATCH_OVERHEAD = 300  # bytes of memory that a batch takes beside its data
+SEGMENT_BYTES = 1 << 30
 MAGIC_AT = 16
 
 
@@ -34,7 +39,15 @@ NO_OFFSET = TimedOffset(-1, -1)
 class StoredBatch:
     """What one partition of one produce request left: one batch of magic 2, or a whole set of magic 0 or 1."""
 
-    __slots__ = ("appended_at_ms", "base_offset", "data", "last_offset", "leader_epoch", "max_timestamp_ms")
+    __slots__ = (
+        "appended_at_ms",
+        "base_offset",
+        "data",
+        "delete_horizon_ms",
+        "last_offset",
+        "leader_epoch",
+        "max_timestamp_ms",
+    )
 
     def __init__(
         self,
@@ -45,6 +58,7 @@ class StoredBatch:
         max_timestamp_ms: int,
         appended_at_ms: int,
         leader_epoch: int,
+        delete_horizon_ms: int = -1,
     ) -> None:
         self.base_offset = base_offset
         self.last_offset = last_offset
@@ -52,18 +66,57 @@ class StoredBatch:
         self.max_timestamp_ms = max_timestamp_ms
         self.appended_at_ms = appended_at_ms
         self.leader_epoch = leader_epoch
+        self.delete_horizon_ms = delete_horizon_ms
+        """From then on compaction deletes the batch's tombstones or marker; -1 before it was compacted once."""
+
+    @property
+    def memory_bytes(self) -> int:
+        return len(self.data) + BATCH_OVERHEAD
+
+
+class RecordMemory:
+    """Bytes of memory that the records of all logs take."""
+
+    __slots__ = ("used",)
+
+    def __init__(self) -> None:
+        self.used = 0
+
+
+class LogFiles(Protocol):
+    """The files of one log."""
+
+    def append(self, segment_offset: int, data: Buffer) -> None: ...
+
+    def replace(self, segments: Sequence[tuple[int, Sequence[Buffer]]]) -> None:
+        """Let the files have these segments, by base offset, and no others."""
+
+    def drop(self, kept: Sequence[int]) -> None:
+        """Delete the files of all segments but ``kept``."""
+
+    def started_at(self, offset: int) -> None:
+        """The log starts at ``offset`` now."""
+
+    def delete(self) -> None: ...
 
 
 class PartitionLog:
     """``start_offset`` to ``end_offset``, the latter not included."""
 
-    def __init__(self, topic: str, partition: int) -> None:
+    def __init__(self, topic: str, partition: int, memory: RecordMemory | None = None) -> None:
         self.topic = topic
         self.partition = partition
         self.start_offset = 0
         self.end_offset = 0
         self.sequences = Sequences()
         self.transactions = OpenTransactions()
+        self.segments: list[Segment] = []
+        self.segment_bytes = SEGMENT_BYTES
+        self.segment_ms = FOREVER_MS
+        self.compacted_until = 0
+        """Batches below this offset have been compacted."""
+        self.files: LogFiles | None = None
+        self._memory = memory if memory is not None else RecordMemory()
         self._batches: list[StoredBatch] = []
         self._last_offsets: list[int] = []
         self._epochs: list[tuple[int, int]] = []
@@ -71,15 +124,37 @@ class PartitionLog:
     @property
     def stable_offset(self) -> int:
         """The end of what readers of committed records may see."""
-        return self.transactions.stable_offset(self.end_offset)
+        return max(self.start_offset, self.transactions.stable_offset(self.end_offset))
+
+    @property
+    def size(self) -> int:
+        """Bytes of records."""
+        return sum(segment.size for segment in self.segments)
 
     def append(self, batch: StoredBatch) -> None:
-        """Add a batch whose base offset is ``end_offset``."""
+        """Add a batch whose base offset is ``end_offset`` or, where compaction left a gap, a later one."""
+        self.load(batch)
+        if self.files is not None:
+            self.files.append(self.segments[-1].base_offset, batch.data)
+
+    def load(self, batch: StoredBatch, *, is_new_segment: bool = False) -> None:
+        """The same for a batch that the log's files have already."""
         if not self._epochs or self._epochs[-1][0] != batch.leader_epoch:
             self._epochs.append((batch.leader_epoch, batch.base_offset))
         self._batches.append(batch)
         self._last_offsets.append(batch.last_offset)
         self.end_offset = batch.last_offset + 1
+        size, timestamp = len(batch.data), batch.max_timestamp_ms
+        segments = self.segments
+        if (
+            is_new_segment
+            or not segments
+            or segments[-1].size + size > self.segment_bytes
+            or timestamp - segments[-1].first_timestamp_ms > self.segment_ms
+        ):
+            segments.append(Segment(batch.base_offset, timestamp))
+        segments[-1].add(size, timestamp, batch.appended_at_ms)
+        self._memory.used += size + BATCH_OVERHEAD
 
     def read(
         self, offset: int, max_bytes: int, *, whole_first: bool, before_offset: int | None = None
@@ -119,19 +194,69 @@ class PartitionLog:
     def trim(self, before_offset: int) -> None:
         """Delete the records before ``before_offset``; batches go once all their records are deleted."""
         self.start_offset = max(self.start_offset, min(before_offset, self.end_offset))
-        gone = self._index(self.start_offset)
+        gone, freed = self._index(self.start_offset), 0
+        for batch in self._batches[:gone]:
+            size = len(batch.data)
+            segment = self.segments[0]
+            segment.size -= size
+            segment.count -= 1
+            freed += size + BATCH_OVERHEAD
+            if not segment.count:
+                del self.segments[0]
+        self._memory.used -= freed
         del self._batches[:gone], self._last_offsets[:gone]
         self.transactions.trimmed(self.start_offset)
+        if self.files is not None:
+            self.files.started_at(self.start_offset)
+            self.files.drop([segment.base_offset for segment in self.segments])
 
     def truncate(self, end_offset: int) -> None:
         """Lose the batches that reach ``end_offset`` or lie behind it."""
         kept = self._index(end_offset)
-        del self._batches[kept:], self._last_offsets[kept:]
+        self._replace(self._batches[:kept])
         self.end_offset = self._last_offsets[-1] + 1 if kept else min(end_offset, self.start_offset)
         self.start_offset = min(self.start_offset, self.end_offset)
+        self.compacted_until = min(self.compacted_until, self.end_offset)
         self._epochs = [(epoch, start) for epoch, start in self._epochs if start < self.end_offset]
         self.sequences.truncated(self.end_offset)
         self.transactions.truncated(self.end_offset)
+
+    def compacted(self, before_offset: int, batches: Sequence[StoredBatch]) -> None:
+        """Compaction left these of the batches before ``before_offset``."""
+        self._replace([*batches, *self._batches[self._index(before_offset) :]])
+        self.compacted_until = before_offset
+
+    def _replace(self, batches: list[StoredBatch]) -> None:
+        """Keep the segments' bounds, and no segment that is left empty."""
+        self._memory.used += sum(len(batch.data) + BATCH_OVERHEAD for batch in batches)
+        self._memory.used -= sum(len(batch.data) + BATCH_OVERHEAD for batch in self._batches)
+        self._batches, self._last_offsets = batches, [batch.last_offset for batch in batches]
+        bounds, self.segments = [segment.base_offset for segment in self.segments], []
+        contents: list[tuple[int, list[Buffer]]] = []
+        for batch in batches:
+            base_offset = bounds[bisect_right(bounds, batch.base_offset) - 1]
+            if not self.segments or self.segments[-1].base_offset != base_offset:
+                self.segments.append(Segment(base_offset, batch.max_timestamp_ms))
+                contents.append((base_offset, []))
+            self.segments[-1].add(len(batch.data), batch.max_timestamp_ms, batch.appended_at_ms)
+            contents[-1][1].append(batch.data)
+        if self.files is not None:
+            self.files.replace(contents)
+
+    def delete(self) -> None:
+        """The topic is deleted: let go of all records at once."""
+        self._memory.used -= sum(len(batch.data) + BATCH_OVERHEAD for batch in self._batches)
+        self._batches, self._last_offsets, self.segments = [], [], []
+        if self.files is not None:
+            self.files.delete()
+            self.files = None
+
+    def stored(self, offset: int, before_offset: int) -> list[StoredBatch]:
+        """The batches that lie from ``offset`` on and before ``before_offset``."""
+        return self._batches[self._index(offset) : self._index(before_offset)]
+
+    def aborted(self) -> list[AbortedRange]:
+        return self.transactions.aborted(0, self.end_offset)
 
     def batches(self, offset: int | None = None) -> list[FetchedBatch]:
         """Everything from ``offset`` (the log's start) on, decoded."""
@@ -172,17 +297,16 @@ class PartitionLog:
     def offsets_before(self, timestamp_ms: int, most: int) -> list[int]:
         """What ListOffsets v0 answers: bases of segments last changed at or before a time, newest first.
 
-        The whole log is one segment; -1 asks for the end, -2 for the start.
+        -1 asks for the end too, -2 for the oldest segment.
         """
-        points = [(self.start_offset, self._batches[-1].appended_at_ms if self._batches else 0)]
-        if self._batches:
-            points.append((self.end_offset, -1))
+        points = [(max(each.base_offset, self.start_offset), each.modified_at_ms) for each in self.segments]
+        points = points or [(self.start_offset, 0)]
         if timestamp_ms == -2:
             found = points[:1]
         elif timestamp_ms == -1:
-            found = points
+            found = [*points, (self.end_offset, -1)] if self.segments else points
         else:
-            found = [point for point in points[:1] if point[1] <= timestamp_ms]
+            found = [point for point in points if point[1] <= timestamp_ms]
         return [offset for offset, _ in reversed(found)][: max(0, most)]
 
     def epoch_end(self, leader_epoch: int) -> tuple[int, int]:

@@ -9,6 +9,7 @@ What a broker answers is in ``handlers``; how it reads and writes sockets in ``l
 from __future__ import annotations
 
 import socket
+import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -30,6 +31,7 @@ from pykafka08.broker.fetch_sessions import FetchSessions
 from pykafka08.broker.groups import GroupLimits
 from pykafka08.broker.handlers import load_handlers
 from pykafka08.broker.listener import Listener, bind, listen
+from pykafka08.broker.log_manager import DEFAULT_MEMORY_BYTES
 from pykafka08.broker.personality import Personality
 from pykafka08.broker.properties import StaticProperties, node_properties
 from pykafka08.broker.session import Output, Session
@@ -70,6 +72,9 @@ class EmbeddedCluster:
     ``properties`` has Kafka's broker properties (``{"log.retention.ms": "60000"}``), as ``server.properties`` has them:
     DescribeConfigs tells them, topics inherit them, and those of the parameters above take the parameters' place.
 
+    Topics keep records as ``retention.ms``, ``retention.bytes`` and ``cleanup.policy`` say.  All records together take
+    at most ``max_memory_bytes`` of memory (1 GiB); above that the oldest ones are deleted, with a warning in the log.
+
     With ``zookeeper``, brokers before 4.0 register there, below ``zookeeper_chroot``, write topics and leaders, and do
     what tools ask for through it; ``delete_topic_enable`` is as Kafka has it (off before 1.0).
 
@@ -97,12 +102,14 @@ class EmbeddedCluster:
         zookeeper_chroot: str = "",
         delete_topic_enable: bool | None = None,
         properties: Mapping[str, str] | None = None,
+        max_memory_bytes: int = DEFAULT_MEMORY_BYTES,
         host: str = LOOPBACK,
         port: int = 0,
     ) -> None:
         check_number("brokers", brokers, 1, MOST_BROKERS)
         check_number("default_partitions", default_partitions, 1, MOST_PARTITIONS)
         check_number("port", port, 0, 65536 - brokers)
+        check_number("max_memory_bytes", max_memory_bytes, 1, sys.maxsize)
         check_host(host)
         check_topics(topics or {})
         if replication_factor is not None:
@@ -137,6 +144,7 @@ class EmbeddedCluster:
                 static.number("group.consumer.heartbeat.interval.ms"),
             ),
             configs=Configs(personality, static.values),
+            max_memory_bytes=max_memory_bytes,
         )
         if group_version is not None:
             self._state.features["group.version"] = group_version
@@ -178,6 +186,7 @@ class EmbeddedCluster:
                 await anyio.to_thread.run_sync(load_columns_decoder)
             self._state.timers.start()
             self._tasks.start("clock of the embedded cluster", self._state.timers.run)
+            self._state.start_log_manager()
             if self._zookeeper_mode is not None:
                 self._zookeeper_mode.start()
             for node_id in self._state.nodes:
@@ -332,6 +341,12 @@ class EmbeddedCluster:
         log = self._partition(topic, partition).log
         check_offset(log, before_offset)
         log.trim(before_offset)
+
+    def clean_logs(self, now_ms: int | None = None) -> None:
+        """Run retention and compaction now, or as at ``now_ms``, in place of waiting for the next time they are due."""
+        at_ms = self._state.now_ms() if now_ms is None else now_ms
+        self._state.log_manager.delete_old_segments(at_ms)
+        self._state.log_manager.compact(at_ms)
 
     # -- transactions
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from uuid import UUID, uuid4
 
 from pykafka08.broker.configs import Configs
-from pykafka08.broker.log import PartitionLog
+from pykafka08.broker.log import PartitionLog, RecordMemory
 from pykafka08.broker.personality import Personality
 from pykafka08.protocol.releases import RELEASES
 from pykafka08.records.topic_name import topic_name_fault
@@ -32,7 +32,7 @@ class Partition:
         self.isr = list(replicas)
         self.leader = NO_LEADER
         self.leader_epoch = -1
-        self.log = PartitionLog(topic.name, index)
+        self.log = PartitionLog(topic.name, index, topic.memory)
         self._watchers: list[Watcher] = []
 
     def __repr__(self) -> str:
@@ -83,16 +83,42 @@ class Partition:
 class Topic:
     """A topic; ``topic_id`` is visible from Kafka 2.8 on."""
 
-    def __init__(self, name: str, config: dict[str, str] | None = None, configs: Configs | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        config: dict[str, str] | None = None,
+        configs: Configs | None = None,
+        memory: RecordMemory | None = None,
+    ) -> None:
         self.name = name
         self.topic_id = uuid4()
-        self.config = dict(config or {})
-        """Its own configs; ``value`` and ``number`` know what is in effect."""
+        self.memory = memory
+        """What the records of all logs take."""
+        self._config = dict(config or {})
         self._configs = configs if configs is not None else Configs(Personality(RELEASES[-1]))
         self.partitions: list[Partition] = []
 
     def __repr__(self) -> str:
         return f"Topic({self.name!r}, {len(self.partitions)} partitions)"
+
+    @property
+    def config(self) -> dict[str, str]:
+        """Its own configs; ``value`` and ``number`` know what is in effect."""
+        return self._config
+
+    @config.setter
+    def config(self, config: dict[str, str]) -> None:
+        self._config = config
+        self.configure_logs()
+
+    def configure_logs(self) -> None:
+        """Let the logs roll segments as the configs in effect say."""
+        for partition in self.partitions:
+            self.configure_log(partition)
+
+    def configure_log(self, partition: Partition) -> None:
+        log = partition.log
+        log.segment_bytes, log.segment_ms = self.number("segment.bytes"), self.number("segment.ms")
 
     @property
     def uses_log_append_time(self) -> bool:
@@ -117,6 +143,7 @@ class Topics:
     def __init__(self, live: Callable[[], list[int]], configs: Configs | None = None) -> None:
         self._live = live
         self._configs = configs
+        self.memory = RecordMemory()
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[UUID, Topic] = {}
         self._next_broker = 0
@@ -163,7 +190,7 @@ class Topics:
     def create(
         self, name: str, partitions: int, replication_factor: int, config: dict[str, str] | None = None
     ) -> Topic:
-        topic = Topic(name, config, self._configs)
+        topic = Topic(name, config, self._configs, self.memory)
         self._by_name[name] = topic
         self._by_id[topic.topic_id] = topic
         self.grow(topic, partitions, replication_factor)
@@ -189,6 +216,7 @@ class Topics:
     def add_partition(self, topic: Topic, replicas: list[int]) -> None:
         partition = Partition(topic, len(topic.partitions), list(replicas))
         topic.partitions.append(partition)
+        topic.configure_log(partition)
         partition.brokers_changed(self._live())
         self._changed()
 
@@ -197,6 +225,8 @@ class Topics:
         for partition in topic.partitions:
             partition.lead(NO_LEADER)
             partition.changed()
+            partition.log.delete()
+        topic.partitions.clear()  # a topic and its partitions refer to each other
         self._changed()
 
     def brokers_changed(self) -> None:

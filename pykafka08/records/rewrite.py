@@ -7,26 +7,29 @@ brokers do (0.8 and 0.9 pack a compressed set anew with absolute offsets, 0.10 a
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pykafka08.errors import CorruptRecordError, LocalProtocolError, UnsupportedVersionError
 from pykafka08.records import message_set
-from pykafka08.records.batch import patch_crc
+from pykafka08.records.batch import HEADER, HEADER_SIZE, patch_crc
 from pykafka08.records.batch_packing import encode_batch
 from pykafka08.records.checksums import crc32
 from pykafka08.records.compression import DEFAULT_UNPACK_LIMIT, Codec
 from pykafka08.records.message_set import TIMESTAMP_TYPE_BIT
 from pykafka08.records.reader import FetchedBatch, read_produced
-from pykafka08.records.record import TimestampType
+from pykafka08.records.record import Record, TimestampType
 from pykafka08.wire import INT64, Buffer
 
-__all__ = ["NumberedSet", "assign_offsets", "convert"]
+__all__ = ["NumberedSet", "assign_offsets", "convert", "retain"]
 
 _ENTRY = struct.Struct(">qi")
 _CRC = struct.Struct(">I")
 _EPOCH_AT = 12
 _ATTRIBUTES = struct.Struct(">h")
 _ATTRIBUTES_AT = 21  # magic 2
+_LAST_DELTA = struct.Struct(">i")
+_LAST_DELTA_AT = 23  # magic 2
 _LARGEST_TIMESTAMP_AT = 35  # magic 2
 
 
@@ -132,6 +135,56 @@ def convert(buffer: Buffer, to_magic: int) -> bytes:
         append_time = batch.max_timestamp_ms if batch.timestamp_type == TimestampType.LOG_APPEND_TIME else None
         parts.append(_pack(batch, offsets, to_magic, append_time))
     return b"".join(parts)
+
+
+def retain(batch: FetchedBatch, records: Sequence[Record]) -> bytes | bytearray:
+    """The batch with some of its records, as compaction leaves it: offsets stay, in magic 2 the batch's range too.
+
+    Without records it is an empty batch, which only magic 2 has.
+    """
+    if not records:
+        uses_append_time = batch.timestamp_type == TimestampType.LOG_APPEND_TIME
+        attributes = batch.codec | uses_append_time << 3 | batch.is_transactional << 4 | batch.is_control << 5
+        packed = bytearray(HEADER_SIZE)
+        HEADER.pack_into(
+            packed, 0, batch.base_offset, HEADER_SIZE - _ENTRY.size, batch.leader_epoch, 2, 0, attributes,
+            batch.last_offset - batch.base_offset, -1, batch.max_timestamp_ms, batch.producer_id,
+            batch.producer_epoch, batch.base_sequence, 0,
+        )  # fmt: skip
+        patch_crc(packed)
+        return packed
+    append_time = batch.max_timestamp_ms if batch.timestamp_type == TimestampType.LOG_APPEND_TIME else None
+    columns = {
+        "timestamps": [record.timestamp_ms for record in records],
+        "keys": [record.key for record in records],
+        "values": [record.value for record in records],
+    }
+    offsets = [record.offset for record in records]
+    if batch.magic < 2:
+        return message_set.encode_message_set(
+            batch.magic,
+            batch.codec,
+            **columns,  # type: ignore[arg-type]
+            offsets=offsets,
+            log_append_time_ms=append_time if batch.magic else None,
+        )
+    packed = encode_batch(
+        batch.codec,
+        **columns,  # type: ignore[arg-type]
+        headers=[record.headers for record in records],
+        offset_deltas=[offset - batch.base_offset for offset in offsets],
+        base_offset=batch.base_offset,
+        producer_id=batch.producer_id,
+        producer_epoch=batch.producer_epoch,
+        base_sequence=batch.base_sequence,
+        is_transactional=batch.is_transactional,
+        is_control=batch.is_control,
+        log_append_time_ms=append_time,
+        leader_epoch=batch.leader_epoch,
+    )
+    _LAST_DELTA.pack_into(packed, _LAST_DELTA_AT, batch.last_offset - batch.base_offset)
+    patch_crc(packed)
+    return packed
 
 
 def _pack(batch: FetchedBatch, offsets: list[int], magic: int, append_time: int | None) -> bytes | bytearray:

@@ -57,6 +57,7 @@ def produce(call: Call, request: ProduceRequest) -> Reply:
                 result = result._replace(error_code=ErrorCode.REQUEST_TIMED_OUT)
             answers.append(_answer(call, each, result, partition))
         response.responses.append(TopicProduceResponse(name=name, topic_id=data.topic_id, partition_responses=answers))
+    call.cluster.log_manager.bound_memory()
     if request.acks == 0:
         _close_on_error(response)
         return None
