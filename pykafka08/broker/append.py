@@ -187,7 +187,7 @@ def _store(partition: Partition, data: bytes, base_offset: int, count: int, max_
     """Magic 2 goes in batch by batch, so that a fetch starts at the batch it asks for; older sets stay in one piece."""
     log, epoch = partition.log, partition.leader_epoch
     pieces = [(base_offset, base_offset + count - 1, data)]
-    if data[MAGIC_AT] == 2:
+    if data[MAGIC_AT] == 2 and ENTRY_HEADER + INT32.unpack_from(data, 8)[0] != len(data):
         pieces = [(base, last, data[start:end]) for base, last, start, end in _batch_bounds(data)]
     for base, last, piece in pieces:
         log.append(

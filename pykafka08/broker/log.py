@@ -145,15 +145,16 @@ class PartitionLog:
         self._last_offsets.append(batch.last_offset)
         self.end_offset = batch.last_offset + 1
         size, timestamp = len(batch.data), batch.max_timestamp_ms
-        segments = self.segments
+        segment = self.segments[-1] if self.segments else None
         if (
-            is_new_segment
-            or not segments
-            or segments[-1].size + size > self.segment_bytes
-            or timestamp - segments[-1].first_timestamp_ms > self.segment_ms
+            segment is None
+            or is_new_segment
+            or segment.size + size > self.segment_bytes
+            or timestamp - segment.first_timestamp_ms > self.segment_ms
         ):
-            segments.append(Segment(batch.base_offset, timestamp))
-        segments[-1].add(size, timestamp, batch.appended_at_ms)
+            segment = Segment(batch.base_offset, timestamp)
+            self.segments.append(segment)
+        segment.add(size, timestamp, batch.appended_at_ms)
         self._memory.used += size + BATCH_OVERHEAD
 
     def read(
