@@ -90,6 +90,8 @@ def append(
     except RecordTooLargeError as error:
         # Real brokers read such a batch record by record; Java's producer divides it when it hears this code.
         return AppendResult(ErrorCode.MESSAGE_TOO_LARGE, error.message)
+    except OSError as error:
+        return AppendResult(ErrorCode.KAFKA_STORAGE_ERROR, f"the records cannot be written to log_dir: {error}")
     except UnsupportedVersionError as error:
         return AppendResult(ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, error.message)
 

@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Mapping
+from typing import Any
 
 from pykafka08.broker.log import PartitionLog
 from pykafka08.broker.state import MOST_PARTITIONS, is_valid_topic_name
 from pykafka08.errors import ConfigError
 
-__all__ = ["check_host", "check_number", "check_offset", "check_topic", "check_topics"]
+__all__ = [
+    "check_host",
+    "check_hosts",
+    "check_number",
+    "check_offset",
+    "check_topic",
+    "check_topics",
+    "is_loopback",
+    "topic_arguments",
+]
+
+WILDCARDS = ("0.0.0.0", "::")  # noqa: S104 - refused where clients are told it
+HOST = re.compile(r"[0-9A-Za-z_.:%-]{1,253}")
+TOPIC_ARGUMENTS = ("partitions", "replication_factor", "config")
 
 
 def check_number(name: str, value: object, least: int, most: int) -> None:
@@ -18,21 +33,49 @@ def check_number(name: str, value: object, least: int, most: int) -> None:
 
 
 def check_host(host: object) -> None:
-    """The brokers ask for no password: only this machine may reach them."""
+    """The embedded ZooKeeper serves this machine only."""
+    if not isinstance(host, str) or not is_loopback(host):
+        raise ConfigError(f"host={host!r:.100}: the embedded ZooKeeper is bound to loopback only, as 127.0.0.1 or ::1")
+
+
+def check_hosts(host: object, advertised_host: object) -> None:
+    """Addresses or names; clients cannot connect to a wildcard address."""
+    for name, value in (("host", host), ("advertised_host", advertised_host)):
+        if value is not None and not (isinstance(value, str) and HOST.fullmatch(value)):
+            raise ConfigError(f"{name}={value!r:.100} is not an address or a host name")
+    if host is None:
+        raise ConfigError("host=None is not an address or a host name")
+    if advertised_host in WILDCARDS or (advertised_host is None and host in WILDCARDS):
+        raise ConfigError(
+            f"clients cannot connect to {advertised_host or host}: set advertised_host to an address they can reach"
+        )
+
+
+def is_loopback(host: str) -> bool:
     try:
-        is_loopback = host == "localhost" or ipaddress.ip_address(str(host)).is_loopback
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
-        is_loopback = False
-    if not isinstance(host, str) or not is_loopback:
-        raise ConfigError(f"host={host!r:.100}: the embedded cluster is bound to loopback only, as 127.0.0.1 or ::1")
+        return False
 
 
 def check_topics(topics: object) -> None:
-    """Names and counts of partitions."""
+    """Names, and counts of partitions or arguments of ``create_topic``."""
     if not isinstance(topics, Mapping):
         raise ConfigError(f"topics={topics!r:.100} is not a mapping of names to numbers of partitions")
-    for name, partitions in topics.items():
-        check_topic(name, partitions)
+    for name, each in topics.items():
+        if isinstance(each, Mapping):
+            unknown = [argument for argument in each if argument not in TOPIC_ARGUMENTS]
+            if unknown:
+                raise ConfigError(
+                    f"topic {name!r:.300}: {unknown[0]!r:.100} is not one of {', '.join(TOPIC_ARGUMENTS)}"
+                )
+        else:
+            check_topic(name, each)
+
+
+def topic_arguments(topic: int | Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of ``create_topic`` for a value of ``topics``."""
+    return dict(topic) if isinstance(topic, Mapping) else {"partitions": topic}
 
 
 def check_topic(name: object, partitions: object) -> None:

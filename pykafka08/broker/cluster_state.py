@@ -9,7 +9,6 @@ import base64
 import time
 import uuid
 from collections.abc import Callable, Mapping
-from itertools import count
 
 from pykafka08.broker.access_control import Acls
 from pykafka08.broker.client_quotas import ClientQuotas
@@ -17,6 +16,7 @@ from pykafka08.broker.configs import Configs
 from pykafka08.broker.faults import Faults, LoggedRequest
 from pykafka08.broker.fetch_sessions import FetchSessions
 from pykafka08.broker.groups import GroupLimits, Groups
+from pykafka08.broker.journal import Note, keep_nothing
 from pykafka08.broker.log_manager import DEFAULT_MEMORY_BYTES, LogManager
 from pykafka08.broker.personality import Personality
 from pykafka08.broker.scram_users import ScramUsers
@@ -35,10 +35,13 @@ SHORTEST_INTERVAL_S = 0.05
 class Node:
     """One broker as the others and the clients know it."""
 
-    def __init__(self, node_id: int, host: str, port: int, rack: str | None = None) -> None:
+    def __init__(
+        self, node_id: int, host: str, port: int, rack: str | None = None, *, bind_host: str | None = None
+    ) -> None:
         self.node_id = node_id
         self.rack = rack
         self.host = host
+        self.bind_host = bind_host or host
         self.port = port
         self.is_running = False
         self.fetch_sessions = FetchSessions()
@@ -94,7 +97,8 @@ class ClusterState:
         self.served: Mapping[int, VersionRange] = {}
         self.log = library_logger("broker")
         self.log_manager = LogManager(self.topics, self.topics.memory, self.log, max_memory_bytes)
-        self._producer_ids = count(1000)
+        self.note: Note = keep_nothing
+        self.following_producer_id = 1000
         self._chosen_coordinators: dict[str, int] = {}
 
     def live_nodes(self) -> list[Node]:
@@ -126,7 +130,10 @@ class ClusterState:
         self.groups.coordinator_moved(key)
 
     def new_producer_id(self) -> int:
-        return next(self._producer_ids)
+        given = self.following_producer_id
+        self.following_producer_id += 1
+        self.note("producer_id", self.following_producer_id)
+        return given
 
     def start_log_manager(self) -> None:
         """Run retention and compaction from now on, at the intervals of the broker's configs."""

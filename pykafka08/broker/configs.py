@@ -12,6 +12,7 @@ from typing import NamedTuple
 from pykafka08.broker.broker_configs import broker_keys
 from pykafka08.broker.config_keys import ConfigKey, ConfigSource
 from pykafka08.broker.group_configs import group_keys
+from pykafka08.broker.journal import Note, keep_nothing
 from pykafka08.broker.personality import Personality
 from pykafka08.broker.topic_configs import topic_keys
 
@@ -48,13 +49,15 @@ class Configs:
         """Dynamic configs by node id; those of all brokers by ``ALL_BROKERS``."""
         self.groups: dict[str, dict[str, str]] = {}
         self.client_metrics: dict[str, dict[str, str]] = {}
+        self.note: Note = keep_nothing
         self._topic_defaults: dict[str, str] = {}
         if personality >= SINCE_ELIGIBLE_REPLICAS:
             self.brokers[ALL_BROKERS] = {"min.insync.replicas": self.static.get("min.insync.replicas", "1")}
 
     def changed(self) -> None:
-        """Dynamic configs of brokers have changed."""
+        """Dynamic configs have changed."""
         self._topic_defaults.clear()
+        self.note("configs", self.brokers, self.groups, self.client_metrics)
 
     # -- brokers
 

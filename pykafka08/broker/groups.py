@@ -9,7 +9,7 @@ apart from those of later versions, as real brokers keep them in ZooKeeper and i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -19,6 +19,7 @@ from pykafka08.broker.consumer_group import ConsumerGroup
 from pykafka08.broker.consumer_groups import Beaten, Refusal, beat, check_commit, check_member, leave
 from pykafka08.broker.group import Group, GroupState
 from pykafka08.broker.group_member import JoinResult, Member, SyncResult
+from pykafka08.broker.journal import Note, keep_nothing
 from pykafka08.broker.offsets_v0 import MemoryOffsets, OffsetsV0
 from pykafka08.broker.pending_offsets import PendingOffsets
 from pykafka08.broker.state import Topics
@@ -66,6 +67,7 @@ class Groups:
         self._offsets: dict[str, Offsets] = {}
         self.pending_offsets: PendingOffsets[CommittedOffset] = PendingOffsets()
         self.offsets_v0: OffsetsV0 = MemoryOffsets()
+        self.note: Note = keep_nothing
 
     def __iter__(self) -> Iterator[Group]:
         return iter(tuple(self._groups.values()))
@@ -203,6 +205,7 @@ class Groups:
         self._groups.pop(group_id, None)
         self.consumer_groups.pop(group_id, None)
         self._offsets.pop(group_id, None)
+        self.note("deleted_group", group_id)
         if group is not None:
             group.close()
         return ErrorCode.NONE
@@ -295,18 +298,26 @@ class Groups:
         if is_commit:
             for (topic, partition), committed in pending.items():
                 self.commit(group_id, topic, partition, committed)
+        self.note("taken_offsets", group_id, producer_id, epoch)
 
     def commit(self, group_id: str, topic: str, partition: int, committed: CommittedOffset) -> None:
         if group_id not in self.consumer_groups:
             self._find_or_make(group_id)
         self._offsets.setdefault(group_id, {})[topic, partition] = committed
+        self.note("offset", group_id, topic, partition, *committed)
 
     def offsets(self, group_id: str) -> Offsets:
         """What the group has committed; empty for a group that is not there."""
         return self._offsets.get(group_id, {})
 
+    @property
+    def all_offsets(self) -> Mapping[str, Offsets]:
+        """By group id."""
+        return self._offsets
+
     def delete_offset(self, group_id: str, topic: str, partition: int) -> None:
         self._offsets.get(group_id, {}).pop((topic, partition), None)
+        self.note("deleted_offset", group_id, topic, partition)
 
     def offset_deletion_error(self, group_id: str) -> ErrorCode:
         """Why no offset of the group can be deleted: it does not exist, or its members are not consumers."""

@@ -88,8 +88,8 @@ class LogFiles(Protocol):
 
     def append(self, segment_offset: int, data: Buffer) -> None: ...
 
-    def replace(self, segments: Sequence[tuple[int, Sequence[Buffer]]]) -> None:
-        """Let the files have these segments, by base offset, and no others."""
+    def replace(self, kept: Sequence[int], changed: Sequence[tuple[int, Sequence[Buffer]]]) -> None:
+        """Delete the segments whose base offsets are not ``kept``, and write the changed ones anew."""
 
     def drop(self, kept: Sequence[int]) -> None:
         """Delete the files of all segments but ``kept``."""
@@ -131,11 +131,20 @@ class PartitionLog:
         """Bytes of records."""
         return sum(segment.size for segment in self.segments)
 
+    @property
+    def last_epoch(self) -> int:
+        """The leader epoch of the last batch; -1 if there is none."""
+        return self._epochs[-1][0] if self._epochs else -1
+
     def append(self, batch: StoredBatch) -> None:
         """Add a batch whose base offset is ``end_offset`` or, where compaction left a gap, a later one."""
         self.load(batch)
         if self.files is not None:
-            self.files.append(self.segments[-1].base_offset, batch.data)
+            try:
+                self.files.append(self.segments[-1].base_offset, batch.data)
+            except OSError:
+                self._unload()
+                raise
 
     def load(self, batch: StoredBatch, *, is_new_segment: bool = False) -> None:
         """The same for a batch that the log's files have already."""
@@ -156,6 +165,17 @@ class PartitionLog:
             self.segments.append(segment)
         segment.add(size, timestamp, batch.appended_at_ms)
         self._memory.used += size + BATCH_OVERHEAD
+
+    def _unload(self) -> None:
+        """Take back the last batch."""
+        batch, segment = self._batches.pop(), self.segments[-1]
+        self._last_offsets.pop()
+        self.end_offset = batch.base_offset
+        segment.size -= len(batch.data)
+        segment.count -= 1
+        if not segment.count:
+            self.segments.pop()
+        self._memory.used -= batch.memory_bytes
 
     def read(
         self, offset: int, max_bytes: int, *, whole_first: bool, before_offset: int | None = None
@@ -229,24 +249,31 @@ class PartitionLog:
 
     def _replace(self, batches: list[StoredBatch]) -> None:
         """Keep the segments' bounds, and no segment that is left empty."""
-        self._memory.used += sum(len(batch.data) + BATCH_OVERHEAD for batch in batches)
-        self._memory.used -= sum(len(batch.data) + BATCH_OVERHEAD for batch in self._batches)
-        self._batches, self._last_offsets = batches, [batch.last_offset for batch in batches]
-        bounds, self.segments = [segment.base_offset for segment in self.segments], []
-        contents: list[tuple[int, list[Buffer]]] = []
+        self._memory.used += sum(batch.memory_bytes for batch in batches)
+        self._memory.used -= sum(batch.memory_bytes for batch in self._batches)
+        unchanged = set(map(id, self._batches))
+        before = {segment.base_offset: segment.count for segment in self.segments}
+        bounds, self.segments = list(before), []
+        contents: dict[int, list[StoredBatch]] = {}
         for batch in batches:
             base_offset = bounds[bisect_right(bounds, batch.base_offset) - 1]
-            if not self.segments or self.segments[-1].base_offset != base_offset:
+            if base_offset not in contents:
+                contents[base_offset] = []
                 self.segments.append(Segment(base_offset, batch.max_timestamp_ms))
-                contents.append((base_offset, []))
             self.segments[-1].add(len(batch.data), batch.max_timestamp_ms, batch.appended_at_ms)
-            contents[-1][1].append(batch.data)
+            contents[base_offset].append(batch)
+        self._batches, self._last_offsets = batches, [batch.last_offset for batch in batches]
         if self.files is not None:
-            self.files.replace(contents)
+            changed = [
+                (base_offset, [batch.data for batch in each])
+                for base_offset, each in contents.items()
+                if len(each) != before[base_offset] or not unchanged.issuperset(map(id, each))
+            ]
+            self.files.replace(list(contents), changed)
 
     def delete(self) -> None:
         """The topic is deleted: let go of all records at once."""
-        self._memory.used -= sum(len(batch.data) + BATCH_OVERHEAD for batch in self._batches)
+        self._memory.used -= sum(batch.memory_bytes for batch in self._batches)
         self._batches, self._last_offsets, self.segments = [], [], []
         if self.files is not None:
             self.files.delete()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from pykafka08.broker.journal import Note, keep_nothing
+
 if TYPE_CHECKING:
     from pykafka08.broker.groups import CommittedOffset, Offsets
 
@@ -23,15 +25,17 @@ class MemoryOffsets:
     """For a cluster without ZooKeeper beside it."""
 
     def __init__(self) -> None:
-        self._offsets: dict[str, Offsets] = {}
+        self.by_group: dict[str, Offsets] = {}
+        self.note: Note = keep_nothing
 
     def commit(self, group_id: str, topic: str, partition: int, committed: CommittedOffset) -> None:
-        self._offsets.setdefault(group_id, {})[topic, partition] = committed
+        self.by_group.setdefault(group_id, {})[topic, partition] = committed
+        self.note("offset_v0", group_id, topic, partition, *committed)
 
     def of(self, group_id: str) -> Offsets:
-        return self._offsets.get(group_id, {})
+        return self.by_group.get(group_id, {})
 
     def forget_topic(self, topic: str) -> None:
-        for offsets in self._offsets.values():
+        for offsets in self.by_group.values():
             for key in [key for key in offsets if key[0] == topic]:
                 del offsets[key]

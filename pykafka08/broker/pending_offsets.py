@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from collections.abc import Iterator
+from typing import Any, Generic, TypeVar
+
+from pykafka08.broker.journal import Note, keep_nothing
 
 __all__ = ["PendingOffsets"]
 
-T = TypeVar("T")
+T = TypeVar("T", bound="tuple[Any, ...]")
 
 
 class PendingOffsets(Generic[T]):
@@ -15,6 +18,7 @@ class PendingOffsets(Generic[T]):
     def __init__(self) -> None:
         self._groups: dict[str, dict[int, dict[tuple[str, int], T]]] = {}
         self._epochs: dict[tuple[str, int], int] = {}
+        self.note: Note = keep_nothing
 
     def epoch(self, group_id: str, producer_id: int) -> int:
         """The newest epoch of the producer that the group has seen; -1 for none."""
@@ -24,6 +28,7 @@ class PendingOffsets(Generic[T]):
         """A producer commits as part of its transaction."""
         self._epochs[group_id, producer_id] = epoch
         self._groups.setdefault(group_id, {}).setdefault(producer_id, {})[topic, partition] = committed
+        self.note("pending_offset", group_id, producer_id, epoch, topic, partition, *committed)
 
     def take(self, group_id: str, producer_id: int, epoch: int) -> dict[tuple[str, int], T]:
         """The producer's transaction has ended: what it committed, which is pending no more."""
@@ -33,6 +38,14 @@ class PendingOffsets(Generic[T]):
         if not pending:
             self._groups.pop(group_id, None)
         return taken
+
+    def entries(self) -> Iterator[tuple[object, ...]]:
+        """What ``note`` was given, but for offsets that were taken."""
+        for group_id, producers in self._groups.items():
+            for producer_id, offsets in producers.items():
+                for (topic, partition), committed in offsets.items():
+                    epoch = self.epoch(group_id, producer_id)
+                    yield "pending_offset", group_id, producer_id, epoch, topic, partition, *committed
 
     def covers(self, group_id: str, topic: str, partition: int) -> bool:
         """True while a transaction is open that has committed this partition."""

@@ -8,6 +8,7 @@ What a broker answers is in ``handlers``; how it reads and writes sockets in ``l
 
 from __future__ import annotations
 
+import os
 import socket
 import sys
 from collections.abc import Mapping, Sequence
@@ -18,11 +19,13 @@ import anyio
 import anyio.to_thread
 
 from pykafka08.broker.checks import (
-    check_host,
+    check_hosts,
     check_number,
     check_offset,
     check_topic,
     check_topics,
+    is_loopback,
+    topic_arguments,
 )
 from pykafka08.broker.cluster_state import ClusterState, Node
 from pykafka08.broker.configs import Configs
@@ -31,6 +34,7 @@ from pykafka08.broker.fetch_sessions import FetchSessions
 from pykafka08.broker.groups import GroupLimits
 from pykafka08.broker.handlers import load_handlers
 from pykafka08.broker.listener import Listener, bind, listen
+from pykafka08.broker.log_dir import LogDir
 from pykafka08.broker.log_manager import DEFAULT_MEMORY_BYTES
 from pykafka08.broker.personality import Personality
 from pykafka08.broker.properties import StaticProperties, node_properties
@@ -58,8 +62,11 @@ WITHOUT_ZOOKEEPER = (ApiKey.DESCRIBE_QUORUM, ApiKey.LIST_CONFIG_RESOURCES)
 class EmbeddedCluster:
     """Brokers 0 to ``brokers`` - 1 that play Kafka ``version``; their logs live in memory and go with them.
 
-    ``topics`` maps names to partition counts.  ``port`` is the first broker's, the others take the ports after it; 0
-    lets the system choose.  ``host`` is the loopback address to listen at and what clients are told.
+    ``topics`` maps names to partition counts, or to the arguments of ``create_topic``:
+    ``{"orders": {"partitions": 6, "replication_factor": 2, "config": {"retention.ms": "60000"}}}``.  ``port`` is the
+    first broker's, the others take the ports after it; 0 lets the system choose.  ``host`` is the address to listen at;
+    one that is not loopback lets other machines in, without any security, and logs a warning.  Clients are told
+    ``advertised_host``, which is ``host`` if it is not given.
     ``replication_factor`` is the default of new topics: 3, or the number of brokers where there are fewer.  ``racks``
     has one for each broker; from Kafka 2.4 on, a consumer that names one is sent to a replica there.
     Session time-outs of group members must
@@ -75,6 +82,9 @@ class EmbeddedCluster:
     Topics keep records as ``retention.ms``, ``retention.bytes`` and ``cleanup.policy`` say.  All records together take
     at most ``max_memory_bytes`` of memory (1 GiB); above that the oldest ones are deleted, with a warning in the log.
 
+    With ``log_dir``, topics, records, committed offsets, transactions, producer ids and the cluster id are kept in that
+    directory too; the next cluster with the same one goes on with them, also after a crash of the process.
+
     With ``zookeeper``, brokers before 4.0 register there, below ``zookeeper_chroot``, write topics and leaders, and do
     what tools ask for through it; ``delete_topic_enable`` is as Kafka has it (off before 1.0).
 
@@ -85,7 +95,7 @@ class EmbeddedCluster:
         self,
         brokers: int = 1,
         version: str = "4.3",
-        topics: Mapping[str, int] | None = None,
+        topics: Mapping[str, int | Mapping[str, Any]] | None = None,
         *,
         default_partitions: int = 1,
         auto_create_topics: bool = True,
@@ -103,14 +113,18 @@ class EmbeddedCluster:
         delete_topic_enable: bool | None = None,
         properties: Mapping[str, str] | None = None,
         max_memory_bytes: int = DEFAULT_MEMORY_BYTES,
+        log_dir: str | os.PathLike[str] | None = None,
         host: str = LOOPBACK,
         port: int = 0,
+        advertised_host: str | None = None,
     ) -> None:
         check_number("brokers", brokers, 1, MOST_BROKERS)
         check_number("default_partitions", default_partitions, 1, MOST_PARTITIONS)
         check_number("port", port, 0, 65536 - brokers)
         check_number("max_memory_bytes", max_memory_bytes, 1, sys.maxsize)
-        check_host(host)
+        check_hosts(host, advertised_host)
+        if log_dir is not None and zookeeper is not None:
+            raise ConfigError("log_dir and zookeeper exclude each other: the embedded ZooKeeper lives in memory")
         check_topics(topics or {})
         if replication_factor is not None:
             check_number("replication_factor", replication_factor, 1, brokers)
@@ -158,10 +172,19 @@ class EmbeddedCluster:
             if key in handlers and not (personality.has_zookeeper and key in WITHOUT_ZOOKEEPER)
         }
         self._state.nodes = {
-            node_id: Node(node_id, host, port + node_id if port else 0, racks[node_id] if racks else None)
+            node_id: Node(
+                node_id,
+                advertised_host or host,
+                port + node_id if port else 0,
+                racks[node_id] if racks else None,
+                bind_host=host,
+            )
             for node_id in range(brokers)
         }
-        self._topics = dict(topics or {})
+        self._topics = {name: topic_arguments(each) for name, each in (topics or {}).items()}
+        for name, arguments in self._topics.items():
+            self._check_topic(name, **arguments)
+        self._log_dir = None if log_dir is None else LogDir(log_dir, self._state)
         self._zookeeper_mode = None
         if zookeeper is not None:
             self._zookeeper_mode = ZooKeeperMode(
@@ -186,15 +209,20 @@ class EmbeddedCluster:
                 await anyio.to_thread.run_sync(load_columns_decoder)
             self._state.timers.start()
             self._tasks.start("clock of the embedded cluster", self._state.timers.run)
+            if self._log_dir is not None:
+                self._log_dir.open()
             self._state.start_log_manager()
+            self._warn_of_host()
             if self._zookeeper_mode is not None:
                 self._zookeeper_mode.start()
             for node_id in self._state.nodes:
                 await self._open(node_id)
+            self._state.topics.brokers_changed()
+            self._state.transactions.resume()
             self._brokers_changed()
-            for name, partitions in self._topics.items():
-                if name not in self._state.topics:  # an earlier cluster's, of the same ZooKeeper
-                    self.create_topic(name, partitions)
+            for name, arguments in self._topics.items():
+                if name not in self._state.topics:  # an earlier cluster's, of the same ZooKeeper or log_dir
+                    self.create_topic(name, **arguments)
             self._brokers_changed()
         except BaseException:
             await self._close()
@@ -225,11 +253,18 @@ class EmbeddedCluster:
             kept.close()
         self._state.groups.close()
         self._state.transactions.close()
+        if self._log_dir is not None:
+            self._log_dir.close()
         await self._tasks.aclose()
+
+    def _warn_of_host(self) -> None:
+        host = next(iter(self._state.nodes.values())).bind_host
+        if not is_loopback(host):
+            self._state.log.warning("the embedded broker is open to other machines and asks for no password", host=host)
 
     async def _open(self, node_id: int) -> None:
         node = self._state.nodes[node_id]
-        bound = self._kept.pop(node_id, None) or bind(node.host, node.port)
+        bound = self._kept.pop(node_id, None) or bind(node.bind_host, node.port)
         node.port = bound.getsockname()[1]
         self._state.configs.nodes[str(node_id)] = node_properties(self._state.personality, node)
         self._listeners[node_id] = await listen(bound, partial(self._new_session, node), self._tasks)
@@ -241,7 +276,7 @@ class EmbeddedCluster:
         node.fetch_sessions = FetchSessions()
         await self._listeners.pop(node_id).aclose()
         if not self._is_closed:
-            self._kept[node_id] = bind(node.host, node.port)
+            self._kept[node_id] = bind(node.bind_host, node.port)
 
     def _new_session(self, node: Node, client_host: str, output: Output) -> Session:
         return Session(self._state, node, client_host, output)
@@ -295,6 +330,19 @@ class EmbeddedCluster:
     ) -> None:
         """Make a topic at once; ``config`` has Kafka's topic properties (``"message.timestamp.type"``, ...)."""
         self._check_open()
+        count, factor, own = self._check_topic(name, partitions, replication_factor, config)
+        if name in self._state.topics:
+            raise ConfigError(f"topic {name!r} exists")
+        self._state.topics.create(name, count, factor, own)
+
+    def _check_topic(
+        self,
+        name: str,
+        partitions: int | None = None,
+        replication_factor: int | None = None,
+        config: Mapping[str, str] | None = None,
+    ) -> tuple[int, int, dict[str, str]]:
+        """Partitions, replicas and configs of a new topic."""
         count = self._state.default_partitions if partitions is None else partitions
         factor = self._state.default_replication_factor if replication_factor is None else replication_factor
         check_topic(name, count)
@@ -302,9 +350,7 @@ class EmbeddedCluster:
         fault = topic_config_fault(config or {}, self._state.personality)
         if fault is not None:
             raise ConfigError(fault, topic=name)
-        if name in self._state.topics:
-            raise ConfigError(f"topic {name!r} exists")
-        self._state.topics.create(name, count, factor, dict(config or {}))
+        return count, factor, dict(config or {})
 
     def add_partitions(self, name: str, partitions: int) -> None:
         """Let a topic have so many partitions, more than it has; clients learn of them when they ask for metadata."""

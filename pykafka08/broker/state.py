@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from uuid import UUID, uuid4
 
 from pykafka08.broker.configs import Configs
+from pykafka08.broker.journal import Note, keep_nothing
 from pykafka08.broker.log import PartitionLog, RecordMemory
 from pykafka08.broker.personality import Personality
 from pykafka08.protocol.releases import RELEASES
@@ -63,6 +64,7 @@ class Partition:
         """A new leader, or the same one in a new epoch."""
         self.leader = node_id
         self.leader_epoch += 1
+        self.topic.note("epoch", self.topic.name, self.index, self.leader_epoch)
         self.changed()
 
     def brokers_changed(self, live: Iterable[int]) -> None:
@@ -89,8 +91,10 @@ class Topic:
         config: dict[str, str] | None = None,
         configs: Configs | None = None,
         memory: RecordMemory | None = None,
+        note: Note = keep_nothing,
     ) -> None:
         self.name = name
+        self.note = note
         self.topic_id = uuid4()
         self.memory = memory
         """What the records of all logs take."""
@@ -110,6 +114,7 @@ class Topic:
     def config(self, config: dict[str, str]) -> None:
         self._config = config
         self.configure_logs()
+        self.note("topic", self.name, self.topic_id.hex, config)
 
     def configure_logs(self) -> None:
         """Let the logs roll segments as the configs in effect say."""
@@ -144,6 +149,9 @@ class Topics:
         self._live = live
         self._configs = configs
         self.memory = RecordMemory()
+        self.note: Note = keep_nothing
+        self.prepare_log: Callable[[PartitionLog], None] | None = None
+        """Gives the log of a new partition its files."""
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[UUID, Topic] = {}
         self._next_broker = 0
@@ -190,7 +198,8 @@ class Topics:
     def create(
         self, name: str, partitions: int, replication_factor: int, config: dict[str, str] | None = None
     ) -> Topic:
-        topic = Topic(name, config, self._configs, self.memory)
+        topic = Topic(name, config, self._configs, self.memory, self.note)
+        self.note("topic", name, topic.topic_id.hex, topic.config)
         self._by_name[name] = topic
         self._by_id[topic.topic_id] = topic
         self.grow(topic, partitions, replication_factor)
@@ -217,17 +226,38 @@ class Topics:
         partition = Partition(topic, len(topic.partitions), list(replicas))
         topic.partitions.append(partition)
         topic.configure_log(partition)
+        if self.prepare_log is not None:
+            self.prepare_log(partition.log)
+        self.note("partition", topic.name, partition.index, partition.replicas)
         partition.brokers_changed(self._live())
         self._changed()
 
     def delete(self, topic: Topic) -> None:
         del self._by_name[topic.name], self._by_id[topic.topic_id]
+        self.note("deleted_topic", topic.name)
         for partition in topic.partitions:
             partition.lead(NO_LEADER)
             partition.changed()
             partition.log.delete()
         topic.partitions.clear()  # a topic and its partitions refer to each other
         self._changed()
+
+    def restore(self, name: str, topic_id: UUID, config: dict[str, str]) -> Topic:
+        """A topic that was made by an earlier process, without partitions; a known one gets the config."""
+        topic = self._by_name.get(name)
+        if topic is None:
+            topic = self._by_name[name] = Topic(name, config, self._configs, self.memory, self.note)
+            topic.topic_id = topic_id
+            self._by_id[topic_id] = topic
+        topic.config = config
+        return topic
+
+    def restore_partition(self, topic: Topic, index: int, replicas: list[int]) -> None:
+        """Its next partition; the leader is elected later."""
+        if index == len(topic.partitions):
+            partition = Partition(topic, index, replicas)
+            topic.partitions.append(partition)
+            topic.configure_log(partition)
 
     def brokers_changed(self) -> None:
         live = self._live()

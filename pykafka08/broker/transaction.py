@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pykafka08.broker.timers import Timer
 
@@ -111,3 +111,28 @@ class Transaction:
         is_commit = self.state is TransactionState.PREPARE_COMMIT
         self.state = TransactionState.COMPLETE_COMMIT if is_commit else TransactionState.COMPLETE_ABORT
         self.started_at_ms = -1
+
+    def facts(self) -> tuple[object, ...]:
+        """All but the timer, as JSON takes it; ``of_facts`` is the way back."""
+        return (
+            self.transactional_id,
+            self.timeout_ms,
+            self.state.value,
+            self.identity,
+            self.previous,
+            self.marked_as,
+            self.is_v2,
+            self.started_at_ms,
+            sorted(self.partitions),
+            sorted(self.groups),
+        )
+
+    @classmethod
+    def of_facts(cls, transactional_id: str, timeout_ms: int, state: str, *facts: Any) -> Transaction:
+        made = cls(transactional_id, -1, timeout_ms)
+        made.state = TransactionState(state)
+        identity, previous, marked_as, made.is_v2, made.started_at_ms, partitions, groups = facts
+        made.identity, made.previous, made.marked_as = (Identity(*each) for each in (identity, previous, marked_as))
+        made.partitions = {(topic, partition) for topic, partition in partitions}
+        made.groups = set(groups)
+        return made

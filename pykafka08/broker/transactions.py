@@ -11,6 +11,7 @@ from functools import partial
 
 from pykafka08.broker.append import append_marker
 from pykafka08.broker.groups import Groups
+from pykafka08.broker.journal import Note, keep_nothing
 from pykafka08.broker.state import NO_LEADER, Topics
 from pykafka08.broker.timers import Timers
 from pykafka08.broker.transaction import NO_IDENTITY, Identity, Transaction, TransactionState
@@ -55,6 +56,7 @@ class Transactions:
         self._now_ms = now_ms
         self._transactions: dict[str, Transaction] = {}
         self.marker_delay = 0.0
+        self.note: Note = keep_nothing
 
     def __iter__(self) -> Iterator[Transaction]:
         return iter(tuple(self._transactions.values()))
@@ -89,6 +91,7 @@ class Transactions:
             known.bump(self._new_producer_id)
             if expected == NO_IDENTITY:
                 known.previous = NO_IDENTITY
+        self._changed(known)
         return known.identity, ErrorCode.NONE
 
     @staticmethod
@@ -121,11 +124,15 @@ class Transactions:
         known, code = self._check(transactional_id, identity)
         if known is None:
             return code
-        if not known.is_ongoing:
+        is_new = not known.is_ongoing
+        if is_new:
             expiry = self._timers.call_after(known.timeout_ms / 1000, partial(self.expire, known.transactional_id))
             known.start(self._now_ms(), expiry, is_v2=is_v2)
+        parts = len(known.partitions), len(known.groups)
         known.partitions.update(partitions)
         known.groups.update(groups)
+        if is_new or parts != (len(known.partitions), len(known.groups)):
+            self._changed(known)
         return code
 
     def verify(
@@ -195,6 +202,7 @@ class Transactions:
 
     def _end(self, known: Transaction, *, is_commit: bool, is_v2: bool) -> None:
         known.prepare(is_commit=is_commit, is_v2=is_v2, new_producer_id=self._new_producer_id)
+        self._changed(known)
         if self.marker_delay:
             self._timers.call_after(self.marker_delay, partial(self._write_markers, known))
         else:
@@ -218,6 +226,25 @@ class Transactions:
             self._timers.call_after(LEADERLESS_RETRY_S, partial(self._write_markers, known))
         else:
             known.complete()
+            self._changed(known)
+
+    # -- what outlives the process
+
+    def _changed(self, known: Transaction) -> None:
+        self.note("transaction", *known.facts())
+
+    def restore(self, known: Transaction) -> None:
+        """A transactional id as it was noted last; an open transaction expires when it would have."""
+        self._transactions[known.transactional_id] = known
+        if known.is_ongoing:
+            left_ms = max(0, known.started_at_ms + known.timeout_ms - self._now_ms())
+            known.expiry = self._timers.call_after(left_ms / 1000, partial(self.expire, known.transactional_id))
+
+    def resume(self) -> None:
+        """Write the markers of restored transactions whose end was decided."""
+        for known in self:
+            if known.is_ending:
+                self._write_markers(known)
 
     def close(self) -> None:
         """Let go of all timers."""
