@@ -10,18 +10,24 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 from pykafka08.cli.options import natural, new_parser, positive
+from pykafka08.cli.properties import parse_pairs
 from pykafka08.errors import ConfigError
 
 __all__ = ["main"]
 
 PROG = "pykafka08 broker"
+MEMORY_HELP = "bound on the memory of all records, default 1 GiB; above it the oldest records are deleted"
+TOPIC_FORM = "NAME[:PARTITIONS[:REPLICAS[:CONFIG=VALUE,...]]]"
 ZOOKEEPER_HELP = "serve ZooKeeper too, at this port (0: any that is free); for releases before 4.0"
 EPILOG = """\
 The first line on standard output is BROKERS=host:port,... for --bootstrap-server of any Kafka client; with
 --zookeeper-port the second one is ZOOKEEPER=host:port, for --zookeeper.
-Records are kept in memory and are gone at the end.  Only this machine can connect.
+Records are kept in memory and are gone at the end, unless --log-dir names a directory for them.  Only this machine can
+connect, unless --host names another address: the broker asks for no password.
+--topic takes configs too: orders:6:1:retention.ms=60000,cleanup.policy=compact,delete
 It ends on SIGINT or SIGTERM and, where standard input is a pipe, when that pipe closes.
 """
 
@@ -33,6 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     try:
         topics = _topics(options.topic)
+        options.properties = parse_pairs(options.property)
         if options.zookeeper_port is not None and not Personality(options.version).has_zookeeper:
             raise ConfigError(f"--zookeeper-port: Kafka {options.version} has no ZooKeeper; say --version 3.9 or older")
     except ConfigError as error:
@@ -49,26 +56,55 @@ def _parser() -> argparse.ArgumentParser:
     add("--brokers", type=positive, default=1, metavar="N", help="size of the cluster; default 1")
     add("--version", metavar="RELEASE", default="4.3", help="play this release, from 0.8.0 to 4.3; default 4.3")
     add("--port", type=natural, default=0, metavar="N", help="the first broker's port; default: any that is free")
-    add("--topic", action="append", default=[], metavar="NAME[:PARTITIONS]", help="make this topic; may be repeated")
+    add("--host", default="127.0.0.1", metavar="ADDRESS", help="listen here; default 127.0.0.1, this machine only")
+    add("--advertised-host", metavar="HOST", help="tell clients to connect to this host; default: that of --host")
+    add("--log-dir", metavar="DIR", help="keep topics, records and offsets here, for the next start with the same DIR")
+    add("--max-memory", type=positive, metavar="BYTES", help=MEMORY_HELP)
+    add(
+        "--property", action="append", default=[], metavar="NAME=VALUE", help="a broker property of Kafka's; repeatable"
+    )
+    add("--topic", action="append", default=[], metavar=TOPIC_FORM, help="make this topic; may be repeated")
     add("--partitions", type=positive, default=1, metavar="N", help="of topics made on demand; default 1")
     add("--no-auto-create", action="store_true", help="a topic that is asked for and not there is an error")
     add("--zookeeper-port", type=natural, metavar="N", help=ZOOKEEPER_HELP)
     return parser
 
 
-def _topics(texts: Sequence[str]) -> dict[str, int]:
-    topics: dict[str, int] = {}
-    for name, count in map(_topic, texts):
+def _topics(texts: Sequence[str]) -> dict[str, dict[str, Any]]:
+    topics: dict[str, dict[str, Any]] = {}
+    for name, arguments in map(_topic, texts):
         if name in topics:
             raise ConfigError(f"--topic names {name!r} twice")
-        topics[name] = count
+        topics[name] = arguments
     return topics
 
 
-def _topic(text: str) -> tuple[str, int]:
-    name, separator, count = text.rpartition(":")
-    if not separator:
-        return text, 1
-    if not name or not count.isascii() or not count.isdigit() or len(count) > 9 or int(count) == 0:
-        raise ConfigError(f"--topic {text!r:.100} is not of the form name:partitions")
-    return name, int(count)
+def _topic(text: str) -> tuple[str, dict[str, Any]]:
+    """A topic's name and the arguments of ``create_topic``."""
+    name, *rest = text.split(":", 3)
+    arguments: dict[str, Any] = {"partitions": 1}
+    for argument, count in zip(("partitions", "replication_factor"), rest, strict=False):
+        if not count.isascii() or not count.isdigit() or len(count) > 9 or int(count) == 0:
+            raise ConfigError(f"--topic {text!r:.300} is not of the form {TOPIC_FORM}")
+        arguments[argument] = int(count)
+    if not name:
+        raise ConfigError(f"--topic {text!r:.300} is not of the form {TOPIC_FORM}")
+    if len(rest) == len(("partitions", "replicas", "configs")):
+        arguments["config"] = _config(text, rest[-1])
+    return name, arguments
+
+
+def _config(text: str, pairs: str) -> dict[str, str]:
+    """Configs of a topic; an item without ``=`` belongs to the value before it, which is a list."""
+    config: dict[str, str] = {}
+    last = ""
+    for item in pairs.split(","):
+        name, separator, value = item.partition("=")
+        if separator and name:
+            config[name] = value
+            last = name
+        elif last and not separator:
+            config[last] += f",{item}"
+        else:
+            raise ConfigError(f"--topic {text!r:.300}: {item!r:.100} is not of the form CONFIG=VALUE")
+    return config

@@ -5,22 +5,27 @@ from __future__ import annotations
 import argparse
 import sys
 from contextlib import AsyncExitStack
+from typing import Any
 
 import anyio
 
+from pykafka08.broker.log_manager import DEFAULT_MEMORY_BYTES
 from pykafka08.broker.personality import Personality
 from pykafka08.broker.server import EmbeddedCluster
 from pykafka08.broker.zookeeper import EmbeddedZooKeeper
 from pykafka08.cli.exits import DONE, Interrupt
+from pykafka08.cli.logs import warnings_shown
 from pykafka08.cli.notes import note
 from pykafka08.cli.streams import ends_with_its_peer, standard_output, wait_for_end
 
 __all__ = ["serve"]
 
 
-async def serve(options: argparse.Namespace, topics: dict[str, int], interrupt: Interrupt) -> int:
+async def serve(options: argparse.Namespace, topics: dict[str, dict[str, Any]], interrupt: Interrupt) -> int:
     """Until a signal comes, or the program that started us is gone."""
     async with AsyncExitStack() as stack:
+        if not options.verbose:
+            stack.enter_context(warnings_shown("broker"))
         zookeeper = None
         if options.zookeeper_port is not None:
             zookeeper = await stack.enter_async_context(
@@ -30,7 +35,8 @@ async def serve(options: argparse.Namespace, topics: dict[str, int], interrupt: 
         await standard_output().write(f"BROKERS={cluster.bootstrap_servers}\n".encode())
         if zookeeper is not None:
             await standard_output().write(f"ZOOKEEPER={zookeeper.address}\n".encode())
-        note(f"{options.brokers} broker(s) as Kafka {cluster.version}, in memory; end with Ctrl-C")
+        place = "in memory" if options.log_dir is None else f"kept in {options.log_dir}"
+        note(f"{options.brokers} broker(s) as Kafka {cluster.version}, {place}; end with Ctrl-C")
         with interrupt.part():
             if sys.stdin is not None and ends_with_its_peer(sys.stdin.fileno()):
                 await wait_for_end(sys.stdin.fileno())
@@ -46,12 +52,17 @@ def _release_beside(kafka: str) -> str:
 
 
 def _cluster(
-    options: argparse.Namespace, topics: dict[str, int], zookeeper: EmbeddedZooKeeper | None
+    options: argparse.Namespace, topics: dict[str, dict[str, Any]], zookeeper: EmbeddedZooKeeper | None
 ) -> EmbeddedCluster:
     return EmbeddedCluster(
         brokers=options.brokers,
         version=options.version,
+        host=options.host,
         port=options.port,
+        advertised_host=options.advertised_host,
+        log_dir=options.log_dir,
+        max_memory_bytes=options.max_memory or DEFAULT_MEMORY_BYTES,
+        properties=options.properties,
         topics=topics,
         default_partitions=options.partitions,
         auto_create_topics=not options.no_auto_create,

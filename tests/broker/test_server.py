@@ -63,6 +63,27 @@ async def test_the_port_of_a_stopped_broker_refuses_and_stays_its_own() -> None:
             assert (await raw.ask(MetadataRequest(topics=[]), 1)).brokers
 
 
+async def test_clients_are_told_the_advertised_host(caplog: pytest.LogCaptureFixture) -> None:
+    async with EmbeddedCluster(host="0.0.0.0", advertised_host="localhost") as cluster, connect(cluster) as raw:
+        assert cluster.bootstrap_servers.startswith("localhost:")
+        answer = await raw.ask(MetadataRequest(topics=[]), 1)
+        assert (answer.brokers[0].host, answer.brokers[0].port) == ("localhost", cluster.brokers[0].port)
+        port = cluster.brokers[0].port
+        await cluster.stop_broker(0)
+        await cluster.start_broker(0)
+        assert cluster.brokers[0].port == port
+    assert [(record.levelname, record.host) for record in caplog.records] == [("WARNING", "0.0.0.0")]
+
+
+async def test_topics_take_the_arguments_of_create_topic() -> None:
+    orders = {"partitions": 3, "replication_factor": 2, "config": {"retention.ms": "1000"}}
+    async with EmbeddedCluster(3, topics={"orders": orders, "plain": 2}) as cluster, connect(cluster) as raw:
+        assert cluster.topics == {"orders": 3, "plain": 2}
+        answer = await raw.ask(MetadataRequest(topics=None), 1)
+        replicas = {topic.name: len(topic.partitions[0].replica_nodes) for topic in answer.topics}
+        assert replicas == {"orders": 2, "plain": 3}
+
+
 async def test_ipv6_loopback() -> None:
     async with EmbeddedCluster(host="::1") as cluster, connect(cluster) as raw:
         assert cluster.bootstrap_servers.startswith("[::1]:")
@@ -87,7 +108,14 @@ async def test_ipv6_loopback() -> None:
         {"replication_factor": 4, "brokers": 3},
         {"racks": "a"},
         {"host": "0.0.0.0"},
-        {"host": "broker.example"},
+        {"host": "no host"},
+        {"host": None},
+        {"advertised_host": ""},
+        {"advertised_host": "::"},
+        {"max_memory_bytes": 0},
+        {"topics": {"a": {"count": 1}}},
+        {"topics": {"a": {"partitions": 0}}},
+        {"topics": {"a": {"config": {"retention.ms": "soon"}}}},
         {"host": 5},
     ],
 )

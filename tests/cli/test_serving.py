@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import socket
 import subprocess
+from pathlib import Path
 
 import pytest
 from kazoo.client import KazooClient
@@ -94,12 +95,46 @@ def test_a_port_can_be_chosen_but_not_taken_twice() -> None:
         broker.communicate()
 
 
+def test_a_killed_broker_goes_on_with_its_log_dir(tmp_path: Path) -> None:
+    words = ["--log-dir", str(tmp_path / "kept"), "--property", "log.retention.ms=-1"]
+    with start("broker", *words, "--topic", "orders:2:1:cleanup.policy=compact,delete,segment.bytes=2000000") as broker:
+        servers = first_line(broker)
+        sent = ask("produce", "-b", servers, "-t", "orders", "-p", "1", "-K", ":", given=b"k:one\n")
+        assert sent.returncode == 0, sent.stderr
+        broker.kill()
+        broker.communicate()
+    with start("broker", *words) as broker:
+        read = ask("consume", "-b", first_line(broker), "-t", "orders", "-p", "1", "-o", "0", "-n", "1")
+        assert (read.returncode, read.stdout) == (0, b"one\n")
+        _, err = broker.communicate()
+        assert f"kept in {tmp_path / 'kept'}".encode() in err
+
+
+def test_other_machines_are_let_in_only_when_asked_for_and_with_a_warning() -> None:
+    with start("broker", "--host", "0.0.0.0", "--advertised-host", "localhost") as broker:
+        assert broker.stdout is not None
+        line = broker.stdout.readline().decode()
+        assert line.startswith("BROKERS=localhost:")
+        assert ask("produce", "-b", line.strip().partition("=")[2], "-t", "t", given=b"one\n").returncode == 0
+        _, err = broker.communicate()
+        assert b"open to other machines" in err
+
+
 @pytest.mark.parametrize(
     ("words", "cause"),
     [
         (["--version", "0.7"], b"0.7"),
         (["--brokers", "0"], b"not a whole number above 0"),
-        (["--topic", "t:x"], b"name:partitions"),
+        (["--topic", "t:x"], b"NAME[:PARTITIONS"),
+        (["--topic", "t:1:0"], b"NAME[:PARTITIONS"),
+        (["--topic", "t:1:2"], b"replication_factor=2"),
+        (["--topic", "t:1:1:x"], b"CONFIG=VALUE"),
+        (["--topic", "t:1:1:no.such=1"], b"no.such"),
+        (["--topic", "t:1:1:retention.ms=soon"], b"retention.ms"),
+        (["--property", "no.such=1"], b"no.such"),
+        (["--host", "0.0.0.0"], b"advertised_host"),
+        (["--host", "not a host"], b"not a host"),
+        (["--log-dir", "/dev/null"], b"log_dir"),
         (["--topic", "t:3", "--topic", "t:6"], b"twice"),
         (["--topic", "a b"], b"a b"),
         (["--port", "70000"], b"70000"),
