@@ -140,11 +140,11 @@ def convert(buffer: Buffer, to_magic: int) -> bytes:
 def retain(batch: FetchedBatch, records: Sequence[Record]) -> bytes | bytearray:
     """The batch with some of its records, as compaction leaves it: offsets stay, in magic 2 the batch's range too.
 
-    Without records it is an empty batch, which only magic 2 has.
+    Without records it is an empty batch, which only magic 2 has, without a codec.
     """
     if not records:
         uses_append_time = batch.timestamp_type == TimestampType.LOG_APPEND_TIME
-        attributes = batch.codec | uses_append_time << 3 | batch.is_transactional << 4 | batch.is_control << 5
+        attributes = uses_append_time << 3 | batch.is_transactional << 4 | batch.is_control << 5
         packed = bytearray(HEADER_SIZE)
         HEADER.pack_into(
             packed, 0, batch.base_offset, HEADER_SIZE - _ENTRY.size, batch.leader_epoch, 2, 0, attributes,

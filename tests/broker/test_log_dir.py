@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import random
 import shutil
 from pathlib import Path
 
@@ -13,11 +14,13 @@ from pykafka08.broker.append import append, append_marker
 from pykafka08.broker.journal import Journal, read_journal
 from pykafka08.broker.log import PartitionLog
 from pykafka08.broker.log_files import OpenFiles, SegmentFiles, load_log
+from pykafka08.broker.log_manager import LogManager
 from pykafka08.broker.personality import Personality
 from pykafka08.broker.server import EmbeddedCluster
 from pykafka08.broker.state import Partition, Topics
 from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import ConfigError
+from pykafka08.logs import library_logger
 from pykafka08.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from pykafka08.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from pykafka08.protocol.messages.end_txn import EndTxnRequest
@@ -35,6 +38,7 @@ from pykafka08.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestTopic,
 )
 from pykafka08.records.compression import Codec
+from pykafka08.records.writer import encode_batch
 from pykafka08.wire import Buffer
 from tests.broker.raw import Raw, batch, connect, produce, produce_request, values
 
@@ -139,6 +143,52 @@ def test_files_follow_trimming_truncation_compaction_and_deletion(tmp_path: Path
     assert (loaded(tmp_path / "t-0", 6)[0].start_offset, loaded(tmp_path / "t-0", 6)[0].end_offset) == (6, 6)
     log.delete()
     assert not (tmp_path / "t-0").exists()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_whatever_is_compacted_the_latest_values_stay_and_files_hold_the_same(tmp_path: Path, seed: int) -> None:
+    chosen = random.Random(seed)
+    topics = Topics(lambda: [0])
+    manager = LogManager(topics, topics.memory, library_logger("broker"), 1 << 30)
+    config = {"cleanup.policy": "compact", "segment.bytes": "400", "delete.retention.ms": "30"}
+    partition = topics.create("t", 1, 1, config).partitions[0]
+    log = partition.log
+    log.files = SegmentFiles(tmp_path / "t-0", log, OpenFiles(), lambda *_: None)
+    written: list[tuple[bytes, bytes | None]] = []
+    for now_ms in range(0, 400, 10):
+        pairs = [
+            (b"%d" % chosen.randrange(6), chosen.choice([b"v", b"w" * 50, None]))
+            for _ in range(chosen.choice([1, 2, 3]))
+        ]
+        producer = {"producer_id": chosen.randrange(2), "producer_epoch": 0}
+        producer["base_sequence"] = sum(
+            batch.last_sequence + 1
+            for id_, _, batch in log.sequences.latest()
+            if id_ == producer["producer_id"] and batch
+        )
+        records = encode_batch(
+            2,
+            chosen.choice([Codec.NONE, Codec.GZIP]),
+            timestamps=[now_ms] * len(pairs),
+            keys=[key for key, _ in pairs],
+            values=[value for _, value in pairs],
+            headers=None,
+            **producer,
+        )
+        put(partition, bytes(records))
+        written += pairs
+        if not chosen.randrange(4):
+            manager.compact(now_ms)
+    kept = {record.offset: (record.key, record.value) for record in log.records()}
+    assert len(kept) < len(written) == log.end_offset
+    assert all(written[offset] == pair for offset, pair in kept.items())
+    latest = dict(written)
+    found = dict(kept.values())
+    assert {key: found.get(key) for key in latest} == latest
+    again, lost = loaded(tmp_path / "t-0")
+    assert (lost, again.end_offset, again.records()) == (0, log.end_offset, log.records())
+    assert sorted(again.sequences.latest()) == sorted(log.sequences.latest())
+    assert topics.memory.used == sum(batch.memory_bytes for batch in log.stored(0, log.end_offset))
 
 
 def test_sequences_and_open_transactions_are_known_again(tmp_path: Path) -> None:

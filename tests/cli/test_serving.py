@@ -7,15 +7,25 @@ import socket
 import subprocess
 from pathlib import Path
 
+import anyio
 import pytest
 from kazoo.client import KazooClient
 
+from pykafka08.protocol.messages.produce import PartitionProduceResponse
+from tests.broker.raw import Raw, batch, produce
 from tests.brokers.readiness import free_base_port
 from tests.cli.console import DEADLINE_S, command, start
 
 
 def ask(*words: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(command(*words), input=given, capture_output=True, timeout=DEADLINE_S, check=False)
+
+
+async def produce_one(servers: str, records: bytes) -> PartitionProduceResponse:
+    """The answer for one batch that is sent to partition 1 of ``orders``."""
+    host, _, port = servers.partition(":")
+    async with await anyio.connect_tcp(host, int(port)) as stream:
+        return await produce(Raw(stream), records, 9, topic="orders", partition=1)
 
 
 def first_line(process: subprocess.Popen[bytes]) -> str:
@@ -99,13 +109,12 @@ def test_a_killed_broker_goes_on_with_its_log_dir(tmp_path: Path) -> None:
     words = ["--log-dir", str(tmp_path / "kept"), "--property", "log.retention.ms=-1"]
     with start("broker", *words, "--topic", "orders:2:1:cleanup.policy=compact,delete,segment.bytes=2000000") as broker:
         servers = first_line(broker)
-        sent = ask("produce", "-b", servers, "-t", "orders", "-p", "1", "-K", ":", given=b"k:one\n")
-        assert sent.returncode == 0, sent.stderr
+        anyio.run(produce_one, servers, batch(b"one"))
         broker.kill()
         broker.communicate()
     with start("broker", *words) as broker:
-        read = ask("consume", "-b", first_line(broker), "-t", "orders", "-p", "1", "-o", "0", "-n", "1")
-        assert (read.returncode, read.stdout) == (0, b"one\n")
+        answer = anyio.run(produce_one, first_line(broker), batch(b"two"))
+        assert (answer.error_code, answer.base_offset) == (0, 1)
         _, err = broker.communicate()
         assert f"kept in {tmp_path / 'kept'}".encode() in err
 
@@ -115,7 +124,6 @@ def test_other_machines_are_let_in_only_when_asked_for_and_with_a_warning() -> N
         assert broker.stdout is not None
         line = broker.stdout.readline().decode()
         assert line.startswith("BROKERS=localhost:")
-        assert ask("produce", "-b", line.strip().partition("=")[2], "-t", "t", given=b"one\n").returncode == 0
         _, err = broker.communicate()
         assert b"open to other machines" in err
 
