@@ -41,12 +41,12 @@ def batch_slices(
     """
     if count < 0:
         raise records.damaged(f"it claims {count} records")
-    before = batch.base_offset
+    before = batch.base_offset - 1
     for data, start, end, found, last_at in _stretches(records, parts, count, limit):
         count -= found
         first, last = _offset_at(records, data, start), _offset_at(records, data, last_at)
-        if not before <= first <= last <= batch.last_offset:
-            raise records.damaged("its offsets go back or leave the batch")
+        if not before < first <= last <= batch.last_offset:
+            raise records.damaged("its offsets go back, repeat or leave the batch")
         if count and last == batch.last_offset:
             raise records.damaged(f"{count} of its records are missing or behind its last offset")
         before = last

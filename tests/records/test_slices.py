@@ -145,6 +145,7 @@ DAMAGE = {
     "zeros": (bytes(5 * PART), 700_000),
     "an offset before the batch": (full(0, 1, 2, 3, -1), 5),
     "an offset behind the batch": (full(0, 1, 2, 3, 5), 5),
+    "an offset that repeats": (full(0, 1, 2, 2, 4), 5),
     "an offset that goes back": (full(0, 1, 3, 2, 4), 5),
 }
 
