@@ -485,5 +485,6 @@ class EmbeddedCluster:
             raise ConfigError(f"there is no partition {partition} of topic {topic!r}")
         if replica is not None and replica not in found.replicas:
             found.replicas.append(replica)
+            found.note_replicas()
             found.isr.append(replica)
         return found

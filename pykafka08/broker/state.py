@@ -74,9 +74,13 @@ class Partition:
         if self.leader not in alive:
             self.lead(self.isr[0] if self.isr else NO_LEADER)
 
+    def note_replicas(self) -> None:
+        self.topic.note("partition", self.topic.name, self.index, self.replicas)
+
     def reassign(self, replicas: Iterable[int], live: Iterable[int]) -> None:
         """Other replicas from now on; the leader stays if it is one of them, else the first live one leads."""
         self.replicas[:] = replicas
+        self.note_replicas()
         self.brokers_changed(live)
         if self.leader not in self.replicas:
             self.elect(self.isr[0] if self.isr else NO_LEADER)
@@ -228,7 +232,7 @@ class Topics:
         topic.configure_log(partition)
         if self.prepare_log is not None:
             self.prepare_log(partition.log)
-        self.note("partition", topic.name, partition.index, partition.replicas)
+        partition.note_replicas()
         partition.brokers_changed(self._live())
         self._changed()
 
@@ -253,8 +257,10 @@ class Topics:
         return topic
 
     def restore_partition(self, topic: Topic, index: int, replicas: list[int]) -> None:
-        """Its next partition; the leader is elected later."""
-        if index == len(topic.partitions):
+        """Its next partition, whose leader is elected later, or other replicas of a known one."""
+        if index < len(topic.partitions):
+            topic.partitions[index].replicas[:] = replicas
+        elif index == len(topic.partitions):
             partition = Partition(topic, index, replicas)
             topic.partitions.append(partition)
             topic.configure_log(partition)
