@@ -30,7 +30,7 @@ class Intake:
         self, config: ProducerConfig, accumulator: Accumulator, room: Room, refuse: Callable[[], None]
     ) -> None:
         self._affinity: Affinity | None = None
-        self._thread = NO_THREAD
+        self._thread_id = NO_THREAD
         """The thread whose records are taken; no thread while none are taken."""
         self.largest_seen = 1
         """Size of the largest record that was offered: what ``ready`` waits for."""
@@ -51,11 +51,11 @@ class Intake:
     @property
     def is_open(self) -> bool:
         """Records are taken: not before the producer is open, outside of transactions, nor after a failure."""
-        return self._thread != NO_THREAD
+        return self._thread_id != NO_THREAD
 
     @is_open.setter
     def is_open(self, value: bool) -> None:
-        self._thread = self._affinity.thread if value and self._affinity is not None else NO_THREAD
+        self._thread_id = self._affinity.thread if value and self._affinity is not None else NO_THREAD
 
     def belongs_to(self, affinity: Affinity) -> None:
         """Take records where the client was opened: in no other thread or event loop, and in no forked process."""
@@ -63,7 +63,7 @@ class Intake:
         affinity.on_fork(self._forked)
 
     def _forked(self) -> None:
-        self._thread = NO_THREAD
+        self._thread_id = NO_THREAD
 
     def add(
         self,
@@ -80,7 +80,7 @@ class Intake:
         if type(value) is bytes and timestamp_ms is None and not headers and type(topic) is str:
             accumulator = self._accumulator
             queues = accumulator.topics.get(topic)
-            if queues is not None and get_ident() == self._thread:
+            if queues is not None and get_ident() == self._thread_id:
                 size = RECORD_OVERHEAD + len(value)
                 queue = queues.sticky
                 if key is not None:
@@ -157,7 +157,7 @@ class Intake:
 
     def check_topic(self, topic: Any) -> None:
         """Raise unless records of it can be taken."""
-        if get_ident() != self._thread:
+        if get_ident() != self._thread_id:
             self._refuse()
         elif self._affinity is not None:
             self._affinity.check()  # another event loop of the same thread
