@@ -112,6 +112,7 @@ OF_CLIENT: Mapping[str, Convert] = {
     "connections.max.idle.ms": whole,
     "metadata.max.age.ms": whole,
     "receive.message.max.bytes": whole,
+    "security.protocol": _text,
 }
 OF_CONSUMER: Mapping[str, Convert] = {
     "group.id": _text,
@@ -185,15 +186,9 @@ def _properties(
             raise OptionError(option, value, refused[name])
         if name in known:
             result[name.replace(".", "_")] = known[name](option, value)
-        elif not _is_without_effect(name, value, side):
+        elif side != "consumer" or name not in WITHOUT_EFFECT:
             raise OptionError(option, value, _unknown(name, known))
     return result
-
-
-def _is_without_effect(name: str, value: str, side: str) -> bool:
-    if name == "security.protocol":
-        return value.upper() == "PLAINTEXT"
-    return side == "consumer" and name in WITHOUT_EFFECT
 
 
 def _unknown(name: str, known: Mapping[str, Convert]) -> str:
