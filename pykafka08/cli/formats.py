@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Batch", "RecordFormat", "Renderer", "format_properties", "visible", "visible_bytes"]
 
 # What moves the cursor, changes colours or reverses the direction of writing; newlines and tabs stay.
-_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def visible(text: str) -> str:

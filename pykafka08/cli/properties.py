@@ -75,7 +75,7 @@ def settings_of(properties: Mapping[str, str], *kinds: type) -> tuple[dict[str, 
         if setting in _REFUSED:
             raise ConfigError(f"{name}={text}: {_REFUSED[setting]}")
         if setting == "security_protocol" and text.strip().upper() != "PLAINTEXT":
-            raise ConfigError(f"{name}={text}: this release speaks PLAINTEXT only")
+            raise ConfigError(f"{name}={text:.100}: this release speaks PLAINTEXT only")
         if setting not in types:
             unknown.append(name)
             continue

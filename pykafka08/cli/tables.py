@@ -58,10 +58,12 @@ def _shown(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list | tuple):
-        return ",".join(map(str, value)) or "-"
-    if isinstance(value, dict):
-        return ",".join(f"{name}={each}" for name, each in value.items()) or "-"
-    return printable(str(value))
+        text = ",".join(map(str, value)) or "-"
+    elif isinstance(value, dict):
+        text = ",".join(f"{name}={each}" for name, each in value.items()) or "-"
+    else:
+        text = str(value)
+    return printable(text)
 
 
 def printable(text: str) -> str:

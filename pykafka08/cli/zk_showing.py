@@ -74,7 +74,7 @@ def _line_of_tree(node: reading.TreeNode, text: str, top: str) -> str:
     shown = printable(text)
     shown = shown if len(shown) <= WIDEST else f"{shown[:WIDEST]}..."
     marks = [" (ephemeral)" if node.is_ephemeral else "", f"  {shown}" if shown else ""]
-    marks += [f"  MALFORMED: {node.trouble}"] if node.trouble else []
+    marks += [f"  MALFORMED: {printable(node.trouble)}"] if node.trouble else []
     marks += ["  (not Kafka's)"] if node.kind is None else []
     return "  " * depth + printable(name) + "".join(marks) + "\n"
 

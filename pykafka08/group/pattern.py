@@ -13,8 +13,9 @@ LONGEST = 2**15 - 1
 class SubscriptionPattern(str):
     """A regular expression of RE2 that whole topic names match; the group's coordinator does the matching.
 
-    Needs Kafka 4.0 and ``group_protocol="consumer"`` (or ``"auto"``, where that is what comes of it).  What the
-    broker's group may not describe is not found.
+    Needs Kafka 4.0 and ``group_protocol="consumer"`` (or ``"auto"``, where that is what comes of it).  Topics
+    that the client may not describe are left out.  The broker matches its internal topics, too: ``.*`` includes
+    ``__consumer_offsets``.
     """
 
     __slots__ = ()

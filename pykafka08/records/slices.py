@@ -83,7 +83,7 @@ def _stretches(
             data, position, end = b"".join(pending), 0, size
             pending = []
         while True:
-            after, found, last_at = _whole_records(records, data, position, end, count)
+            after, found, last_at = _whole_records(records, data, position, end, count, limit)
             if not found:
                 break
             count -= found
@@ -108,8 +108,13 @@ def _check_end(records: BatchRecords, position: int, end: int, parts: Iterable[S
         raise records.damaged("its records end before the batch does")
 
 
-def _whole_records(records: BatchRecords, data: bytes, position: int, end: int, most: int) -> tuple[int, int, int]:
-    """The position after the records that are whole and make PART bytes, their number, the position of the last."""
+def _whole_records(
+    records: BatchRecords, data: bytes, position: int, end: int, most: int, limit: int
+) -> tuple[int, int, int]:
+    """The position after the whole records that make PART bytes, their number, and the position of the last one.
+
+    Stops at a record of more than ``limit`` bytes.
+    """
     stop = min(end, position + PART)
     found, last_at = 0, position
     while position < stop and found < most:
@@ -130,7 +135,7 @@ def _whole_records(records: BatchRecords, data: bytes, position: int, end: int, 
         if size < _SMALLEST_RECORD:
             raise records.damaged(f"a record claims {size} bytes")
         after += size
-        if after > end:
+        if after > end or after - position > limit:
             break
         last_at, position = position, after
         found += 1

@@ -112,6 +112,7 @@ CONTROLS = [
     (b"\x1b[31mred\x1b]0;title\x07", b"\\x1b[31mred\\x1b]0;title\\x07"),
     (b"over\rwritten\x08\x7f\0", b"over\\rwritten\\x08\\x7f\\x00"),
     (b"one byte \x9b2J, two \xc2\x9b2J", b"one byte \\x9b2J, two \\x9b2J"),
+    ("arabic letter mark \u061c".encode(), b"arabic letter mark \\u061c"),
     ("right to left \u202egnp.exe \u2066x".encode(), b"right to left \\u202egnp.exe \\u2066x"),
     (b"\xff\xfe binary", b"\\xff\\xfe binary"),
 ]

@@ -297,6 +297,11 @@ async def test_what_a_mirror_advises_is_a_command(made: dict[str, int], action: 
     assert (options.action, options.topic) == (action, "t")
 
 
+def test_control_characters_in_cells_of_a_table_are_escaped() -> None:
+    rows = [{"text": "a\x1b[2J", "list": ["b\x1b[2J"], "map": {"c\x9b": "d\r"}}]
+    assert table(rows, ("text", "list", "map")).splitlines()[1] == r"a\x1b[2J  b\x1b[2J  c\x9b=d\r"
+
+
 def test_a_table() -> None:
     rows = [{"name": "a", "size": 5, "list": [1, 2], "map": {}}, {"name": "日本", "size": None, "list": [], "x": 1}]
     assert table(rows, ("name", "size", "list", "map")) == (

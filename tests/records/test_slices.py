@@ -105,6 +105,18 @@ def test_a_record_above_max_unpacked_bytes_is_refused_by_that_name(codec: Codec)
     assert records_of(slices(data, max_unpacked_bytes=7 * PART)) == read(data)[0].records()
 
 
+@pytest.mark.parametrize("codec", [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD])
+def test_each_record_above_max_unpacked_bytes_is_refused_wherever_it_lies(codec: Codec) -> None:
+    """Records smaller than a part were refused only where a part cut them off."""
+    values = [b"small"] * 5 + [bytes(50_000)] + [b"small"] * 5
+    data = assign_offsets(encode_batch(2, codec, timestamps=[1] * 11, keys=[None] * 11, values=values), 7).data
+    found: list[Record] = []
+    with pytest.raises(RecordTooLargeError, match="a record of 50011 bytes is larger than max_unpacked_bytes=49000"):
+        for each in read_batches(data, topic="t", partition=3, fetch_offset=0, in_slices=True, max_unpacked_bytes=49_000):
+            found.extend(each)
+    assert [each.offset for each in found] == list(range(7, 12))
+
+
 @pytest.mark.parametrize(("magic", "codec"), [(0, Codec.GZIP), (1, Codec.NONE)])
 def test_many_messages_are_sliced(magic: int, codec: Codec) -> None:
     count = MOST_MESSAGES + 5
