@@ -213,8 +213,7 @@ def _check(records: Buffer, batches: list[FetchedBatch], topic: Topic, personali
         raise _Refused(
             personality.invalid_record_code, f"Produce v{version} takes exactly one batch of magic 2 for a partition"
         )
-    _check_sizes(records, topic.number("max.message.bytes"))
-    is_compacted = "compact" in topic.value("cleanup.policy")
+    _check_sizes(records, topic.max_message_bytes)
     for batch in batches:
         _check_codec(records, batch.codec, personality, version)
         if batch.producer_id >= 0 and personality.magic_of(topic.config) < 2:
@@ -226,7 +225,7 @@ def _check(records: Buffer, batches: list[FetchedBatch], topic: Topic, personali
         if batch.magic == 2 and batch.last_offset - batch.base_offset + 1 != len(batch):
             raise _Refused(personality.invalid_record_code, f"{len(batch)} records cannot end at {batch.last_offset}")
         _decode(batch)  # damage inside the records shows here
-        if is_compacted and None in list(batch.keys()):
+        if topic.is_compacted and None in list(batch.keys()):
             raise _Refused(personality.invalid_record_code, "records of a compacted topic need a key")
 
 

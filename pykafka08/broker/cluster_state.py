@@ -147,7 +147,10 @@ class ClusterState:
     def _repeat(self, interval: str, work: Callable[[int], None]) -> None:
         def run() -> None:
             schedule()
-            work(self.now_ms())
+            try:
+                work(self.now_ms())
+            except Exception as error:  # noqa: BLE001 - a full disk must not end the cluster's clock
+                self.failed(error, work=interval)
 
         def schedule() -> None:
             seconds = int(self.configs.broker_value(interval) or 0) / 1000

@@ -226,6 +226,8 @@ def _keep(call: Call, kind: int, name: str, changed: dict[str, str]) -> None:
     else:
         kept.pop(name, None)
     configs.changed()
+    for topic in call.cluster.topics:
+        topic.configs_changed()
 
 
 def _alter_loggers(call: Call, name: str, changes: Sequence[Change], *, is_only_checked: bool) -> None:

@@ -109,5 +109,6 @@ class Configs:
             if factor == 1:
                 return layer.value, layer.source
             # Brokers name a source for the first of the names only.
-            return str(int(layer.value) * factor), ConfigSource.DEFAULT
+            value = int(layer.value)
+            return str(value * factor if value >= 0 else -1), ConfigSource.DEFAULT
         return key.default or "", ConfigSource.DEFAULT

@@ -1,7 +1,7 @@
 """Journal: what a cluster knows beside records, as lines of a file that survive the process.
 
-Each line is a checksum and a JSON array: the kind of the entry and its facts.  A line that a crash cut off ends the
-journal.  Which entries there are is in ``persistence``.
+Each line is a checksum and a JSON array: the kind of the entry and its facts.  A last line that a crash cut off is
+left out.  Which entries there are is in ``log_dir``.
 """
 
 from __future__ import annotations
@@ -15,13 +15,17 @@ from typing import Any
 
 from pykafka08.wire import Buffer
 
-__all__ = ["Journal", "Note", "keep_nothing", "read_journal", "write_whole"]
+__all__ = ["Journal", "JournalDamagedError", "Note", "keep_nothing", "read_journal", "write_whole"]
 
 Note = Callable[..., None]
 """Takes an entry: its kind and its facts."""
 
 SMALLEST_REWRITE = 16 << 20
 GROWTH = 4
+
+
+class JournalDamagedError(Exception):
+    """A journal whose entries cannot all be read."""
 
 
 def keep_nothing(kind: str, *facts: object) -> None:
@@ -45,13 +49,18 @@ def _line(entry: Iterable[object]) -> bytes:
 
 
 def read_journal(path: Path) -> Iterator[list[Any]]:
-    """The entries of a journal that may not be there yet, up to the first damaged line."""
+    """The entries of a journal that may not be there yet; the last line may be damaged.
+
+    JournalDamagedError for damage before the last line, which no crash of the process leaves.
+    """
     if not path.exists():
         return
     with path.open("rb") as file:
-        for line in file:
+        for number, line in enumerate(file, 1):
             checksum, _, text = line.partition(b" ")
             if not line.endswith(b"\n") or checksum != b"%08x" % zlib.crc32(text[:-1]):
+                if file.read(1):
+                    raise JournalDamagedError(f"line {number} of {path.name} is damaged, and others follow it")
                 return
             yield json.loads(text)
 
@@ -67,14 +76,15 @@ class Journal:
         self._rewrite_at = 0
 
     def note(self, kind: str, *facts: object) -> None:
-        """Append an entry; it is the system's to keep when this returns."""
+        """Append an entry; it survives the process once this returns."""
         if self._file < 0:
             return
+        if self._size > self._rewrite_at:
+            # Before the entry is appended: the state may not have the change yet that the entry tells of.
+            self.rewrite()
         line = _line((kind, *facts))
         write_whole(self._file, line)
         self._size += len(line)
-        if self._size > self._rewrite_at:
-            self.rewrite()
 
     def rewrite(self) -> None:
         """Replace the file by one with the entries of the snapshot, and append to it from now on."""

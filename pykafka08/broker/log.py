@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NamedTuple, Protocol
 
 from pykafka08.broker.open_transactions import AbortedRange, OpenTransactions
@@ -22,6 +23,7 @@ __all__ = ["NO_OFFSET", "LogFiles", "PartitionLog", "RecordMemory", "StoredBatch
 ENTRY_HEADER = 12  # offset and size, in all three formats
 BATCH_OVERHEAD = 300  # bytes of memory that a batch takes beside its data
 SEGMENT_BYTES = 1 << 30
+LEAST_REWRITTEN = 1 << 20
 MAGIC_AT = 16
 
 
@@ -91,9 +93,6 @@ class LogFiles(Protocol):
     def replace(self, kept: Sequence[int], changed: Sequence[tuple[int, Sequence[Buffer]]]) -> None:
         """Delete the segments whose base offsets are not ``kept``, and write the changed ones anew."""
 
-    def drop(self, kept: Sequence[int]) -> None:
-        """Delete the files of all segments but ``kept``."""
-
     def started_at(self, offset: int) -> None:
         """The log starts at ``offset`` now."""
 
@@ -138,7 +137,13 @@ class PartitionLog:
 
     def append(self, batch: StoredBatch) -> None:
         """Add a batch whose base offset is ``end_offset`` or, where compaction left a gap, a later one."""
-        self.load(batch)
+        segment = self.segments[-1] if self.segments else None
+        is_new_segment = (
+            segment is None
+            or segment.size + len(batch.data) > self.segment_bytes
+            or batch.max_timestamp_ms - segment.first_timestamp_ms > self.segment_ms
+        )
+        self.load(batch, is_new_segment=is_new_segment)
         if self.files is not None:
             try:
                 self.files.append(self.segments[-1].base_offset, batch.data)
@@ -146,24 +151,17 @@ class PartitionLog:
                 self._unload()
                 raise
 
-    def load(self, batch: StoredBatch, *, is_new_segment: bool = False) -> None:
-        """The same for a batch that the log's files have already."""
+    def load(self, batch: StoredBatch, *, is_new_segment: bool) -> None:
+        """The same for a batch that the log's files have already; segments are as the files are."""
         if not self._epochs or self._epochs[-1][0] != batch.leader_epoch:
             self._epochs.append((batch.leader_epoch, batch.base_offset))
         self._batches.append(batch)
         self._last_offsets.append(batch.last_offset)
         self.end_offset = batch.last_offset + 1
         size, timestamp = len(batch.data), batch.max_timestamp_ms
-        segment = self.segments[-1] if self.segments else None
-        if (
-            segment is None
-            or is_new_segment
-            or segment.size + size > self.segment_bytes
-            or timestamp - segment.first_timestamp_ms > self.segment_ms
-        ):
-            segment = Segment(batch.base_offset, timestamp)
-            self.segments.append(segment)
-        segment.add(size, timestamp, batch.appended_at_ms)
+        if is_new_segment:
+            self.segments.append(Segment(batch.base_offset, timestamp))
+        self.segments[-1].add(size, timestamp, batch.appended_at_ms)
         self._memory.used += size + BATCH_OVERHEAD
 
     def _unload(self) -> None:
@@ -220,6 +218,7 @@ class PartitionLog:
             size = len(batch.data)
             segment = self.segments[0]
             segment.size -= size
+            segment.trimmed += size
             segment.count -= 1
             freed += size + BATCH_OVERHEAD
             if not segment.count:
@@ -229,7 +228,16 @@ class PartitionLog:
         self.transactions.trimmed(self.start_offset)
         if self.files is not None:
             self.files.started_at(self.start_offset)
-            self.files.drop([segment.base_offset for segment in self.segments])
+            with suppress(OSError):  # the start offset is noted; deleted records only take space
+                self.files.replace([segment.base_offset for segment in self.segments], self._half_empty())
+
+    def _half_empty(self) -> list[tuple[int, Sequence[Buffer]]]:
+        """The first segment if most of its file is deleted records, and what is left of it."""
+        first = self.segments[0] if self.segments else None
+        if first is None or first.trimmed <= max(first.size, LEAST_REWRITTEN):
+            return []
+        first.trimmed = 0
+        return [(first.base_offset, [batch.data for batch in self._batches[: first.count]])]
 
     def truncate(self, end_offset: int) -> None:
         """Lose the batches that reach ``end_offset`` or lie behind it."""

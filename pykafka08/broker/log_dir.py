@@ -16,7 +16,7 @@ from uuid import UUID
 
 from pykafka08.broker.cluster_state import ClusterState
 from pykafka08.broker.groups import CommittedOffset
-from pykafka08.broker.journal import Journal, read_journal
+from pykafka08.broker.journal import Journal, JournalDamagedError, read_journal
 from pykafka08.broker.log import PartitionLog
 from pykafka08.broker.log_files import OpenFiles, SegmentFiles, load_log
 from pykafka08.broker.offsets_v0 import MemoryOffsets
@@ -25,7 +25,7 @@ from pykafka08.errors import ConfigError
 
 __all__ = ["LogDir"]
 
-JOURNAL, LOCK = "cluster.journal", ".lock"
+JOURNAL, FRESH_JOURNAL, LOCK = "cluster.journal", "cluster.new", ".lock"
 FORMAT = 1
 
 
@@ -39,6 +39,7 @@ class LogDir:
         self._lock = -1
         self._journal = Journal(self._path / JOURNAL, partial(_snapshot, state))
         self._starts: dict[tuple[str, int], int] = {}
+        self._deleted: set[tuple[str, int]] = set()
         self._replays: dict[str, Callable[..., object]] = {
             "cluster": self._cluster,
             "topic": self._topic,
@@ -65,10 +66,13 @@ class LogDir:
         """
         try:
             self._path.mkdir(parents=True, exist_ok=True)
+            self._check_own()
             self._take_lock()
             self._restore()
         except OSError as error:
             raise ConfigError(f"log_dir={str(self._path)!r}: {error.strerror or error}") from error
+        except JournalDamagedError as error:
+            raise ConfigError(f"log_dir={str(self._path)!r}: {error}; use another directory") from error
 
     def close(self) -> None:
         self._journal.close()
@@ -76,6 +80,16 @@ class LogDir:
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
+
+    def _check_own(self) -> None:
+        """Refuse a directory with files of other programs: directories of partitions are written and deleted here."""
+        if not (self._path / JOURNAL).exists():
+            foreign = sorted(path.name for path in self._path.iterdir() if path.name not in (LOCK, FRESH_JOURNAL))
+            if foreign:
+                raise ConfigError(
+                    f"log_dir={str(self._path)!r} has no {JOURNAL} and is not empty (it has {foreign[0]!r:.100}): "
+                    "name a new directory"
+                )
 
     def _take_lock(self) -> None:
         try:
@@ -95,16 +109,17 @@ class LogDir:
             self._replays[kind](*facts)
         for transaction in self._transactions.values():
             state.transactions.restore(transaction)
-        known = set()
         for topic in state.topics:
+            topic.configs_changed()
+            if not topic.partitions:  # the process ended while the topic was made
+                state.delete_topic(topic)
             for partition in topic.partitions:
-                log = partition.log
-                known.add(self._directory(log).name)
-                self._load(log)
-                partition.leader_epoch = max(partition.leader_epoch, log.last_epoch)
-        for path in self._path.iterdir():
-            if path.is_dir() and path.name not in known and any(path.glob("*.log")):
-                shutil.rmtree(path)  # of a topic that was deleted as the process ended
+                self._load(partition.log)
+                partition.leader_epoch = max(partition.leader_epoch, partition.log.last_epoch)
+                state.log_manager.bound_memory()
+        for name, index in self._deleted:  # the process ended before their files were deleted
+            if state.topics.find_partition(name, index) is None:
+                shutil.rmtree(self._path / f"{name}-{index}", ignore_errors=True)
         self._keep()
 
     def _keep(self) -> None:
@@ -157,6 +172,7 @@ class LogDir:
     def _deleted_topic(self, name: str) -> None:
         topic = self._state.topics.find(name)
         if topic is not None:
+            self._deleted.update((name, partition.index) for partition in topic.partitions)
             self._state.delete_topic(topic)
         for key in [key for key in self._starts if key[0] == name]:
             del self._starts[key]

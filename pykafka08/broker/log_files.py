@@ -24,6 +24,7 @@ from pykafka08.wire import INT32, Buffer
 __all__ = ["OpenFiles", "SegmentFiles", "load_log"]
 
 MOST_OPEN_FILES = 200
+SEGMENT_NAMES = "[0-9]" * 20 + ".log"
 LARGEST_RUN = 64 << 10  # of plain messages that become one stored batch
 CODEC_AT = 17  # of magic 0 and 1
 APPEND_TIME_BIT, TRANSACTIONAL_BIT, CONTROL_BIT = 8, 16, 32
@@ -75,19 +76,23 @@ class SegmentFiles:
 
     def replace(self, kept: Sequence[int], changed: Sequence[tuple[int, Sequence[Buffer]]]) -> None:
         """Delete the segments that are not ``kept``, and write the changed ones anew."""
-        self.drop(kept)
+        self._drop(kept)
         for segment_offset, contents in changed:
             path = self._path(segment_offset)
             fresh = path.with_suffix(".new")
-            with fresh.open("wb") as file:
-                file.writelines(contents)
+            try:
+                with fresh.open("wb") as file:
+                    file.writelines(contents)
+            except OSError:
+                fresh.unlink(missing_ok=True)
+                raise
             self._files.close(path)
             os.replace(fresh, path)
 
-    def drop(self, kept: Sequence[int]) -> None:
+    def _drop(self, kept: Sequence[int]) -> None:
         """Delete the files of all segments but ``kept``."""
         wanted = {self._path(segment_offset) for segment_offset in kept}
-        for path in self._directory.glob("*.log"):
+        for path in self._directory.glob(SEGMENT_NAMES):
             if path not in wanted:
                 self._files.close(path)
                 path.unlink()
@@ -98,7 +103,7 @@ class SegmentFiles:
             self._note("start", self._topic, self._partition, offset)
 
     def delete(self) -> None:
-        for path in self._directory.glob("*.log"):
+        for path in self._directory.glob(SEGMENT_NAMES):
             self._files.close(path)
         shutil.rmtree(self._directory, ignore_errors=True)
 
@@ -112,7 +117,7 @@ def load_log(log: PartitionLog, directory: Path, start_offset: int) -> int:
     What follows damage is cut away too, as Kafka does.
     """
     lost = 0
-    for path in sorted(directory.glob("*.log")):
+    for path in sorted(directory.glob(SEGMENT_NAMES)):
         if lost:
             lost += path.stat().st_size
             path.unlink()

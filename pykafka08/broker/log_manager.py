@@ -66,7 +66,6 @@ class LogManager:
         """Retention, as brokers run it every ``log.retention.check.interval.ms``."""
         for topic in self._topics:
             policy = LogPolicy.of(topic)
-            topic.configure_logs()
             if not policy.is_deleted:
                 continue
             for partition in topic.partitions:
@@ -90,7 +89,6 @@ class LogManager:
         for topic in self._topics:
             policy = LogPolicy.of(topic)
             if policy.is_compacted:
-                topic.configure_logs()
                 for partition in topic.partitions:
                     _compact(partition.log, policy, now_ms)
 

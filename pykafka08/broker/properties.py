@@ -13,6 +13,21 @@ from pykafka08.errors import ConfigError
 __all__ = ["StaticProperties", "node_properties"]
 
 
+ARGUMENTS = {
+    "advertised.listeners": "set advertised_host (--advertised-host)",
+    "broker.id": "brokers are numbered from 0",
+    "broker.rack": "set racks",
+    "controller.quorum.voters": "every broker is a controller",
+    "listeners": "set host and port (--host, --port)",
+    "log.dir": "set log_dir (--log-dir)",
+    "log.dirs": "set log_dir (--log-dir)",
+    "node.id": "brokers are numbered from 0",
+    "process.roles": "every broker is a controller",
+    "zookeeper.connect": "set zookeeper (--zookeeper-port)",
+}
+"""Properties that the cluster's arguments stand for, and which."""
+
+
 class StaticProperties:
     """Given properties over those that the cluster's arguments stand for; ConfigError for one that is wrong."""
 
@@ -24,6 +39,8 @@ class StaticProperties:
             key = keys.get(name) if isinstance(name, str) else None
             if key is None:
                 raise ConfigError(f"properties: Kafka {personality.release} has no broker property {name!r:.100}")
+            if name in ARGUMENTS:
+                raise ConfigError(f"properties: {name} has no effect here; {ARGUMENTS[name]}")
             fault = value_fault(key, value) if isinstance(value, str) else f"{name}={value!r:.100} is not a text"
             if fault is not None:
                 raise ConfigError(f"properties: {fault}")

@@ -19,7 +19,7 @@ class Segment:
     ``latest_ms`` is its largest timestamp; where records have no timestamps, the time of the last append.
     """
 
-    __slots__ = ("base_offset", "count", "first_timestamp_ms", "max_timestamp_ms", "modified_at_ms", "size")
+    __slots__ = ("base_offset", "count", "first_timestamp_ms", "max_timestamp_ms", "modified_at_ms", "size", "trimmed")
 
     def __init__(self, base_offset: int, first_timestamp_ms: int) -> None:
         self.base_offset = base_offset
@@ -29,6 +29,8 @@ class Segment:
         self.size = 0
         self.count = 0
         """Batches."""
+        self.trimmed = 0
+        """Bytes of deleted batches that its file still has."""
 
     @property
     def latest_ms(self) -> int:

@@ -105,6 +105,7 @@ class Topic:
         self._config = dict(config or {})
         self._configs = configs if configs is not None else Configs(Personality(RELEASES[-1]))
         self.partitions: list[Partition] = []
+        self.configs_changed()
 
     def __repr__(self) -> str:
         return f"Topic({self.name!r}, {len(self.partitions)} partitions)"
@@ -117,21 +118,21 @@ class Topic:
     @config.setter
     def config(self, config: dict[str, str]) -> None:
         self._config = config
-        self.configure_logs()
+        self.configs_changed()
         self.note("topic", self.name, self.topic_id.hex, config)
 
-    def configure_logs(self) -> None:
-        """Let the logs roll segments as the configs in effect say."""
+    def configs_changed(self) -> None:
+        """Look up again what each append asks for; its own configs or those of the brokers have changed."""
+        self.max_message_bytes = self.number("max.message.bytes")
+        self.is_compacted = "compact" in self.value("cleanup.policy")
+        self.uses_log_append_time = self.value("message.timestamp.type") == "LogAppendTime"
         for partition in self.partitions:
             self.configure_log(partition)
 
     def configure_log(self, partition: Partition) -> None:
+        """Let the log roll segments as the configs in effect say."""
         log = partition.log
         log.segment_bytes, log.segment_ms = self.number("segment.bytes"), self.number("segment.ms")
-
-    @property
-    def uses_log_append_time(self) -> bool:
-        return self.value("message.timestamp.type") == "LogAppendTime"
 
     @property
     def min_insync_replicas(self) -> int:

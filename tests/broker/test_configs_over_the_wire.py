@@ -280,8 +280,54 @@ async def test_a_resource_that_does_not_exist_is_not_described(kind: int, name: 
 
 
 @pytest.mark.parametrize(
-    "properties", [{"nope": "1"}, {"log.retention.ms": "x"}, {"num.partitions": 3}, {"num.partitions": "0"}, ["x"]]
+    "properties",
+    [
+        {"nope": "1"},
+        {"log.retention.ms": "x"},
+        {"num.partitions": 3},
+        {"num.partitions": "0"},
+        {"log.dirs": "/tmp/kafka"},
+        {"listeners": "PLAINTEXT://0.0.0.0:9092"},
+        ["x"],
+    ],
 )
 async def test_wrong_broker_properties_are_refused(properties: Any) -> None:
     with pytest.raises(ConfigError, match="properties"):
         EmbeddedCluster(properties=properties)
+
+
+async def test_retention_and_segments_follow_configs_of_brokers_and_topics_at_once() -> None:
+    topics = {"t": {"partitions": 1, "config": {"message.timestamp.type": "LogAppendTime"}}}
+    async with EmbeddedCluster(topics=topics) as cluster, connect(cluster) as raw:
+        log = cluster._state.topics.find_partition("t", 0).log  # type: ignore[union-attr]
+        assert await alter(raw, BROKER, "", ("log.segment.bytes", SET, str(1 << 20))) == (0, None)
+        for _ in range(2):
+            await produce(raw, batch(bytes(600_000)), 9)
+        assert [each.base_offset for each in log.segments] == [0, 1]
+        later_ms = log.segments[-1].max_timestamp_ms + 5000
+        cluster.clean_logs(later_ms)
+        assert log.start_offset == 0
+        assert await alter(raw, BROKER, "", ("log.retention.bytes", SET, "700000")) == (0, None)
+        cluster.clean_logs(later_ms)
+        assert log.start_offset == 0
+        assert await alter(raw, TOPIC, "t", ("retention.bytes", SET, "600000")) == (0, None)
+        cluster.clean_logs(later_ms)
+        assert log.start_offset == 1
+        assert await alter(raw, BROKER, "", ("log.retention.ms", SET, "1000")) == (0, None)
+        cluster.clean_logs(later_ms)
+        assert log.start_offset == 2
+
+
+async def test_altered_configs_are_known_again_with_the_log_dir(tmp_path: Path) -> None:
+    topics = {"t": {"partitions": 1, "config": {"retention.ms": "1000"}}}
+    async with EmbeddedCluster(log_dir=tmp_path, topics=topics) as cluster, connect(cluster) as raw:
+        assert await alter(raw, TOPIC, "t", ("retention.ms", SET, "2000")) == (0, None)
+        assert await alter(raw, TOPIC, "t", ("segment.ms", SET, "3000")) == (0, None)
+        assert await alter(raw, BROKER, "", ("log.retention.bytes", SET, "4000")) == (0, None)
+        assert await alter(raw, GROUP, "g", ("consumer.heartbeat.interval.ms", SET, "6000")) == (0, None)
+    async with EmbeddedCluster(log_dir=tmp_path, topics=topics) as cluster, connect(cluster) as raw:
+        assert (await described(raw, TOPIC, "t", "retention.ms"))[:2] == ("2000", 1)
+        assert (await described(raw, TOPIC, "t", "retention.bytes"))[:2] == ("4000", 3)
+        assert (await described(raw, GROUP, "g", "consumer.heartbeat.interval.ms"))[0] == "6000"
+        log = cluster._state.topics.find_partition("t", 0).log  # type: ignore[union-attr]
+        assert log.segment_ms == 3000

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pykafka08.broker.append import append, append_marker
-from pykafka08.broker.journal import Journal, read_journal
+from pykafka08.broker.journal import Journal, JournalDamagedError, read_journal
 from pykafka08.broker.log import PartitionLog
 from pykafka08.broker.log_files import OpenFiles, SegmentFiles, load_log
 from pykafka08.broker.log_manager import LogManager
@@ -241,6 +241,66 @@ def test_a_journal_ends_at_a_torn_line_and_is_written_anew_when_it_has_grown(tmp
     journal.close()
 
 
+def test_a_journal_that_is_written_anew_keeps_the_entry_whose_change_is_still_to_come(tmp_path: Path) -> None:
+    state: list[tuple[object, ...]] = [("a",)]
+    journal = Journal(tmp_path / "journal", lambda: iter(state))
+    journal.rewrite()
+    journal._rewrite_at = 0
+    journal.note("b")
+    journal._rewrite_at = 1 << 20
+    journal.note("c")
+    assert list(read_journal(tmp_path / "journal")) == [["a"], ["b"], ["c"]]
+    journal.close()
+
+
+def test_damage_before_the_last_line_of_a_journal_is_an_error(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal", lambda: iter([("a",)]))
+    journal.rewrite()
+    journal.note("b")
+    journal.close()
+    data = bytearray((tmp_path / "journal").read_bytes())
+    data[2] ^= 1
+    (tmp_path / "journal").write_bytes(data)
+    with pytest.raises(JournalDamagedError, match="line 1 of journal"):
+        list(read_journal(tmp_path / "journal"))
+
+
+def test_segments_are_loaded_as_their_files_are_though_segment_bytes_is_lower_now(tmp_path: Path) -> None:
+    partition = file_partition(tmp_path / "t-0")
+    for value in (b"0", b"1", b"2", b"3"):
+        put(partition, batch(value))
+    log = PartitionLog("t", 0)
+    log.segment_bytes = 100
+    load_log(log, tmp_path / "t-0", 0)
+    log.files = SegmentFiles(tmp_path / "t-0", log, OpenFiles(), lambda *_: None)
+    partition.log = log
+    put(partition, batch(b"4"))
+    assert [each.base_offset for each in log.segments] == [0, 4]
+    log.trim(2)
+    assert values(loaded(tmp_path / "t-0", 2)[0].records()) == [b"2", b"3", b"4"]
+
+
+def test_files_shrink_as_the_log_does_within_a_segment(tmp_path: Path) -> None:
+    partition = file_partition(tmp_path / "t-0")
+    log = partition.log
+    for _ in range(40):
+        put(partition, batch(bytes(200_000)))
+        log.trim(log.end_offset - 3)
+        size = sum(path.stat().st_size for path in (tmp_path / "t-0").iterdir())
+        assert size <= log.size + max(log.size, 1 << 20) + 300_000
+    again, lost = loaded(tmp_path / "t-0", log.start_offset)
+    assert (lost, again.start_offset, again.end_offset) == (0, 37, 40)
+    assert again.records() == log.records()
+
+
+def test_files_of_other_programs_in_a_directory_of_a_log_are_left_alone(tmp_path: Path) -> None:
+    partition = file_partition(tmp_path / "t-0")
+    put(partition, batch(b"0"))
+    (tmp_path / "t-0" / "other.log").write_text("text")
+    log, lost = loaded(tmp_path / "t-0")
+    assert (log.end_offset, lost) == (1, 0)
+
+
 # -- whole clusters
 
 
@@ -363,6 +423,75 @@ async def test_a_directory_serves_one_cluster_at_a_time(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="log_dir="):
         async with EmbeddedCluster(log_dir=tmp_path / "file"):
             pass
+
+
+@pytest.mark.anyio
+async def test_a_directory_of_another_program_is_refused_and_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "web-0").mkdir()
+    (tmp_path / "web-0" / "access.log").write_text("text")
+    with pytest.raises(ConfigError, match=r"is not empty .*'web-0'"):
+        async with EmbeddedCluster(log_dir=tmp_path, topics={"web": 1}):
+            pass
+    assert (tmp_path / "web-0" / "access.log").read_text() == "text"
+
+
+@pytest.mark.anyio
+async def test_only_directories_of_deleted_topics_are_removed_at_the_start(tmp_path: Path) -> None:
+    async with EmbeddedCluster(log_dir=tmp_path, topics={"t": 1}) as cluster, connect(cluster) as raw:
+        await produce(raw, batch(b"0"), 9)
+        shutil.copytree(tmp_path / "t-0", tmp_path / "kept")
+        cluster.delete_topic("t")
+        shutil.copytree(tmp_path / "kept", tmp_path / "t-0")  # as if the process ended before it removed them
+    async with EmbeddedCluster(log_dir=tmp_path, topics={"t": 1}) as cluster:
+        assert cluster.records("t", 0) == []
+    assert (tmp_path / "kept").exists()
+
+
+@pytest.mark.anyio
+async def test_a_damaged_journal_is_an_error_and_no_record_is_deleted(tmp_path: Path) -> None:
+    async with EmbeddedCluster(log_dir=tmp_path, topics={"t": 1}) as cluster, connect(cluster) as raw:
+        await produce(raw, batch(b"0"), 9)
+    data = bytearray((tmp_path / "cluster.journal").read_bytes())
+    data[2] ^= 1
+    (tmp_path / "cluster.journal").write_bytes(data)
+    with pytest.raises(ConfigError, match=r"line 1 of cluster\.journal is damaged"):
+        async with EmbeddedCluster(log_dir=tmp_path):
+            pass
+    assert list((tmp_path / "t-0").glob("*.log"))
+
+
+@pytest.mark.anyio
+async def test_a_topic_without_partitions_is_left_out(tmp_path: Path) -> None:
+    async with EmbeddedCluster(log_dir=tmp_path, topics={"t": 1}):
+        pass
+    journal = tmp_path / "cluster.journal"
+    lines = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(b"".join(line for line in lines if b'"partition"' not in line))
+    async with EmbeddedCluster(log_dir=tmp_path) as cluster:
+        assert cluster.topics == {}
+
+
+@pytest.mark.anyio
+async def test_replicas_that_have_changed_are_known_again(tmp_path: Path) -> None:
+    topics = {"t": {"partitions": 1, "replication_factor": 1}}
+    async with EmbeddedCluster(3, log_dir=tmp_path / "one", topics=topics) as cluster:
+        partition = cluster._state.topics.find_partition("t", 0)
+        assert partition is not None
+        cluster._state.topics.reassign(partition, [2, 1])
+        cluster.move_leader("t", 0, 0)
+        shutil.copytree(tmp_path / "one", tmp_path / "two")
+    async with EmbeddedCluster(3, log_dir=tmp_path / "two") as cluster, connect(cluster) as raw:
+        assert (await described(raw)).topics[0].partitions[0].replica_nodes == [2, 1, 0]
+
+
+@pytest.mark.anyio
+async def test_the_bound_on_memory_holds_for_what_is_loaded(tmp_path: Path) -> None:
+    async with EmbeddedCluster(log_dir=tmp_path, topics={"t": 1}) as cluster, connect(cluster) as raw:
+        for _ in range(5):
+            await produce(raw, batch(bytes(1000)), 9)
+    async with EmbeddedCluster(log_dir=tmp_path, max_memory_bytes=4000) as cluster:
+        assert cluster._state.topics.memory.used <= 4000
+        assert 0 < cluster.log_start_offset("t", 0) < cluster.log_end_offset("t", 0) == 5
 
 
 @pytest.mark.anyio

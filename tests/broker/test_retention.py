@@ -117,6 +117,18 @@ def test_a_topic_that_is_only_compacted_has_no_retention() -> None:
     assert partition.log.start_offset == 0
 
 
+@pytest.mark.parametrize("name", ["log.retention.ms", "log.retention.minutes", "log.retention.hours"])
+@pytest.mark.parametrize(("value", "gone"), [("-1", 0), ("1", 1)])
+def test_retention_is_inherited_from_broker_properties_in_each_unit(name: str, value: str, gone: int) -> None:
+    configs = Configs(Personality("4.3"), {name: value})
+    topics = Topics(lambda: [0], configs)
+    manager = LogManager(topics, topics.memory, library_logger("broker"), 1 << 30)
+    partition = topics.create("t", 1, 1).partitions[0]
+    put(partition, batch(b"0"), now_ms=0)
+    manager.delete_old_segments(now_ms=DAY_MS)
+    assert partition.log.start_offset == gone
+
+
 def test_retention_of_an_open_transaction_moves_the_stable_offset() -> None:
     _, manager, partition = topics_of({"retention.ms": "1"})
     put(partition, batch(b"0", producer_id=1, producer_epoch=0, base_sequence=0, is_transactional=True))
@@ -278,21 +290,42 @@ def test_compacted_logs_are_the_last_that_the_bound_on_memory_shortens() -> None
     assert (compacted.log.start_offset, plain.log.start_offset) == (0, 2)
 
 
-def test_retention_and_compaction_run_at_the_intervals_of_the_brokers_configs() -> None:
-    clock = [0.0]
-    limits = GroupLimits(6000, 30_000, 0)
+def a_state(clock: list[float], **properties: str) -> ClusterState:
     state = ClusterState(
         Personality("4.3"),
         default_partitions=1,
         default_replication_factor=1,
         auto_create_topics=False,
-        group_limits=limits,
-        configs=Configs(Personality("4.3"), {"log.retention.check.interval.ms": "60000"}),
+        group_limits=GroupLimits(6000, 30_000, 0),
+        configs=Configs(Personality("4.3"), properties),
         timers=Timers(lambda: clock[0]),
         now_ms=lambda: int(clock[0] * 1000),
     )
     state.nodes[0] = Node(0, "127.0.0.1", 0)
     state.nodes[0].is_running = True
+    return state
+
+
+def test_retention_that_fails_is_kept_as_a_failure_and_runs_again() -> None:
+    clock = [0.0]
+    state = a_state(clock)
+    calls: list[int] = []
+
+    def fail(now_ms: int) -> None:
+        calls.append(now_ms)
+        raise OSError(28, "No space left on device")
+
+    state.log_manager.delete_old_segments = fail  # type: ignore[method-assign]
+    state.start_log_manager()
+    for clock[0] in (300.0, 600.0):
+        state.timers.fire_due()
+    assert calls == [300_000, 600_000]
+    assert len(state.failures) == 2
+
+
+def test_retention_and_compaction_run_at_the_intervals_of_the_brokers_configs() -> None:
+    clock = [0.0]
+    state = a_state(clock, **{"log.retention.check.interval.ms": "60000"})
     deleted = state.topics.create("deleted", 1, 1, {"retention.ms": "10000"}).partitions[0]
     compacted = state.topics.create("compacted", 1, 1, COMPACTED).partitions[0]
     state.start_log_manager()
