@@ -154,6 +154,8 @@ class TaskTree:
                     await self._has_pending.wait()
                     self._start_pending(group)
         finally:
+            if not self._is_closed:  # asyncio.run() cancels all tasks at its end: a close must not wait for them
+                self.fail("the client's background tasks have ended", ClosedError("the event loop cancelled them"))
             self._ended.set_result(None)
 
     def _start_pending(self, group: anyio.abc.TaskGroup) -> None:

@@ -194,6 +194,30 @@ async def test_nothing_outlives_the_tree() -> None:
         tree.start("late", stay)
 
 
+def test_a_tree_whose_tasks_the_event_loop_cancels_has_failed() -> None:
+    """As at the end of asyncio.run(), where a client that another task has open would wait for its own tasks."""
+    told: list[ClientFailedError] = []
+
+    async def hold(entered: asyncio.Event) -> None:
+        async with TaskTree() as tree:
+            tree.start("stay", anyio.sleep_forever)
+            failure: Waiter[None] = Waiter()
+            tree.on_failure(lambda error: (told.append(error), failure.set_result(None)))
+            entered.set()
+            try:
+                await anyio.sleep_forever()
+            finally:
+                await failure  # as a close that waits for an answer
+
+    async def main() -> None:
+        entered = asyncio.Event()
+        main.task = asyncio.create_task(hold(entered))  # type: ignore[attr-defined]
+        await entered.wait()
+
+    asyncio.run(main())
+    assert [type(each.__cause__) for each in told] == [ClosedError]
+
+
 async def test_a_tree_is_left_in_any_task_and_scope() -> None:
     tree = TaskTree()
     ended: list[str] = []

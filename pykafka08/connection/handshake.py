@@ -6,7 +6,8 @@ correlation ids are in ``machine``, the table of old releases in ``protocol.vers
     Metadata v1, no topics ── answered as v1 ──> ApiVersions v3 ── ranges ──────────────────> done
         │      │                                    ├── error 35 ──> ApiVersions in a lower version ──> done
         │      │                                    └── closed ── dial again ──> ApiVersions v0 ── ranges ──> done
-        │      │                                                                    └── closed ──> done: as 0.10.0
+        │      │                      ┌──────────── closed, dial again ─────────────────────┘
+        │      │                      └──> Metadata v1, no topics ── answered as v1 ──────> done: as 0.10.0
         │      └───────── answered as v0 ──> ListGroups v0 ── answered ────────────────────> done: 0.9
         │                                        └── closed ── dial again ─────────────────> done: 0.8
         └── closed ── dial again ──> ApiVersions v0 ── ranges ──> Metadata ── answered ──> done
@@ -149,8 +150,9 @@ class Handshake:
             self._version = 0
             self.probe = replace(self.probe, api_versions=0)
         elif self._step is Step.API_VERSIONS:
+            # A broker that has just stopped, behind a proxy, closes all connections: only an answer shows an old proxy.
             self.probe = replace(self.probe, api_versions=None)
-            self._finish(VERSIONS_WITHOUT_API_VERSIONS)
+            self._go(Step.METADATA)
         elif self._step in (Step.API_VERSIONS_FIRST, Step.METADATA_AGAIN) and self._starts_with_api_versions:
             self._start(NEWEST_PROBE)  # the peer has changed
         elif self._step is Step.METADATA_AGAIN:

@@ -72,6 +72,12 @@ class Commits:
             self._written.pop(tp, None)
             self._checked_at.pop(tp, None)
 
+    def cut(self, tp: TopicPartition, end_offset: int) -> None:
+        """The log was cut at ``end_offset``, or is that of another topic: offsets behind it are not renewed."""
+        written = self._written.get(tp)
+        if written is not None and written.offset > end_offset:
+            del self._written[tp]
+
     async def commit(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], *, timeout: float
     ) -> dict[TopicPartition, KafkaError]:

@@ -105,6 +105,7 @@ class ConsumerMember:
         self._reader.on_check(self._check)
         self._reader.may_hand_out = self._is_session_alive
         self._parts.fetcher.on_start_anew(self._topic_made_again)
+        self._parts.fetcher.on_cut_off(self.commits.cut)
         tasks.start("committed offsets", self._starts.run)
         if self._is_auto:
             tasks.start("auto-commit", self._commit_now_and_then)

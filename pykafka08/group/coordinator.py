@@ -277,7 +277,7 @@ class GroupCoordinator:
                     while not self._machine.is_idle and self._client.tasks.failure is None:
                         await self._news
                 began = self._now()
-                with anyio.move_on_after(leave_patience, shield=True):
+                with anyio.move_on_after(leave_patience):  # not shielded: a caller that is cancelled has waited enough
                     while self._machine.has_only_to_leave and self._client.tasks.failure is None:
                         with anyio.CancelScope(deadline=max(began, self._answered_at) + ANSWERED_FOR) as silence:
                             await self._news

@@ -7,6 +7,7 @@ import pytest
 from pykafka08.cluster import connections
 from pykafka08.cluster.client import Client, Purpose
 from pykafka08.connection.handshake import NEWEST_PROBE
+from pykafka08.errors import TransportError
 from pykafka08.protocol.messages.metadata import MetadataRequest
 from tests.connection.answers import Asked, usual_answer
 from tests.connection.peers import Caller, Play, config, peer
@@ -92,6 +93,30 @@ async def test_a_peer_that_answers_api_versions_first_only_is_asked_so_the_next_
         assert of(asked, 2)[:2] == [("ApiVersions", 0), ("Metadata", 1)]
         await reconnect(client)
         assert of(asked, 3)[:2] == [("ApiVersions", 0), ("Metadata", 1)]
+
+
+async def test_a_broker_that_is_away_behind_a_proxy_is_not_taken_for_an_old_one() -> None:
+    """The proxy accepts and closes each connection until the broker is back."""
+    asked: list[tuple[int, str, int]] = []
+    is_away = False
+
+    async def play(caller: Caller) -> None:
+        nonlocal is_away
+        while (request := await caller.request()) is not None:
+            asked.append((caller.number, request.name, request.header.api_version))
+            is_away = is_away or (caller.number == 2 and request.name == "ApiVersions")
+            if is_away:
+                return
+            await caller.send(_answer(request, caller))
+
+    async with peer(play) as address, Client(config(address)) as client:
+        with pytest.raises(TransportError):
+            await reconnect(client)
+        assert of(asked, 2) == [("Metadata", 1), ("ApiVersions", 3)]
+        assert of(asked, 3) == [("ApiVersions", 0)]
+        is_away = False
+        await client.request(1, MetadataRequest(topics=[]))
+        assert (await client.versions(1)).release_guess == RELEASE
 
 
 def _answer(request: Asked, caller: Caller) -> bytes:

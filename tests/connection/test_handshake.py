@@ -239,9 +239,21 @@ def test_a_close_on_api_versions_v0_leaves_metadata_only() -> None:
     answer(handshake, metadata(), 1)
     handshake.closed(LOST)
     handshake.closed(LOST)
+    assert asked(handshake) == ("Metadata", 1)
+    answer(handshake, metadata(), 1)
     assert handshake.is_done
     assert handshake.versions == BrokerVersions.of_release("0.10.0")
     assert handshake.probe == Probe(api_versions=None)
+
+
+def test_a_broker_that_closes_every_connection_is_not_taken_for_an_old_one() -> None:
+    handshake = new()
+    answer(handshake, metadata(), 1)
+    for _ in range(3):
+        handshake.closed(LOST)
+    assert not handshake.is_done
+    with pytest.raises(TransportError):
+        handshake.closed(LOST)
 
 
 def test_a_remembered_probe_asks_what_was_answered_before() -> None:

@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from pykafka08 import EmbeddedCluster, OffsetAndMetadata, Producer, TopicPartition
-from pykafka08.consumer import renewals
+from pykafka08.consumer import member, renewals
 from pykafka08.consumer.commits import Commits
 from pykafka08.consumer.renewals import CLOSE_AGE, LOOK_SECONDS, MAX_AGE, Renewals
 from pykafka08.errors import KafkaError
@@ -141,6 +141,19 @@ def test_nothing_is_renewed_once_a_transaction_has_the_offsets(idle: Idle) -> No
     assert len(idle.coordinator.commits) == 1
 
 
+@pytest.mark.parametrize("idle", [False], indirect=True)
+@pytest.mark.parametrize(("end_offset", "kept"), [(0, {}), (4, {}), (5, {T0: OffsetAndMetadata(5)})])
+def test_an_offset_behind_the_end_of_a_log_that_was_cut_is_not_brought_back(
+    idle: Idle, end_offset: int, kept: dict[TopicPartition, OffsetAndMetadata]
+) -> None:
+    """Brokers delete the offsets of a deleted topic; in one of the same name they would skip the first records."""
+    idle.commit({T0: OffsetAndMetadata(5)})
+    idle.coordinator.offsets.clear()
+    idle.commits.cut(T0, end_offset)
+    idle.run(5 * MAX_AGE)
+    assert idle.coordinator.offsets == kept
+
+
 @pytest.mark.parametrize(("age", "renewals_at_close"), [(CLOSE_AGE - 1, 0), (CLOSE_AGE + 1, 1)])
 def test_a_close_renews_all_but_the_newest_offsets(idle: Idle, age: float, renewals_at_close: int) -> None:
     async def close() -> None:
@@ -206,6 +219,22 @@ async def test_an_idle_consumer_commits_its_unchanged_position_at_close(
             assert await reader.position(T0) == 2
             expire(cluster, T0)
         assert await committed_in(cluster, [T0]) == {0: 2}
+
+
+@pytest.mark.anyio
+async def test_an_offset_of_a_topic_that_was_made_again_is_not_brought_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Releases before 3.1 do not tell a fetch that the topic is another."""
+    monkeypatch.setattr(member, "CLOSE_AGE", 0.0)
+    async with EmbeddedCluster(version="0.10.2", topics={"t": 1}, auto_create_topics=False) as cluster:
+        await fill(cluster, "t", values(0, 3))
+        async with consumer(cluster, "t", enable_auto_commit=False, auto_offset_reset="earliest") as reader:
+            await read(reader, 3)
+            assert await reader.commit() == {}
+            cluster.delete_topic("t")
+            cluster.create_topic("t", 1)
+            await fill(cluster, "t", values(0, 1))
+            await read(reader, 1)
+        assert not has_offset(cluster, T0)
 
 
 @pytest.mark.anyio

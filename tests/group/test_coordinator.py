@@ -548,6 +548,18 @@ async def test_a_close_waits_for_a_new_coordinator_to_take_the_leave() -> None:
     assert [request.api for request in cluster.requests].count("LeaveGroup") > len(refused)
 
 
+async def test_a_close_that_is_cancelled_does_not_wait_for_a_new_coordinator() -> None:
+    async with (
+        EmbeddedCluster(topics={"t": 1}) as cluster,
+        member(cluster.bootstrap_servers, "t") as first,
+    ):
+        await wait_shared([first], all_of("t", 1))
+        cluster.faults.answer("LeaveGroup", ErrorCode.NOT_COORDINATOR, times=None)
+        with anyio.fail_after(60), anyio.CancelScope() as scope:
+            scope.cancel()
+            await first.group.aclose(timeout=0.05, leave_patience=3600)
+
+
 async def test_a_close_does_not_wait_for_a_coordinator_when_no_broker_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coordinator, "ANSWERED_FOR", 0.1)
     async with (
