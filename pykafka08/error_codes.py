@@ -70,7 +70,10 @@ class ErrorCode(IntEnum):
     UNKNOWN_MEMBER_ID = 25, "the group does not know this member"
     INVALID_SESSION_TIMEOUT = 26, "session_timeout_ms is outside the brokers' group.min/max.session.timeout.ms"
     REBALANCE_IN_PROGRESS = 27, "the group is rebalancing; join again"
-    INVALID_COMMIT_OFFSET_SIZE = 28, "the committed offset and its text are too large"
+    INVALID_COMMIT_OFFSET_SIZE = (
+        28,
+        "the offsets and their texts are larger than the max.message.bytes of __consumer_offsets",
+    )
     TOPIC_AUTHORIZATION_FAILED = 29, "not allowed to use the topic"
     GROUP_AUTHORIZATION_FAILED = 30, "not allowed to use the group"
     CLUSTER_AUTHORIZATION_FAILED = 31, "not allowed to act on the cluster"
@@ -92,7 +95,10 @@ class ErrorCode(IntEnum):
     INVALID_PRODUCER_EPOCH = 47, "a newer producer with the same id exists"
     INVALID_TXN_STATE = 48, "the transaction is not in a state that allows this"
     INVALID_PRODUCER_ID_MAPPING = 49, "the producer id does not belong to the transactional id"
-    INVALID_TRANSACTION_TIMEOUT = 50, "the transaction time-out is above the broker's bound"
+    INVALID_TRANSACTION_TIMEOUT = (
+        50,
+        "transaction_timeout_ms is above the broker's transaction.max.timeout.ms",
+    )
     CONCURRENT_TRANSACTIONS = 51, "an earlier transaction of this producer is still being ended", RETRY
     TRANSACTION_COORDINATOR_FENCED = 52, "the transaction coordinator was replaced"
     TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53, "not allowed to use the transactional id"
@@ -123,7 +129,10 @@ class ErrorCode(IntEnum):
     OFFSET_NOT_AVAILABLE = 78, "the new leader does not know the high watermark yet", RETRY
     MEMBER_ID_REQUIRED = 79, "join again with the member id that came back"
     PREFERRED_LEADER_NOT_AVAILABLE = 80, "the preferred leader is down", RETRY_AFTER_REFRESH
-    GROUP_MAX_SIZE_REACHED = 81, "the group is full"
+    GROUP_MAX_SIZE_REACHED = (
+        81,
+        "the group is full: the broker's group.max.size, or group.consumer.max.size with the new protocol",
+    )
     FENCED_INSTANCE_ID = 82, "another member uses this group instance id"
     ELIGIBLE_LEADERS_NOT_AVAILABLE = 83, "no replica may become leader", RETRY_AFTER_REFRESH
     ELECTION_NOT_NEEDED = 84, "the partition has the right leader already", RETRY_AFTER_REFRESH

@@ -43,6 +43,17 @@ def test_what_is_also_an_error_of_python() -> None:
     assert issubclass(RequestTimeoutError, TimeoutError)
 
 
-@pytest.mark.parametrize(("code", "setting"), [(10, "message.max.bytes"), (12, "offset.metadata.max.bytes")])
+@pytest.mark.parametrize(
+    ("code", "setting"),
+    [
+        (10, "message.max.bytes"),
+        (12, "offset.metadata.max.bytes"),
+        (18, "segment.bytes"),
+        (26, "session_timeout_ms"),
+        (28, "max.message.bytes"),
+        (50, "transaction.max.timeout.ms"),
+        (81, "group.max.size"),
+    ],
+)
 def test_an_error_over_a_size_names_the_setting(code: int, setting: str) -> None:
     assert setting in str(broker_error(code))

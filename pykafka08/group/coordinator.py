@@ -49,6 +49,7 @@ from pykafka08.group.reactions import Api
 from pykafka08.group.requests import OffsetAndMetadata
 from pykafka08.group.settings import GroupConfig
 from pykafka08.group.states import SILENT, State
+from pykafka08.group.trouble import TroubleWatch
 from pykafka08.records.record import TopicPartition
 
 __all__ = ["CLOSE_SECONDS", "LEAVE_PATIENCE", "GroupCoordinator", "OffsetAndMetadata", "RebalanceListener"]
@@ -61,6 +62,9 @@ LEAVE_PATIENCE = 15.0
 """Further seconds of a consumer's close for a new coordinator: brokers notice a dead one after 9 s by default."""
 ANSWERED_FOR = 5.0
 """Seconds for which an answer to FindCoordinator shows that some broker lives."""
+
+LOOK_SECONDS = 1.0
+"""Seconds between two looks for trouble."""
 
 Partitions = frozenset[TopicPartition]
 
@@ -105,6 +109,8 @@ class GroupCoordinator:
         self._state_since = (self._machine.state, self._now())
         self._scope = TaskScope()
         self._watch_scope = TaskScope()
+        self._trouble_scope = TaskScope()
+        self._trouble = TroubleWatch()
         self._is_member = False
         self._listening: object = None
         self._call_scope: TaskScope | None = None
@@ -153,8 +159,11 @@ class GroupCoordinator:
 
     @property
     def trouble(self) -> KafkaError | None:
-        """What ended the membership, or the newest failure on the way to being well."""
-        return self._machine.error or self._machine.trouble
+        """What ended the membership, the newest failure on the way to being well, or an answer that is late."""
+        if self._machine.error is not None or not self._is_member:
+            return self._machine.error
+        trouble = self._trouble.of(self._machine, self._now())
+        return None if trouble is None else trouble.error
 
     @property
     def assignment(self) -> Partitions:
@@ -240,6 +249,7 @@ class GroupCoordinator:
             self._client.tasks.on_failure(self._client_failed)
             self._client.tasks.start("group", self._run)
             self._client.tasks.start("event loop watch", self._watch_loop)
+            self._client.tasks.start("trouble of the group", self._watch_trouble)
         self._driver.wake()
 
     async def wait_stable(self, *, timeout: float) -> None:
@@ -290,6 +300,7 @@ class GroupCoordinator:
                 self._call_scope.cancel()
             self._scope.cancel()
             self._watch_scope.cancel()
+            self._trouble_scope.cancel()
             self._tell_news()
             # The client may see many members, one after the other.
             self._client.off_metadata(self._metadata_changed)
@@ -319,6 +330,17 @@ class GroupCoordinator:
 
         with self._watch_scope.entered():
             await watch_loop(self._log, session_timeout)
+
+    async def _watch_trouble(self) -> None:
+        """Warn of a coordinator that is not there or does not answer."""
+        with self._trouble_scope.entered():
+            while True:
+                await anyio.sleep(LOOK_SECONDS)
+                now = self._now()
+                trouble = self._trouble.look(self._machine, now)
+                if trouble is not None:
+                    facts = {"coordinator": self.broker, "seconds": now - trouble.since}
+                    self._log.warning("group.in_trouble", **facts, error=str(trouble.error))
 
     # --- offsets ----------------------------------------------------------------------------------------------------
 

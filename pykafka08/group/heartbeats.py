@@ -28,6 +28,11 @@ class HeartbeatClock:
     def is_in_flight(self) -> bool:
         return self._in_flight is not None
 
+    @property
+    def waiting_since(self) -> float | None:
+        """When the heartbeat in flight was sent; None if none is."""
+        return None if self._in_flight is None else self._in_flight[1]
+
     def restart(self, heard_at: float) -> None:
         """JoinGroup or SyncGroup were answered: as good as a heartbeat of that time."""
         self.heard_at = heard_at

@@ -33,7 +33,7 @@ class ProducerHealth(ClientHealth):
 def producer_health(
     client: ClientHealth, machine: ProducerMachine, state: TransactionState | None, now: float
 ) -> ProducerHealth:
-    identity, trouble = machine.identity, machine.trouble()
+    identity, trouble = machine.identity, machine.trouble(now)
     return ProducerHealth(
         **{field.name: getattr(client, field.name) for field in fields(client)},
         counters=machine.counters,

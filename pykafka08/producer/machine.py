@@ -9,10 +9,10 @@ Not here: how records get into batches (``accumulator``), bytes (``request``), t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from pykafka08.backoff import pause_after
-from pykafka08.cluster.metadata import Snapshot
+from pykafka08.cluster.metadata import Broker, Snapshot
 from pykafka08.cluster.topic_creation import CREATION_S
 from pykafka08.config import ClientConfig, ProducerConfig
 from pykafka08.error_codes import ErrorCode
@@ -164,7 +164,7 @@ class ProducerMachine:
         """The broker answered; ``outcomes`` stand in the order of ``send.batches``, None for one it left out."""
         self._request_ended(send)
         for batch, outcome in zip(send.batches, outcomes, strict=True):
-            queue = self._free(batch)
+            queue = self._free(batch, now)
             if outcome is not None:
                 self._outcomes.answered(queue, batch, outcome, send, now)
             elif not batch.is_done:
@@ -176,7 +176,7 @@ class ProducerMachine:
         """The request ended without an answer; ``was_written`` False: before a byte of it was written."""
         self._request_ended(send)
         for batch in send.batches:
-            queue = self._free(batch)
+            queue = self._free(batch, now)
             if not batch.is_done:
                 self._outcomes.react(
                     queue, batch, reaction_to_error(error), placed(error, batch), send, now, was_written=was_written
@@ -198,7 +198,7 @@ class ProducerMachine:
             queue.in_flight[queue.in_flight.index(batch)] = kept
             return kept
         del send.batches[place]
-        self._settle(self._free(batch), now)
+        self._settle(self._free(batch, now), now)
         self.wants_poll = True
         return None
 
@@ -259,6 +259,8 @@ class ProducerMachine:
             self.accumulator.new_topics.clear()
         for node_id, queues, batches in self._lines.requests_due():
             for queue in queues:
+                if len(queue.in_flight) == 1:
+                    queue.waiting_since = now
                 self._settle(queue, now)  # where another may follow, in a request of its own
             actions.append(Send(node_id, self.accumulator.snapshot.generation, batches))
         actions += self._keeper.poll(self.accumulator.snapshot, now)
@@ -268,12 +270,20 @@ class ProducerMachine:
         if self.accumulator.has_freed_room:
             self.accumulator.has_freed_room = False
             actions.append(ROOM_FREED)
-        actions += self._trouble.look(self._active, self.accumulator.topics.values(), now)
+        if now >= self._trouble.look_at:
+            actions += self._trouble.look(*self._what_waits(), now)
         return actions
 
-    def trouble(self) -> Trouble | None:
+    def trouble(self, now: float) -> Trouble | None:
         """Why records are not sent: of the partitions in trouble, the one with the oldest record."""
-        return longest_trouble(self._active, self.accumulator.topics.values())
+        return longest_trouble(*self._what_waits(), now)
+
+    def _what_waits(
+        self,
+    ) -> tuple[Iterable[PartitionQueue], Iterable[TopicQueues], Mapping[int, Broker], KafkaError | None]:
+        """Records that wait, and what the trouble of them depends on."""
+        accumulator = self.accumulator
+        return self._active, accumulator.topics.values(), accumulator.snapshot.brokers, self._keeper.error
 
     def _check_creation(self, topic: TopicQueues, now: float) -> None:
         """Have it asked why the cluster does not create the topic, when that takes too long."""
@@ -291,7 +301,12 @@ class ProducerMachine:
     def next_wakeup(self) -> float | None:
         times = [
             time
-            for time in (self._timers.next(), self._deadlines.next(), self._keeper.next_wakeup())
+            for time in (
+                self._timers.next(),
+                self._deadlines.next(),
+                self._keeper.next_wakeup(),
+                self._trouble.look_at if self._active else None,
+            )
             if time is not None
         ]
         return min(times, default=None)
@@ -364,9 +379,10 @@ class ProducerMachine:
     def _queue_of(self, batch: Batch) -> PartitionQueue:
         return self.accumulator.topics[batch.topic].queues[batch.partition]
 
-    def _free(self, batch: Batch) -> PartitionQueue:
+    def _free(self, batch: Batch, now: float) -> PartitionQueue:
         queue = self._queue_of(batch)
         queue.in_flight.remove(batch)
+        queue.waiting_since = now
         return queue
 
     def _request_ended(self, send: Send) -> None:

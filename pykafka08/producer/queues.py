@@ -71,6 +71,7 @@ class PartitionQueue:
         "sequences",
         "state",
         "topic",
+        "waiting_since",
     )
 
     def __init__(self, topic: TopicQueues, partition: int, limit: int) -> None:
@@ -90,6 +91,8 @@ class PartitionQueue:
         """Batches of requests that have not ended, in order; a batch may have ended before, by its deadline."""
         self.sent_to: int | None = None
         """The broker to which the last one went."""
+        self.waiting_since = 0.0
+        """When the oldest batch in flight was sent, or the batch before it was answered."""
         self.is_plain = False
         """Its leader cannot keep numbers, or its log cannot hold them."""
         self.sequences = Sequences()

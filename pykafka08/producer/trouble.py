@@ -1,19 +1,25 @@
-"""What keeps records from being sent, and since when: no leader, no partitions, attempts that fail.  Pure."""
+"""What keeps records from being sent, and since when: no leader, no partitions, no producer id, failed attempts.
+
+An answer that does not come is trouble too.  Pure; ``now`` is monotonic seconds.
+"""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from pykafka08.cluster.metadata import Broker
 from pykafka08.error_codes import ErrorCode
-from pykafka08.errors import KafkaError, broker_error
+from pykafka08.errors import KafkaError, RequestTimeoutError, broker_error
 from pykafka08.producer.actions import InTrouble
 from pykafka08.producer.batch import Batch
-from pykafka08.producer.queues import PartitionQueue, TopicQueues
+from pykafka08.producer.queues import PartitionQueue, QueueState, TopicQueues
 
-__all__ = ["TELL_AFTER", "Trouble", "TroubleWatch", "longest_trouble"]
+__all__ = ["LATE", "TELL_AFTER", "Trouble", "TroubleWatch", "longest_trouble"]
 
+LATE = 5.0
+"""Seconds after which an answer is late."""
 TELL_AFTER = 5.0
 """Seconds of trouble before it is told: a leader that moves is no trouble."""
 TELL_AGAIN_AFTER = 60.0
@@ -35,12 +41,24 @@ class TroubleWatch:
         self._look_at = 0.0
         self._told_at: float | None = None
 
-    def look(self, queues: Iterable[PartitionQueue], topics: Iterable[TopicQueues], now: float) -> list[InTrouble]:
+    @property
+    def look_at(self) -> float:
+        """When to look next, while records wait."""
+        return self._look_at
+
+    def look(
+        self,
+        queues: Iterable[PartitionQueue],
+        topics: Iterable[TopicQueues],
+        brokers: Mapping[int, Broker],
+        no_identity: KafkaError | None,
+        now: float,
+    ) -> list[InTrouble]:
         """The warning that is due: once when trouble begins, then once a minute while it lasts."""
         if now < self._look_at:
             return []
         self._look_at = now + LOOK_EVERY
-        trouble = longest_trouble(queues, topics)
+        trouble = longest_trouble(queues, topics, brokers, no_identity, now)
         if trouble is None:
             self._told_at = None
             return []
@@ -51,12 +69,24 @@ class TroubleWatch:
         return [InTrouble(trouble.error, now - trouble.since)]
 
 
-def longest_trouble(queues: Iterable[PartitionQueue], topics: Iterable[TopicQueues]) -> Trouble | None:
-    """The trouble of the oldest records: ``queues`` hold those of partitions, ``topics`` those without one yet."""
-    return min((*_of_queues(queues), *_of_topics(topics)), key=lambda each: each.since, default=None)
+def longest_trouble(
+    queues: Iterable[PartitionQueue],
+    topics: Iterable[TopicQueues],
+    brokers: Mapping[int, Broker],
+    no_identity: KafkaError | None,
+    now: float,
+) -> Trouble | None:
+    """The trouble of the oldest records: ``queues`` hold those of partitions, ``topics`` those without one yet.
+
+    ``no_identity`` is why there is no producer id.
+    """
+    found = (*_of_queues(queues, brokers, no_identity, now), *_of_topics(topics))
+    return min(found, key=lambda each: each.since, default=None)
 
 
-def _of_queues(queues: Iterable[PartitionQueue]) -> Iterator[Trouble]:
+def _of_queues(
+    queues: Iterable[PartitionQueue], brokers: Mapping[int, Broker], no_identity: KafkaError | None, now: float
+) -> Iterator[Trouble]:
     for queue in queues:
         if not queue.batches:
             continue
@@ -64,9 +94,14 @@ def _of_queues(queues: Iterable[PartitionQueue]) -> Iterator[Trouble]:
         if queue.leader is None:
             yield Trouble(_no_leader(oldest, ErrorCode.LEADER_NOT_AVAILABLE), oldest.created)
         elif oldest.last_error is not None:
-            error = copy.copy(oldest.last_error)
-            error.topic, error.partition = oldest.topic, oldest.partition
-            yield Trouble(error, oldest.created)
+            yield Trouble(_placed(oldest.last_error, oldest), oldest.created)
+        elif queue.in_flight and now >= queue.waiting_since + LATE:
+            yield Trouble(_no_answer(queue, oldest, brokers, now), oldest.created)
+        elif queue.state is QueueState.HELD and now >= oldest.created + LATE:
+            reason = no_identity or RequestTimeoutError(
+                f"no producer id for {now - oldest.created:.0f} s", api="InitProducerId"
+            )
+            yield Trouble(_placed(reason, oldest), oldest.created)
 
 
 def _of_topics(topics: Iterable[TopicQueues]) -> Iterator[Trouble]:
@@ -74,6 +109,23 @@ def _of_topics(topics: Iterable[TopicQueues]) -> Iterator[Trouble]:
         if topic.parked and topic.misses:
             oldest = topic.parked[0]
             yield Trouble(_no_leader(oldest, topic.error or ErrorCode.LEADER_NOT_AVAILABLE), oldest.created)
+
+
+def _placed(error: KafkaError, batch: Batch) -> KafkaError:
+    error = copy.copy(error)
+    error.topic, error.partition = batch.topic, batch.partition
+    return error
+
+
+def _no_answer(queue: PartitionQueue, batch: Batch, brokers: Mapping[int, Broker], now: float) -> KafkaError:
+    broker = None if queue.sent_to is None else brokers.get(queue.sent_to)
+    return RequestTimeoutError(
+        f"no answer for {now - queue.waiting_since:.0f} s",
+        broker=None if broker is None else broker.name,
+        api="Produce",
+        topic=batch.topic,
+        partition=batch.partition,
+    )
 
 
 def _no_leader(batch: Batch, code: int) -> KafkaError:

@@ -242,4 +242,4 @@ async def test_a_broker_that_always_says_the_same_is_asked_with_growing_pauses(m
             monkeypatch.setattr(Asking, "_ask", forged)
             with pytest.raises(BrokerError, match="NOT_CONTROLLER"):
                 await admin.delete_topics(["t"], timeout=0.4)
-    assert 3 <= asked <= 35
+    assert asked <= 35

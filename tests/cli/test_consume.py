@@ -133,7 +133,7 @@ async def test_include_leaves_internal_topics_out() -> None:
         async with Producer(bootstrap_servers=cluster.bootstrap_servers) as producer:
             for topic in ("a", "__consumer_offsets"):
                 await producer.send(topic, topic.encode())
-        options = ("--include", ".*", "--from-beginning", "--timeout-ms", "300")
+        options = ("--include", ".*", "--from-beginning", "--timeout-ms", "1000")
         ran = await console("consume", "-b", cluster.bootstrap_servers, *options)
     assert ran.out == b"a\n"
 

@@ -115,21 +115,29 @@ async def test_a_peer_that_closes_each_connection_after_the_handshake_is_dialled
                 with pytest.raises(TransportError):
                     await client.request(1, MetadataRequest(topics=[]), timeout=30)
             assert anyio.current_time() - start > 0.8 * 0.010 * (1 + 2 + 4 + 8 + 16)
-            assert dials - before >= 1
+            assert 1 <= dials - before <= 7
 
 
 async def test_metadata_that_cannot_be_right_is_named_at_the_deadline() -> None:
+    answered = 0
+
     async def play(caller: Caller) -> None:
+        nonlocal answered
         while (asked := await caller.request()) is not None:
             answer = usual_answer(asked, "2.8", caller.address)
             if asked.name == "Metadata" and asked.request.topics:
                 made = metadata([(1, *caller.address)], [topic("t", [1])])
                 made.topics[0].partitions[0].partition_index = -3
                 answer = answer_to(asked, made)
+                answered += 1
             assert answer is not None
             await caller.send(answer)
 
     async with peer(play) as address, Client(config(address)) as client:
+        with anyio.fail_after(SOON):
+            client.use_topics(["t"])
+            while answered < 1:  # noqa: ASYNC110
+                await anyio.sleep(0.01)
         with pytest.raises(KafkaError, match="partition -3") as caught:
             await client.wait_for_topics(["t"], timeout=0.3)
         assert f"{address[0]}:{address[1]}" in str(caught.value)

@@ -206,9 +206,7 @@ async def test_an_idle_consumer_brings_an_expired_offset_back(version: str, kind
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("kind", ["group", "assign"])
-async def test_an_idle_consumer_commits_its_unchanged_position_at_close(
-    kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_idle_consumer_commits_its_unchanged_position_at_close(kind: str) -> None:
     async with EmbeddedCluster(topics={"t": 1}) as cluster:
         await fill(cluster, "t", values(0, 3))
         async with consumer(cluster) as outsider:

@@ -200,8 +200,7 @@ def test_an_answer_that_comes_late_is_told_after_these_seconds() -> None:
 async def test_time_outs_health_and_the_log_name_it(
     case: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    for module, name in ((trouble, "LATE"), (trouble, "TELL_AFTER"), (fetcher, "LOOK_SECONDS")):
-        monkeypatch.setattr(module, name, 0.05)
+    monkeypatch.setattr(fetcher, "LOOK_SECONDS", 0.05)
     caplog.set_level(logging.WARNING, logger="pykafka08")
     async with EmbeddedCluster(brokers=2, topics={"t": 1}) as cluster:
         await fill(cluster, "t", values(0, 1))
@@ -213,6 +212,8 @@ async def test_time_outs_health_and_the_log_name_it(
                 cluster.faults.drop_answer("Fetch", times=None)
             else:
                 cluster.faults.answer("Fetch", ErrorCode.LEADER_NOT_AVAILABLE, times=None)
+            for name in ("LATE", "TELL_AFTER"):
+                monkeypatch.setattr(trouble, name, 0.05)
             await until(lambda: any("in_trouble" in each.getMessage() for each in caplog.records))
             health = consumer.health()
             assert health.trouble is not None

@@ -11,8 +11,8 @@ from pykafka08 import EmbeddedCluster, ErrorCode, Producer
 from pykafka08.errors import KafkaError, TransportError
 from pykafka08.producer import trouble
 from pykafka08.producer.actions import Action, InTrouble
-from pykafka08.producer.trouble import TELL_AFTER
-from tests.producer.world import World
+from pykafka08.producer.trouble import LATE, TELL_AFTER
+from tests.producer.world import OK, World
 
 LIMIT = 10
 """Seconds within which it is told."""
@@ -34,7 +34,7 @@ def test_a_partition_without_a_leader_is_told_once() -> None:
     (warning,) = told(world, LIMIT)
     assert warning.seconds >= TELL_AFTER
     assert (warning.error.topic, warning.error.partition, warning.error.api) == ("t", 0, "Metadata")
-    found = world.machine.trouble()
+    found = world.machine.trouble(world.now)
     assert found is not None
     assert found.since == 1000.0
 
@@ -57,7 +57,39 @@ def test_records_that_are_acknowledged_are_no_trouble() -> None:
     world = World({"t": [0]})
     world.add("t", 0)
     assert told(world, 1) == []
-    assert world.machine.trouble() is None
+    assert world.machine.trouble(world.now) is None
+
+
+def test_a_silent_broker_is_told_long_before_the_request_times_out() -> None:
+    world = World({"t": [0]}, linger_ms=0)
+    world.add("t", 0)
+    world.one()
+    assert world.machine.trouble(world.now + LATE - 0.1) is None
+    (warning,) = told(world, LIMIT)
+    assert (warning.error.topic, warning.error.partition, warning.error.api) == ("t", 0, "Produce")
+    assert warning.error.broker == "b0:9092 (id 0)"
+    assert str(warning.error).startswith("no answer for ")
+
+
+def test_a_broker_that_answers_slowly_but_steadily_is_no_trouble() -> None:
+    world = World({"t": [0]}, linger_ms=0)
+    for _ in range(10):
+        world.add("t", 0)
+        send = world.one()
+        assert told(world, 4) == []
+        world.answer(send, OK)
+
+
+@pytest.mark.parametrize("error", [None, TransportError("connection refused")])
+def test_records_without_a_producer_id_are_told(error: KafkaError | None) -> None:
+    world = World({"t": [0]}, linger_ms=0, enable_idempotence=True)
+    world.add("t", 0)
+    world.poll()
+    if error is not None:
+        world.machine.identity_failed(error, world.now)
+    (warning,) = told(world, LIMIT)
+    assert (warning.error.topic, warning.error.partition) == ("t", 0)
+    assert ("connection refused" if error else "no producer id for ") in str(warning.error)
 
 
 @pytest.mark.anyio
