@@ -110,10 +110,10 @@ def test_each_record_above_max_unpacked_bytes_is_refused_wherever_it_lies(codec:
     """Records smaller than a part were refused only where a part cut them off."""
     values = [b"small"] * 5 + [bytes(50_000)] + [b"small"] * 5
     data = assign_offsets(encode_batch(2, codec, timestamps=[1] * 11, keys=[None] * 11, values=values), 7).data
+    batches = read_batches(data, topic="t", partition=3, fetch_offset=0, in_slices=True, max_unpacked_bytes=49_000)
     found: list[Record] = []
     with pytest.raises(RecordTooLargeError, match="a record of 50011 bytes is larger than max_unpacked_bytes=49000"):
-        for each in read_batches(data, topic="t", partition=3, fetch_offset=0, in_slices=True, max_unpacked_bytes=49_000):
-            found.extend(each)
+        found.extend(record for batch in batches for record in batch)
     assert [each.offset for each in found] == list(range(7, 12))
 
 
