@@ -16,7 +16,7 @@ __all__ = ["LATE", "TELL_AFTER", "Trouble", "TroubleWatch"]
 
 LATE = 5.0
 """Seconds after which an answer to a heartbeat or FindCoordinator is late."""
-TELL_AFTER = 5.0
+TELL_AFTER = 3.0
 """Seconds of trouble before it is told: a coordinator that moves is no trouble."""
 TELL_AGAIN_AFTER = 60.0
 
