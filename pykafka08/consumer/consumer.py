@@ -173,7 +173,8 @@ class Consumer(Committing):
         Any task may call it, also where ``__aenter__`` was called by hand.
 
         Waits at most ``timeout`` seconds for handlers, which are cancelled then, and the coordinator.  None: 5 seconds,
-        and up to 15 more for the group to have a new coordinator that takes the leave, while brokers answer.
+        and up to 15 more for the group to have a new coordinator that takes the leave, while brokers answer.  A caller
+        that is cancelled does not wait for that coordinator.
         ``commit`` False leaves what auto-commit would commit.  Loops and :meth:`process` end; other calls that wait
         raise ClosedError.
         """
