@@ -209,11 +209,11 @@ def test_a_large_batch_of_small_records_takes_little_memory(has_numpy: bool, mon
     """9.5 million in one gzip batch took 489 MiB at once with numpy, and 180 without."""
     if not has_numpy:
         monkeypatch.setattr("pykafka08.records.batch_records._numpy_decoder", lambda: None)
-    deltas = np.arange(8192, 8192 + 140_000) << 1  # as varints of three bytes
-    rows = np.zeros((len(deltas), 32), dtype=np.uint8)
-    rows[:, 0] = 31 << 1
+    deltas = np.arange(8192, 8192 + 72_000) << 1  # as varints of three bytes
+    rows = np.zeros((len(deltas), 62), dtype=np.uint8)
+    rows[:, 0] = 61 << 1
     rows[:, 3], rows[:, 4], rows[:, 5] = deltas & 127 | 128, deltas >> 7 & 127 | 128, deltas >> 14
-    rows[:, 6], rows[:, 7] = 1, 23 << 1  # no key, a value of zeros
+    rows[:, 6], rows[:, 7] = 1, 53 << 1  # no key, a value of zeros
     data = batch(rows.tobytes(), Codec.GZIP, count=len(rows), last_delta=1 << 20)
     prepare()
     tracemalloc.start()
