@@ -40,11 +40,11 @@ WRITE_EVERY = 0.25
 DOWN_SECONDS = 10.0
 """How long a broker stays killed or paused: after 6 s the controller gives its partitions to others."""
 UP_SECONDS = 10.0
-"""Between the return of one broker and the next fault."""
+"""Seconds between the return of one broker and the next fault."""
 
 
 class Player(NamedTuple):
-    """A client and the group protocol that it speaks."""
+    """A client and its group protocol."""
 
     client: str
     protocol: str
@@ -109,7 +109,7 @@ async def be_member(client: str, bootstrap: str, group_id: str, protocol: str, s
 
 
 async def write(bootstrap: str) -> None:
-    """A record to every partition, four times a second, whatever becomes of those before."""
+    """Send a record to every partition four times a second, without waiting for earlier records."""
     from pykafka08 import Producer
 
     async with Producer(bootstrap, linger_ms=0, delivery_timeout_ms=20_000) as producer:
@@ -124,7 +124,7 @@ async def write(bootstrap: str) -> None:
 
 
 class Group:
-    """The members of one player, and when any of them read from each partition."""
+    """The members of one player, and the times at which any of them read from each partition."""
 
     def __init__(self, player: Player, cluster: dict[str, str], session_ms: int, logs: Path | None) -> None:
         self.player = player
@@ -194,7 +194,7 @@ class Group:
         return len(self.read_at) == PARTITIONS
 
     def stalls(self, began: float, ended: float) -> list[tuple[float, float, int]]:
-        """The longest of each partition, the longest first: its length, when it began, and the partition."""
+        """The longest stall of each partition, longest first: length, start and partition."""
         found = []
         for partition in range(PARTITIONS):
             times = [began, *(at for at in self.read_at[partition] if began <= at <= ended), ended]
@@ -207,7 +207,7 @@ class Group:
 
 
 def faults(folder: str, rounds: int, groups: list[Group]) -> None:
-    """What the module's docstring says."""
+    """Kill, restart, pause and resume each broker in turn, and replace a member of each group after each fault."""
 
     def broker(action: str, node: int, *options: str) -> None:
         command = [sys.executable, str(TOOLS / "kafka-broker"), folder, action, str(node), *options]
@@ -271,7 +271,7 @@ def run(
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--clients", default="pykafka08,aiokafka", help="of pykafka08, aiokafka, java")
-    parser.add_argument("--protocols", default="classic,consumer", help="aiokafka has the classic one alone")
+    parser.add_argument("--protocols", default="classic,consumer", help="aiokafka has the classic one only")
     parser.add_argument("--release", default="4.3.1")
     parser.add_argument("--members", type=int, default=3)
     parser.add_argument("--rounds", type=int, default=1)

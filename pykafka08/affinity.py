@@ -13,13 +13,13 @@ from pykafka08.errors import WrongEventLoopError
 __all__ = ["NO_THREAD", "Affinity"]
 
 NO_THREAD = -1
-"""The thread of a closed client, and in forked processes of every client: no thread has this number."""
+"""Stands for the thread of a closed client, and of every client in a forked process; no thread has this id."""
 
 
 class Affinity:
-    """Created where a client opens.
+    """The thread, event loop and process in which this object was created, which is where a client opens.
 
-    :meth:`check` raises elsewhere.  Hot paths compare ``thread`` alone: to ask for the event loop costs a system call
+    :meth:`check` raises elsewhere.  Hot paths compare ``thread`` only: looking up the event loop costs a system call
     on Python 3.11 and before.
     """
 
@@ -45,11 +45,11 @@ class Affinity:
         raise self._error()
 
     def on_fork(self, callback: Callable[[], None]) -> None:
-        """Call ``callback()`` in each forked child, plainly, as its first act."""
+        """Call ``callback()``, a plain function, first thing in each forked child."""
         self._on_fork.append(callback)
 
     def forked(self) -> None:
-        """This process is a forked child: the client is the parent's."""
+        """Note that this process is a forked child, and that the client belongs to the parent."""
         self._is_forked = True
         self.thread = NO_THREAD
         for callback in self._on_fork:

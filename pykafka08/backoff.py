@@ -22,11 +22,11 @@ def pause_after(failures: int, first: float, most: float, chance: float) -> floa
 
 LEAST_FIRST = 0.001
 LEAST_MOST = 0.02
-"""Floors in seconds: settings of 0 still leave pauses that grow, so that nothing is asked without end."""
+"""Floors in seconds: settings of 0 still give growing pauses, so that no request is repeated in a busy loop."""
 
 
 class Backoff:
-    """The failures in a row of one thing; times in seconds; ``chance()`` gives floats from 0 to 1."""
+    """Growing pauses after consecutive failures; times in seconds; ``chance()`` gives floats from 0 to 1."""
 
     __slots__ = ("_chance", "_first", "_most", "failures")
 
@@ -37,7 +37,7 @@ class Backoff:
         self.failures = 0
 
     def fresh(self) -> Backoff:
-        """Another one with the same pauses, and no failures yet."""
+        """A new backoff with the same settings and no failures."""
         return Backoff(self._first, self._most, self._chance)
 
     def pause(self) -> float:

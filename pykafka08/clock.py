@@ -26,5 +26,5 @@ def clock() -> Callable[[], float]:
 
 
 def current_time() -> float:
-    """The running event loop's time in seconds; unlike anyio's, also in a callback, where no task runs."""
+    """The running event loop's time in seconds; unlike anyio's, it is also available outside any task."""
     return clock()()

@@ -77,7 +77,7 @@ def _parse_address(text: str) -> Address:
 
 
 def _shown(value: object) -> str:
-    """A value as errors show it: cut off, and also where Python refuses to write out a number that is too long."""
+    """A value for an error text: cut off, and without the digits of a number that is too long for Python to print."""
     try:
         text = repr(value)
     except ValueError:
@@ -143,7 +143,7 @@ class ClientConfig:
     connections_max_idle_ms: int = 540_000
     metadata_max_age_ms: int = 300_000
     security_protocol: str = "PLAINTEXT"
-    """The only one of this release, in any case; other clients' settings can be given as they are."""
+    """Only PLAINTEXT is supported, in upper or lower case."""
     receive_message_max_bytes: int = 100 * MIB
     """Largest frame taken from a broker; checked before a byte of its body is kept."""
 
@@ -271,7 +271,7 @@ class ConsumerConfig:
     check_crcs: bool = True
     isolation_level: Literal["read_uncommitted", "read_committed"] = "read_uncommitted"
     max_unpacked_bytes: int = 64 * MIB
-    """Largest record in a compressed batch, and the largest batch, unpacked, where it cannot be unpacked in pieces."""
+    """Largest record in a compressed batch, and largest unpacked batch if it cannot be unpacked in pieces."""
     client_rack: str | None = None
     """Where this consumer runs, as the brokers' ``broker.rack``: it is sent to a replica there."""
 

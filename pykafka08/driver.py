@@ -1,6 +1,6 @@
 """The loop around a machine, and what every driver needs beside it.
 
-A *machine* decides and never waits; its *driver* performs what it says.  All drivers share the loop here:
+A *machine* decides and never waits; its *driver* performs the actions.  All drivers share the loop here:
 poll, perform, wait for input or wake-up.  Waiter and wake-up (``waiter``), the tree of a client's tasks
 (``task_tree``), the clock (``clock``) and the loggers (``logs``) are passed on from here.
 """

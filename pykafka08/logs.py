@@ -52,7 +52,7 @@ class LibraryLogger:
         self._facts = dict(facts or {})
 
     def bind(self, **facts: Any) -> LibraryLogger:
-        """A logger whose every message has these facts too: whose client it is, for example."""
+        """A logger that adds these facts to each message, for example ``client_id``."""
         return LibraryLogger(self._logger, {**self._facts, **facts})
 
     @cached_property
@@ -85,7 +85,7 @@ class LibraryLogger:
 
 
 _NAMES = frozenset({"address", "broker", "group", "host", "topic", "topics"})
-"""Facts whose value may be as long as a broker likes."""
+"""Facts whose values come from brokers and have no length limit."""
 
 _LOGGING_OPTIONS = ("exc_info", "stack_info", "stacklevel")
 

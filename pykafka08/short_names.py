@@ -1,18 +1,18 @@
-"""Names of hosts and topics as errors and log lines show them: bounded, whatever a broker sends."""
+"""Names of hosts and topics for errors and log lines, cut to a maximum length."""
 
 from __future__ import annotations
 
 __all__ = ["MOST_SHOWN", "address_text", "shortened"]
 
 MOST_SHOWN = 300
-"""Characters of a name that errors and log lines show; the longest name of a host has 253, of a topic 249."""
+"""Characters of a name in errors and log lines; a valid host name has at most 253, a topic name 249."""
 
 
 def shortened(name: str) -> str:
-    """A name as errors and log lines show it: brokers may send one of 32,767 characters."""
+    """A name for errors and log lines; a broker may send one of 32,767 characters."""
     return name if len(name) <= MOST_SHOWN else f"{name[:MOST_SHOWN]}... ({len(name)} characters)"
 
 
 def address_text(host: str, port: int) -> str:
-    """``"host:port"`` as errors and log lines show it."""
+    """``"host:port"`` for errors and log lines."""
     return f"{shortened(host)}:{port}"

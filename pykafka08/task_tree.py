@@ -1,7 +1,7 @@
 """The tree of a client's background tasks, and the cancel scopes of its objects.
 
 anyio starts tasks, opens cancel scopes and tells the time only where a task runs.  asyncio calls protocols, timers and
-done-callbacks outside any task, so plain functions use what is here instead.
+done-callbacks outside any task, so plain functions use this module instead.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _Task = tuple[str, Callable[..., Awaitable[object]], tuple[Any, ...]]
 
 
 def current_task() -> object:
-    """The task that runs; None in a callback of asyncio."""
+    """The running task; None in a callback of asyncio."""
     loop = asyncio._get_running_loop()
     if loop is not None:
         return asyncio.current_task(loop)
@@ -34,7 +34,7 @@ def current_task() -> object:
 
 
 class TaskScope:
-    """A cancel scope that plain calls create and cancel, in any context; the task that it is for enters it."""
+    """A cancel scope that can be created and cancelled outside any task; the task to be cancelled enters it."""
 
     def __init__(self) -> None:
         self._scope: anyio.CancelScope | None = None
@@ -46,14 +46,14 @@ class TaskScope:
         return self._is_cancelled
 
     def cancel(self) -> None:
-        """Cancel the task inside, or the one that enters later."""
+        """Cancel the task inside, or a task that enters later."""
         self._is_cancelled = True
         if self._scope is not None:
             self._scope.cancel()
 
     @contextmanager
     def entered(self, deadline: float = NEVER) -> Iterator[anyio.CancelScope]:
-        """Once, in a task."""
+        """Enter the scope, once, in a task."""
         with anyio.CancelScope(deadline=deadline) as scope:
             self._scope = scope
             if self._is_cancelled:
@@ -66,13 +66,13 @@ _branch: ContextVar[object] = ContextVar("_branch", default=None)
 
 
 def _sole_cause(error: Exception) -> Exception:
-    """What a task group has wrapped, where it is one exception."""
+    """The exception that a task group has wrapped, if it is the only one."""
     inner: Sequence[Exception] = getattr(error, "exceptions", ())
     return _sole_cause(inner[0]) if len(inner) == 1 else error
 
 
 def _start_task(run: Callable[..., Coroutine[Any, Any, None]], *args: Any) -> object:
-    """Run ``run(*args)`` beside the caller's task, owned by the event loop; keep what is returned."""
+    """Run ``run(*args)`` in a task of the event loop; the caller must keep a reference to the result."""
     loop = asyncio._get_running_loop()
     if loop is not None:
         return loop.create_task(run(*args), name="pykafka08")
@@ -82,10 +82,10 @@ def _start_task(run: Callable[..., Coroutine[Any, Any, None]], *args: Any) -> ob
 
 
 class TaskTree:
-    """All background tasks of one client: none dies unseen, none outlives :meth:`aclose`.
+    """All background tasks of one client; each failure is raised, and no task outlives :meth:`aclose`.
 
     A task that ends with an exception marks the tree as failed: :meth:`check` then raises :class:`ClientFailedError`
-    with the cause, and each ``on_failure`` callback is called once with that error, to wake whoever waits.
+    with the cause, and each ``on_failure`` callback is called once with that error, to wake waiting tasks.
     """
 
     def __init__(self) -> None:
@@ -99,7 +99,7 @@ class TaskTree:
         self._has_pending = Wakeup()
         self._branches: set[object] = set()
         self._last_branch: object = None
-        """The background task in which the tree was closed; it runs to its end."""
+        """The background task that closed the tree; it is not cancelled."""
         self._is_closed = False
 
     @property
@@ -108,7 +108,7 @@ class TaskTree:
 
     async def __aenter__(self) -> TaskTree:
         if self._group is not None or self._is_closed:
-            raise ClosedError("a client is entered once; make a new one")
+            raise ClosedError("a client cannot be reused; create a new one")
         self._affinity = Affinity()
         started: Waiter[anyio.abc.TaskGroup] = Waiter()
         with anyio.CancelScope(shield=True):
@@ -122,8 +122,8 @@ class TaskTree:
     async def aclose(self) -> None:
         """Cancel every task and wait until all have ended; any task may call it, any number of times.
 
-        One of the tree's own tasks, a listener for example, would wait for itself: it returns at once, and the others
-        are cancelled when it has ended.
+        A call from one of the tree's own tasks, for example a listener, returns at once, because it would wait for
+        itself; the other tasks are cancelled when that task has ended.
         """
         if self._affinity is None:
             self._is_closed = True
@@ -140,13 +140,13 @@ class TaskTree:
     def _cancel(self) -> None:
         group, self._is_closed = self._group, True
         if group is not None:
-            self._start_pending(group)  # their callers wait for what they do at the end
+            self._start_pending(group)  # callers wait for the cleanup of these tasks
             self._group = None
             group.cancel_scope.cancel()
 
     async def _hold_group(self, started: Waiter[anyio.abc.TaskGroup]) -> None:
-        # In a task of its own: a group that is entered in the caller's task must be left there, in the same scope, and
-        # fixtures, start-up hooks and time limits around aclose() would all break that.
+        # In its own task: a group must be left in the task and scope in which it was entered, which fixtures, start-up
+        # hooks and time limits around aclose() cannot guarantee.
         try:
             async with anyio.create_task_group() as group:
                 started.set_result(group)
@@ -164,7 +164,7 @@ class TaskTree:
             self._start_now(group, task)
 
     def on_failure(self, callback: Callable[[ClientFailedError], None]) -> None:
-        """Call ``callback`` with the failure, at once if it was before."""
+        """Call ``callback`` with the failure, at once if the tree has already failed."""
         if self._failure is not None:
             callback(self._failure)
         else:
@@ -176,7 +176,7 @@ class TaskTree:
             self._on_failure.remove(callback)
 
     def start(self, name: str, run: Callable[..., Awaitable[object]], *args: Any) -> None:
-        """Run ``run(*args)`` in the background; any plain call may start a task, also one outside any task."""
+        """Run ``run(*args)`` in the background; can be called outside any task."""
         if self._group is None:
             raise ClosedError("the client is not open")
         if current_task() is not None:
@@ -202,7 +202,7 @@ class TaskTree:
                 self._cancel()
 
     def fail(self, what: str, error: Exception) -> None:
-        """The client cannot go on: ``error`` is raised at the user's next await.  Any plain call may say so."""
+        """Mark the client as failed: the user's next await raises ``error``.  Can be called outside any task."""
         if self._failure is not None:
             return
         error = _sole_cause(error)
@@ -221,11 +221,11 @@ class TaskTree:
         self._affinity.check()
 
     def check_affinity(self) -> None:
-        """Raise in another thread, event loop or process than the client was opened in."""
+        """WrongEventLoopError in another thread, event loop or process than the client was opened in."""
         if self._affinity is not None:
             self._affinity.check()
 
     @property
     def affinity(self) -> Affinity | None:
-        """Where the client was opened; None before."""
+        """The thread, event loop and process of the client; None before it is opened."""
         return self._affinity

@@ -1,6 +1,6 @@
-"""The light one-shot :class:`Waiter` and the :class:`Wakeup` flag, on asyncio and trio.
+"""The one-shot :class:`Waiter` and the :class:`Wakeup` flag, on asyncio and trio.
 
-Both cost no task, no event and, without a deadline, no cancel scope.  Plain calls set them, also outside any task.
+Neither needs a task, an event or, without a deadline, a cancel scope.  Both can be set outside any task.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ NEVER = float("inf")
 
 
 class Waiter(Generic[T]):
-    """One outcome, set once by a plain call, awaited by any number of tasks.
+    """One outcome, set once and awaited by any number of tasks.
 
-    A task that is cancelled while it awaits leaves the waiter and the other tasks alone.  All calls belong to the
+    Cancelling a task that awaits it does not affect the waiter or the other tasks.  All calls belong to the
     event loop's thread.
     """
 
@@ -32,7 +32,7 @@ class Waiter(Generic[T]):
         self._is_done = False
         self._result: T | None = None
         self._error: BaseException | None = None
-        # Lists are made when somebody is there for them: most waiters have one task or one callback, and no other.
+        # Lists are created on first use: most waiters have one task or one callback.
         self._sleepers: list[Any] | None = None
         self._callbacks: list[Callable[[Waiter[T]], None]] | None = None
 
@@ -42,17 +42,17 @@ class Waiter(Generic[T]):
 
     @property
     def error(self) -> BaseException | None:
-        """The exception it ended with, None while it waits or after a result."""
+        """The exception; None before the outcome or after a result."""
         return self._error
 
     def result(self) -> T:
-        """The result; raises the exception it ended with.  Only after ``is_done``."""
+        """The result; raises the exception if that is the outcome.  Only if ``is_done``."""
         if self._error is not None:
             raise self._error
         return self._result  # type: ignore[return-value]
 
     def set_result(self, result: T) -> bool:
-        """End it with ``result``; False if it had ended before."""
+        """Set the result; False if there was an outcome already."""
         if self._is_done:
             return False
         self._result = result
@@ -60,7 +60,7 @@ class Waiter(Generic[T]):
         return True
 
     def set_exception(self, error: BaseException) -> bool:
-        """End it with ``error``; False if it had ended before."""
+        """Set the exception; False if there was an outcome already."""
         if self._is_done:
             return False
         self._error = error
@@ -68,7 +68,7 @@ class Waiter(Generic[T]):
         return True
 
     def add_done_callback(self, callback: Callable[[Waiter[T]], None]) -> None:
-        """Call ``callback(self)`` at the end, at once if that was before."""
+        """Call ``callback(self)`` when the outcome is set, at once if it is set already."""
         if self._is_done:
             callback(self)
         elif self._callbacks is None:
@@ -139,10 +139,10 @@ def _wake(sleeper: Any) -> None:
 
 
 class Wakeup:
-    """A flag that one task waits for and anybody sets; setting it twice before it is seen wakes once.
+    """A flag for which one task waits; setting it twice before the task runs wakes the task once.
 
-    With ``keeps_timer`` a wait leaves its timer to the next ones, which mostly have a later deadline and need no other;
-    who has waited for the last time calls :meth:`close`.
+    With ``keeps_timer`` later waits reuse the timer, since they mostly have a later deadline; call :meth:`close` after
+    the last wait.
     """
 
     __slots__ = ("_is_set", "_keeps_timer", "_sleepers", "_timer", "_timer_at", "_until")

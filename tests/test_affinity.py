@@ -1,4 +1,4 @@
-"""Clients are used in the thread, event loop and process that they were opened in; elsewhere each call is refused."""
+"""Clients are used in the thread, event loop and process that opened them; elsewhere each call raises an error."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ PLAIN_CONSUMER_CALLS: dict[str, Callable[[Consumer], object]] = {
 
 
 async def refused(call: Callable[..., Awaitable[object]], *args: Any) -> str:
-    """How it is refused, and at once."""
+    """The text of the error, which must be raised at once."""
     with anyio.fail_after(5), pytest.raises(WrongEventLoopError) as raised:
         await call(*args)
     return str(raised.value)
@@ -71,7 +71,7 @@ async def all_refused(producer: Producer, consumer: Consumer, admin: Admin) -> s
 
 
 def run_in_thread(run: Callable[[], Coroutine[Any, Any, set[str]]]) -> set[str]:
-    """In an event loop of its own, in another thread."""
+    """Run in a new event loop in another thread."""
     found: list[set[str]] = []
     thread = threading.Thread(target=lambda: found.append(asyncio.run(run())))
     thread.start()
@@ -82,7 +82,7 @@ def run_in_thread(run: Callable[[], Coroutine[Any, Any, set[str]]]) -> set[str]:
 @pytest.mark.anyio
 @pytest.mark.parametrize("topic", ["t", "unknown"])
 async def test_enqueue_from_another_thread_is_refused(topic: str) -> None:
-    """Whether the record would be taken at once, into an open batch, or not; asyncio's debug mode is off."""
+    """With and without an open batch for the record; asyncio's debug mode is off."""
     async with (
         EmbeddedCluster(topics={"t": 1}) as cluster,
         Producer(cluster.bootstrap_servers, linger_ms=60_000) as producer,
@@ -152,7 +152,7 @@ async def _outcome(delivery: Any) -> Any:
 
 
 def test_the_client_that_a_forked_child_inherits_raises_at_once() -> None:
-    """It would write to the parent's connections; the parent goes on."""
+    """Otherwise it would write to the parent's connections.  The parent's client stays usable."""
 
     def in_child(producer: Producer, consumer: Consumer, admin: Admin) -> set[str]:
         with pytest.raises(WrongEventLoopError) as raised:
@@ -180,15 +180,15 @@ def test_the_client_that_a_forked_child_inherits_raises_at_once() -> None:
 
 
 def forked(run: Callable[[], set[str]]) -> str:
-    """What it returns, or raises, in a child of this process."""
+    """The result or exception of ``run()`` in a forked child."""
     ours, theirs = os.pipe()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # pytest and anyio have threads
+        warnings.simplefilter("ignore", DeprecationWarning)  # raised by fork() because pytest and anyio have threads
         child = os.fork()
     if child == 0:
         try:
             text = "|".join(run())
-        except BaseException as error:  # noqa: BLE001 - told to the parent
+        except BaseException as error:  # noqa: BLE001 - sent to the parent
             text = f"|{error!r}"
         os.write(theirs, text.encode())
         os._exit(0)

@@ -24,7 +24,7 @@ def test_many_failures_do_not_overflow() -> None:
 
 
 @pytest.mark.parametrize(("first", "most"), [(0.0, 0.0), (0.0, 1.0), (0.005, 0.0)])
-def test_settings_of_0_leave_pauses_that_grow(first: float, most: float) -> None:
+def test_settings_of_0_give_growing_pauses(first: float, most: float) -> None:
     backoff = Backoff(first, most, lambda: 0.5)
     pauses = [backoff.failed() for _ in range(10)]
     assert pauses[0] > 0

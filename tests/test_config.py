@@ -176,13 +176,13 @@ def test_assignors_in_any_list_and_names_that_nobody_knows() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) and len(value) < 50 else "",
 )
-def test_a_value_of_thousands_of_digits_is_an_error_of_a_line(name: str, value: Any) -> None:
+def test_a_value_of_thousands_of_digits_is_a_short_error(name: str, value: Any) -> None:
     """Python neither reads nor writes numbers of more than 4,300 digits."""
     with pytest.raises(ConfigError, match=r"bootstrap server|" + name) as caught:
         build({"bootstrap_servers": "h:1", name: value}, ClientConfig, ProducerConfig, ConsumerConfig)
     assert len(str(caught.value)) < 250
 
 
-def test_another_security_protocol_says_what_is_there() -> None:
+def test_another_security_protocol_is_refused() -> None:
     with pytest.raises(ConfigError, match="security_protocol='SSL': this release speaks PLAINTEXT only"):
         made("security_protocol", "SSL")

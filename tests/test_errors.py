@@ -55,5 +55,5 @@ def test_what_is_also_an_error_of_python() -> None:
         (81, "group.max.size"),
     ],
 )
-def test_an_error_over_a_size_names_the_setting(code: int, setting: str) -> None:
+def test_errors_over_a_size_limit_name_the_setting(code: int, setting: str) -> None:
     assert setting in str(broker_error(code))

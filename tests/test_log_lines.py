@@ -1,4 +1,4 @@
-"""Every line that a client logs says whose it is: ``client_id``, and its group or transactional id."""
+"""Every log line of a client has its ``client_id``, and its group or transactional id."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OWNERS: dict[str, dict[str, str]] = {
     "reader": {},
     "operator": {},
 }
-"""Clients by ``client_id``, and what else each of their lines says."""
+"""Clients by ``client_id``, and the other facts in each of their log lines."""
 
 
 def facts_of(record: logging.LogRecord) -> dict[str, Any]:
@@ -31,7 +31,7 @@ def facts_of(record: logging.LogRecord) -> dict[str, Any]:
     return {name: getattr(record, name) for name in names if hasattr(record, name)}
 
 
-async def test_every_line_says_whose_it_is(caplog: pytest.LogCaptureFixture) -> None:
+async def test_every_log_line_names_its_client(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, logger="pykafka08")
     with anyio.fail_after(60):
         async with EmbeddedCluster(brokers=2, topics={"t": 2}, group_consumer_heartbeat_interval_ms=20) as cluster:
@@ -84,8 +84,8 @@ async def test_every_line_says_whose_it_is(caplog: pytest.LogCaptureFixture) -> 
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-async def test_the_steps_of_a_join_are_no_trouble(protocol: str, caplog: pytest.LogCaptureFixture) -> None:
-    """The coordinator asks for the member id that it gives, and the join of a second member begins a rebalance."""
+async def test_the_steps_of_a_join_are_not_trouble(protocol: str, caplog: pytest.LogCaptureFixture) -> None:
+    """The coordinator answers MEMBER_ID_REQUIRED, and the join of a second member begins a rebalance."""
     caplog.set_level(logging.DEBUG, logger="pykafka08")
     settings: dict[str, Any] = {"group_id": "g", "group_protocol": protocol, "heartbeat_interval_ms": 20}
     with anyio.fail_after(60):

@@ -1,6 +1,6 @@
-"""asyncio calls protocols, timers and done-callbacks outside any task: what anyio and sniffio refuse there.
+"""asyncio calls protocols, timers and done-callbacks outside any task, where anyio and sniffio must not be used.
 
-Whether anyio works there by luck depends on its version and on sniffio.  Here it never does, whatever is installed.
+Some versions of anyio work there without sniffio.  In these tests each such use fails, with every version.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MAIN_THREAD_ONLY = {
     "cli/exits.py": "it runs the event loop, and its signal handlers",
     "spark/sink/two_phase.py": "Spark's tasks call it outside the event loop, and it runs a coroutine there",
 }
-"""Modules whose plain functions are never called back, and why."""
+"""Modules whose plain functions are never callbacks, and the reason."""
 
 BOUND_S = 30
 
@@ -38,7 +38,7 @@ def is_in_callback() -> bool:
 
 @contextmanager
 def anyio_in_tasks_only() -> Iterator[list[str]]:
-    """Each use of anyio outside a task fails, and is in the list: as with sniffio and anyio 4.16, and more strictly."""
+    """Each use of anyio outside a task fails and is added to the list; stricter than anyio 4.16 with sniffio."""
     met: list[str] = []
 
     def guarded(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
@@ -59,7 +59,7 @@ def anyio_in_tasks_only() -> Iterator[list[str]]:
 
 
 def in_tasks_only(story: Callable[[], Any]) -> None:
-    """Run it in asyncio; nothing outside a task may have used anyio."""
+    """Run ``story()`` in asyncio; fail if anyio was used outside a task."""
 
     async def bounded() -> None:
         with anyio.fail_after(BOUND_S):
@@ -75,13 +75,13 @@ async def read(consumer: Consumer, count: int) -> set[bytes | None]:
 
 
 async def read_until(consumer: Consumer, wanted: set[tuple[int, bytes]]) -> None:
-    """Until these are read, by partition and value; others may come again."""
+    """Read until all of ``wanted`` (partition, value) are read; records may be repeated."""
     while wanted:
         record = await consumer.getone()
         wanted.discard((record.partition, record.value or b""))
 
 
-# --- the kind, in the source ----------------------------------------------------------------------------------------
+# --- all uses, in the source --------------------------------------------------------------------------------------
 
 
 def uses_outside_coroutines(source: str) -> list[int]:
@@ -113,11 +113,11 @@ def _is_context_manager(node: ast.AST) -> bool:
 
 
 STARTS_WITHIN_A_TASK = {"task_tree.py": 1}
-"""Where the task tree looks first whether a task runs."""
+"""Number of uses in a module that first checks for a running task."""
 
 
 def test_no_plain_function_calls_anyio() -> None:
-    """A coroutine runs in a task; whatever else is called may be called by a protocol, a timer or a done-callback."""
+    """A coroutine runs in a task; a plain function may be called by a protocol, a timer or a done-callback."""
     found = {
         path.relative_to(PACKAGE).as_posix(): uses_outside_coroutines(path.read_text())
         for path in sorted(PACKAGE.rglob("*.py"))
@@ -157,7 +157,7 @@ def test_a_callback_starts_a_task() -> None:
 
 
 def test_a_task_that_a_callback_starts_just_before_the_close_runs_to_its_end() -> None:
-    """Other tasks wait for what it does at its end."""
+    """Other tasks wait for its cleanup."""
 
     async def story() -> None:
         loop, closing, ended = asyncio.get_running_loop(), Waiter[None](), Waiter[None]()
@@ -169,7 +169,7 @@ def test_a_task_that_a_callback_starts_just_before_the_close_runs_to_its_end() -
                 ended.set_result(None)
 
         def told() -> None:
-            closing.set_result(None)  # the close is first, before the tree's own task
+            closing.set_result(None)  # the close begins before the new task does
             tree.start("late", run)
 
         tree = await TaskTree().__aenter__()
@@ -181,7 +181,7 @@ def test_a_task_that_a_callback_starts_just_before_the_close_runs_to_its_end() -
     in_tasks_only(story)
 
 
-def test_a_failure_in_a_callback_is_told_to_everybody_who_waits() -> None:
+def test_a_failure_in_a_callback_is_raised_in_all_waiting_tasks() -> None:
     async def story() -> None:
         loop, told = asyncio.get_running_loop(), Waiter[ClientFailedError]()
         fault = ValueError("no number")
@@ -206,7 +206,7 @@ def test_a_failure_in_a_callback_is_told_to_everybody_who_waits() -> None:
 
 
 def test_a_pattern_and_a_group_join() -> None:
-    """The first matching topic is in an answer that a protocol hands over."""
+    """The first matching topic is in an answer, which asyncio passes to a protocol."""
 
     async def story() -> None:
         async with EmbeddedCluster(topics={"t-1": 1}) as cluster:
@@ -242,7 +242,7 @@ def test_a_group_that_matches_nothing_at_first_joins_later(protocol: str) -> Non
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_connections_are_lost_and_dialled_again_by_callbacks(protocol: str) -> None:
-    """Leaders and coordinators move, brokers stop: produce, fetch, metadata and group answers each begin something."""
+    """Leaders and coordinators move and brokers stop, so that answers of each kind start new tasks."""
 
     async def story() -> None:
         async with EmbeddedCluster(brokers=3, topics={"t": 3}, group_consumer_heartbeat_interval_ms=20) as cluster:
@@ -294,7 +294,7 @@ def test_an_error_in_a_metadata_callback_is_raised_at_the_next_await() -> None:
     in_tasks_only(story)
 
 
-def test_health_and_deadlines_are_known_in_a_callback() -> None:
+def test_health_and_deadlines_work_in_a_callback() -> None:
     async def story() -> None:
         async with EmbeddedCluster(topics={"t": 1}) as cluster:
             servers = cluster.bootstrap_servers

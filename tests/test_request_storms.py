@@ -1,8 +1,8 @@
-"""No answer that a broker goes on giving makes a client ask without a pause, whatever its reaction table says.
+"""No repeated answer makes a client send requests without pauses, whatever its reaction table says.
 
-Each case is one API and one answer, an error code or a connection that ends.  The embedded broker gives that answer
-every time, a whole client runs against it for a while of virtual time, and the requests in each second are counted.
-The codes are taken from the reaction tables: one for each reaction of each API, so that new rows are covered too.
+Each case is one API and one answer: an error code or a closed connection.  The embedded broker always gives that
+answer, a whole client runs against it for a while of virtual time, and the requests in each second are counted.
+The reaction tables give the codes: one for each reaction of each API, so that new rows are covered too.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from pykafka08.producer.transactions.reactions import REACTIONS as REACTIONS_OF_
 from tests.virtual_loop import VirtualLoop
 
 SECONDS = 12.0
-"""Of virtual time."""
+"""Duration of a run in virtual time."""
 MOST_IN_A_SECOND = 40
-"""Requests, of all kinds: a client that opens asks some at once."""
+"""Maximum requests in one second: a client that opens sends several at once."""
 MOST_AT_LENGTH = 10.0
-"""Requests a second in the second half before the close, when pauses have grown; long polls and heartbeats count."""
+"""Maximum requests a second in the second half before the close, long polls and heartbeats included."""
 
 ONLY_BEFORE_KIP_890 = frozenset({"AddPartitionsToTxn", "AddOffsetsToTxn"})
 """APIs that a producer does not use where the cluster has agreed on ``transaction.version=2``."""
@@ -75,7 +75,7 @@ async def produce_without_ids(cluster: EmbeddedCluster) -> None:
 
 
 async def produce_in_transactions(cluster: EmbeddedCluster) -> None:
-    """Of which each also commits what a consumer has read."""
+    """Each transaction also commits the offsets of a consumer."""
     async with (
         Producer(cluster.bootstrap_servers, transactional_id="p") as producer,
         Consumer(
@@ -100,7 +100,7 @@ async def administer(cluster: EmbeddedCluster) -> None:
 
 
 class Case(NamedTuple):
-    """A client, the API that is answered, and with what: a code or the name of another fault."""
+    """A client, an API, and its answer: an error code or the name of another fault."""
 
     play: Play
     api: str
@@ -158,7 +158,7 @@ def cases() -> Iterator[Case]:
 
 
 async def requests_of(case: Case) -> list[tuple[float, str]]:
-    """When each was received, and what it was."""
+    """Time and API of each request."""
     release = "3.9" if case.api in ONLY_BEFORE_KIP_890 else "4.3"
     async with EmbeddedCluster(version=release, topics={"t": 2, "u": 1}) as cluster:
         async with Producer(cluster.bootstrap_servers) as producer:
@@ -168,14 +168,14 @@ async def requests_of(case: Case) -> list[tuple[float, str]]:
             cluster.faults.answer(case.api, case.answer, times=None)
         else:
             cluster.faults.cut_answer(case.api, 6, times=None)
-        # An error ends a client, and that is no storm.
+        # An error may end the client, which is not a storm.
         with anyio.move_on_after(SECONDS), contextlib.suppress(KafkaError):
             await case.play(cluster)
         return [(each.time, each.api) for each in cluster.requests]
 
 
 async def at_once(call: Callable[..., Any], *args: Any, **_: Any) -> Any:
-    """In place of a worker thread, for which virtual time would not wait."""
+    """Replaces a worker thread, for which virtual time would not wait."""
     return call(*args)
 
 
@@ -191,7 +191,7 @@ CASES = list(dict.fromkeys(cases()))
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_no_answer_of_a_broker_makes_a_client_ask_without_a_pause(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_repeated_answer_causes_a_request_storm(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(anyio.to_thread, "run_sync", at_once)
     requests = play(case)
     assert case.api in {api for _, api in requests}

@@ -15,7 +15,7 @@ LONG = "x" * 32_767
 SHORT_ENOUGH = 2 * MOST_SHOWN
 
 
-def test_a_name_is_cut_and_says_so() -> None:
+def test_a_cut_name_has_a_mark() -> None:
     assert shortened("a" * MOST_SHOWN) == "a" * MOST_SHOWN
     assert shortened(LONG) == "x" * MOST_SHOWN + "... (32767 characters)"
     assert address_text("h", 9092) == "h:9092"

@@ -83,7 +83,7 @@ class Asking:
 
     async def _enter(self) -> None:
         if self._client is not None:
-            raise ClosedError("an admin is entered once; make a new one")
+            raise ClosedError("an admin cannot be reused; create a new one")
         self._client = Client(self._config, allow_auto_topic_creation=False)
         await self._client.__aenter__()
 
@@ -152,7 +152,7 @@ class Asking:
         seconds: float,
         codes: Callable[[Any], list[int]],
     ) -> tuple[Any, str | None]:
-        """The controller's answer, and its name."""
+        """The controller's answer, and the controller's name."""
 
         async def once(left: float) -> tuple[Any, str | None]:
             node_id = await self._controller(left)
@@ -164,7 +164,7 @@ class Asking:
         return await self._retried(seconds, once)
 
     def _name(self, node_id: int | None) -> str | None:
-        """Of a broker, for errors; None where any broker was asked."""
+        """The broker's name for errors; None if the request was sent to any broker."""
         broker = self._open().metadata.brokers.get(node_id) if node_id is not None else None
         return broker.name if broker is not None else None
 
@@ -225,7 +225,7 @@ def only(entries: Iterable[T], name_of: Callable[[T], str | None], name: str, ap
 def refusals(
     asked: Iterable[str], told: Iterable[tuple[str | None, int, str | None]], api: str, broker: str | None
 ) -> dict[str, KafkaError]:
-    """What the answer says against the topics that were asked for; one that it leaves out may be done or not."""
+    """Errors of the requested topics; the outcome of a topic that the answer leaves out is unknown."""
     codes = {name: (code, message) for name, code, message in told}
     found: dict[str, KafkaError] = {}
     for name in asked:

@@ -1,6 +1,6 @@
-"""Access control lists: stored, matched and checked as Kafka's StandardAuthorizer does; nothing is enforced here.
+"""Access control lists: stored, matched and checked as in Kafka's StandardAuthorizer, but not enforced.
 
-Numbers are those of Kafka's enums, see ``protocol.messages.describe_acls``.  Source: KIP-11, KIP-140, KIP-290.
+Numbers are those of Kafka's enums; see ``protocol.messages.describe_acls``.  Source: KIP-11, KIP-140, KIP-290.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MATCH, LITERAL, PREFIXED = 2, 3, 4
 CLUSTER, CLUSTER_NAME = 4, "kafka-cluster"
 EVERY_NAME = "*"
 LARGEST = (7, 4, 15, 3)
-"""The largest resource type, pattern type, operation and permission type."""
+"""The largest valid resource type, pattern type, operation and permission type."""
 
 
 class Acl(NamedTuple):
@@ -37,7 +37,7 @@ class Acl(NamedTuple):
 
 
 class AclFilter(NamedTuple):
-    """Conditions on entries; ANY and None leave a field free."""
+    """Conditions on entries; ANY and None match every value."""
 
     resource_type: int
     resource_name: str | None
@@ -74,12 +74,12 @@ class AclFilter(NamedTuple):
 
 
 def is_known(numbers: Iterable[int]) -> bool:
-    """All four numbers of an entry or a filter have a meaning."""
+    """True if all four numbers of an entry or a filter are valid."""
     return all(0 < number <= most for number, most in zip(numbers, LARGEST, strict=True))
 
 
 def acl_fault(acl: Acl) -> tuple[ErrorCode, str | None]:
-    """Why an entry cannot be created; NONE if it can."""
+    """The error of an entry that cannot be created; NONE if it can."""
     if ANY in acl.numbers or acl.pattern_type == MATCH:
         return ErrorCode.UNKNOWN_SERVER_ERROR, None
     if ":" not in acl.principal:

@@ -30,12 +30,12 @@ ZSTD_PRODUCE_VERSION = 7
 ONE_BATCH_PRODUCE_VERSION = 3
 
 LEADER_EPOCH_AT = 12  # of a batch of magic 2; its checksum does not cover it
-BATCH_COVERED_FROM = 21  # by its checksum
+BATCH_COVERED_FROM = 21  # the checksum covers the bytes from here on
 BATCH_CODEC_AT = 22  # the low byte of its attributes
 BATCH_BODY_AT = 61
-MESSAGE_CODEC_AT = 17  # of a message of magic 0 or 1
+MESSAGE_CODEC_AT = 17  # in a message of magic 0 or 1
 CODEC_BITS = 7
-MANY_RECORDS = 200  # from here on columns are quicker than values
+MANY_RECORDS = 200  # from this number on, columns are faster than values
 WRAPPED_VALUE_AT = 26  # of a magic 0 wrapper: after offset, size, crc, magic, attributes, null key, length
 MARKER_KEY = Struct(">hh")  # version, type
 MARKER_VALUE = Struct(">hi")  # version, epoch of the coordinator
@@ -88,7 +88,7 @@ def append(
         is_packing = _has_right_checksum(records or b"") and not _can_unpack(records or b"")
         return AppendResult(ErrorCode.UNKNOWN_SERVER_ERROR if is_packing else ErrorCode.CORRUPT_MESSAGE, error.message)
     except RecordTooLargeError as error:
-        # Real brokers read such a batch record by record; Java's producer divides it when it hears this code.
+        # Real brokers read such a batch record by record; Java's producer splits the batch when it gets this code.
         return AppendResult(ErrorCode.MESSAGE_TOO_LARGE, error.message)
     except OSError as error:
         return AppendResult(ErrorCode.KAFKA_STORAGE_ERROR, f"the records cannot be written to log_dir: {error}")
@@ -224,13 +224,13 @@ def _check(records: Buffer, batches: list[FetchedBatch], topic: Topic, personali
             raise _Refused(ErrorCode.INVALID_RECORD, "clients may not write control batches")
         if batch.magic == 2 and batch.last_offset - batch.base_offset + 1 != len(batch):
             raise _Refused(personality.invalid_record_code, f"{len(batch)} records cannot end at {batch.last_offset}")
-        _decode(batch)  # damage inside the records shows here
+        _decode(batch)  # finds damage inside the records
         if topic.is_compacted and None in list(batch.keys()):
             raise _Refused(personality.invalid_record_code, "records of a compacted topic need a key")
 
 
 def _decode(batch: FetchedBatch) -> None:
-    """CorruptRecordError if the records are damaged.  Many records are not made into objects."""
+    """CorruptRecordError if the records are damaged.  Large batches create no per-record objects."""
     if len(batch) < MANY_RECORDS:
         batch.values()
     else:
@@ -251,7 +251,7 @@ def _check_sizes(records: Buffer, limit: int) -> None:
 
 
 def _check_codec(records: Buffer, codec: Codec, personality: Personality, version: int) -> None:
-    if codec not in personality.codecs:  # brokers that do not know a codec cannot name the error
+    if codec not in personality.codecs:  # brokers without a codec cannot name the error
         raise _Refused(ErrorCode.UNKNOWN_SERVER_ERROR, f"codec {codec} is not known to {personality.release}")
     if codec == Codec.ZSTD and version < ZSTD_PRODUCE_VERSION:
         raise _Refused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"zstd needs Produce v{ZSTD_PRODUCE_VERSION}")
@@ -260,7 +260,7 @@ def _check_codec(records: Buffer, codec: Codec, personality: Personality, versio
 
 
 def _has_right_checksum(records: Buffer) -> bool:
-    """True if the records begin with a whole entry whose checksum fits."""
+    """True if the records begin with a whole entry with a valid checksum."""
     data = memoryview(records)
     end = ENTRY_HEADER + INT32.unpack_from(data, 8)[0] if len(data) > MAGIC_AT else 0
     if not MAGIC_AT < end <= len(data):
@@ -271,7 +271,7 @@ def _has_right_checksum(records: Buffer) -> bool:
 
 
 def _can_unpack(records: Buffer) -> bool:
-    """False if the first entry names a codec that does not exist, or does not hold what its codec writes."""
+    """False if the first entry has an unknown codec, or data that its codec cannot unpack."""
     data = memoryview(records)
     magic, end = data[MAGIC_AT], ENTRY_HEADER + INT32.unpack_from(data, 8)[0]
     codec = data[BATCH_CODEC_AT if magic == 2 else MESSAGE_CODEC_AT] & CODEC_BITS

@@ -3,7 +3,7 @@
 Columns: name, type, scope, first release, first release without it, default.  ``-`` stands for no limit or no default.
 Scopes: ``r`` read-only, ``c`` dynamic for one broker or for all, ``p`` dynamic for one broker.  Source: DescribeConfigs
 of real brokers (0.11.0.3, 1.1.1, 2.6.3, 2.8.2, 3.0.2, 3.3.2, 3.6.2, 3.9.2, 4.0.1, 4.1.1, 4.2.0, 4.3.1); a config that
-came between two of them is given to the later one.
+was added between two of them is assigned to the later one.
 """
 
 __all__ = ["BROKER_CONFIG_TABLE"]

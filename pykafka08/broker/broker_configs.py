@@ -1,4 +1,4 @@
-"""Broker configs: the keys that each release has, and which of them can change while the broker runs.
+"""Broker configs: the keys of each release, and the keys that can change while the broker runs.
 
 The rows are in ``broker_config_table``.  Source: KIP-226 (dynamic configs).
 """
@@ -86,9 +86,9 @@ def _release(text: str, default: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def broker_change_fault(keys: Mapping[str, ConfigKey], changed: Mapping[str, str], *, is_for_all: bool) -> str | None:
-    """What is wrong with new dynamic configs of one broker or of all; None if they can take effect.
+    """The fault of new dynamic configs of one broker or of all; None if they are valid.
 
-    Unknown names are kept, as for a plug-in of the broker.
+    Unknown names are accepted, because they may belong to a plug-in of the broker.
     """
     known = {name: keys[name] for name in changed if name in keys}
     fixed = [name for name, key in known.items() if key.is_read_only]

@@ -22,7 +22,7 @@ __all__ = [
     "topic_arguments",
 ]
 
-WILDCARDS = ("0.0.0.0", "::")  # noqa: S104 - refused where clients are told it
+WILDCARDS = ("0.0.0.0", "::")  # noqa: S104 - refused as advertised addresses
 HOST = re.compile(r"[0-9A-Za-z_.:%-]{1,253}")
 TOPIC_ARGUMENTS = ("partitions", "replication_factor", "config")
 
@@ -33,13 +33,13 @@ def check_number(name: str, value: object, least: int, most: int) -> None:
 
 
 def check_host(host: object) -> None:
-    """The embedded ZooKeeper serves this machine only."""
+    """The embedded ZooKeeper can listen on loopback only."""
     if not isinstance(host, str) or not is_loopback(host):
         raise ConfigError(f"host={host!r:.100}: the embedded ZooKeeper is bound to loopback only, as 127.0.0.1 or ::1")
 
 
 def check_hosts(host: object, advertised_host: object) -> None:
-    """Addresses or names; clients cannot connect to a wildcard address."""
+    """ConfigError unless both are addresses or host names, and the advertised one is not a wildcard address."""
     for name, value in (("host", host), ("advertised_host", advertised_host)):
         if value is not None and not (isinstance(value, str) and HOST.fullmatch(value)):
             raise ConfigError(f"{name}={value!r:.100} is not an address or a host name")
@@ -59,7 +59,7 @@ def is_loopback(host: str) -> bool:
 
 
 def check_topics(topics: object) -> None:
-    """Names, and counts of partitions or arguments of ``create_topic``."""
+    """ConfigError unless values are partition counts or arguments of ``create_topic``."""
     if not isinstance(topics, Mapping):
         raise ConfigError(f"topics={topics!r:.100} is not a mapping of names to numbers of partitions")
     for name, each in topics.items():

@@ -1,6 +1,6 @@
-"""Client quotas of users, client ids and addresses: stored, matched and checked; nothing is throttled here.
+"""Client quotas of users, client ids and addresses: stored, matched and checked, but not enforced.
 
-Source: KIP-546, KIP-599 (controller mutations), KIP-612 (connections); codes as 4.3.1 answers them.
+Source: KIP-546, KIP-599 (controller mutations), KIP-612 (connections); error codes as in 4.3.1.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ FRACTIONAL_KEYS = ("request_percentage", "controller_mutation_rate")
 EXACT, DEFAULT, ANY = range(3)
 
 Entity = tuple[tuple[str, "str | None"], ...]
-"""Types and names, sorted; None is the default of all names."""
+"""Types and names, sorted; None stands for the default quota of the type."""
 
 
 class Condition(NamedTuple):
-    """What an entity's name of one type must be."""
+    """The required name of an entity for one type."""
 
     entity_type: str
     match_type: int
@@ -38,7 +38,7 @@ class Condition(NamedTuple):
 
 
 def conditions_fault(conditions: Sequence[Condition]) -> tuple[ErrorCode, str] | None:
-    """Why conditions cannot be looked up; None if they can."""
+    """The error of invalid conditions; None if they are valid."""
     types = [each.entity_type for each in conditions]
     for kind, match_type, match in conditions:
         if not kind:
@@ -50,14 +50,14 @@ def conditions_fault(conditions: Sequence[Condition]) -> tuple[ErrorCode, str] |
         if match_type not in (EXACT, DEFAULT, ANY):
             return ErrorCode.INVALID_REQUEST, f"match type {match_type} is not known"
         if (match is not None) is not (match_type == EXACT):
-            return ErrorCode.INVALID_REQUEST, "a name to match belongs to an exact match, and to no other"
+            return ErrorCode.INVALID_REQUEST, "a name to match is allowed only in an exact match"
     if IP in types and len(types) > 1:
         return ErrorCode.INVALID_REQUEST, "entity type ip cannot be combined with others"
     return None
 
 
 def alteration_fault(entity: Sequence[tuple[str, str | None]], operations: Sequence[tuple[str, float, bool]]) -> str:
-    """Why quotas cannot be altered; "" if they can.  Operations: key, value, whether the quota is removed."""
+    """The fault of an alteration; "" if it has none.  Operations: key, value, and True if the quota is removed."""
     kinds = [kind for kind, _ in entity]
     if not entity:
         return "an entity needs at least one type and name"
@@ -108,7 +108,7 @@ class ClientQuotas:
             del self._quotas[entity]
 
     def matching(self, conditions: Sequence[Condition], *, is_strict: bool) -> list[tuple[Entity, dict[str, float]]]:
-        """``is_strict``: without entities that have further types."""
+        """Entities that match; with ``is_strict`` only those without further types."""
         return [
             (entity, dict(quotas))
             for entity, quotas in self._quotas.items()

@@ -82,7 +82,7 @@ class ClusterState:
         self.configs = configs if configs is not None else Configs(personality)
         self.topics = Topics(self.live_node_ids, self.configs)
         self.now_ms = now_ms if now_ms is not None else _wall_clock_ms
-        """The time that records are stamped with."""
+        """The timestamp of appended records."""
         self.timers = timers if timers is not None else Timers()
         self.groups = Groups(self.timers, group_limits, self.topics, self.configs)
         self.transactions = Transactions(
@@ -113,7 +113,7 @@ class ClusterState:
 
     @property
     def metadata_end_offset(self) -> int:
-        """The end of the metadata log of KRaft: one record for each broker, topic and partition."""
+        """End offset of the KRaft metadata log, as if it had one record for each broker, topic and partition."""
         return 1 + len(self.nodes) + sum(1 + len(topic.partitions) for topic in self.topics)
 
     def coordinator(self, key: str) -> Node | None:

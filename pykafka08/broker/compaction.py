@@ -1,8 +1,8 @@
-"""Compaction: what is left of a log when each key keeps its latest record only.
+"""Compaction: only the latest record of each key stays in a log.
 
-Offsets stay as they are, so they have gaps afterwards.  Tombstones go once ``delete.retention.ms`` has passed since
-they were first compacted, and so do markers of transactions none of whose records are left.  Records of aborted
-transactions go at once.  Source: ``Cleaner``; KIP-98, KIP-534 (the delete horizon).
+Offsets do not change, so they have gaps afterwards.  Tombstones are deleted once ``delete.retention.ms`` has passed
+since they were first compacted, and so are markers of transactions without remaining records.  Records of aborted
+transactions are deleted at once.  Source: ``Cleaner``; KIP-98, KIP-534 (the delete horizon).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["Compaction"]
 class Compaction:
     """One compaction of the batches of one log; none of them belongs to an open transaction.
 
-    ``last_batches``: base offsets of the batches by which idempotent producers are known; these stay, if need be empty.
+    ``last_batches``: base offsets of the last batch of each idempotent producer; these stay, even without records.
     """
 
     def __init__(
@@ -39,10 +39,10 @@ class Compaction:
         self._delete_retention_ms = delete_retention_ms
         self._latest: dict[bytes, int] = {}
         self._unmarked: set[int] = set()
-        """Producers with records before their next marker."""
+        """Producers with records before the next marker."""
 
     def run(self, batches: Sequence[StoredBatch], dirty_from: int) -> list[StoredBatch]:
-        """What stays; batches from offset ``dirty_from`` on were never compacted, so their keys count."""
+        """The batches that stay; those from offset ``dirty_from`` on are new, and their keys replace earlier ones."""
         for stored in batches:
             if stored.last_offset >= dirty_from:
                 self._note_keys(stored)

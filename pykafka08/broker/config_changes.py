@@ -1,7 +1,7 @@
-"""Changes of configs: what AlterConfigs and IncrementalAlterConfigs check and do, for every kind of resource.
+"""Changes of configs: the checks and effects of AlterConfigs and IncrementalAlterConfigs for every resource type.
 
-Source: KIP-133, KIP-226, KIP-339, KIP-412 (loggers), KIP-714 (client metrics), KIP-848 (groups); codes as real brokers
-of 2.8.2 and 4.3.1 answer them.
+Source: KIP-133, KIP-226, KIP-339, KIP-412 (loggers), KIP-714 (client metrics), KIP-848 (groups); error codes as in
+2.8.2 and 4.3.1.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SINCE_ELIGIBLE_REPLICAS = (4, 1)
 
 
 class ResourceType(IntEnum):
-    """Resource types as the protocol numbers them."""
+    """Resource types, with their numbers in the protocol."""
 
     TOPIC = 2
     BROKER = 4
@@ -37,7 +37,7 @@ class ResourceType(IntEnum):
 
 
 class Operation(IntEnum):
-    """What IncrementalAlterConfigs does to one config."""
+    """Operations of IncrementalAlterConfigs on one config."""
 
     SET = 0
     DELETE = 1
@@ -49,7 +49,7 @@ OPERATIONS = frozenset(map(int, Operation))
 
 
 class Change(NamedTuple):
-    """One config, what to do to it, and the value to do it with."""
+    """The name of one config, an operation, and its value."""
 
     name: str
     operation: int
@@ -63,26 +63,26 @@ class _Refused(Exception):
 
 
 def has_groups(personality: Personality) -> bool:
-    """The release has configs of groups."""
+    """True if the release has group configs."""
     return personality >= (4, 0)
 
 
 def has_client_metrics(personality: Personality) -> bool:
-    """The release has client metrics subscriptions; before 4.0 only clusters without ZooKeeper have them."""
+    """True if the release has client metrics subscriptions; before 4.0 only clusters without ZooKeeper have them."""
     return personality >= (4, 0)
 
 
 def has_loggers(personality: Personality) -> bool:
-    """The release has levels of loggers."""
+    """True if the release can change levels of loggers."""
     return personality >= (2, 3)
 
 
 def alter(
     call: Call, kind: int, name: str, changes: Sequence[Change], *, replaces: bool, is_only_checked: bool
 ) -> tuple[int, str | None]:
-    """Change the configs of a resource; the error code and its reason.
+    """Change the configs of a resource; returns the error code and its reason.
 
-    ``replaces``: configs that no change names go back to their defaults (AlterConfigs).
+    ``replaces``: all other configs are reset to their defaults (AlterConfigs).
     """
     code = call.scripted_error(name)
     if code:
@@ -106,7 +106,7 @@ def _alter(
     changed = _changed({} if replaces else own, keys, changes, call.personality)
     touched = {each.name for each in changes}
     if kind == ResourceType.BROKER:
-        # A config that was accepted before is not checked again.
+        # Unchanged configs are not checked again.
         fresh = {key: value for key, value in changed.items() if key in touched}
         _check_broker(call, name, fresh, touched)
     else:
@@ -116,7 +116,7 @@ def _alter(
 
 
 def _found(call: Call, kind: int, name: str) -> tuple[Mapping[str, str], Mapping[str, ConfigKey]]:
-    """The resource's own configs, and the keys that it can have."""
+    """The resource's own configs, and its valid keys."""
     configs, personality = call.cluster.configs, call.personality
     if kind == ResourceType.TOPIC:
         topic = call.cluster.topics.find(name)
@@ -194,7 +194,7 @@ def _check(call: Call, kind: int, changed: Mapping[str, str]) -> None:
 
 
 def _has_bad_value(config: Mapping[str, str], keys: Mapping[str, ConfigKey]) -> bool:
-    """One of the values is wrong, and no name is."""
+    """True if a value is wrong, but no name."""
     return all(name in keys for name in config) and values_fault(keys, config, "topic") is not None
 
 

@@ -1,6 +1,6 @@
 """Descriptions of configs: every config of a resource with its value in effect, its source and its synonyms.
 
-Source: DescribeConfigs as real brokers answer it; KIP-226.
+Source: DescribeConfigs answers of real brokers; KIP-226.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SINCE_GROUP_SYNONYMS = (4, 3)
 
 
 class ConfigEntry(NamedTuple):
-    """One config; ``value`` is None where it is not set or is a password."""
+    """One config; ``value`` is None if it is not set or is a password."""
 
     name: str
     value: str | None
@@ -40,12 +40,12 @@ class ConfigEntry(NamedTuple):
 
 
 def topic_entries(configs: Configs, own: Mapping[str, str], node_id: str) -> Iterator[ConfigEntry]:
-    """The configs of a topic whose own configs are ``own``, as broker ``node_id`` sees them."""
+    """The configs of a topic, whose own configs are ``own``, in an answer of broker ``node_id``."""
     return _owned(configs, topic_keys(configs.personality), own, ConfigSource.TOPIC, node_id)
 
 
 def group_entries(configs: Configs, group_id: str, node_id: str) -> Iterator[ConfigEntry]:
-    """The configs of a group; before 4.3 brokers do not tell which of their own a default comes from."""
+    """The configs of a group; before 4.3 the answer does not name the broker config of a default."""
     own = configs.groups.get(group_id, {})
     for entry in _owned(configs, group_keys(configs.personality), own, ConfigSource.GROUP, node_id):
         layers = [layer for layer in entry.synonyms if layer.source is ConfigSource.GROUP]
@@ -58,7 +58,7 @@ def group_entries(configs: Configs, group_id: str, node_id: str) -> Iterator[Con
 
 
 def client_metrics_entries(configs: Configs, name: str) -> Iterator[ConfigEntry]:
-    """The configs of a subscription; before 4.1 one that does not exist has none."""
+    """The configs of a subscription; before 4.1 a missing subscription has none."""
     own = configs.client_metrics.get(name)
     keys = client_metrics_keys() if own is not None or configs.personality >= SINCE_CLIENT_METRICS_DEFAULTS else {}
     return _owned(configs, keys, own or {}, ConfigSource.CLIENT_METRICS, ALL_BROKERS)
@@ -77,13 +77,13 @@ def _owned(
 
 
 def broker_entries(configs: Configs, node_id: str) -> Iterator[ConfigEntry]:
-    """The configs of a broker: those that its release has and those that were set though it has none of that name."""
+    """The configs of a broker: those of its release, and unknown configs that were set."""
     keys = broker_keys(configs.personality)
     extra = {**configs.brokers.get(ALL_BROKERS, {}), **configs.brokers.get(node_id, {})}
     for name in (*keys, *(name for name in extra if name not in keys)):
         key = keys.get(name)
         layers = configs.broker_layers(name, node_id)
-        # A value of an unknown type may be a secret.
+        # The value of an unknown config may be a secret.
         is_sensitive = key is None or key.type is ConfigType.PASSWORD
         yield ConfigEntry(
             name,
@@ -97,7 +97,7 @@ def broker_entries(configs: Configs, node_id: str) -> Iterator[ConfigEntry]:
 
 
 def all_brokers_entries(configs: Configs) -> Iterator[ConfigEntry]:
-    """The dynamic configs of all brokers, and nothing else."""
+    """The dynamic configs of all brokers."""
     for entry in broker_entries(configs, ALL_BROKERS):
         if entry.source is ConfigSource.ALL_BROKERS:
             yield entry._replace(synonyms=entry.synonyms[:1])

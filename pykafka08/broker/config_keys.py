@@ -1,8 +1,8 @@
-"""Config keys: names, types, defaults and checks of the configs that a resource can have, by release.
+"""Config keys: names, types, defaults and checks of configs, by release.
 
 The tables of keys are in ``topic_configs``, ``broker_configs`` and ``group_configs``.  A key whose default or range
-changed has one row for each range of releases.  Source: DescribeConfigs and IncrementalAlterConfigs as real brokers of
-0.11.0.3 to 4.3.1 answer them.
+changed has one row for each range of releases.  Source: DescribeConfigs and IncrementalAlterConfigs of real
+brokers from 0.11.0.3 to 4.3.1.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 Check = Callable[[str], "str | None"]
-"""Says what a value of the right type must be; None if the value is acceptable."""
+"""Returns the rule that a value of the right type violates; None if the value is valid."""
 
 NEVER = (99,)
 INTEGER = re.compile(r"[+-]?[0-9]{1,40}")
@@ -40,7 +40,7 @@ DECIMAL = re.compile(r"[+-]?([0-9]{1,40}(\.[0-9]{0,40})?|\.[0-9]{1,40})([eE][+-]
 
 
 class ConfigType(IntEnum):
-    """Types as DescribeConfigs numbers them."""
+    """Config types, with their numbers in DescribeConfigs."""
 
     UNKNOWN = 0
     BOOLEAN = 1
@@ -58,7 +58,7 @@ BITS = {ConfigType.SHORT: 16, ConfigType.INT: 32, ConfigType.LONG: 64}
 
 
 class ConfigSource(IntEnum):
-    """Where a value comes from, as DescribeConfigs numbers it."""
+    """Sources of a value, with their numbers in DescribeConfigs."""
 
     TOPIC = 1
     BROKER = 2
@@ -71,14 +71,14 @@ class ConfigSource(IntEnum):
 
 
 def accept(_: str) -> str | None:
-    """Every value of the right type."""
+    """Accept every value of the right type."""
     return None
 
 
 class ConfigKey(NamedTuple):
     """One config in the releases from ``since`` to before ``until``.
 
-    ``fallbacks`` are the broker configs whose value counts where the resource has none of its own: name and factor.
+    ``fallbacks``: names and factors of the broker configs from which a resource inherits the value.
     """
 
     name: str
@@ -93,7 +93,7 @@ class ConfigKey(NamedTuple):
 
 
 def keys_of(rows: Iterable[ConfigKey], personality: Personality) -> dict[str, ConfigKey]:
-    """The keys that a release has, by name."""
+    """The keys of a release, by name."""
     return {row.name: row for row in rows if personality >= row.since and personality < row.until}
 
 
@@ -133,7 +133,7 @@ def list_of(*choices: str) -> Check:
 
 
 def value_fault(key: ConfigKey, text: str) -> str | None:
-    """What is wrong with a value; None if it is acceptable."""
+    """The fault of a value; None if it is valid."""
     stripped = text.strip()
     reason = _type_fault(key.type, stripped) or key.check(stripped)
     return None if reason is None else f"Invalid value {text!r:.100} for config {key.name}: {reason}"
@@ -152,7 +152,7 @@ def _type_fault(kind: ConfigType, text: str) -> str | None:
 
 
 def values_fault(keys: Mapping[str, ConfigKey], config: Mapping[str, str], kind: str) -> str | None:
-    """What is wrong with the configs of one resource: an unknown name or a value."""
+    """The fault of the configs of one resource (an unknown name or invalid value); None if they are valid."""
     for name, value in config.items():
         key = keys.get(name)
         if key is None:

@@ -1,7 +1,7 @@
-"""The configs of a running cluster: values of brokers, topics and groups, and where each value comes from.
+"""The configs of a running cluster: values of brokers, topics and groups, and the source of each value.
 
-A broker's value is its own dynamic one, else the dynamic one of all brokers, else the static one that it was started
-with, else the default of the release.  A topic's or group's value is its own, else the broker's.  Source: KIP-226.
+A broker's value is its own dynamic value, else the dynamic value for all brokers, else the static value, else the
+default of the release.  A topic's or group's value is its own, else the broker's.  Source: KIP-226.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SINCE_ELIGIBLE_REPLICAS = (4, 1)
 
 
 class Layer(NamedTuple):
-    """One value of a config that counts unless a layer before it is set."""
+    """One value of a config; the first layer that is set is in effect."""
 
     name: str
     value: str
@@ -31,9 +31,9 @@ class Layer(NamedTuple):
 
 
 class Configs:
-    """Static and dynamic configs; those of a topic are kept by the topic.
+    """Static and dynamic configs, except those of topics, which are in ``Topic``.
 
-    ``static`` has the broker properties that the cluster was started with; ``nodes`` those of single brokers.
+    ``static`` has the broker properties of the whole cluster; ``nodes`` those of single brokers.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Configs:
         self.static = dict(static or {})
         self.nodes = dict(nodes or {})
         self.brokers: dict[str, dict[str, str]] = {}
-        """Dynamic configs by node id; those of all brokers by ``ALL_BROKERS``."""
+        """Dynamic configs by node id; ``ALL_BROKERS`` stands for all brokers."""
         self.groups: dict[str, dict[str, str]] = {}
         self.client_metrics: dict[str, dict[str, str]] = {}
         self.note: Note = keep_nothing
@@ -55,7 +55,7 @@ class Configs:
             self.brokers[ALL_BROKERS] = {"min.insync.replicas": self.static.get("min.insync.replicas", "1")}
 
     def changed(self) -> None:
-        """Dynamic configs have changed."""
+        """Note that dynamic configs have changed."""
         self._topic_defaults.clear()
         self.note("configs", self.brokers, self.groups, self.client_metrics)
 
@@ -80,7 +80,7 @@ class Configs:
     # -- topics and groups
 
     def topic_value(self, config: Mapping[str, str], name: str) -> str:
-        """The value in effect for a topic whose own configs are ``config``; "" for a config the release lacks."""
+        """The value in effect for a topic with the own configs ``config``; "" if the release lacks the config."""
         value = config.get(name)
         if value is None:
             value = self._topic_defaults.get(name)
@@ -90,25 +90,25 @@ class Configs:
         return value.strip()
 
     def topic_number(self, config: Mapping[str, str], name: str) -> int:
-        """The same for a config of type INT or LONG."""
+        """The value in effect for a topic, of a config of type INT or LONG."""
         return int(self.topic_value(config, name))
 
     def group_number(self, group_id: str, name: str) -> int | None:
-        """The value in effect for a group, of a config of type INT; None for a config the release lacks."""
+        """The value in effect for a group, of a config of type INT; None if the release lacks the config."""
         key = group_keys(self.personality).get(name)
         if key is None:
             return None
         return int(self.groups.get(group_id, {}).get(name) or self.inherited(key)[0])
 
     def inherited(self, key: ConfigKey, node_id: str = ALL_BROKERS) -> tuple[str, ConfigSource]:
-        """The value of a topic or group that has none of its own, and its source."""
+        """The inherited value of a topic or group, and its source."""
         for name, factor in key.fallbacks:
             layer = next(iter(self.broker_layers(name, node_id)), None)
             if layer is None or layer.source is ConfigSource.DEFAULT:
                 continue
             if factor == 1:
                 return layer.value, layer.source
-            # Brokers name a source for the first of the names only.
+            # Brokers give a source for the first name only.
             value = int(layer.value)
             return str(value * factor if value >= 0 else -1), ConfigSource.DEFAULT
         return key.default or "", ConfigSource.DEFAULT

@@ -75,7 +75,7 @@ _KEYS: dict[str, dict[str, ConfigKey]] = {}
 
 
 def group_keys(personality: Personality) -> Mapping[str, ConfigKey]:
-    """The group configs that the release has, by name; none before 4.0."""
+    """The group configs of the release, by name; none before 4.0."""
     keys = _KEYS.get(personality.release)
     if keys is None:
         keys = _KEYS[personality.release] = keys_of(GROUP_CONFIGS, personality)
@@ -85,7 +85,7 @@ def group_keys(personality: Personality) -> Mapping[str, ConfigKey]:
 def group_config_fault(
     config: Mapping[str, str], personality: Personality, broker_value: Callable[[str], str | None]
 ) -> str | None:
-    """What is wrong with the configs of a group; ``broker_value`` knows the limits that the broker sets."""
+    """The fault of a group's configs; ``broker_value`` returns the limits in the broker configs."""
     fault = values_fault(group_keys(personality), config, "group")
     if fault is not None:
         return fault
@@ -105,7 +105,7 @@ def client_metrics_keys() -> Mapping[str, ConfigKey]:
 
 
 def client_metrics_fault(config: Mapping[str, str]) -> str | None:
-    """What is wrong with a client metrics subscription."""
+    """The fault of a client metrics subscription; None if it is valid."""
     fault = values_fault(client_metrics_keys(), config, "client metrics")
     if fault is not None:
         return fault

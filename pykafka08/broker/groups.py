@@ -238,7 +238,7 @@ class Groups:
         return beat(group, request, self._topics, new_id=new_id, client=client)
 
     def consumer_session_timeout_ms(self, group_id: str) -> int:
-        """Of members of the new protocol: the group's config, else the broker's."""
+        """Session time-out of KIP-848 members: the group's config, else the broker's."""
         own = self._configs and self._configs.group_number(group_id, "consumer.session.timeout.ms")
         return own or self.limits.consumer_session_timeout_ms
 
@@ -320,7 +320,7 @@ class Groups:
         self.note("deleted_offset", group_id, topic, partition)
 
     def offset_deletion_error(self, group_id: str) -> ErrorCode:
-        """Why no offset of the group can be deleted: it does not exist, or its members are not consumers."""
+        """The error if no offset of the group can be deleted: it does not exist, or its members are not consumers."""
         group = self._groups.get(group_id)
         if group_id in self.consumer_groups:
             return ErrorCode.NONE

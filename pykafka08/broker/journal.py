@@ -1,7 +1,7 @@
-"""Journal: what a cluster knows beside records, as lines of a file that survive the process.
+"""Journal: all state of a cluster except records, as lines of a file.
 
-Each line is a checksum and a JSON array: the kind of the entry and its facts.  A last line that a crash cut off is
-left out.  Which entries there are is in ``log_dir``.
+Each line is a checksum and a JSON array: the kind of the entry and its facts.  An incomplete
+last line, left by a crash, is ignored.  ``log_dir`` defines the kinds of entries.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pykafka08.wire import Buffer
 __all__ = ["Journal", "JournalDamagedError", "Note", "keep_nothing", "read_journal", "write_whole"]
 
 Note = Callable[..., None]
-"""Takes an entry: its kind and its facts."""
+"""Writes an entry: its kind and its facts."""
 
 SMALLEST_REWRITE = 16 << 20
 GROWTH = 4
@@ -29,7 +29,7 @@ class JournalDamagedError(Exception):
 
 
 def keep_nothing(kind: str, *facts: object) -> None:
-    """The note of a cluster that lives in memory."""
+    """Write no entry: the note of a cluster without ``log_dir``."""
 
 
 def write_whole(file: int, data: Buffer) -> None:
@@ -49,9 +49,9 @@ def _line(entry: Iterable[object]) -> bytes:
 
 
 def read_journal(path: Path) -> Iterator[list[Any]]:
-    """The entries of a journal that may not be there yet; the last line may be damaged.
+    """The entries of a journal, none if the file does not exist; the last line may be damaged.
 
-    JournalDamagedError for damage before the last line, which no crash of the process leaves.
+    JournalDamagedError for damage before the last line, which a crash of the process cannot cause.
     """
     if not path.exists():
         return
@@ -66,7 +66,7 @@ def read_journal(path: Path) -> Iterator[list[Any]]:
 
 
 class Journal:
-    """Appends to the file at ``path``, and writes it anew from ``snapshot`` when it has grown fourfold."""
+    """Appends to the file at ``path``, and rewrites it from ``snapshot`` when it has grown fourfold."""
 
     def __init__(self, path: Path, snapshot: Callable[[], Iterable[tuple[object, ...]]]) -> None:
         self._path = path
@@ -76,18 +76,18 @@ class Journal:
         self._rewrite_at = 0
 
     def note(self, kind: str, *facts: object) -> None:
-        """Append an entry; it survives the process once this returns."""
+        """Append an entry; once this returns, it survives a crash of the process."""
         if self._file < 0:
             return
         if self._size > self._rewrite_at:
-            # Before the entry is appended: the state may not have the change yet that the entry tells of.
+            # Rewritten before the append, since the state may not have the change of this entry yet.
             self.rewrite()
         line = _line((kind, *facts))
         write_whole(self._file, line)
         self._size += len(line)
 
     def rewrite(self) -> None:
-        """Replace the file by one with the entries of the snapshot, and append to it from now on."""
+        """Replace the file by a new one with the entries of the snapshot."""
         fresh = self._path.with_suffix(".new")
         with fresh.open("wb") as file:
             file.writelines(map(_line, self._snapshot()))

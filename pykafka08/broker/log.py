@@ -1,7 +1,7 @@
 """One partition's log in memory: batches as they go out to consumers, found by offset and by time.
 
-Batches arrive here checked and numbered (``append``).  Which release is played does not matter here.  ``log_manager``
-decides what retention and compaction delete.
+Batches arrive here checked and numbered (``append``).  Nothing here depends on the emulated release.  ``log_manager``
+runs retention and compaction.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pykafka08.wire import INT32, Buffer
 __all__ = ["NO_OFFSET", "LogFiles", "PartitionLog", "RecordMemory", "StoredBatch", "TimedOffset"]
 
 ENTRY_HEADER = 12  # offset and size, in all three formats
-BATCH_OVERHEAD = 300  # bytes of memory that a batch takes beside its data
+BATCH_OVERHEAD = 300  # bytes of memory of a batch, in addition to its data
 SEGMENT_BYTES = 1 << 30
 LEAST_REWRITTEN = 1 << 20
 MAGIC_AT = 16
@@ -69,7 +69,7 @@ class StoredBatch:
         self.appended_at_ms = appended_at_ms
         self.leader_epoch = leader_epoch
         self.delete_horizon_ms = delete_horizon_ms
-        """From then on compaction deletes the batch's tombstones or marker; -1 before it was compacted once."""
+        """Time from which compaction deletes the batch's tombstones or marker; -1 before the first compaction."""
 
     @property
     def memory_bytes(self) -> int:
@@ -77,7 +77,7 @@ class StoredBatch:
 
 
 class RecordMemory:
-    """Bytes of memory that the records of all logs take."""
+    """Memory of the records of all logs, in bytes."""
 
     __slots__ = ("used",)
 
@@ -91,10 +91,10 @@ class LogFiles(Protocol):
     def append(self, segment_offset: int, data: Buffer) -> None: ...
 
     def replace(self, kept: Sequence[int], changed: Sequence[tuple[int, Sequence[Buffer]]]) -> None:
-        """Delete the segments whose base offsets are not ``kept``, and write the changed ones anew."""
+        """Delete the segments whose base offsets are not in ``kept``, and rewrite the changed ones."""
 
     def started_at(self, offset: int) -> None:
-        """The log starts at ``offset`` now."""
+        """Note the new log start offset."""
 
     def delete(self) -> None: ...
 
@@ -152,7 +152,7 @@ class PartitionLog:
                 raise
 
     def load(self, batch: StoredBatch, *, is_new_segment: bool) -> None:
-        """The same for a batch that the log's files have already; segments are as the files are."""
+        """Add a batch that is already in the log's files; each file is a segment."""
         if not self._epochs or self._epochs[-1][0] != batch.leader_epoch:
             self._epochs.append((batch.leader_epoch, batch.base_offset))
         self._batches.append(batch)
@@ -165,7 +165,7 @@ class PartitionLog:
         self._memory.used += size + BATCH_OVERHEAD
 
     def _unload(self) -> None:
-        """Take back the last batch."""
+        """Remove the last batch again."""
         batch, segment = self._batches.pop(), self.segments[-1]
         self._last_offsets.pop()
         self.end_offset = batch.base_offset
@@ -251,12 +251,12 @@ class PartitionLog:
         self.transactions.truncated(self.end_offset)
 
     def compacted(self, before_offset: int, batches: Sequence[StoredBatch]) -> None:
-        """Compaction left these of the batches before ``before_offset``."""
+        """Replace the batches before ``before_offset`` by these, the result of compaction."""
         self._replace([*batches, *self._batches[self._index(before_offset) :]])
         self.compacted_until = before_offset
 
     def _replace(self, batches: list[StoredBatch]) -> None:
-        """Keep the segments' bounds, and no segment that is left empty."""
+        """Replace all batches; segments keep their bounds, and empty segments are removed."""
         self._memory.used += sum(batch.memory_bytes for batch in batches)
         self._memory.used -= sum(batch.memory_bytes for batch in self._batches)
         unchanged = set(map(id, self._batches))
@@ -280,7 +280,7 @@ class PartitionLog:
             self.files.replace(list(contents), changed)
 
     def delete(self) -> None:
-        """The topic is deleted: let go of all records at once."""
+        """Release all records at once, because the topic is deleted."""
         self._memory.used -= sum(batch.memory_bytes for batch in self._batches)
         self._batches, self._last_offsets, self.segments = [], [], []
         if self.files is not None:
@@ -288,7 +288,7 @@ class PartitionLog:
             self.files = None
 
     def stored(self, offset: int, before_offset: int) -> list[StoredBatch]:
-        """The batches that lie from ``offset`` on and before ``before_offset``."""
+        """The batches from ``offset`` on and before ``before_offset``."""
         return self._batches[self._index(offset) : self._index(before_offset)]
 
     def aborted(self) -> list[AbortedRange]:

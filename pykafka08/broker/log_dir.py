@@ -1,7 +1,7 @@
-"""The directory of a cluster that outlives its process: ``log_dir``, with a journal and a directory for each partition.
+"""The directory that keeps a cluster's state over restarts: a journal, and a directory for each partition.
 
-Kept: the cluster id, topics with ids and configs, records, log start offsets, leader epochs, committed offsets,
-producer ids, transactions, dynamic configs.  Members of groups are not kept: they join again.
+Stored: the cluster id, topics with ids and configs, records, log start offsets, leader epochs, committed offsets,
+producer ids, transactions, dynamic configs.  Members of groups are not stored: they join again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FORMAT = 1
 
 
 class LogDir:
-    """Keeps ``state`` in ``path``."""
+    """Stores ``state`` in the directory ``path``."""
 
     def __init__(self, path: str | os.PathLike[str], state: ClusterState) -> None:
         self._path = Path(path)
@@ -60,7 +60,7 @@ class LogDir:
         self._transactions: dict[str, Transaction] = {}
 
     def open(self) -> None:
-        """Restore what an earlier process kept, and keep all from now on.
+        """Restore the state of an earlier process, and store all changes from now on.
 
         ConfigError if the directory cannot be used.
         """
@@ -123,7 +123,7 @@ class LogDir:
         self._keep()
 
     def _keep(self) -> None:
-        """Let all that changes be noted."""
+        """Store all changes from now on."""
         state, note = self._state, self._journal.note
         state.topics.prepare_log = self._prepare
         noting = [state, state.topics, *state.topics, state.groups, state.groups.pending_offsets, state.transactions]

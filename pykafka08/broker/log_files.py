@@ -1,8 +1,8 @@
-"""Files of one log: a directory ``<topic>-<partition>`` with a file for each segment, laid out as Kafka's.
+"""Files of one log: a directory ``<topic>-<partition>`` with a file for each segment, in Kafka's layout.
 
-A file is named after its segment's base offset and has the batches as they go over the wire.  Appends are handed to
-the system before they are acknowledged, so they survive the process, not the machine.  What a crash cut off is cut
-away when the log is loaded.
+A file is named after its segment's base offset and has the batches in their wire format.  Appends are written but not
+synced before they are acknowledged, so they survive a crash of the process, but not of the machine.  A torn end is
+truncated when the log is loaded.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ __all__ = ["OpenFiles", "SegmentFiles", "load_log"]
 
 MOST_OPEN_FILES = 200
 SEGMENT_NAMES = "[0-9]" * 20 + ".log"
-LARGEST_RUN = 64 << 10  # of plain messages that become one stored batch
+LARGEST_RUN = 64 << 10  # bytes of uncompressed messages in one stored batch
 CODEC_AT = 17  # of magic 0 and 1
 APPEND_TIME_BIT, TRANSACTIONAL_BIT, CONTROL_BIT = 8, 16, 32
 
 
 class OpenFiles:
-    """Descriptors of the files that were appended to last."""
+    """Descriptors of the files with the most recent appends."""
 
     def __init__(self) -> None:
         self._open: OrderedDict[Path, int] = OrderedDict()
@@ -59,7 +59,7 @@ class OpenFiles:
 
 
 class SegmentFiles:
-    """The files of one log below ``directory``; ``note`` keeps its start offset."""
+    """The files of one log below ``directory``; ``note`` stores its start offset."""
 
     def __init__(self, directory: Path, log: PartitionLog, files: OpenFiles, note: Note) -> None:
         self._directory = directory
@@ -75,7 +75,7 @@ class SegmentFiles:
         self._files.append(self._path(segment_offset), data)
 
     def replace(self, kept: Sequence[int], changed: Sequence[tuple[int, Sequence[Buffer]]]) -> None:
-        """Delete the segments that are not ``kept``, and write the changed ones anew."""
+        """Delete the segments that are not in ``kept``, and rewrite the changed ones."""
         self._drop(kept)
         for segment_offset, contents in changed:
             path = self._path(segment_offset)
@@ -112,9 +112,9 @@ class SegmentFiles:
 
 
 def load_log(log: PartitionLog, directory: Path, start_offset: int) -> int:
-    """Fill an empty log from its files; how many damaged bytes were cut away.
+    """Fill an empty log from its files; returns the number of damaged bytes that were cut off.
 
-    What follows damage is cut away too, as Kafka does.
+    Everything after the damage is cut off too, as in Kafka.
     """
     lost = 0
     for path in sorted(directory.glob(SEGMENT_NAMES)):
@@ -164,7 +164,7 @@ def _stored_batches(log: PartitionLog, data: bytes, modified_ms: int) -> Iterato
 
 
 def _end_of_batch(data: bytes, start: int) -> int | None:
-    """The end of the batch at ``start``, or of a run of plain messages; None if not even the first is whole."""
+    """The end of the batch, or of the uncompressed messages, at ``start``; None if the first one is incomplete."""
     position, end = start, None
     while position + MAGIC_AT + 2 <= len(data) and position - start < LARGEST_RUN:
         after = position + ENTRY_HEADER + int(INT32.unpack_from(data, position + 8)[0])
@@ -185,7 +185,7 @@ def _end_of_batch(data: bytes, start: int) -> int | None:
 
 
 def _range_of(piece: bytes) -> tuple[int, int, int, int] | None:
-    """Base offset, last offset, largest timestamp and leader epoch; None for damage."""
+    """Base offset, last offset, largest timestamp and leader epoch; None if the batch is damaged."""
     if piece[MAGIC_AT] == 2:
         base_offset, _, epoch, _, _, _, last_delta, _, greatest = HEADER.unpack_from(piece)[:9]
         if last_delta < 0 or not is_crc_right(piece, 0, len(piece)):
@@ -201,7 +201,7 @@ def _range_of(piece: bytes) -> tuple[int, int, int, int] | None:
 
 
 def _remember_producer(log: PartitionLog, stored: StoredBatch) -> None:
-    """Sequences and open transactions, as they were when the batch was appended."""
+    """Restore the sequences and open transactions that the batch changed when it was appended."""
     if stored.data[MAGIC_AT] < 2:
         return
     base_offset, _, _, _, _, attributes, last_delta, _, greatest, producer_id, epoch, sequence, _ = HEADER.unpack_from(

@@ -1,6 +1,6 @@
 """Retention, compaction and the bound on memory, over the logs of all topics.
 
-Time is an argument.  Which segments retention deletes is in ``segments``, what compaction leaves in ``compaction``.
+Time is an argument.  Retention of one log is in ``segments``, compaction of one log in ``compaction``.
 Source: ``LogManager``, ``LogCleanerManager``.
 """
 
@@ -19,11 +19,11 @@ from pykafka08.logs import LibraryLogger
 __all__ = ["DEFAULT_MEMORY_BYTES", "LogManager", "LogPolicy"]
 
 DEFAULT_MEMORY_BYTES = 1 << 30
-HEADROOM = 16  # a sixteenth of the bound is made free at once
+HEADROOM = 16  # a sixteenth of the bound is freed at once
 
 
 class LogPolicy(NamedTuple):
-    """The configs of a topic that say how long its records stay."""
+    """The retention and compaction configs of a topic."""
 
     is_deleted: bool
     is_compacted: bool
@@ -53,7 +53,7 @@ class LogPolicy(NamedTuple):
 
 
 class LogManager:
-    """``memory`` is what all records take; ``max_memory_bytes`` bounds it."""
+    """``memory`` is the memory of all records; ``max_memory_bytes`` bounds it."""
 
     def __init__(self, topics: Topics, memory: RecordMemory, log: LibraryLogger, max_memory_bytes: int) -> None:
         self._topics = topics
@@ -63,7 +63,7 @@ class LogManager:
         self._warned: set[str] = set()
 
     def delete_old_segments(self, now_ms: int) -> None:
-        """Retention, as brokers run it every ``log.retention.check.interval.ms``."""
+        """Run retention; brokers do so every ``log.retention.check.interval.ms``."""
         for topic in self._topics:
             policy = LogPolicy.of(topic)
             if not policy.is_deleted:
@@ -85,7 +85,7 @@ class LogManager:
             partition.changed()
 
     def compact(self, now_ms: int) -> None:
-        """Compaction, as brokers run it every ``log.cleaner.backoff.ms``."""
+        """Run compaction; brokers do so every ``log.cleaner.backoff.ms``."""
         for topic in self._topics:
             policy = LogPolicy.of(topic)
             if policy.is_compacted:
@@ -93,7 +93,7 @@ class LogManager:
                     _compact(partition.log, policy, now_ms)
 
     def bound_memory(self) -> None:
-        """Delete the oldest batches of all logs until the rest fits; logs that are compacted come last."""
+        """Delete the oldest batches of all logs until the rest fits; compacted logs come last."""
         if self._memory.used <= self.max_memory_bytes:
             return
         partitions = [partition for topic in self._topics for partition in topic.partitions]
@@ -139,7 +139,7 @@ def _compact(log: PartitionLog, policy: LogPolicy, now_ms: int) -> None:
 
 
 def _compactable_end(log: PartitionLog, policy: LogPolicy, now_ms: int) -> int:
-    """Batches before this offset may be compacted: not the active segment's, nor those of open transactions."""
+    """The offset before which batches may be compacted; the active segment and open transactions are after it."""
     end = min(log.segments[-1].base_offset, log.stable_offset) if log.segments else log.start_offset
     for segment in log.segments:
         if segment.base_offset >= end:
@@ -152,7 +152,7 @@ def _compactable_end(log: PartitionLog, policy: LogPolicy, now_ms: int) -> int:
 def _oldest(
     partitions: Iterable[Partition], need: int, comes_last: Callable[[Topic], bool]
 ) -> list[tuple[Partition, int]]:
-    """Partitions, and where their logs are to start so that ``need`` bytes are free; each keeps its last batch."""
+    """Partitions and new log start offsets that free ``need`` bytes; each partition keeps its last batch."""
     heap: list[tuple[bool, int, int]] = []
     queues: list[tuple[Partition, list[StoredBatch]]] = []
     for partition in partitions:

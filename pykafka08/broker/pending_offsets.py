@@ -40,7 +40,7 @@ class PendingOffsets(Generic[T]):
         return taken
 
     def entries(self) -> Iterator[tuple[object, ...]]:
-        """What ``note`` was given, but for offsets that were taken."""
+        """The entries that were passed to ``note``, without offsets that are committed by now."""
         for group_id, producers in self._groups.items():
             for producer_id, offsets in producers.items():
                 for (topic, partition), committed in offsets.items():

@@ -1,4 +1,4 @@
-"""Static broker properties: what a cluster is started with, as ``server.properties`` has it."""
+"""Static broker properties, as in ``server.properties``."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ARGUMENTS = {
 
 
 class StaticProperties:
-    """Given properties over those that the cluster's arguments stand for; ConfigError for one that is wrong."""
+    """Given properties, which override those of the cluster's arguments; ConfigError for an invalid one."""
 
     def __init__(self, given: Mapping[str, str], personality: Personality, arguments: Mapping[str, int | bool]) -> None:
         keys = broker_keys(personality)
@@ -47,7 +47,7 @@ class StaticProperties:
         self._arguments = {name: str(value).lower() for name, value in arguments.items()}
         known = {name: value for name, value in self._arguments.items() if name in keys}
         self.values = {**known, **given}
-        """What DescribeConfigs tells; arguments that the release has no property for are not among them."""
+        """Properties in DescribeConfigs answers, without arguments for which the release has no property."""
 
     def number(self, name: str) -> int:
         return int(self.values.get(name, self._arguments[name]))
@@ -57,7 +57,7 @@ class StaticProperties:
 
 
 def node_properties(personality: Personality, node: Node) -> dict[str, str]:
-    """The properties that each broker has for itself."""
+    """The properties that differ between brokers."""
     id_name = "broker.id" if personality.has_zookeeper else "node.id"
     properties = {id_name: str(node.node_id), "listeners": f"PLAINTEXT://{node.address}"}
     if not personality.has_zookeeper:

@@ -1,4 +1,4 @@
-"""SCRAM credentials of users, as AlterUserScramCredentials sets them.  Source: KIP-554; codes as 4.3.1 answers them."""
+"""SCRAM credentials of users, as AlterUserScramCredentials sets them.  Source: KIP-554; error codes as in 4.3.1."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class ScramUsers:
         return sorted(self._users)
 
     def credentials(self, user: str) -> dict[int, Credential]:
-        """By mechanism; empty for a user that does not exist."""
+        """Iterations by mechanism; empty for a user that does not exist."""
         return dict(sorted(self._users.get(user, {}).items()))
 
     def fault(self, user: str, mechanism: int, iterations: int | None = None) -> tuple[ErrorCode, str] | None:
-        """Why a credential cannot be set, or deleted where ``iterations`` is None; None if it can."""
+        """The error if a credential cannot be set, or deleted if ``iterations`` is None; None if it can."""
         if not user:
             return ErrorCode.UNACCEPTABLE_CREDENTIAL, "the user's name must not be empty"
         if mechanism not in MECHANISMS:

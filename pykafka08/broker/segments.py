@@ -1,4 +1,4 @@
-"""Segments of a log: when a new one begins, and which ones retention deletes.
+"""Segments of a log: rolling and retention.
 
 Source: ``LogSegment.shouldRoll`` and ``UnifiedLog.deleteOldSegments``; KIP-32 (retention by timestamps).
 """
@@ -16,7 +16,7 @@ UNLIMITED = -1
 class Segment:
     """A run of batches from ``base_offset`` on.
 
-    ``latest_ms`` is its largest timestamp; where records have no timestamps, the time of the last append.
+    ``latest_ms`` is its largest timestamp, or the time of the last append if records have no timestamps.
     """
 
     __slots__ = ("base_offset", "count", "first_timestamp_ms", "max_timestamp_ms", "modified_at_ms", "size", "trimmed")
@@ -37,7 +37,7 @@ class Segment:
         return self.max_timestamp_ms if self.max_timestamp_ms >= 0 else self.modified_at_ms
 
     def add(self, size: int, timestamp_ms: int, appended_at_ms: int) -> None:
-        """A batch of ``size`` bytes is part of the segment."""
+        """Add a batch of ``size`` bytes."""
         self.size += size
         self.count += 1
         self.modified_at_ms = appended_at_ms
@@ -48,7 +48,7 @@ class Segment:
 def deletable(
     segments: Sequence[Segment], *, now_ms: int, retention_ms: int = UNLIMITED, retention_bytes: int = UNLIMITED
 ) -> int:
-    """How many of the oldest segments retention deletes, the active one included; -1 stands for no limit."""
+    """Number of the oldest segments that retention deletes, the active one included; -1 stands for no limit."""
     gone = 0
     if retention_ms != UNLIMITED:
         while gone < len(segments) and now_ms - segments[gone].latest_ms > retention_ms:

@@ -56,7 +56,7 @@ LOOPBACK = "127.0.0.1"
 REPLICATION_FACTOR = 3
 MOST_BROKERS = 1000
 WITHOUT_ZOOKEEPER = (ApiKey.DESCRIBE_QUORUM, ApiKey.LIST_CONFIG_RESOURCES)
-"""APIs that brokers with ZooKeeper do not offer, though their release knows them."""
+"""APIs of a release that its brokers do not offer with ZooKeeper."""
 
 
 class EmbeddedCluster:
@@ -64,9 +64,9 @@ class EmbeddedCluster:
 
     ``topics`` maps names to partition counts, or to the arguments of ``create_topic``:
     ``{"orders": {"partitions": 6, "replication_factor": 2, "config": {"retention.ms": "60000"}}}``.  ``port`` is the
-    first broker's, the others take the ports after it; 0 lets the system choose.  ``host`` is the address to listen at;
-    one that is not loopback lets other machines in, without any security, and logs a warning.  Clients are told
-    ``advertised_host``, which is ``host`` if it is not given.
+    first broker's, the others take the ports after it; 0 lets the system choose.  ``host`` is the address to listen on;
+    with another address than loopback, other machines can connect without any security, and a warning is logged.
+    Clients connect to ``advertised_host``, by default ``host``.
     ``replication_factor`` is the default of new topics: 3, or the number of brokers where there are fewer.  ``racks``
     has one for each broker; from Kafka 2.4 on, a consumer that names one is sent to a replica there.
     Session time-outs of group members must
@@ -76,14 +76,14 @@ class EmbeddedCluster:
     ``transaction_version`` lowers the finalized feature of that name (2 from Kafka 4.0 on); markers are written
     ``transaction_marker_delay_ms`` after the end of a transaction was decided.
 
-    ``properties`` has Kafka's broker properties (``{"log.retention.ms": "60000"}``), as ``server.properties`` has them:
-    DescribeConfigs tells them, topics inherit them, and those of the parameters above take the parameters' place.
+    ``properties`` has Kafka's broker properties (``{"log.retention.ms": "60000"}``), as in ``server.properties``:
+    DescribeConfigs returns them, topics inherit them, and they override the parameters above.
 
     Topics keep records as ``retention.ms``, ``retention.bytes`` and ``cleanup.policy`` say.  All records together take
-    at most ``max_memory_bytes`` of memory (1 GiB); above that the oldest ones are deleted, with a warning in the log.
+    at most ``max_memory_bytes`` of memory (1 GiB); above that, the oldest are deleted, and a warning is logged.
 
     With ``log_dir``, topics, records, committed offsets, transactions, producer ids and the cluster id are kept in that
-    directory too; the next cluster with the same one goes on with them, also after a crash of the process.
+    directory too; the next cluster with the same directory restores them, also after a crash of the process.
 
     With ``zookeeper``, brokers before 4.0 register there, below ``zookeeper_chroot``, write topics and leaders, and do
     what tools ask for through it; ``delete_topic_enable`` is as Kafka has it (off before 1.0).
@@ -124,7 +124,7 @@ class EmbeddedCluster:
         check_number("max_memory_bytes", max_memory_bytes, 1, sys.maxsize)
         check_hosts(host, advertised_host)
         if log_dir is not None and zookeeper is not None:
-            raise ConfigError("log_dir and zookeeper exclude each other: the embedded ZooKeeper lives in memory")
+            raise ConfigError("log_dir and zookeeper exclude each other: the embedded ZooKeeper is in memory only")
         check_topics(topics or {})
         if replication_factor is not None:
             check_number("replication_factor", replication_factor, 1, brokers)
@@ -200,12 +200,12 @@ class EmbeddedCluster:
 
     async def __aenter__(self) -> EmbeddedCluster:
         if self._is_entered:
-            raise ClosedError("a cluster is entered once; make a new one")
+            raise ClosedError("a cluster cannot be reused; create a new one")
         self._is_entered = True
         await self._tasks.__aenter__()
         try:
             if not has_columns_decoder():
-                # Now, rather than while every client waits for the first large batch of one of them.
+                # Import the decoder now, since importing it for the first large batch would delay all clients.
                 await anyio.to_thread.run_sync(load_columns_decoder)
             self._state.timers.start()
             self._tasks.start("clock of the embedded cluster", self._state.timers.run)
@@ -221,7 +221,7 @@ class EmbeddedCluster:
             self._state.transactions.resume()
             self._brokers_changed()
             for name, arguments in self._topics.items():
-                if name not in self._state.topics:  # an earlier cluster's, of the same ZooKeeper or log_dir
+                if name not in self._state.topics:  # it may exist already, in ZooKeeper or log_dir
                     self.create_topic(name, **arguments)
             self._brokers_changed()
         except BaseException:
@@ -389,7 +389,7 @@ class EmbeddedCluster:
         log.trim(before_offset)
 
     def clean_logs(self, now_ms: int | None = None) -> None:
-        """Run retention and compaction now, or as at ``now_ms``, in place of waiting for the next time they are due."""
+        """Run retention and compaction now, or as if the time were ``now_ms``."""
         at_ms = self._state.now_ms() if now_ms is None else now_ms
         self._state.log_manager.delete_old_segments(at_ms)
         self._state.log_manager.compact(at_ms)

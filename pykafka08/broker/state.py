@@ -78,7 +78,7 @@ class Partition:
         self.topic.note("partition", self.topic.name, self.index, self.replicas)
 
     def reassign(self, replicas: Iterable[int], live: Iterable[int]) -> None:
-        """Other replicas from now on; the leader stays if it is one of them, else the first live one leads."""
+        """Replace the replicas; the leader stays if it is one of them, else the first live replica leads."""
         self.replicas[:] = replicas
         self.note_replicas()
         self.brokers_changed(live)
@@ -101,7 +101,7 @@ class Topic:
         self.note = note
         self.topic_id = uuid4()
         self.memory = memory
-        """What the records of all logs take."""
+        """The memory of the records of all logs."""
         self._config = dict(config or {})
         self._configs = configs if configs is not None else Configs(Personality(RELEASES[-1]))
         self.partitions: list[Partition] = []
@@ -112,7 +112,7 @@ class Topic:
 
     @property
     def config(self) -> dict[str, str]:
-        """Its own configs; ``value`` and ``number`` know what is in effect."""
+        """The topic's own configs; ``value`` and ``number`` return values in effect."""
         return self._config
 
     @config.setter
@@ -143,7 +143,7 @@ class Topic:
         return self._configs.topic_value(self.config, name)
 
     def number(self, name: str) -> int:
-        """The same for a config of type INT or LONG."""
+        """The value in effect of a config of type INT or LONG."""
         return self._configs.topic_number(self.config, name)
 
 
@@ -156,7 +156,7 @@ class Topics:
         self.memory = RecordMemory()
         self.note: Note = keep_nothing
         self.prepare_log: Callable[[PartitionLog], None] | None = None
-        """Gives the log of a new partition its files."""
+        """Creates the files of a new partition's log."""
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[UUID, Topic] = {}
         self._next_broker = 0
@@ -177,12 +177,12 @@ class Topics:
         return lambda: self._observers.remove(observer)
 
     def configure(self, topic: Topic, config: dict[str, str]) -> None:
-        """Give a topic other configs of its own."""
+        """Replace the topic's own configs."""
         topic.config = config
         self._changed()
 
     def reassign(self, partition: Partition, replicas: Iterable[int]) -> None:
-        """Give a partition other replicas."""
+        """Replace a partition's replicas."""
         partition.reassign(replicas, self._live())
         self._changed()
 
@@ -248,7 +248,7 @@ class Topics:
         self._changed()
 
     def restore(self, name: str, topic_id: UUID, config: dict[str, str]) -> Topic:
-        """A topic that was made by an earlier process, without partitions; a known one gets the config."""
+        """Restore a topic of an earlier process, without partitions; an existing topic gets the config."""
         topic = self._by_name.get(name)
         if topic is None:
             topic = self._by_name[name] = Topic(name, config, self._configs, self.memory, self.note)
@@ -258,7 +258,7 @@ class Topics:
         return topic
 
     def restore_partition(self, topic: Topic, index: int, replicas: list[int]) -> None:
-        """Its next partition, whose leader is elected later, or other replicas of a known one."""
+        """Restore the topic's next partition, whose leader is elected later, or the replicas of an existing one."""
         if index < len(topic.partitions):
             topic.partitions[index].replicas[:] = replicas
         elif index == len(topic.partitions):

@@ -58,7 +58,7 @@ def _key(
     broker: str = "",
     **releases: tuple[int, ...],
 ) -> ConfigKey:
-    """``broker``: names of broker configs, each with ``*factor`` where its unit is another one."""
+    """``broker``: names of broker configs, with ``*factor`` if their unit differs."""
     fallbacks = tuple((each, int(factor or 1)) for each, _, factor in (part.partition("*") for part in broker.split()))
     row = ConfigKey(name, kind, str(default), fallbacks=fallbacks, **releases)  # type: ignore[arg-type]
     return row if check is None else row._replace(check=check)
@@ -198,7 +198,7 @@ _KEYS: dict[str, dict[str, ConfigKey]] = {}
 
 
 def topic_keys(personality: Personality) -> Mapping[str, ConfigKey]:
-    """The topic configs that the release has, by name."""
+    """The topic configs of the release, by name."""
     keys = _KEYS.get(personality.release)
     if keys is None:
         keys = _KEYS[personality.release] = keys_of(TOPIC_CONFIGS, personality)
@@ -206,7 +206,7 @@ def topic_keys(personality: Personality) -> Mapping[str, ConfigKey]:
 
 
 def topic_config_fault(config: object, personality: Personality) -> str | None:
-    """What is wrong with the configs of a topic; None if a broker of the release accepts them."""
+    """The fault of a topic's configs; None if a broker of the release accepts them."""
     if not isinstance(config, Mapping):
         return f"config={config!r:.100} is not a mapping of names to texts"
     for name, value in config.items():
@@ -217,7 +217,7 @@ def topic_config_fault(config: object, personality: Personality) -> str | None:
 
 
 def _together_fault(keys: Mapping[str, ConfigKey], config: Mapping[str, str]) -> str | None:
-    """What is wrong with configs that are acceptable one by one."""
+    """The fault of configs that are valid separately, but not together."""
 
     def number(name: str) -> int:
         return int(config.get(name) or keys[name].default or 0)

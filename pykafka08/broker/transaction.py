@@ -113,7 +113,7 @@ class Transaction:
         self.started_at_ms = -1
 
     def facts(self) -> tuple[object, ...]:
-        """All but the timer, as JSON takes it; ``of_facts`` is the way back."""
+        """All state except the timer, as JSON values; ``of_facts`` restores it."""
         return (
             self.transactional_id,
             self.timeout_ms,

@@ -182,9 +182,9 @@ class Transactions:
         return ErrorCode.CONCURRENT_TRANSACTIONS if known.is_ending else ErrorCode.NONE
 
     def _fence(self, known: Transaction, *, may_go_on: bool = False) -> None:
-        """End the transaction of a producer that is gone or too slow.
+        """End the transaction of a producer that has been replaced or has timed out.
 
-        ``may_go_on``: its abort gives it the next epoch; otherwise it is told that it is fenced.
+        ``may_go_on``: its abort gives it the next epoch; otherwise it gets a fencing error.
         """
         if not known.is_v2:  # by KIP-890 the end itself raises the epoch
             known.fence()
@@ -228,20 +228,20 @@ class Transactions:
             known.complete()
             self._changed(known)
 
-    # -- what outlives the process
+    # -- restoring state
 
     def _changed(self, known: Transaction) -> None:
         self.note("transaction", *known.facts())
 
     def restore(self, known: Transaction) -> None:
-        """A transactional id as it was noted last; an open transaction expires when it would have."""
+        """Restore a transactional id; an open transaction keeps its time-out."""
         self._transactions[known.transactional_id] = known
         if known.is_ongoing:
             left_ms = max(0, known.started_at_ms + known.timeout_ms - self._now_ms())
             known.expiry = self._timers.call_after(left_ms / 1000, partial(self.expire, known.transactional_id))
 
     def resume(self) -> None:
-        """Write the markers of restored transactions whose end was decided."""
+        """Write the markers of restored transactions in PrepareCommit or PrepareAbort."""
         for known in self:
             if known.is_ending:
                 self._write_markers(known)

@@ -25,7 +25,7 @@ ZOOKEEPER_HELP = "serve ZooKeeper too, at this port (0: any that is free); for r
 EPILOG = """\
 The first line on standard output is BROKERS=host:port,... for --bootstrap-server of any Kafka client; with
 --zookeeper-port the second one is ZOOKEEPER=host:port, for --zookeeper.
-Records are kept in memory and are gone at the end, unless --log-dir names a directory for them.  Only this machine can
+Records are kept in memory and are lost at the end, unless --log-dir names a directory for them.  Only this machine can
 connect, unless --host names another address: the broker asks for no password.
 --topic takes configs too: orders:6:1:retention.ms=60000,cleanup.policy=compact,delete
 It ends on SIGINT or SIGTERM and, where standard input is a pipe, when that pipe closes.
@@ -61,9 +61,9 @@ def _parser() -> argparse.ArgumentParser:
     add("--log-dir", metavar="DIR", help="keep topics, records and offsets here, for the next start with the same DIR")
     add("--max-memory", type=positive, metavar="BYTES", help=MEMORY_HELP)
     add(
-        "--property", action="append", default=[], metavar="NAME=VALUE", help="a broker property of Kafka's; repeatable"
+        "--property", action="append", default=[], metavar="NAME=VALUE", help="a Kafka broker property; may be repeated"
     )
-    add("--topic", action="append", default=[], metavar=TOPIC_FORM, help="make this topic; may be repeated")
+    add("--topic", action="append", default=[], metavar=TOPIC_FORM, help="create this topic; may be repeated")
     add("--partitions", type=positive, default=1, metavar="N", help="of topics made on demand; default 1")
     add("--no-auto-create", action="store_true", help="a topic that is asked for and not there is an error")
     add("--zookeeper-port", type=natural, metavar="N", help=ZOOKEEPER_HELP)

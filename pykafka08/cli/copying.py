@@ -104,7 +104,7 @@ async def _print_all(plan: Plan, consumer: Consumer, printer: Printer) -> None:
 
 
 async def _skip(plan: Plan, consumer: Consumer, error: CorruptRecordError | RecordTooLargeError) -> None:
-    """Go on behind a batch that is damaged or too large, where that is asked for and possible."""
+    """Continue after a damaged or too large batch, with --skip-message-on-error and if its end is known."""
     if not plan.skips_errors or error.topic is None or error.partition is None or error.next_offset is None:
         raise error
     note(f"skipped: {error}")

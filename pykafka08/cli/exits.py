@@ -68,7 +68,7 @@ _ADVICE: tuple[tuple[type[KafkaError], str], ...] = (
     (OffsetOutOfRangeError, "give --offset earliest or latest"),
     (NoOffsetError, "give --offset earliest or latest"),
     (ResponseTooLargeError, "raise receive.message.max.bytes if the address is a broker's"),
-    (CorruptRecordError, "--skip-message-on-error goes on after it"),
+    (CorruptRecordError, "--skip-message-on-error skips it"),
     (RecordTooLargeError, "raise max.request.size, and the topic's max.message.bytes where that is lower"),
     (UnsupportedVersionError, "the broker is too old for this option"),
     (RequestTimeoutError, "the broker may be busy or gone; -v shows what happens"),
@@ -99,7 +99,7 @@ def _special_advice(error: KafkaError) -> str | None:
     if isinstance(error, RecordTooLargeError) and error.api == "Fetch":
         return "raise fetch.max.bytes, or start after it with --offset"
     if isinstance(error, RecordTooLargeError) and error.next_offset is not None:
-        return "--consumer-property max.unpacked.bytes=N raises it; --skip-message-on-error goes on after it"
+        return "--consumer-property max.unpacked.bytes=N raises it; --skip-message-on-error skips it"
     if isinstance(error, UnknownTopicError) and error.partition is not None:
         return "give a --partition that the topic has, or none"
     if isinstance(error.__cause__, OSError) and error.__cause__.errno == errno.EADDRINUSE:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Batch", "RecordFormat", "Renderer", "format_properties", "visible", "visible_bytes"]
 
-# What moves the cursor, changes colours or reverses the direction of writing; newlines and tabs stay.
+# Characters that move the cursor, change colours or reverse the writing direction; newlines and tabs stay.
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
@@ -32,7 +32,7 @@ def visible(text: str) -> str:
 
 
 def visible_bytes(data: bytes) -> bytes:
-    """The same of UTF-8; a byte that is none becomes an escape sequence, too."""
+    """The same for UTF-8 bytes; invalid bytes become escape sequences too."""
     return visible(data.decode("utf-8", "backslashreplace")).encode()
 
 
@@ -67,9 +67,9 @@ class RecordFormat:
     headers_deserializer: Deserializer | None = None
 
     def compile(self, *, for_terminal: bool = False) -> Renderer:
-        """The functions that do it, made once for all records.
+        """The functions that format keys and values, created once for all records.
 
-        ``for_terminal``: control characters of records are escaped, since they would be commands to it.
+        ``for_terminal``: control characters are escaped, because a terminal would execute them.
         """
         fields = self._fields()
         if for_terminal:

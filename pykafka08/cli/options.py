@@ -88,7 +88,7 @@ def natural(text: str) -> int:
 
 
 def whole_number(text: str) -> int | None:
-    """A number from 0 to 2**63 - 1, None for any other text."""
+    """A number from 0 to 2**63 - 1; None for any other text."""
     is_number = text.isascii() and text.isdigit() and len(text) < 20 and int(text) < 2**63
     return int(text) if is_number else None
 

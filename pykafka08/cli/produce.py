@@ -22,7 +22,7 @@ __all__ = ["main", "plan_of", "produce_parser", "record_of"]
 
 PROG = "pykafka08 produce"
 EPILOG = """\
-Lines end with a newline, or with a carriage return and a newline; everything else in them is taken as it is.
+Lines end with a newline, or with a carriage return and a newline; all other bytes are sent unchanged.
 On SIGINT reading stops and what was read is still delivered; a second one ends the command at once.
 exit status: 0 every record was acknowledged, 1 failure while running, 2 wrong usage, 4 no broker reached,
 130 and 143 after a signal

@@ -1,6 +1,6 @@
 """Values of ``pykafka08 zk`` options that have parts: partitions, moves, replicas, offsets.
 
-Each function is a ``type`` of argparse: a text of another form is wrong usage, before anything is connected.
+Each function is a ``type`` of argparse: any other text is a usage error, before any connection is made.
 """
 
 from __future__ import annotations
@@ -75,6 +75,6 @@ def _ids(text: str, separator: str) -> list[int]:
     for word in text.split(separator):
         number = whole_number(word)
         if number is None or number > _LARGEST_ID:
-            raise ArgumentTypeError(f"{text!r:.100} is no list of broker ids")
+            raise ArgumentTypeError(f"{text!r:.100} is not a list of broker ids")
         found.append(number)
     return found

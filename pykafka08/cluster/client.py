@@ -48,7 +48,7 @@ __all__ = ["Client", "Purpose"]
 R = TypeVar("R", bound=Response)
 
 FIRST_TRY = 3.0
-"""Seconds that :meth:`Client.request_any` waits for one broker at first, while there are others to ask."""
+"""Seconds that :meth:`Client.request_any` first waits for one broker while other brokers can be asked."""
 
 log = library_logger("cluster")
 
@@ -57,7 +57,7 @@ class Client:
     """One client of one cluster; ``async with Client(config) as client``.
 
     ``allow_auto_topic_creation`` False asks brokers (0.11 and later) not to create topics that metadata names.
-    ``facts``, of the group or the transactional id, are in each line of the log, beside ``client_id``.
+    ``facts``, such as the group or the transactional id, are in each log line, beside ``client_id``.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Client:
             BrokerVersions.of_release(config.broker_version)  # a release that never was is told before anything is sent
         self.config = config
         self.facts = {"client_id": config.client_id, **{k: v for k, v in (facts or {}).items() if v is not None}}
-        """What each line of the log says of the client."""
+        """Facts in each log line of the client."""
         self._log = log.bind(**self.facts)
         self.tasks = tasks if tasks is not None else TaskTree()
         self._owns_tasks = tasks is None
@@ -220,7 +220,7 @@ class Client:
         return self.metadata
 
     async def _check_creation(self, topics: Iterable[str], deadline: float) -> None:
-        """Raise why one of these topics, which should have been created by now, never will be."""
+        """Raise the reason if one of these topics, which should exist by now, cannot be created."""
         for topic in topics:
             if self.metadata.topic_error(topic) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 asked = self.submit_creation_check(topic, timeout=max(0.0, deadline - self._now()))
@@ -239,7 +239,7 @@ class Client:
         return self.submit(controller, creation_check(topic, seconds), timeout=seconds)
 
     def creation_refusal(self, topic: str, asked: Waiter[CreateTopicsResponse]) -> KafkaError | None:
-        """Why the topic is never created; None if nothing is known against it."""
+        """The reason why the topic cannot be created; None if no reason is known."""
         if asked.error is not None:
             self._log.debug("metadata.creation_unknown", topic=topic, cause=str(asked.error))
             return None
@@ -281,7 +281,7 @@ class Client:
         self._driver.wake()
 
     def _round_may_have_failed(self) -> None:
-        """Tell callers that wait for metadata of an error that no retry can help."""
+        """Raise an error that no retry can fix in callers that wait for metadata."""
         if self._machine.bootstrap_error is not None and not self.metadata.generation:
             self._fail_waiting(self._machine.bootstrap_error)
         elif (error := self._machine.take_lasting_error()) is not None:
@@ -332,7 +332,7 @@ class Client:
             connection.close(cause)
 
     def is_busy(self, node_id: int, purpose: Purpose) -> bool:
-        """True if that connection owes an answer: brokers perform one request of a connection after the other."""
+        """True if an answer is pending on that connection: brokers handle the requests of a connection in order."""
         broker = self._machine.broker(node_id)
         connection = self._connections.existing(broker, purpose) if broker is not None else None
         return connection is not None and connection.open_calls > 0
@@ -358,7 +358,7 @@ class Client:
     async def ask_any(self, message: Message[R], *, timeout: float | None = None) -> tuple[int, R]:
         """As :meth:`request_any`, with the node id of the broker that answered.
 
-        A broker that does not answer is left for the next one after ``FIRST_TRY`` seconds, twice as long in each round.
+        If a broker does not answer within ``FIRST_TRY`` seconds, the next one is asked; the time doubles in each round.
         """
         deadline = self._deadline(timeout)
         most = self.config.request_timeout_ms / 1000
@@ -366,7 +366,7 @@ class Client:
         patience = FIRST_TRY
         while True:
             error: KafkaError | None = None
-            # A connection that owes an answer may owe it for long: a commit waits for replicas.
+            # An answer that is pending may take long: a commit waits for replicas.
             candidates = sorted(self._machine.candidates(), key=lambda each: self.is_busy(each, Purpose.CONTROL))
             for node_id in candidates:
                 left = deadline - self._now()

@@ -28,14 +28,14 @@ CLOSE_SECONDS = 2.0
 
 
 PROBE_SECONDS = 600.0
-"""How long an address is asked as it answered before; then the newest requests are tried again."""
+"""Seconds for which the handshake that worked for an address is reused; then the newest versions are tried again."""
 
 
 QUIET_SECONDS = 10.0
-"""Time without a failure after which the next one counts as the first."""
+"""Seconds without a failure after which the next failure counts as the first."""
 
 NO_API_VERSIONS = (
-    "the peer closes the connection on ApiVersions: it is taken for Kafka 0.10.0; set broker_version if it is newer"
+    "the peer closes the connection on ApiVersions and is treated as Kafka 0.10.0; set broker_version if it is newer"
 )
 
 log = library_logger("cluster")
@@ -150,7 +150,7 @@ class Connections:
         self._on_ready(connection.address)
 
     def _dial_at(self, address: Address) -> float | None:
-        """When the pause after the last failures is over; a quiet time ends them."""
+        """The end of the pause after consecutive failures; None without failures."""
         if address not in self._backoffs:
             return None
         dial_at = self._backoffs[address][1]
@@ -159,7 +159,7 @@ class Connections:
         return dial_at
 
     def _probe(self, address: Address) -> Probe:
-        """The requests that the address has answered lately."""
+        """The handshake that recently worked for the address."""
         probe, until = self._probes.get(address, (NEWEST_PROBE, 0.0))
         return probe if clock()() < until else NEWEST_PROBE
 
@@ -179,9 +179,9 @@ class Connections:
         del self._connections[address, purpose]
         if not self.is_open or isinstance(connection.error, ClosedError):
             return
-        if connection.was_useful or connection.was_idle:
+        if connection.has_answered or connection.was_idle:
             self._backoffs.pop(address, None)
-        else:  # a peer may close each connection on the first request after the handshake, without end
+        else:  # a peer may close every connection on the first request after the handshake
             backoff, _ = self._backoffs.get(address) or (self._new_backoff(), 0.0)
             self._backoffs[address] = (backoff, clock()() + backoff.failed())
         self._on_end(connection)

@@ -217,12 +217,12 @@ class ClusterMachine:
         return True
 
     def take_refused(self) -> KafkaError | None:
-        """Why the last answer made no snapshot, once; None if it was late."""
+        """The reason why the last answer gave no snapshot, returned once; None if the answer was late."""
         refused, self._refused = self._refused, None
         return refused
 
     def take_lasting_error(self) -> KafkaError | None:
-        """The error of a round in which every broker failed, once, if no other round can help."""
+        """The error of a round in which every broker failed, returned once, if no retry can help."""
         error, self._lasting_error = self._lasting_error, None
         return error
 
@@ -339,12 +339,12 @@ class ClusterMachine:
 
 
 def _is_same_cluster(one: Snapshot, other: Snapshot) -> bool:
-    """True if two snapshots differ in nothing but their age."""
+    """True if two snapshots differ only in their age."""
     return one.topics == other.topics and one.brokers == other.brokers and one.controller_id == other.controller_id
 
 
 def _cause_of(address: str, cause: BaseException) -> str:
-    """The cause with its address, once."""
+    """The cause, with the address if its text does not name it yet."""
     if isinstance(cause, KafkaError) and address in cause.message:
         return cause.message
     text = str(cause)

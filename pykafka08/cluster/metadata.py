@@ -138,7 +138,7 @@ class Snapshot:
         """The snapshot after this one: ``response`` reduced to the ``wanted`` topics.
 
         ``spare_brokers`` stand in where the response names no broker (0.8 before the first topic).
-        RemoteProtocolError if the response describes what cannot exist.
+        RemoteProtocolError if the response has impossible values.
         """
         brokers = _brokers(response) or {broker.node_id: broker for broker in spare_brokers}
         if response.controller_id < -1:
@@ -162,7 +162,7 @@ class Snapshot:
     def with_leaders(self, news: Iterable[LeaderNews], brokers: Iterable[Broker] = ()) -> Snapshot:
         """The snapshot after this one, with these leaders; itself if nothing among them is newer and known.
 
-        ``brokers`` says where the leaders are; entries that cannot exist are left out.
+        ``brokers`` has the addresses of the leaders; impossible entries are left out.
         """
         known = {**self.brokers, **{each.node_id: each for each in brokers if each.is_possible}}
         changed: dict[str, dict[int, Partition]] = {}
@@ -228,7 +228,7 @@ def _index(partition: MetadataResponsePartition) -> int:
 
 
 def _brokers(response: MetadataResponse) -> dict[int, Broker]:
-    """By node id.  An impossible address is refused where it is dialled: the other brokers can be used."""
+    """Brokers by node id.  An impossible address fails when it is dialled, so the other brokers stay usable."""
     brokers: dict[int, Broker] = {}
     for each in response.brokers:
         if each.node_id in brokers:
@@ -251,7 +251,7 @@ def _check_numbers(topic: MetadataResponseTopic, partitions: list[MetadataRespon
 
 
 def _check_partition(topic: MetadataResponseTopic, each: MetadataResponsePartition) -> None:
-    """RemoteProtocolError where a partition cannot be as the response says; its leader may be an unknown broker."""
+    """RemoteProtocolError for impossible values of a partition; its leader may be an unknown broker."""
     nodes = min([*each.replica_nodes, *each.isr_nodes], default=0)
     for what, value, least in (
         ("partition", each.partition_index, 0),

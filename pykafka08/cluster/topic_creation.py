@@ -1,7 +1,7 @@
-"""The reason why a topic is never created, which Metadata of a KRaft cluster does not tell.  Pure.
+"""The reason why a topic cannot be created, which Metadata of a KRaft cluster does not contain.  Pure.
 
-Such a cluster creates topics after it has answered, and its answers then name the topic as unknown for ever.  The
-controller is asked to create the topic without doing it (``validate_only``).
+Such a cluster creates topics after it has answered, and if that fails, it answers UNKNOWN_TOPIC_OR_PARTITION for ever.
+The client therefore sends the controller a CreateTopics request with ``validate_only``.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from pykafka08.protocol.versions import BrokerVersions
 __all__ = ["CREATION_S", "PERMANENT", "creation_check", "creation_refusal"]
 
 CREATION_S = 0.5
-"""How long the creation of a topic may take before the controller is asked."""
+"""Seconds that the creation of a topic may take before the controller is asked."""
 
 DEFAULTS_VERSION = 4
-"""The first version in which the broker chooses partitions and replicas, as it does where it creates a topic itself."""
+"""The first CreateTopics version in which the broker chooses partitions and replicas, as in automatic creation."""
 
 PERMANENT = frozenset(
     {
@@ -29,15 +29,15 @@ PERMANENT = frozenset(
         ErrorCode.INVALID_PARTITIONS,
     }
 )
-"""Codes that asking again does not change.  Whether this client may create topics says nothing about other clients."""
+"""Codes that no retry changes.  Missing authorization is not among them: another client may create the topic."""
 
 
 def creation_check(topic: str, timeout: float) -> Callable[[BrokerVersions], CreateTopicsRequest]:
-    """The request; UnsupportedVersionError where the broker is too old, and tells the reason in Metadata."""
+    """The request; UnsupportedVersionError for an older broker, whose Metadata contains the reason."""
 
     def make(versions: BrokerVersions) -> CreateTopicsRequest:
         if versions.pick(CreateTopicsRequest) < DEFAULTS_VERSION:
-            raise UnsupportedVersionError("the broker tells in Metadata why it creates no topic", api="CreateTopics")
+            raise UnsupportedVersionError("the broker gives the reason in Metadata", api="CreateTopics")
         return CreateTopicsRequest(
             topics=[CreatableTopic(name=topic, num_partitions=-1, replication_factor=-1)],
             timeout_ms=int(timeout * 1000),
@@ -48,7 +48,7 @@ def creation_check(topic: str, timeout: float) -> Callable[[BrokerVersions], Cre
 
 
 def creation_refusal(topic: str, response: CreateTopicsResponse, broker: str | None) -> KafkaError | None:
-    """Why the topic is never created; None if nothing is known against it."""
+    """The reason why the topic cannot be created; None if no reason is known."""
     for result in response.topics:
         if result.name == topic and result.error_code in PERMANENT:
             return broker_error(

@@ -48,9 +48,9 @@ class Connection:
     """One connection to one broker; opens in the background from the moment it is made.
 
     ``known`` are the broker's versions if another live connection has them, ``previous`` those of before it was lost;
-    ``probe`` is what the address has answered in an earlier handshake.  ``dial_at`` delays the first dial (backoff).
-    ``on_ready`` and ``on_end`` are called once each, plainly; ``on_end`` always, and last; ``on_silence`` now and again
-    while an answer is due and nothing comes.  ``facts`` are in each line of the log.
+    ``probe`` is the result of an earlier handshake.  ``dial_at`` delays the first dial (backoff).
+    ``on_ready`` and ``on_end`` are called once each, ``on_end`` always and last; ``on_silence``
+    is called repeatedly while an answer is overdue.  ``facts`` are in each log line.
     """
 
     def __init__(
@@ -130,9 +130,9 @@ class Connection:
         return self._machine.was_ready
 
     @property
-    def was_useful(self) -> bool:
-        """True once a request was answered after the handshake, or was written if it expects no answer."""
-        return self._machine.was_useful
+    def has_answered(self) -> bool:
+        """True if a request after the handshake was answered, or was written and expects no answer."""
+        return self._machine.has_answered
 
     @property
     def was_idle(self) -> bool:
@@ -160,7 +160,7 @@ class Connection:
 
     @property
     def probe(self) -> Probe:
-        """What the peer has answered in the handshake, for its next connection."""
+        """The result of the handshake, for the next connection to the address."""
         return self._machine.probe
 
     def submit(self, message: Message[R], *, version: int | None = None, timeout: float) -> Waiter[R]:
@@ -228,7 +228,7 @@ class Connection:
             self._callback_failed(failure)
 
     def _callback_failed(self, error: Exception) -> None:
-        """A callback raised: the user's next await raises the error, not the event loop, which would only print it."""
+        """Fail the client after an error in a callback, so that the user's next await raises the error."""
         self._tasks.fail(f"the client failed on an answer from {self.broker}", error)
 
     def _after_input(self) -> None:

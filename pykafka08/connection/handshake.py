@@ -19,7 +19,7 @@ that answered Metadata v1 as v1, or, as v0 and once, on a new connection after t
 and is not known to be 0.8 or 0.9.  Source: KIP-35, KIP-511; observed on real brokers of each release.
 
 Some proxies close the connection on an ApiVersions version that they do not know, or on every ApiVersions.  A
-:class:`Probe` keeps what such a peer has answered, so that the next connection to its address begins with that.
+:class:`Probe` holds the requests that such a peer answers, and the next connection to its address begins with those.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Step(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """What an address has answered: the first request, and the version of ApiVersions (None: none is answered)."""
+    """The first request that an address answers, and the version of ApiVersions (None: it answers none)."""
 
     first: Step = Step.METADATA
     api_versions: int | None = API_VERSIONS_VERSION
@@ -77,7 +77,7 @@ class Probe:
 NEWEST_PROBE = Probe()
 
 VERSIONS_WITHOUT_API_VERSIONS = BrokerVersions.of_release("0.10.0")
-"""For a peer that answers Metadata v1 and no ApiVersions: the oldest release that has both."""
+"""Assumed for a peer that answers Metadata v1 but no ApiVersions: the oldest release that has both."""
 
 
 class Handshake:
@@ -85,7 +85,7 @@ class Handshake:
 
     ``known`` skips the probe (a ``broker_version`` hint, or another live connection to the same broker).  ``previous``
     is what the broker was before it was lost: an old one is never asked for ApiVersions on a mere close.  ``probe`` is
-    what the address has answered before; the attribute of that name is what it has answered now.
+    the result of an earlier handshake with the address; the attribute ``probe`` is the result of this one.
     """
 
     def __init__(
@@ -198,7 +198,7 @@ class Handshake:
             self._finish(versions)
 
     def _versions_of(self, answer: ApiVersionsResponse) -> BrokerVersions:
-        """Ranges as announced; impossible ones are refused, or left out where this client has no such API."""
+        """The announced version ranges; impossible ones are an error, or left out for APIs that this client lacks."""
         for entry in answer.api_keys:
             if entry.api_key in API_NAMES and not 0 <= entry.min_version <= entry.max_version:
                 what = f"{API_NAMES[entry.api_key]} in versions {entry.min_version} to {entry.max_version}"

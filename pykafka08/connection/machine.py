@@ -70,7 +70,7 @@ class ConnectionMachine:
         self.state = State.CONNECTING
         self.error: KafkaError | None = None
         self.was_ready = False
-        self.was_useful = False
+        self.has_answered = False
         self.was_idle = False
         self.last_activity = now
         self._silence = Silence(now)
@@ -95,7 +95,7 @@ class ConnectionMachine:
 
     @property
     def probe(self) -> Probe:
-        """What the peer has answered in the handshake, for its next connection."""
+        """The result of the handshake, for the next connection to the address."""
         return self._handshake.probe
 
     @property
@@ -192,7 +192,7 @@ class ConnectionMachine:
         """What :meth:`data_to_send` gave is on its way: requests without an answer are done."""
         if self._unanswered:
             done, self._unanswered = self._unanswered, []
-            self.was_useful = True
+            self.has_answered = True
             for call in done:
                 call.response = None
                 call.end(None)
@@ -300,7 +300,7 @@ class ConnectionMachine:
         response = None if call.outcome is None else response_class.decode(frame, call.version, offset)
         self._open.popleft()
         call.response = None
-        self.was_useful = True
+        self.has_answered = True
         if response is not None and (seconds := throttled_for(response, call.version)):
             self._throttled_until = max(self._throttled_until, now + seconds)
             self._actions.append(Throttled(seconds))
@@ -350,10 +350,10 @@ class ConnectionMachine:
         return TransportError(f"the peer accepted the connection but did not answer{waited}: {NOT_KAFKA}")
 
     def _answer_too_large(self, error: ResponseTooLargeError) -> None:
-        """The oldest call gets ``error``; those behind it may be sent again on another connection."""
+        """Fail the oldest call with ``error``; later calls may be sent again on another connection."""
         call = self._open.popleft()
         error.broker, error.api = self.broker, call.name
-        self._poison(TransportError(f"the connection was closed over another request's answer: {error.message}"))
+        self._poison(TransportError(f"the connection was closed because of another request's answer: {error.message}"))
         call.fail(error)
 
     def _redial(self, now: float) -> None:

@@ -30,7 +30,7 @@ async def open_tcp(
     if not 0 < port < 65_536:
         raise TransportError(f"cannot connect to {address_text(host, port)}: ports are from 1 to 65535")
     if "\0" in host:
-        raise TransportError(f"cannot connect to {shortened(host)!r}: that is not the name of a host")
+        raise TransportError(f"cannot connect to {shortened(host)!r}: it is not a host name")
     addresses = await resolve(host, port, deadline)
     failures = []
     for index, (family, address) in enumerate(addresses):
@@ -49,7 +49,7 @@ async def open_tcp(
 
 
 def _of(address: str, host: str) -> str:
-    """Which address of the host; nothing where the host is given by its only one."""
+    """The address as a prefix of its error; empty if the host was given as an address."""
     return "" if address == host else f"{address}: "
 
 

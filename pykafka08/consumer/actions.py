@@ -153,7 +153,7 @@ class FetchedPartition(NamedTuple):
     end_offset: int = -1
     """As far as one may read."""
     fault: str | None = None
-    """What is wrong with the whole answer."""
+    """The fault of the whole answer; None if it has none."""
 
 
 class FoundEpoch(NamedTuple):

@@ -1,6 +1,6 @@
 """Checks of the fields of Fetch, ListOffsets and OffsetForLeaderEpoch answers that change a consumer's state.  Pure.
 
-Each function returns what is wrong, as the text of a RemoteProtocolError, or None.
+Each function returns the fault as the text of a RemoteProtocolError, or None.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ NONE = -1
 
 
 def fetch_fault(answer: FetchedPartition, ask: FetchAsk, node_id: int) -> str | None:
-    """One partition without an error code, as broker ``node_id`` answered it."""
+    """The fault in broker ``node_id``'s answer for one partition without an error code."""
     if answer.end_offset < NONE:
         return f"the high watermark or last stable offset is {answer.end_offset}"
     if answer.preferred_replica < NONE or answer.preferred_replica == node_id:
@@ -38,21 +38,21 @@ def _diverging_fault(diverging: EpochEnd, ask: FetchAsk) -> str | None:
 
 
 def session_fault(asked: int, answered: int) -> str | None:
-    """The session id of a Fetch answer; ``asked`` is 0 for a new session."""
+    """The fault of the session id in a Fetch answer; ``asked`` is 0 for a new session."""
     if answered < 0 or (asked > 0 and answered not in (0, asked)):
         return f"the answer to a fetch of session {asked} is of session {answered}"
     return None
 
 
 def listing_fault(answer: ListedOffset, timestamp: int) -> str | None:
-    """The offset of a timestamp; -1 means that no record is that late, which the ends of a log cannot be."""
+    """The fault of the offset for a timestamp; -1 means that no record is that late, and is no end of a log."""
     if answer.offset < (0 if timestamp in (LATEST, EARLIEST) else NONE):
         return f"the offset of timestamp {timestamp} is {answer.offset}"
     return None
 
 
 def epoch_fault(end: EpochEnd, ask: EpochAsk) -> str | None:
-    """Where a leader epoch ends; -1 and -1 if the leader knows none so old."""
+    """The fault of a leader epoch's end; the leader answers -1 and -1 for an epoch older than its log."""
     if end.end_offset < NONE or not NONE <= end.leader_epoch <= ask.last_epoch:
         return f"leader epoch {ask.last_epoch} is said to end at offset {end.end_offset} of epoch {end.leader_epoch}"
     return None

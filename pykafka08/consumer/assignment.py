@@ -22,9 +22,9 @@ from pykafka08.records.record import TopicPartition
 __all__ = ["Assignment"]
 
 SETTLED_FAILURES = 4
-"""So many failures, over about a second, count as lasting: leaders of new partitions refuse the first requests."""
+"""Failures in a row, about a second, that count as lasting: leaders of new partitions refuse the first requests."""
 MISSING = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE})
-"""Errors of a topic without partitions that does not exist, or not yet."""
+"""Errors of a topic that does not exist, or not yet."""
 
 
 class Assignment(Locating):
@@ -41,11 +41,11 @@ class Assignment(Locating):
         self._is_subscribed = False
         self._topics: dict[str, None] = {}
         self._counted: set[str] = set()
-        """Topics by name: those of a group, and those that are subscribed to without one."""
+        """Topics subscribed to by name, with or without a group."""
         self._assigned: set[str] = set()
-        """Topics of the partitions that are read."""
+        """Topics of the assigned partitions."""
         self._first_counts: dict[str, int] = {}
-        """Partitions that each topic had when we first saw it, 0 if it did not exist: later ones are new."""
+        """Number of partitions of each topic in the first metadata, 0 if it did not exist: later partitions are new."""
         self._ends: dict[TopicPartition, int] = {}
         """Last known ends of partitions that went: a fetch session tells an end again only when it has moved."""
         self._ids: dict[str, UUID] = {}
@@ -86,7 +86,7 @@ class Assignment(Locating):
         self.shake()
 
     def _count_assigned(self, topics: set[str]) -> None:
-        """Topics of which partitions are assigned: those that are assigned later, and did not exist, are new."""
+        """Count the partitions of newly assigned topics: partitions that are added later are new."""
         for topic in self._assigned - topics - self._counted:
             self._first_counts.pop(topic, None)
         self._assigned = topics
@@ -169,7 +169,7 @@ class Assignment(Locating):
         self.look_for_topics(self.snapshot)
 
     def look_for_topics(self, snapshot: Snapshot) -> None:
-        """Note which of the topics the cluster has, and with how many partitions."""
+        """Note the number of partitions of each topic when it is first seen."""
         missing = {topic: 0 for topic in self._counted if _is_missing(snapshot, topic, None)}
         counts = {topic: len(snapshot.partitions(topic)) for topic in self._counted | self._assigned}
         self.topics_counted(missing | {topic: count for topic, count in counts.items() if count})
@@ -213,7 +213,7 @@ class Assignment(Locating):
         return True
 
     def _policy_for(self, state: PartitionState) -> str:
-        """Where to begin without a committed offset: a partition that came later holds only records that are new."""
+        """The reset policy without a committed offset: a partition that was added later is read from its start."""
         policy = self._config.auto_offset_reset
         topic, partition = state.tp
         is_new = state.is_new or partition >= self._first_counts.get(topic, partition + 1)
@@ -240,7 +240,7 @@ class Assignment(Locating):
         return not is_known and _is_missing(self.snapshot, topic, partition)
 
     def _does_not_exist_yet(self, state: PartitionState, lookup: Lookup) -> None:
-        """All that the partition will hold is new: its end when it exists may be after its first records."""
+        """Start a missing partition at its beginning: once it exists, its end may be after its first records."""
         state.is_new = True
         if lookup.purpose is Purpose.START and lookup.timestamps == (LATEST,) and lookup.lost_offset is None:
             self.locate(state, "earliest")
@@ -266,7 +266,7 @@ class Assignment(Locating):
                     self.shake()
 
     def _add(self, tp: TopicPartition, policy: str | None = None) -> None:
-        """Read it by ``policy``; by default where a partition without a committed offset begins."""
+        """Read the partition from the offset that ``policy`` gives, by default the configured one."""
         state = PartitionState(tp, next(self._epochs), self._config.max_partition_fetch_bytes)
         if tp in self._ends:
             state.end_offset = self._ends.pop(tp)
@@ -341,7 +341,7 @@ class Assignment(Locating):
 def _is_missing(snapshot: Snapshot, topic: str, partition: int | None) -> bool:
     """True if the cluster does not have the topic, or that partition of it; False where the snapshot does not say.
 
-    A topic that is being created has no partitions yet.  A broker that names no brokers knows of no topic either.
+    A topic that is being created has no partitions yet.  An answer without brokers says nothing about topics.
     """
     found = snapshot.topics.get(topic)
     if found is None or not any(node_id >= 0 for node_id in snapshot.brokers):

@@ -86,7 +86,7 @@ class Chunk:
     def next_batch(self) -> FetchedBatch | None:
         """The next batch an application may see, None at the end.
 
-        CorruptRecordError where it is damaged, RecordTooLargeError where it exceeds ``max_unpacked_bytes``.
+        CorruptRecordError if it is damaged, RecordTooLargeError if it exceeds ``max_unpacked_bytes``.
         """
         batch, self._ahead = self._ahead, None
         return batch if batch is not None else self._find_next()
@@ -109,7 +109,7 @@ class Chunk:
     def _find_visible(self) -> FetchedBatch | None:
         for batch in self._batches:
             if batch.base_offset < self._reached:
-                # The head of a wrapper message has its last offset only.
+                # The header of a wrapper message has only the last offset.
                 raise backward_error(TopicPartition(batch.topic, batch.partition), self._reached, batch.base_offset)
             self._reached = batch.next_offset
             while self._announced and self._announced[-1].first_offset <= batch.last_offset:
@@ -125,6 +125,6 @@ class Chunk:
 
 
 def backward_error(tp: TopicPartition, reached: int, offset: int) -> CorruptRecordError:
-    """The error of an answer in which ``offset`` follows the offsets before ``reached``."""
+    """The error of an answer in which ``offset`` comes after offset ``reached - 1``."""
     text = f"the offsets of the records go back: {offset} follows {reached - 1}"
     return CorruptRecordError(text, topic=tp.topic, partition=tp.partition, offset=offset, next_offset=reached)

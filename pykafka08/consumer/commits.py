@@ -37,7 +37,7 @@ class Committer(Protocol):
 
 
 class Commits:
-    """The commits of one consumer; ``committer`` may be replaced, ``facts`` are in each line of the log."""
+    """The commits of one consumer; ``committer`` may be replaced, ``facts`` are in each log line."""
 
     def __init__(
         self, committer: Committer, assignment: Assignment, reader: Reader, facts: Mapping[str, str] | None = None
@@ -52,9 +52,9 @@ class Commits:
         """What began last of what is sent for a partition: it alone says what is known."""
         self._ends: Waiter[None] = Waiter()
         self._written: dict[TopicPartition, OffsetAndMetadata] = {}
-        """The last offset that this consumer has committed for each of its partitions."""
+        """The last committed offset of each partition."""
         self._checked_at: dict[TopicPartition, float] = {}
-        """When that was, or when the offset was looked up for a renewal."""
+        """The time of that commit, or of the last look-up for a renewal."""
 
     def found(self, tp: TopicPartition, offset: int | None) -> None:
         """The group's committed offset of a partition, as it was looked up."""
@@ -105,7 +105,7 @@ class Commits:
         await self._quietly(self._send(offsets, timeout), len(offsets))
 
     async def renew(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], timeout: float) -> None:
-        """Commit offsets that are committed already; failures go to the log."""
+        """Commit unchanged offsets again; failures are logged."""
         await self._quietly(self._send(offsets, timeout, is_renewal=True), len(offsets))
 
     async def _quietly(self, sending: Coroutine[Any, Any, dict[TopicPartition, KafkaError]], count: int) -> None:
@@ -190,7 +190,7 @@ class Commits:
         }
 
     def checked(self, partitions: Iterable[TopicPartition], now: float) -> None:
-        """The committed offsets of these are looked up for a renewal."""
+        """Note that the committed offsets of ``partitions`` were looked up for a renewal."""
         self._checked_at.update(dict.fromkeys(partitions, now))
 
     def _described(self, tp: TopicPartition, offset: int) -> OffsetAndMetadata:

@@ -104,7 +104,7 @@ class Consumer(Committing):
 
     async def __aenter__(self) -> Consumer:
         if self._client is not None:
-            raise ClosedError("a consumer is entered once; make a new one")
+            raise ClosedError("a consumer cannot be reused; create a new one")
         client = self._client = Client(
             self._client_config, self._tasks, allow_auto_topic_creation=False, facts={"group_id": self._group_id}
         )
@@ -122,7 +122,7 @@ class Consumer(Committing):
                 self._member = ConsumerMember(parts, self._listener)
             if self._topics:
                 self._assignment.count_partitions(self._named_topics)
-                client.on_metadata(self._assignment.look_for_topics)  # the fetcher does so later
+                client.on_metadata(self._assignment.look_for_topics)  # before the fetcher uses the metadata
                 await client.wait_for_topics(self._named_topics)
                 client.off_metadata(self._assignment.look_for_topics)
             self._use_topics()
@@ -170,12 +170,12 @@ class Consumer(Committing):
     async def aclose(self, *, commit: bool = True, timeout: float | None = None) -> None:
         """End reading in every task, leave the group, close all connections and end all background tasks.
 
-        Any task may call it, also where ``__aenter__`` was called by hand.
+        Any task may call it, also after a direct call of ``__aenter__``.
 
-        Waits at most ``timeout`` seconds for handlers, which are cancelled then, and the coordinator.  None: 5 seconds,
-        and up to 15 more for the group to have a new coordinator that takes the leave, while brokers answer.  A caller
-        that is cancelled does not wait for that coordinator.
-        ``commit`` False leaves what auto-commit would commit.  Loops and :meth:`process` end; other calls that wait
+        Waits at most ``timeout`` seconds for handlers, which are then cancelled, and for the coordinator.  None: 5
+        seconds, and up to 15 more for LeaveGroup while the group gets a new coordinator and brokers answer.  A
+        cancelled caller does not wait for that coordinator.
+        ``commit=False`` skips the last auto-commit.  Loops and :meth:`process` end; other calls that wait
         raise ClosedError.
         """
         check_timeout(timeout)

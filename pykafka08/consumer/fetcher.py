@@ -40,7 +40,7 @@ __all__ = ["Fetcher"]
 log = library_logger("consumer")
 
 LOOK_SECONDS = 1.0
-"""Seconds between two looks for partitions in trouble."""
+"""Seconds between two checks for partitions that cannot be read."""
 HURRIED_BYTES = 4096
 """Records of an answer up to which a reader comes before the next fetch."""
 
@@ -125,7 +125,7 @@ class Fetcher:
         self._client.tasks.check()
 
     def check_affinity(self) -> None:
-        """Raise in another thread, event loop or process than the client was opened in."""
+        """WrongEventLoopError in another thread, event loop or process than the client was opened in."""
         self._client.tasks.check_affinity()
 
     def wake_readers(self) -> None:

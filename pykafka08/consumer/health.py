@@ -48,9 +48,9 @@ class ConsumerHealth(ClientHealth):
     buffered_bytes: int
     """Fetched and not handed out; ``fetch_buffer_bytes`` bounds it."""
     trouble: KafkaError | None
-    """Why a partition is not read: of those in trouble, the one that has been so for longest; None if all are read."""
+    """The error of the partition that has gone unread for longest; None if all partitions are read."""
     trouble_age: float | None
-    """Seconds for which that has lasted."""
+    """Seconds since that trouble began."""
     lag: Mapping[TopicPartition, int | None]
     """Offsets between the position and the end of the log that the newest fetch told; None where neither is known."""
 

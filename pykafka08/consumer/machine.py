@@ -134,7 +134,7 @@ class ConsumerMachine(Handing):
                 self.assignment.put_last(ask.tp)
 
     def _redirected(self, state: PartitionState, node_id: int, now: float) -> None:
-        """The broker names a replica to read from; a replica that names another one is asked no sooner than a retry."""
+        """Read from the replica that the broker names; if a replica names another one, wait as long as for a retry."""
         self.assignment.is_shaken = True
         if state.follower is not None or not self.assignment.read_from(state, node_id, now + self._lease):
             state.follower = None
@@ -165,7 +165,7 @@ class ConsumerMachine(Handing):
             else:
                 state.be_healthy()
                 self.assignment.offset_found(state, answer.offset)
-                if state.resets > 1:  # the broker refuses an offset that it has called an end of its log
+                if state.resets > 1:  # the broker refuses an offset that it has itself listed as an end of the log
                     first, most = self._client.retry_backoff_ms, self._client.retry_backoff_max_ms
                     state.retry_at = now + pause_after(state.resets - 1, first, most, jitter) / 1000
 
@@ -300,7 +300,7 @@ class ConsumerMachine(Handing):
         self._react(state, reaction, error, now, jitter)
 
     def _answer_unusable(self, state: PartitionState, fault: str, api: str, now: float, jitter: float) -> None:
-        """The answer has fields that cannot be: nothing of it is used."""
+        """Discard an answer with impossible fields, and retry."""
         broker = self.assignment.broker_name(state)
         state.follower = None
         error = RemoteProtocolError(fault, api=api, broker=broker, **place(state))

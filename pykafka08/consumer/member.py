@@ -87,7 +87,7 @@ class ConsumerMember:
         self._renewals = Renewals(
             self.commits,
             is_auto=self._is_auto,
-            # Committed after the offsets of a transaction, a renewal would win over them when the transaction ends.
+            # A renewal after the offsets of a transaction would replace them when the transaction ends.
             is_allowed=lambda: not self.sent.is_used,
         )
         self._commits_at_close = True
@@ -154,9 +154,9 @@ class ConsumerMember:
         return self._closing is not None and self.coordinator.is_listening
 
     async def aclose(self, *, commits: bool, timeout: float, leave_patience: float = 0.0) -> None:
-        """Commit what is finished, if wanted, and leave, within ``timeout`` seconds; others wait for the first call.
+        """Commit processed records, if wanted, and leave within ``timeout`` seconds; later calls wait for the first.
 
-        A coordinator that is being replaced has ``leave_patience`` seconds more.
+        While the coordinator is being replaced, LeaveGroup is retried for ``leave_patience`` seconds more.
         """
         if self._closing is not None:
             with anyio.move_on_after(timeout, shield=True):

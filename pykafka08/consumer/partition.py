@@ -137,7 +137,7 @@ class PartitionState:
         """A rebalance is under way: nothing is read, though the application did not ask for that."""
         self.is_in_flight = False
         self.is_new = False
-        """It did not exist when it was assigned: all that it holds is new."""
+        """True if the partition did not exist when it was assigned: all its records are new."""
         self.is_ready = False
         """It stands in the machine's queue of partitions to hand out from."""
         self.is_where_committed = False
@@ -166,7 +166,7 @@ class PartitionState:
         self.trouble: KafkaError | None = None
         """The last failure, for as long as nothing has succeeded."""
         self.damaged_at: int | None = None
-        """The offset at which damage was met once and fetched again."""
+        """The offset of damaged records that were fetched again."""
 
     @property
     def is_quiet(self) -> bool:

@@ -64,7 +64,7 @@ FAILURES: tuple[tuple[type[KafkaError], Reaction], ...] = (
     (UnsupportedVersionError, Reaction.RAISE),
     (LocalProtocolError, Reaction.RAISE),
     (ConfigError, Reaction.RAISE),
-    # The same question has an answer of the same size.
+    # A retry would get an answer of the same size.
     (ResponseTooLargeError, Reaction.RAISE),
     # The connection was closed over it; a broker that goes on like this is to be heard of.
     (RemoteProtocolError, Reaction.REFRESH_THEN_RAISE),

@@ -2,7 +2,7 @@
 
 Brokers before 2.1 count the retention of every group from the last commit, and all releases do so for a consumer that
 uses ``assign``.  With auto-commit the committed positions are renewed, without it the offsets that the application has
-committed through this consumer.  Each renewal looks the offsets up first, and leaves out those that somebody else has
+committed through this consumer.  Each renewal first looks up the offsets, and leaves out those that another client has
 changed.
 """
 
@@ -22,13 +22,13 @@ __all__ = ["CLOSE_AGE", "MAX_AGE", "Renewals"]
 MAX_AGE = 30.0
 """Seconds after which an unchanged offset is committed again: half of the shortest retention that brokers allow."""
 CLOSE_AGE = 5.0
-"""The same for a consumer that is being closed."""
+"""Seconds after which a consumer that closes commits an unchanged offset again."""
 LOOK_SECONDS = 5.0
-"""Seconds between two looks for offsets that are due."""
+"""Seconds between two checks for offsets that are due."""
 
 
 class Renewals:
-    """Commits unchanged offsets of ``commits`` again; ``is_allowed()`` is asked before each renewal."""
+    """Commits unchanged offsets of ``commits`` again; ``is_allowed()`` is called before each renewal."""
 
     def __init__(self, commits: Commits, *, is_auto: bool, is_allowed: Callable[[], bool]) -> None:
         self._commits = commits
@@ -42,7 +42,7 @@ class Renewals:
             await self.renew(None, max_age=MAX_AGE, timeout=timeout)
 
     async def renew(self, partitions: Iterable[TopicPartition] | None, *, max_age: float, timeout: float) -> None:
-        """Commit the offsets of these partitions, or all, again that are older; failures go to the log."""
+        """Commit the offsets of these partitions, or of all, again if older than ``max_age``; failures are logged."""
         now = anyio.current_time()
         due = self._due(partitions, now - max_age)
         if not due:
@@ -68,7 +68,7 @@ class Renewals:
     def _due(
         self, partitions: Iterable[TopicPartition] | None, before: float
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Offsets that were committed, or looked up for a renewal, at ``before`` or earlier."""
+        """Offsets last committed, or looked up for a renewal, at ``before`` or earlier."""
         if not self._is_allowed():
             return {}
         wanted = None if partitions is None else set(partitions)
@@ -80,5 +80,5 @@ class Renewals:
 
 
 def _is_unchanged(found: OffsetAndMetadata | None, before: OffsetAndMetadata, now: OffsetAndMetadata) -> bool:
-    """True if nobody has committed another offset; None is an offset that the broker has expired."""
+    """True if no other client has committed another offset; None stands for an expired offset."""
     return before.offset == now.offset and (found is None or found.offset == now.offset)

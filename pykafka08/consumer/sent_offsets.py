@@ -27,7 +27,7 @@ class SentOffsets:
         self._commits = commits
         self._reader = reader
         self.is_used = False
-        """A transaction has asked for offsets of this consumer."""
+        """True once a transaction has sent offsets of this consumer."""
         self._sent: dict[TopicPartition, int] = {}
         """In the transaction that is open."""
         self._end: Waiter[None] = Waiter()

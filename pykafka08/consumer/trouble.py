@@ -1,4 +1,4 @@
-"""What keeps partitions from being read, and since when: failed requests, and requests without an answer.  Pure.
+"""Partitions that cannot be read: the cause (failed or unanswered requests) and the time it began.  Pure.
 
 ``now`` is monotonic seconds.
 """
@@ -18,51 +18,51 @@ __all__ = ["LATE", "TELL_AFTER", "Send", "Trouble", "TroubleWatch"]
 Send = SendFetch | SendListOffsets | SendEpochs
 
 LATE = 5.0
-"""Seconds after which an answer is late: a long poll may take as long as it asks for, and these."""
+"""Seconds after which an answer is late, in addition to the maximum wait of a long poll."""
 TELL_AFTER = 5.0
-"""Seconds of trouble before it is told: a leader that moves is no trouble."""
+"""Seconds before trouble is reported: a leader election takes a few seconds."""
 TELL_AGAIN_AFTER = 60.0
 
 API_NAMES = {SendFetch: "Fetch", SendListOffsets: "ListOffsets", SendEpochs: "OffsetForLeaderEpoch"}
 
 
 class Trouble(NamedTuple):
-    """Why a partition is not read; ``error`` names topic, partition and, if there is one, broker."""
+    """The cause for which a partition is not read; ``error`` names topic, partition and, if known, broker."""
 
     error: KafkaError
     since: float
 
 
 class TroubleWatch:
-    """The requests of one consumer that wait for answers, and the trouble that was told."""
+    """The unanswered requests of one consumer, and the trouble that was reported."""
 
     def __init__(self, assignment: Assignment) -> None:
         self._assignment = assignment
         self._waiting: dict[int, tuple[Send, float]] = {}
-        """By identity: to hash a request takes a look at each of its partitions."""
+        """By identity, because hashing a request takes time for each of its partitions."""
         self._began_at: dict[tuple[str, int], float] = {}
-        """Trouble of the last look, by partition: it goes on from one failed request to the next."""
+        """Trouble at the last check, by partition: it continues from one failed request to the next."""
         self._told_at: float | None = None
         self._told: set[tuple[str, int]] = set()
 
     def sent(self, request: Send, now: float) -> None:
-        """The request waits for its answer."""
+        """Note that the request was sent."""
         self._waiting[id(request)] = (request, now)
 
     def ended(self, request: Send) -> None:
-        """The request was answered, or has failed."""
+        """Note that the request was answered, or has failed."""
         self._waiting.pop(id(request), None)
 
     def of(self, state: PartitionState, now: float) -> Trouble | None:
-        """The trouble of one partition."""
+        """The trouble of one partition; None if it is read."""
         return next((each for troubled, each in self._troubles(now) if troubled is state), None)
 
     def longest(self, now: float) -> Trouble | None:
-        """Of the partitions in trouble, the one that has been so for longest."""
+        """The trouble that has lasted for longest."""
         return min((each for _, each in self._troubles(now)), key=lambda each: each.since, default=None)
 
     def look(self, now: float) -> Note | None:
-        """The warning that is due, one for all partitions that were not told of; call this about once a second."""
+        """The warning that is due, one for all unreported partitions; call this about once a second."""
         troubles = dict(self._troubles(now))
         self._began_at = {state.tp: trouble.since for state, trouble in troubles.items()}
         lasting = {state: each for state, each in troubles.items() if now - each.since >= TELL_AFTER}

@@ -131,7 +131,7 @@ class RecordTypeError(KafkaError, TypeError):
 class RecordTooLargeError(KafkaError):
     """A record is larger than the producer, the broker, the fetch size or ``max_unpacked_bytes`` allows.
 
-    ``next_offset`` is where reading can go on after it, None if unknown and for records that were not written.
+    ``next_offset`` is the offset after the record, where reading can continue; None if unknown, and for a producer.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
 """Checks of the fields in a group coordinator's answers, before they change any state.
 
-Each function returns the text of the first fault, None if the answer is possible.
+Each function returns the text of the first fault, or None if the answer is valid.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ CONSUMER = "consumer"
 
 
 def join_fault(response: JoinGroupResponse, member_id: str) -> str | None:
-    """Of a JoinGroup answer without an error; ``member_id`` was sent, empty by a new member."""
+    """The fault of a JoinGroup answer without an error; ``member_id`` was in the request, empty for a new member."""
     if response.generation_id < 0:
         return f"generation {response.generation_id} of a member"
     if not response.member_id:
@@ -39,7 +39,7 @@ def join_fault(response: JoinGroupResponse, member_id: str) -> str | None:
 
 
 def sync_fault(response: SyncGroupResponse, protocol: str) -> str | None:
-    """Of a SyncGroup answer without an error; ``protocol`` is the assignor of the generation."""
+    """The fault of a SyncGroup answer without an error; ``protocol`` is the assignor of the generation."""
     if response.protocol_type not in (None, CONSUMER):
         return f"the group has protocol type {response.protocol_type!r}, and not {CONSUMER!r}"
     if response.protocol_name not in (None, protocol):
@@ -48,7 +48,7 @@ def sync_fault(response: SyncGroupResponse, protocol: str) -> str | None:
 
 
 def beat_fault(response: ConsumerGroupHeartbeatResponse, member_id: str | None) -> str | None:
-    """Of a ConsumerGroupHeartbeat answer without an error; ``member_id`` is None for a member that joins."""
+    """The fault of a ConsumerGroupHeartbeat answer without an error; ``member_id`` is None while joining."""
     if response.member_epoch <= 0:
         return f"epoch {response.member_epoch} of a member"
     if response.heartbeat_interval_ms <= 0:
@@ -64,12 +64,12 @@ def beat_fault(response: ConsumerGroupHeartbeatResponse, member_id: str | None) 
 
 
 def partitions_fault(topic: str, partitions: Iterable[int]) -> str | None:
-    """Of the partitions of one topic in an assignment."""
+    """The fault of the partitions of one topic in an assignment."""
     return next((f"partition {number} of topic {topic} is assigned" for number in partitions if number < 0), None)
 
 
 def committed_fault(offset: int, leader_epoch: int) -> str | None:
-    """Of one partition in an OffsetFetch answer; -1 stands for no offset and for an unknown epoch."""
+    """The fault of one partition in an OffsetFetch answer; -1 stands for no offset and for an unknown epoch."""
     if offset < -1:
         return f"the committed offset is {offset}"
     if leader_epoch < -1:

@@ -87,7 +87,7 @@ class Commit:
             self._unclear[tp] = self._unclear.get(tp, 0) + 1
 
     def take(self, tp: TopicPartition, code: int, membership: Membership, broker: str | None = None) -> Reaction:
-        """The answer of the group's coordinator ``broker`` for one partition."""
+        """Note the answer of the coordinator ``broker`` for one partition."""
         reaction = reaction_to(Api.OFFSET_COMMIT, code)
         if reaction not in UNCERTAIN and code not in UNCERTAIN_CODES:
             self._unclear[tp] -= 1  # this attempt's: nothing is said of those before it

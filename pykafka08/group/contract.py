@@ -65,8 +65,8 @@ class MemberMachine(Protocol):
         """True if the machine has ended and the application has heard everything."""
 
     @property
-    def has_only_to_leave(self) -> bool:
-        """True if the application has given everything up, and the coordinator has not confirmed the leave yet."""
+    def is_leave_pending(self) -> bool:
+        """True if all partitions are revoked and the coordinator has not confirmed LeaveGroup yet."""
 
     def subscribe(self, topics: Iterable[str]) -> None:
         """What to read."""

@@ -59,9 +59,9 @@ log = library_logger("group")
 CLOSE_SECONDS = 5.0
 """How long :meth:`GroupCoordinator.aclose` takes at most, unless told otherwise."""
 LEAVE_PATIENCE = 15.0
-"""Further seconds of a consumer's close for a new coordinator: brokers notice a dead one after 9 s by default."""
+"""Further seconds that a close waits for a new coordinator: a cluster replaces a dead one after 9 s by default."""
 ANSWERED_FOR = 5.0
-"""Seconds for which an answer to FindCoordinator shows that some broker lives."""
+"""Seconds for which an answer to FindCoordinator counts as a sign that some broker is running."""
 
 LOOK_SECONDS = 1.0
 """Seconds between two looks for trouble."""
@@ -105,7 +105,7 @@ class GroupCoordinator:
         self._news: Waiter[None] = Waiter()
         self._now = clock()
         self._answered_at = 0.0
-        """When a broker answered FindCoordinator last."""
+        """The time of the last answer to FindCoordinator."""
         self._state_since = (self._machine.state, self._now())
         self._scope = TaskScope()
         self._watch_scope = TaskScope()
@@ -271,8 +271,8 @@ class GroupCoordinator:
     async def aclose(self, *, timeout: float = CLOSE_SECONDS, leave_patience: float = 0.0) -> None:
         """Give up the partitions, leave the group (static members stay in it) and end, within ``timeout`` seconds.
 
-        The coordinator has ``leave_patience`` seconds more to take LeaveGroup, while brokers answer who it is: without
-        it the other members wait for the end of this member's session.
+        LeaveGroup is retried for ``leave_patience`` seconds more while brokers answer FindCoordinator: otherwise the
+        other members wait until this member's session ends.
 
         Called by the listener, it is the end of that call: what it would give up goes at once.  A call that still
         runs after that time is cancelled.
@@ -288,7 +288,7 @@ class GroupCoordinator:
                         await self._news
                 began = self._now()
                 with anyio.move_on_after(leave_patience):  # not shielded: a caller that is cancelled has waited enough
-                    while self._machine.has_only_to_leave and self._client.tasks.failure is None:
+                    while self._machine.is_leave_pending and self._client.tasks.failure is None:
                         with anyio.CancelScope(deadline=max(began, self._answered_at) + ANSWERED_FOR) as silence:
                             await self._news
                         if silence.cancelled_caught:

@@ -27,13 +27,13 @@ __all__ = ["LEAVE_SECONDS", "ClassicExchange", "connection_to_leave_on", "when_e
 log = library_logger("group")
 
 LEAVE_SECONDS = 2.0
-"""Time-out of one LeaveGroup request: a close lasts for seconds, and the group may have another coordinator by then."""
+"""Time-out of one LeaveGroup request; short, because the group may get another coordinator during the close."""
 JOIN_MARGIN = 5.0
 """What the broker may need beyond the rebalance time-out to answer JoinGroup."""
 
 
 def connection_to_leave_on(client: Client, node_id: int) -> Purpose:
-    """A connection on which the coordinator performs a request at once.
+    """A connection on which the coordinator handles a request at once.
 
     A commit is answered when replicas have copied it, which takes seconds after one of them has failed, and JoinGroup
     may be held: LeaveGroup behind either may not be performed before the close is over.

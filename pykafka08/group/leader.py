@@ -58,7 +58,7 @@ class Leadership:
             return GroupMember(member.member_id, frozenset(), instance_id=member.group_instance_id)
 
     def own_fault(self, member_id: str, offered: frozenset[str]) -> str | None:
-        """What is wrong with this member's own subscription as it came back, None if nothing is."""
+        """The fault of this member's own subscription in the JoinGroup answer; None if it has none."""
         if member_id in self.unreadable:
             return f"the member's own subscription came back damaged: {self.unreadable[member_id].message}"
         topics = next((each.topics for each in self._members if each.member_id == member_id), offered)

@@ -14,7 +14,7 @@ from pykafka08.group.actions import Action, Membership, Note
 from pykafka08.group.heartbeats import HeartbeatClock
 from pykafka08.group.ownership import Ownership, Partitions
 from pykafka08.group.pace import Pace
-from pykafka08.group.reactions import Api, Reaction, group_error, nonsense_error, reaction_to
+from pykafka08.group.reactions import Api, Reaction, group_error, invalid_answer_error, reaction_to
 from pykafka08.group.search import CoordinatorSearch
 from pykafka08.group.settings import GroupConfig
 from pykafka08.group.states import State
@@ -23,14 +23,14 @@ from pykafka08.records.record import TopicPartition
 __all__ = ["MemberLife"]
 
 TRY_AGAIN = frozenset({Reaction.FIND_COORDINATOR, Reaction.FIND_THEN_FAIL, Reaction.BACK_OFF})
-NONSENSE_PATIENCE = 60.0
-"""Seconds until answers that cannot be decoded end the membership, unless told otherwise."""
+UNDECODABLE_TIMEOUT = 60.0
+"""Default time in seconds after which answers that cannot be decoded end the membership."""
 
 
 class MemberLife(ABC):
     """One member of one group."""
 
-    def __init__(self, config: GroupConfig, backoff: Backoff, patience: float = NONSENSE_PATIENCE) -> None:
+    def __init__(self, config: GroupConfig, backoff: Backoff, patience: float = UNDECODABLE_TIMEOUT) -> None:
         self.state = State.UNJOINED
         self.membership = Membership()
         self.error: KafkaError | None = None
@@ -44,8 +44,8 @@ class MemberLife(ABC):
         self._not_before = 0.0
         self._pace = Pace(backoff.fresh())
         self._patience = patience
-        self._nonsense_since: dict[Api, float] = {}
-        """When the first answer came that could not be decoded, with no good one of that API since."""
+        self._undecodable_since: dict[Api, float] = {}
+        """By API, the time of the first undecodable answer since the last good one."""
         self._search = CoordinatorSearch()
         self._owned = Ownership()
         self._leaving: int | None = None
@@ -85,8 +85,8 @@ class MemberLife(ABC):
         return self.state is State.ENDED and self._owned.is_told
 
     @property
-    def has_only_to_leave(self) -> bool:
-        """True if the application has given everything up, and the coordinator has not confirmed the leave yet."""
+    def is_leave_pending(self) -> bool:
+        """True if all partitions are revoked and the coordinator has not confirmed LeaveGroup yet."""
         return self._is_gone and self.state is not State.ENDED
 
     @property
@@ -101,8 +101,8 @@ class MemberLife(ABC):
         self._owned.end()
 
     def coordinator_found(self, attempt: int, node_id: int, broker: str | None = None) -> None:
-        """``broker`` is its name for error texts."""
-        self._understood(Api.FIND_COORDINATOR)
+        """``broker`` is the coordinator's name for error texts."""
+        self._decoded(Api.FIND_COORDINATOR)
         self._search.found(attempt, node_id, broker)
 
     def coordinator_lost(self, node_id: int) -> None:
@@ -155,27 +155,27 @@ class MemberLife(ABC):
         self.trouble = None
         self._backoff.succeeded()
 
-    def _is_worth_another(self, reaction: Reaction) -> bool:
-        """True if LeaveGroup is sent again: a coordinator without it waits for this member until its session ends."""
+    def _leaves_again(self, reaction: Reaction) -> bool:
+        """True if LeaveGroup is sent again: otherwise the group waits until this member's session ends."""
         return self._is_leaving and reaction in TRY_AGAIN
 
-    def _understood(self, api: Api) -> None:
-        """An answer of that API could be decoded."""
-        self._nonsense_since.pop(api, None)
+    def _decoded(self, api: Api) -> None:
+        """Note that an answer of that API was decoded."""
+        self._undecodable_since.pop(api, None)
 
-    def _is_out_of_patience(self, api: Api, reaction: Reaction, now: float) -> bool:
-        """True if answers of that API that cannot be decoded have gone on for too long."""
+    def _is_undecodable_too_long(self, api: Api, reaction: Reaction, now: float) -> bool:
+        """True if answers of that API could not be decoded for too long."""
         if reaction is not Reaction.FIND_THEN_FAIL:
             return False
-        return now >= self._nonsense_since.setdefault(api, now) + self._patience
+        return now >= self._undecodable_since.setdefault(api, now) + self._patience
 
     def _refusal(self, api: Api, code: int, message: str | None = None) -> BrokerError:
         """The coordinator's error code as an exception."""
         return group_error(code, message, api=api, group=self._config.group_id, broker=self._search.broker)
 
-    def _nonsense(self, api: Api, fault: str) -> RemoteProtocolError:
-        """The exception for an impossible value in the coordinator's answer."""
-        return nonsense_error(fault, api=api, group=self._config.group_id, broker=self._search.broker)
+    def _invalid_answer(self, api: Api, fault: str) -> RemoteProtocolError:
+        """The error for an impossible value in the coordinator's answer."""
+        return invalid_answer_error(fault, api=api, group=self._config.group_id, broker=self._search.broker)
 
     def _end(self, error: KafkaError | None) -> None:
         self.error = error

@@ -21,7 +21,7 @@ from pykafka08.group.actions import Action, HangUp, Heartbeat, Join, Leave, Memb
 from pykafka08.group.answers import join_fault, sync_fault
 from pykafka08.group.held import HeldRequest, Sight
 from pykafka08.group.leader import Leadership
-from pykafka08.group.life import NONSENSE_PATIENCE, MemberLife
+from pykafka08.group.life import UNDECODABLE_TIMEOUT, MemberLife
 from pykafka08.group.ownership import Partitions
 from pykafka08.group.reactions import Api, Reaction, join_message, reaction_to, reaction_to_failure
 from pykafka08.group.settings import GroupConfig
@@ -34,13 +34,13 @@ __all__ = ["GroupMachine"]
 
 
 TOLD_TO_REJOIN = frozenset({Api.SYNC_GROUP, Api.HEARTBEAT})
-"""REBALANCE_IN_PROGRESS in their answers is how a coordinator asks its members to join again."""
+"""APIs in whose answers a coordinator asks its members to join again, with REBALANCE_IN_PROGRESS."""
 
 
 class GroupMachine(MemberLife):
     """One member of one group."""
 
-    def __init__(self, config: GroupConfig, backoff: Backoff, patience: float = NONSENSE_PATIENCE) -> None:
+    def __init__(self, config: GroupConfig, backoff: Backoff, patience: float = UNDECODABLE_TIMEOUT) -> None:
         super().__init__(config, backoff, patience)
         self._counts: Mapping[str, int] = {}
         self._protocol = ""
@@ -49,7 +49,7 @@ class GroupMachine(MemberLife):
         self._is_prepared = False
         self._leadership: Leadership | None = None
         self._offered: frozenset[str] = frozenset()
-        """The topics in the newest JoinGroup request."""
+        """The topics in the last JoinGroup request."""
 
     # --- inputs: the application ------------------------------------------------------------------------------------
 
@@ -85,7 +85,7 @@ class GroupMachine(MemberLife):
     ) -> None:
         if attempt != self._held.attempt:
             return
-        self._understood(Api.JOIN_GROUP)
+        self._decoded(Api.JOIN_GROUP)
         if response.error_code == 0:
             self._held.ended()
             self.heartbeats.is_v0 = is_v0
@@ -93,7 +93,7 @@ class GroupMachine(MemberLife):
             return
         if reaction_to(Api.JOIN_GROUP, response.error_code) is Reaction.TAKE_MEMBER_ID:
             if not response.member_id:
-                self._fail(self._nonsense(Api.JOIN_GROUP, "MEMBER_ID_REQUIRED without a member id"))
+                self._fail(self._invalid_answer(Api.JOIN_GROUP, "MEMBER_ID_REQUIRED without a member id"))
                 return
             self.membership = Membership(response.member_id)
             self._reason = self._reason or "the coordinator gave a member id"
@@ -104,7 +104,7 @@ class GroupMachine(MemberLife):
     def synced(self, attempt: int, response: SyncGroupResponse, now: float) -> None:
         if attempt != self._held.attempt:
             return
-        self._understood(Api.SYNC_GROUP)
+        self._decoded(Api.SYNC_GROUP)
         if response.error_code:
             error = self._refusal(Api.SYNC_GROUP, response.error_code)
             self.request_failed(attempt, Api.SYNC_GROUP, error, now)
@@ -117,7 +117,7 @@ class GroupMachine(MemberLife):
         except RemoteProtocolError as error:
             fault = error.message
         if fault is not None:
-            self._fail(self._nonsense(Api.SYNC_GROUP, fault))
+            self._fail(self._invalid_answer(Api.SYNC_GROUP, fault))
             return
         # The broker's clock may have begun when it took SyncGroup: an answer that came late is no sign of life.
         # What a look has found held since then is one.
@@ -129,7 +129,7 @@ class GroupMachine(MemberLife):
     def heartbeat_answered(self, attempt: int, code: int, now: float) -> None:
         if not self.heartbeats.awaits(attempt):
             return
-        self._understood(Api.HEARTBEAT)
+        self._decoded(Api.HEARTBEAT)
         if reaction_to(Api.HEARTBEAT, code) is Reaction.REJOIN:
             self.heartbeats.told_to_rejoin()
         if code:
@@ -353,7 +353,7 @@ class GroupMachine(MemberLife):
         fault = join_fault(response, self.membership.member_id)
         if assignor is None or fault is not None:
             text = fault or f"the group chose assignor {response.protocol_name!r}, which was not offered"
-            self._fail(self._nonsense(Api.JOIN_GROUP, text))
+            self._fail(self._invalid_answer(Api.JOIN_GROUP, text))
             return
         self.membership = Membership(response.member_id, response.generation_id)
         self.heartbeats.session_timeout = session_timeout
@@ -365,10 +365,10 @@ class GroupMachine(MemberLife):
             self._lead(self._leadership, response)
 
     def _lead(self, leadership: Leadership, response: JoinGroupResponse) -> None:
-        """Other members' damaged subscriptions are reported; one's own shows that the coordinator damages them."""
+        """Assign as the leader.  Damaged subscriptions of others are logged; a damaged own one ends the membership."""
         fault = leadership.own_fault(response.member_id, self._offered)
         if fault is not None and not response.skip_assignment:
-            self._fail(self._nonsense(Api.JOIN_GROUP, fault))
+            self._fail(self._invalid_answer(Api.JOIN_GROUP, fault))
             return
         for member_id, error in leadership.unreadable.items():
             self._note("group.member_unreadable", member_id=member_id, cause=str(error))
@@ -382,7 +382,7 @@ class GroupMachine(MemberLife):
         if wanted != assigned and self._reason is None:
             foreign = ", ".join(sorted({tp.topic for tp in assigned - wanted}))
             fault = f"the assignment has topics that this member does not read: {foreign}"
-            self._be_troubled(Api.SYNC_GROUP, Reaction.REJOIN, self._nonsense(Api.SYNC_GROUP, fault))
+            self._be_troubled(Api.SYNC_GROUP, Reaction.REJOIN, self._invalid_answer(Api.SYNC_GROUP, fault))
             self._reason = "the assignment has topics that this member does not read"
         self._is_prepared = False
         self.state = State.ASSIGNING
@@ -391,14 +391,14 @@ class GroupMachine(MemberLife):
         self.metadata_changed(self._counts)
 
     def _react(self, reaction: Reaction, api: Api, error: KafkaError, now: float) -> None:
-        if api is Api.LEAVE_GROUP and not self._is_worth_another(reaction):
+        if api is Api.LEAVE_GROUP and not self._leaves_again(reaction):
             self._end(None)
             return
-        if reaction is Reaction.FAIL or self._is_out_of_patience(api, reaction, now):
+        if reaction is Reaction.FAIL or self._is_undecodable_too_long(api, reaction, now):
             self._fail(error)
             return
         is_step = reaction is Reaction.TAKE_MEMBER_ID or (reaction is Reaction.REJOIN and api is Api.HEARTBEAT)
-        if not is_step:  # members join, and a rebalance begins, with these
+        if not is_step:  # these are normal steps of a join or rebalance
             self._be_troubled(api, reaction, error)
         table: dict[Reaction, Callable[[], None]] = {
             Reaction.FIND_COORDINATOR: self._forget_coordinator,

@@ -34,7 +34,7 @@ from pykafka08.group.reactions import (
     Api,
     Reaction,
     group_error,
-    nonsense_error,
+    invalid_answer_error,
     reaction_to,
     reaction_to_failure,
 )
@@ -77,7 +77,7 @@ class GroupOffsets:
         self._is_closed = True
 
     async def find_coordinator(self, *, timeout: float) -> FoundCoordinator:
-        """The coordinator, as one broker names it now; BrokerError where the answer has an error code."""
+        """The coordinator that one broker names now; BrokerError if the answer has an error code."""
         call = FindCall(self._config.group_id)
         if self._old is None:
             node, response = await self._client.ask_any(call, timeout=timeout)
@@ -142,7 +142,7 @@ class GroupOffsets:
         return attempt.refused
 
     async def _commit_once(self, attempt: Commit, deadline: float) -> bool | KafkaError:
-        """True when all partitions have their outcome, else why some have none, if an answer said so."""
+        """True if all partitions have an outcome, else the error in the answer, or False without one."""
         attempt.refuse_strangers()
         node = await self._coordinator(deadline) if attempt.pending else None
         # From here to the sending nothing awaits: an older commit is never sent after a newer one.
@@ -208,7 +208,7 @@ class GroupOffsets:
     async def _fetch_once(
         self, missing: frozenset[TopicPartition], take: OnFound, deadline: float
     ) -> KafkaError | None:
-        """Why partitions have no answer yet, None if all have one."""
+        """The reason why partitions have no answer yet; None if all have one."""
         node = await self._coordinator(deadline)
         call = OffsetFetchCall(self._config, missing, _ids_of(missing, self._client.metadata.topic_id))
         code, fetched = call.read(await self._ask(node, call, deadline))
@@ -217,7 +217,7 @@ class GroupOffsets:
             raise group_error(code, api=Api.OFFSET_FETCH, group=group, broker=broker)
         for each in fetched:
             if each.fault is not None:
-                raise nonsense_error(each.fault, api=Api.OFFSET_FETCH, group=group, broker=broker, tp=each.tp)
+                raise invalid_answer_error(each.fault, api=Api.OFFSET_FETCH, group=group, broker=broker, tp=each.tp)
         reactions = [(each, reaction_to(Api.OFFSET_FETCH, each.error_code)) for each in fetched if each.tp in missing]
         troubles: dict[Reaction, KafkaError] = {}
         for each, reaction in reactions:
@@ -238,7 +238,7 @@ class GroupOffsets:
         """RemoteProtocolError if an answer says nothing about partitions that were in the request."""
         for tp in left_out:
             fault = "the answer leaves the partition out"
-            raise nonsense_error(fault, api=api, group=self._config.group_id, broker=broker, tp=tp)
+            raise invalid_answer_error(fault, api=api, group=self._config.group_id, broker=broker, tp=tp)
 
     def _name_of(self, node: int | None) -> str | None:
         """``"host:port (id N)"`` of a broker."""
@@ -246,7 +246,7 @@ class GroupOffsets:
         return None if broker is None else broker.name
 
     async def _repeat(self, api: Api, deadline: float, once: Callable[[], Awaitable[bool | KafkaError]]) -> None:
-        """Call ``once`` until it is true, with pauses; errors that a retry may mend end it at the deadline.
+        """Call ``once`` until it returns True, with pauses; errors that a retry may fix are raised at the deadline.
 
         ``once`` returns an error where an answer asks for another attempt.
         """
@@ -275,13 +275,13 @@ class GroupOffsets:
             await anyio.sleep(pause)
 
     def _late(self, api: Api, cause: KafkaError | None) -> KafkaError:
-        """The error at the deadline; ``cause`` is the newest failure that says more than that time was up."""
+        """The error at the deadline; ``cause`` is the last failure other than a time-out."""
         broker = cause.broker if cause is not None else None
         if isinstance(cause, RemoteProtocolError):
             text = f"the coordinator sent no valid answer before the deadline: {cause.message}"
             has_place = cause.topic is not None and cause.partition is not None
             tp = TopicPartition(cause.topic or "", cause.partition or 0) if has_place else None
-            return nonsense_error(text, api=api, group=self._config.group_id, broker=broker, tp=tp)
+            return invalid_answer_error(text, api=api, group=self._config.group_id, broker=broker, tp=tp)
         if isinstance(cause, BrokerError):
             said_by = "the brokers" if cause.api == Api.FIND_COORDINATOR.value else "the coordinator"
             text = f"{said_by} still answered with an error at the deadline: {cause.message}"

@@ -1,4 +1,4 @@
-"""Pauses between steps that normally follow each other at once.  Pure; times are monotonic seconds."""
+"""Pauses between requests that normally follow each other at once.  Pure; times are monotonic seconds."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from pykafka08.backoff import Backoff
 __all__ = ["FREE_STEPS", "Pace"]
 
 FREE_STEPS = 4
-"""Steps in a row without a pause: a member id, the join, a rebalance that others began, a cooperative follow-up."""
+"""Requests in a row without a pause: member id, join, another member's rebalance, a cooperative follow-up."""
 
 
 class Pace:
-    """Counts steps in a row; from ``FREE_STEPS`` on, the pause after each step grows.
+    """Counts requests in a row; from ``FREE_STEPS`` on, the pause after each one grows.
 
-    A coordinator that asks for another step in each of its answers would otherwise be asked without end and at once.
+    Without it, a coordinator whose every answer requires another request would receive them in a busy loop.
     """
 
     def __init__(self, backoff: Backoff) -> None:
@@ -22,13 +22,13 @@ class Pace:
         self._steps = 0
 
     def step(self, now: float) -> None:
-        """A request is sent without waiting for anything."""
+        """Note a request that is sent without waiting."""
         self._steps += 1
         if self._steps >= FREE_STEPS:
             self.not_before = now + self._backoff.failed()
 
     def rest(self) -> None:
-        """The membership has lasted for a heartbeat: the row of steps has ended."""
+        """Start counting anew: the membership has lasted for a heartbeat."""
         self._steps = 0
         self.not_before = 0.0
         self._backoff.succeeded()

@@ -29,7 +29,7 @@ __all__ = [
     "Reaction",
     "group_error",
     "join_message",
-    "nonsense_error",
+    "invalid_answer_error",
     "reaction_to",
     "reaction_to_failure",
 ]
@@ -122,11 +122,11 @@ FAILURES: tuple[tuple[type[KafkaError], Reaction], ...] = (
     (UnsupportedVersionError, Reaction.FAIL),
     (LocalProtocolError, Reaction.FAIL),
     (ConfigError, Reaction.FAIL),
-    # The same question has an answer of the same size.
+    # A retry would get an answer of the same size.
     (ResponseTooLargeError, Reaction.FAIL),
-    # The answer cannot be decoded: another coordinator may do better, but a retry does not change this one.
+    # The answer cannot be decoded: another coordinator may answer correctly, this one will not.
     (RemoteProtocolError, Reaction.FIND_THEN_FAIL),
-    # Broker gone, cut off or slow, for as long as it may take: it may come back, or another take its place.
+    # The broker is down, unreachable or slow; it may recover, or another broker become the coordinator.
     (KafkaError, Reaction.FIND_COORDINATOR),
 )
 
@@ -138,7 +138,7 @@ def reaction_to_failure(api: Api, error: KafkaError) -> Reaction:
 
 
 def join_message(code: int, session_timeout: float, *, is_v0: bool) -> str | None:
-    """The text for a refused JoinGroup where the code's own meaning does not name the setting.
+    """The text for a refused JoinGroup if the meaning of the code does not name the setting.
 
     ``session_timeout`` is in seconds.
     """
@@ -165,7 +165,7 @@ def group_error(
     return error
 
 
-def nonsense_error(
+def invalid_answer_error(
     fault: str, *, api: Api, group: str, broker: str | None, tp: TopicPartition | None = None
 ) -> RemoteProtocolError:
     """The exception for an answer of the group's coordinator that has an impossible value."""

@@ -13,7 +13,7 @@ from uuid import UUID
 from pykafka08.errors import UnsupportedVersionError
 from pykafka08.group.actions import Heartbeat, Join, Leave, Membership, Sync
 from pykafka08.group.answers import CONSUMER, committed_fault
-from pykafka08.group.reactions import Api, group_error, nonsense_error
+from pykafka08.group.reactions import Api, group_error, invalid_answer_error
 from pykafka08.group.settings import SESSION_TIMEOUT_MS, GroupConfig
 from pykafka08.protocol.messages.describe_groups import DescribeGroupsRequest
 from pykafka08.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
@@ -62,7 +62,7 @@ class OffsetAndMetadata(NamedTuple):
 
 
 class FetchedOffset(NamedTuple):
-    """``fault`` is what is impossible about it, None if nothing is."""
+    """``fault`` says which value is impossible; None if the answer is valid."""
 
     tp: TopicPartition
     error_code: int
@@ -148,7 +148,7 @@ class MemberCalls:
 
 
 class FoundCoordinator(NamedTuple):
-    """``broker`` is its name for error texts."""
+    """``broker`` is the coordinator's name for error texts."""
 
     node_id: int
     broker: str
@@ -168,17 +168,17 @@ class FindCall:
         return FindCoordinatorRequest(key=self._group_id)
 
     def read(self, response: FindCoordinatorResponse, broker: str | None) -> FoundCoordinator:
-        """What ``broker`` answered; BrokerError for an error code, RemoteProtocolError for an impossible answer."""
+        """The coordinator; BrokerError for an error code, RemoteProtocolError for impossible values."""
         found: FindCoordinatorResponse | Coordinator | None = response
         if self._has_many:
             found = next((each for each in response.coordinators if each.key == self._group_id), None)
         place: _Place = {"api": Api.FIND_COORDINATOR, "group": self._group_id, "broker": broker}
         if found is None:
-            raise nonsense_error("the answer leaves the group out", **place)
+            raise invalid_answer_error("the answer leaves the group out", **place)
         if found.error_code:
             raise group_error(found.error_code, found.error_message, **place)
         if found.node_id < 0:
-            raise nonsense_error(f"the coordinator is broker {found.node_id}", **place)
+            raise invalid_answer_error(f"the coordinator is broker {found.node_id}", **place)
         return FoundCoordinator(found.node_id, f"{found.host}:{found.port} (id {found.node_id})")
 
 

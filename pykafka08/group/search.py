@@ -13,7 +13,7 @@ class CoordinatorSearch:
     def __init__(self) -> None:
         self.node_id: int | None = None
         self.broker: str | None = None
-        """``"host:port (id N)"`` of the coordinator that was found last."""
+        """``"host:port (id N)"`` of the last coordinator found."""
         self._attempt: int | None = None
 
     @property

@@ -151,7 +151,7 @@ class Mirror:
 
     async def __aenter__(self) -> Mirror:
         if self._is_open:
-            raise ClosedError("a mirror is entered once; make a new one")
+            raise ClosedError("a mirror cannot be reused; create a new one")
         self._is_open = True
         try:
             await self._opened.enter_async_context(self._source)

@@ -61,7 +61,7 @@ class Accumulator:
         self._open_bytes = int(config.buffer_memory * OPEN_BYTES)
         self._make_chooser = make_chooser
         self._leaves_idle = config.transactional_id is None
-        """Records without a key leave a partition that has nothing more to send; in a transaction each further
+        """True if keyless records move on from a partition that has nothing to send; in a transaction each further
         partition may cost a request."""
         self._sending = sending
         self.snapshot = Snapshot(generation=0)
@@ -285,11 +285,11 @@ class Accumulator:
     def queue_without_key(self, topic: TopicQueues, size: int, now: float) -> PartitionQueue:
         stickiness, sticky = topic.chooser.stickiness, topic.sticky
         if sticky is not None:
-            # Another is chosen only here, where a batch ends: no batch is cut short for it.
+            # Another partition is chosen only at the end of a batch, so that no batch is cut short.
             if sticky.open is not None or sticky.open_rows is not None:
                 self._close_full(sticky)
                 self._sending.queue_changed(sticky, now)
-            # At a low rate everything before is acknowledged by now: nothing would be batched by staying.
+            # At a low rate all earlier records are acknowledged by now: staying would not fill batches.
             stays = bool(sticky.batches) or not self._leaves_idle
             if stays and sticky.closed_bytes - topic.sticky_since + BATCH_OVERHEAD + size <= stickiness:
                 return sticky
@@ -380,10 +380,10 @@ class Accumulator:
             self._sending.batch_failed(batch, error)
 
     def topic_refused(self, name: str, error: KafkaError) -> None:
-        """The cluster will never create the topic; nothing, if it has come to be meanwhile."""
+        """Fail the topic's records, since the cluster does not create it; ignored if the topic exists by now."""
         topic = self.topics[name]
         if not topic.partitions:
-            topic.check_at = 0.0  # records that come later are told anew
+            topic.check_at = 0.0  # later records cause another check
             self._fail_parked(topic, error)
 
     def _close_batches(self, topic: TopicQueues, batches: list[Batch], now: float) -> None:

@@ -42,7 +42,7 @@ class UseTopics:
 
 @dataclass(frozen=True, slots=True)
 class CheckCreation:
-    """Records wait for this topic, which the cluster does not create: ask why."""
+    """Ask why the cluster does not create this topic, for which records wait."""
 
     topic: str
 
@@ -86,11 +86,11 @@ class BatchFailed:
 
 
 @dataclass(frozen=True, slots=True)
-class InTrouble:
-    """Warn that records are not sent for some time."""
+class RecordsStalled:
+    """Warn that records have not been sent for some time."""
 
     error: KafkaError
-    """Why; it names topic and partition."""
+    """The cause; it names topic and partition."""
     seconds: float
 
 
@@ -103,7 +103,7 @@ Action = (
     | AskIdentity
     | IdempotenceOff
     | BatchFailed
-    | InTrouble
+    | RecordsStalled
     | TransactionAction
 )
 

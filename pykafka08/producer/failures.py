@@ -61,7 +61,7 @@ def left_out(snapshot: Snapshot, node_id: int, batch: Batch) -> KafkaError:
 
 
 def invalid_acknowledgement(snapshot: Snapshot, node_id: int, batch: Batch, said: str) -> KafkaError:
-    """The broker acknowledges the batch with values that cannot be."""
+    """The error of an acknowledgement with impossible values."""
     return RemoteProtocolError(
         f"the broker acknowledges records with {said}",
         broker=broker_name(snapshot, node_id),

@@ -23,7 +23,7 @@ class ProducerHealth(ClientHealth):
     """What the broker knows an idempotent producer by; None without one, or before the first record."""
     producer_epoch: int | None
     trouble: KafkaError | None
-    """Why records are not sent: of the partitions in trouble, the one with the oldest record; None if all are sent."""
+    """The error for which the oldest unsent record is not sent; None if all records are being sent."""
     trouble_age: float | None
     """Seconds since that record was added."""
     transaction: str | None

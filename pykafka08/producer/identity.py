@@ -55,9 +55,9 @@ class IdentityKeeper:
         self._attempts = 0
         self._ask_at = 0.0
         self._invalid_answers = 0
-        """In a row, of brokers that said that they give an id, and gave none."""
+        """Consecutive successful answers without a valid producer id."""
         self._brokers = 1
-        """How many there were when one was last asked."""
+        """Number of brokers when one was last asked."""
         self._has_warned = False
         self._warning: IdempotenceOff | None = None
 
@@ -68,7 +68,7 @@ class IdentityKeeper:
 
     @property
     def refusal(self) -> KafkaError | None:
-        """What every record fails with; None unless REFUSED, or while the answers of all brokers are invalid."""
+        """The error of every record; None unless REFUSED or the answers of all brokers are invalid."""
         return self.error if self.state is IdentityState.REFUSED or self._has_only_invalid_answers else None
 
     @property
@@ -96,7 +96,7 @@ class IdentityKeeper:
         self._attempts, self._ask_at, self._invalid_answers = 0, 0.0, 0
 
     def failed(self, error: KafkaError, now: float, *, is_invalid: bool = False) -> None:
-        """A broker gave none; ``is_invalid``: it answered with values that cannot be."""
+        """Note that a broker gave no producer id; ``is_invalid``: its answer had impossible values."""
         self.error = error
         self._invalid_answers = self._invalid_answers + 1 if is_invalid else 0
         if isinstance(error, BrokerError):

@@ -31,7 +31,7 @@ class Intake:
     ) -> None:
         self._affinity: Affinity | None = None
         self._thread_id = NO_THREAD
-        """The thread whose records are taken; no thread while none are taken."""
+        """The id of the thread whose records are accepted; ``NO_THREAD`` while none are."""
         self.largest_seen = 1
         """Size of the largest record that was offered: what ``ready`` waits for."""
         self.now: Callable[[], float]
@@ -50,7 +50,7 @@ class Intake:
 
     @property
     def is_open(self) -> bool:
-        """Records are taken: not before the producer is open, outside of transactions, nor after a failure."""
+        """True while records are accepted: the producer is open and, if transactional, in a transaction."""
         return self._thread_id != NO_THREAD
 
     @is_open.setter
@@ -58,7 +58,7 @@ class Intake:
         self._thread_id = self._affinity.thread if value and self._affinity is not None else NO_THREAD
 
     def belongs_to(self, affinity: Affinity) -> None:
-        """Take records where the client was opened: in no other thread or event loop, and in no forked process."""
+        """Accept records only in the thread, event loop and process in which the client was opened."""
         self._affinity = affinity
         affinity.on_fork(self._forked)
 

@@ -47,7 +47,7 @@ PACKED_SINCE_PRODUCE = 3
 ROOM_FREED = RoomFreed()
 
 CREATION_AGAIN_S = 10.0
-"""After so long it is asked again why a topic is not created."""
+"""Seconds after which the controller is asked again why a topic is not created."""
 
 
 class ProducerMachine:
@@ -151,7 +151,7 @@ class ProducerMachine:
         self._settle_all(now)
 
     def identity_failed(self, error: KafkaError, now: float, *, is_invalid: bool = False) -> None:
-        """A broker that was asked gave no producer id; ``is_invalid``: it answered with values that cannot be."""
+        """Note that a broker gave no producer id; ``is_invalid``: its answer had impossible values."""
         self._keeper.failed(error, now, is_invalid=is_invalid)
         self._settle_all(now)
 
@@ -275,7 +275,7 @@ class ProducerMachine:
         return actions
 
     def trouble(self, now: float) -> Trouble | None:
-        """Why records are not sent: of the partitions in trouble, the one with the oldest record."""
+        """The trouble of the partition with the oldest unsent record."""
         return longest_trouble(*self._what_waits(), now)
 
     def _what_waits(
@@ -286,7 +286,7 @@ class ProducerMachine:
         return self._active, accumulator.topics.values(), accumulator.snapshot.brokers, self._keeper.error
 
     def _check_creation(self, topic: TopicQueues, now: float) -> None:
-        """Have it asked why the cluster does not create the topic, when that takes too long."""
+        """Ask the controller about the topic if its creation takes too long."""
         if topic.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and topic.check_at <= now:
             oldest = topic.parked[0].created
             if now >= oldest + CREATION_S:
@@ -294,7 +294,7 @@ class ProducerMachine:
                 self._creations.append(CheckCreation(topic.name))
 
     def topic_refused(self, name: str, error: KafkaError) -> None:
-        """The cluster will never create the topic: fail the records that wait for it."""
+        """Fail the records that wait for a topic which the cluster does not create."""
         self.accumulator.topic_refused(name, error)
         self.wants_poll = True
 

@@ -54,13 +54,13 @@ class Topic(Protocol):
 
 
 STICKY_BYTES = 16_384
-"""Bytes of records without keys that follow each other to one partition: the Java producer's ``batch.size``.
+"""Bytes of consecutive keyless records for one partition: the default ``batch.size`` of the Java producer.
 
-Larger batches are filled all the same, since another partition is chosen only where a batch ends.
+Larger batches are still filled, since another partition is chosen only at the end of a batch.
 """
 
 MOST_COMPARED = 32
-"""Partitions whose queues are compared for one choice: of more, these are taken by chance."""
+"""Partitions whose queues are compared for one choice; of more partitions, a random sample is compared."""
 
 RANDOM_STICKY_S = 600.0
 """The Scala producer keeps a random partition as long as its metadata: ten minutes."""
@@ -112,8 +112,8 @@ def crc32_partition(key: bytes, count: int) -> int:
 class Chooser(Protocol):
     """Chooses the partitions of one topic's records.
 
-    ``stickiness`` is the number of bytes of keyless records that follow one choice without another call, while the
-    partition has batches to send; 0 asks for each record.  ``keeps_keys``: records with the same key, if it is not
+    ``stickiness`` is the number of bytes of keyless records for one chosen partition while it has batches to send; 0
+    chooses for each record.  ``keeps_keys``: records with the same key, if it is not
     empty, go to the same partition as long as there are as many.
     """
 

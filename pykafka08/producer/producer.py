@@ -95,7 +95,7 @@ class Producer(ColumnProducing):
         Producers that had the same ``transactional_id`` are fenced; UnsupportedVersionError for one below Kafka 0.11.
         """
         if self._is_open or self._failure is not None:
-            raise ClosedError("a producer is entered once; make a new one")
+            raise ClosedError("a producer cannot be reused; create a new one")
         await self._tasks.__aenter__()
         try:
             self._client = Client(
@@ -139,7 +139,7 @@ class Producer(ColumnProducing):
             await self._tasks.aclose()
 
     async def aclose(self, timeout: float | None = None) -> None:
-        """Deliver what is enqueued, then close connections and background tasks.  Any task may call it.
+        """Deliver enqueued records, then close connections and background tasks.  Any task may call it.
 
         Records that are left after ``timeout`` seconds fail with ClosedError.
 

@@ -191,7 +191,7 @@ class TopicQueues:
         """Records that wait for metadata, in the order they came."""
         self.misses = 0
         self.check_at = 0.0
-        """When to ask, again, why the cluster does not create the topic."""
+        """The time of the next check why the cluster does not create the topic."""
         self.due: float | None = None
 
     def backlog(self, partition: int) -> int:

@@ -62,7 +62,7 @@ class Outcome(NamedTuple):
     record_errors: Sequence[tuple[int, str | None]] = ()
     log_start_offset: int = -1
     invalid: str | None = None
-    """What of an acknowledgement cannot be; None if nothing is wrong."""
+    """The impossible value of an acknowledgement; None if it is valid."""
 
 
 REACTIONS: Mapping[int, Reaction] = {

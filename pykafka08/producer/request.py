@@ -276,7 +276,7 @@ def _outcome(answer: PartitionProduceResponse | None, batch: Batch, codec: Codec
 
 
 def _invalid(answer: PartitionProduceResponse, batch: Batch) -> str | None:
-    """What of an acknowledgement cannot be."""
+    """The impossible value of an acknowledgement; None if it is valid."""
     if not 0 <= answer.base_offset <= LARGEST_OFFSET - len(batch):
         return f"base offset {answer.base_offset}"
     if answer.log_append_time_ms < -1:

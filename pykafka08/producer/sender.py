@@ -16,7 +16,7 @@ from pykafka08.producer.actions import (
     BatchFailed,
     CheckCreation,
     IdempotenceOff,
-    InTrouble,
+    RecordsStalled,
     RefreshMetadata,
     RoomFreed,
     Send,
@@ -70,7 +70,7 @@ class Sender:
             AskIdentity: self._ask_identity,
             IdempotenceOff: lambda action: self._log.warning("producer.idempotence_off", cause=str(action.error)),
             BatchFailed: self._warn_of_failure,
-            InTrouble: self._warn_of_trouble,
+            RecordsStalled: self._warn_of_trouble,
         }
         """By the kind of action; all others are the transactor's."""
         self.transactor: Transactor | None = None
@@ -128,7 +128,7 @@ class Sender:
         self._log.debug("producer.refresh_metadata", generation=action.generation)
         self._client.invalidate(action.generation)
 
-    def _warn_of_trouble(self, action: InTrouble) -> None:
+    def _warn_of_trouble(self, action: RecordsStalled) -> None:
         error = action.error
         facts = {"topic": error.topic, "partition": error.partition, "seconds": action.seconds}
         self._log.warning("partitions.in_trouble", **facts, error=str(error))
@@ -183,7 +183,7 @@ class Sender:
     def _read_identity(
         self, ask: AskIdentity, ended: Waiter[InitProducerIdResponse]
     ) -> tuple[Identity, KafkaError | None]:
-        """The identity that a broker gave, or NO_IDENTITY and why it gave none."""
+        """The producer id and epoch in a broker's answer, or NO_IDENTITY and the error."""
         if ended.error is not None:
             assert isinstance(ended.error, KafkaError)
             return NO_IDENTITY, ended.error

@@ -33,7 +33,7 @@ class Identity(NamedTuple):
 
     @property
     def is_valid(self) -> bool:
-        """It can be the identity of a producer: brokers say -1 where they give none."""
+        """True for a possible producer id and epoch; brokers answer -1 if they give none."""
         return self.producer_id >= 0 and self.epoch >= 0
 
 

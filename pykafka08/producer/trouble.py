@@ -12,7 +12,7 @@ from typing import NamedTuple
 from pykafka08.cluster.metadata import Broker
 from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import KafkaError, RequestTimeoutError, broker_error
-from pykafka08.producer.actions import InTrouble
+from pykafka08.producer.actions import RecordsStalled
 from pykafka08.producer.batch import Batch
 from pykafka08.producer.queues import PartitionQueue, QueueState, TopicQueues
 
@@ -21,21 +21,21 @@ __all__ = ["LATE", "TELL_AFTER", "Trouble", "TroubleWatch", "longest_trouble"]
 LATE = 5.0
 """Seconds after which an answer is late."""
 TELL_AFTER = 5.0
-"""Seconds of trouble before it is told: a leader that moves is no trouble."""
+"""Seconds before trouble is reported: a leader election takes a few seconds."""
 TELL_AGAIN_AFTER = 60.0
 LOOK_EVERY = 1.0
 
 
 class Trouble(NamedTuple):
-    """Why records of a partition are not acknowledged; ``error`` names topic and partition."""
+    """The cause for which records of a partition are not acknowledged; ``error`` names topic and partition."""
 
     error: KafkaError
     since: float
-    """When the oldest of the records was added."""
+    """The time at which the oldest of the records was added."""
 
 
 class TroubleWatch:
-    """When trouble was told."""
+    """Decides when to warn of records that are not sent."""
 
     def __init__(self) -> None:
         self._look_at = 0.0
@@ -53,8 +53,8 @@ class TroubleWatch:
         brokers: Mapping[int, Broker],
         no_identity: KafkaError | None,
         now: float,
-    ) -> list[InTrouble]:
-        """The warning that is due: once when trouble begins, then once a minute while it lasts."""
+    ) -> list[RecordsStalled]:
+        """The warning that is due: one when trouble begins, then one a minute while it lasts."""
         if now < self._look_at:
             return []
         self._look_at = now + LOOK_EVERY
@@ -66,7 +66,7 @@ class TroubleWatch:
         if is_told or now < trouble.since + TELL_AFTER:
             return []
         self._told_at = now
-        return [InTrouble(trouble.error, now - trouble.since)]
+        return [RecordsStalled(trouble.error, now - trouble.since)]
 
 
 def longest_trouble(

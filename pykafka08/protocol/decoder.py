@@ -300,7 +300,7 @@ class DecoderSource:
 
 
 _FOR_PEOPLE = ("error_message", "documentation", "reason")
-"""Ends of the names of fields that only people read: bytes that are not UTF-8 must not hide what stands beside them."""
+"""Suffixes of the names of human-readable fields: invalid UTF-8 in them must not make the whole answer unreadable."""
 
 _TEXT_FOR_PEOPLE = 'str(buffer[at:stop], "utf-8", "replace")'
 

@@ -40,7 +40,7 @@ class FrameSplitter:
     A frame stays what it is for as long as it, or a view of it, is held.
 
     A size that is not positive or above ``max_frame_bytes`` ends the stream: after the frames before it, iteration
-    raises RemoteProtocolError (ResponseTooLargeError if only the size is wrong), and goes on raising it.  No byte after
+    raises RemoteProtocolError (ResponseTooLargeError if only the size is wrong), also on later calls.  No byte after
     such a size is kept.  ``setting`` is the name of the limit.
     """
 

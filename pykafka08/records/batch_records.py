@@ -189,7 +189,7 @@ def has_columns_decoder() -> bool:
 
 
 def load_columns_decoder() -> None:
-    """Load what :func:`columns_of` decodes large batches with, and no more; call it in a thread."""
+    """Import the modules with which :func:`columns_of` decodes large batches; call it in a thread."""
     if _IS_INTERPRETED:
         _numpy_decoder()
 

@@ -1,4 +1,4 @@
-"""Bounds on what compressed data may unpack to, and the error of data beyond them."""
+"""Bounds on the size of unpacked data, and the error above them."""
 
 from __future__ import annotations
 

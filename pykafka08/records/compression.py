@@ -100,7 +100,7 @@ class Compression:
         return (self._formats[codec] or self._open(codec)).compress(data, level, magic)
 
     def decompress(self, codec: Codec, data: Buffer, *, limit: int = DEFAULT_UNPACK_LIMIT, magic: int = 2) -> bytes:
-        """What was packed.
+        """The unpacked data.
 
         CorruptRecordError if the bytes are damaged, RecordTooLargeError if they unpack to more than ``limit`` bytes.
         """
@@ -109,7 +109,7 @@ class Compression:
     def unpacked_parts(
         self, codec: Codec, data: Buffer, *, limit: int = DEFAULT_UNPACK_LIMIT, magic: int = 2
     ) -> Iterator[bytes]:
-        """What was packed, however large, in parts of about a MiB.
+        """The unpacked data of any size, in parts of about a MiB.
 
         CorruptRecordError where the bytes are damaged, RecordTooLargeError where a part that the format or the library
         cannot divide is larger than ``limit`` bytes.

@@ -29,9 +29,9 @@ class Entries(NamedTuple):
     frontier: int | None
     """The offset after the last of them; None if the first entry is cut off or its head makes no sense."""
     leader_epoch: int
-    """That of the last of them, -1 before magic 2."""
+    """The leader epoch of the last of them; -1 before magic 2."""
     backward_at: int | None
-    """Where in the buffer an entry follows whose offsets do not come after those before it; None if none does."""
+    """Position of the first entry whose offsets do not increase; None if there is none."""
 
 
 def read_frontier(buffer: Buffer) -> int | None:
@@ -40,7 +40,7 @@ def read_frontier(buffer: Buffer) -> int | None:
 
 
 def read_entries(buffer: Buffer) -> Entries:
-    """What the heads of the entries say."""
+    """The entries, as their headers describe them."""
     frontier: int | None = None
     backward_at: int | None = None
     last = -1

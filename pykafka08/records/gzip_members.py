@@ -61,7 +61,7 @@ class Gzip:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def parts(self, data: Buffer, _limit: int, _magic: int) -> Iterator[bytes]:
-        """The content of all members in parts of at most PART bytes; CorruptRecordError where it is damaged."""
+        """The content of all members in parts of at most PART bytes; CorruptRecordError if it is damaged."""
         return self._members(memoryview(data), PART, NO_LIMIT)
 
     def _members(self, data: memoryview, most: int, limit: int) -> Iterator[bytes]:

@@ -34,7 +34,7 @@ _BLOCK_CHECKSUMS = 1 << 4  # flag: a checksum after each block
 _CONTENT_CHECKSUM = 1 << 2  # flag: a checksum after the end mark
 _INDEPENDENT = 1 << 5  # flag: no block refers to those before it
 _CONTENT_SIZE = 1 << 3  # flag: the header has the size of the content
-_DICTIONARY_ID = 1  # flag: the header has the number of a dictionary, which the blocks need not refer to
+_DICTIONARY_ID = 1  # flag: the header has the id of a dictionary, which the blocks need not use
 _RESERVED = 1 << 1
 _CHECKSUM_AT = 6
 _STORED = 1 << 31  # this bit of a block's size: the block is not packed
@@ -87,7 +87,7 @@ class Lz4:
         return _unpack_frames(data, _frames(data), limit, magic)
 
     def parts(self, data: Buffer, limit: int, magic: int) -> Iterator[bytes]:
-        """The content of one or more frames in parts of about PART bytes; CorruptRecordError where it is damaged.
+        """The content of one or more frames in parts of about PART bytes; CorruptRecordError if it is damaged.
 
         A frame whose blocks refer to others is one part: RecordTooLargeError if that is larger than ``limit``.
         """
@@ -208,7 +208,7 @@ def _block_parts(unpack: Callable[..., int], data: Buffer, frame: _Frame) -> Ite
 
 
 def _unpack_frames(data: Buffer, frames: list[_Frame], limit: int, magic: int) -> bytes:
-    """The content of these frames of any shape, by cramjam."""
+    """The content of frames with any options, unpacked by cramjam."""
     import cramjam
 
     if magic == 0:
@@ -242,7 +242,7 @@ class _Frame(NamedTuple):
 
 
 def _frames(data: Buffer) -> list[_Frame]:
-    """All frames but skippable ones, by their headers and those of their blocks.
+    """All frames but skippable ones, found by the headers of frames and blocks.
 
     CorruptRecordError unless they fill the data.
     """

@@ -1,8 +1,8 @@
 """From the record bytes of a Fetch answer to batches of records, whatever mix of magic 0, 1 and 2 they are.
 
 ``read_batches`` checks each entry (sizes, checksum, codec, unpacked size) when it comes to it and hands out a
-FetchedBatch, whose records are made when they are asked for; a large entry can come as several (see ``slices``).
-Damage is a CorruptRecordError that says where reading can go on.  Layouts are in ``batch`` and ``message_set``; which
+FetchedBatch, whose records are created on access; a large entry can become several (see ``slices``).
+A CorruptRecordError has the offset at which reading can continue.  Layouts are in ``batch`` and ``message_set``; which
 records an application may see (aborted transactions, control batches) is decided in ``consumer.chunk``.
 """
 
@@ -83,7 +83,7 @@ def read_batches(
     A cut-off entry at the end is dropped.  CorruptRecordError ends the iteration; call again with its ``next_offset``
     to read on behind the damage.  A batch is unpacked when it is handed out, so take the next one when done with it.
 
-    ``in_slices``: a large batch comes as several, each of about a MiB; ``max_unpacked_bytes`` then bounds a record,
+    ``in_slices``: a large batch becomes several, each of about a MiB; ``max_unpacked_bytes`` then bounds a record,
     else a batch.  RecordTooLargeError ends the iteration above that bound.
     """
     source = _Source(buffer, topic, partition, fetch_offset, check_crcs, max_unpacked_bytes, in_slices)
@@ -162,11 +162,11 @@ class _Source:
         self.limit = limit
         self.in_slices = in_slices
         self.whole = min(limit, LARGEST_WHOLE) if in_slices else limit
-        """Unpacked bytes that a compressed batch of magic 2 may have without being sliced."""
+        """Unpacked bytes of a compressed batch of magic 2 above which it is sliced."""
         self.whole_plain = LARGEST_WHOLE if in_slices else NO_LIMIT
-        """Bytes that one that is not compressed may have."""
+        """Bytes of an uncompressed batch above which it is sliced."""
         self.slices: Iterator[FetchedBatch] | None = None
-        """Those of the entry that was read last, if it is large."""
+        """The slices of the last entry, if it is large."""
         self._ahead: Any = None
         self._is_ahead_known = False
 
@@ -308,7 +308,7 @@ def _read_batch(source: _Source, data: bytes, position: int, entry_end: int) -> 
 def _parts(
     source: _Source, codec: int, data: bytes, start: int, end: int, error: RecordTooLargeError
 ) -> Iterator[Stretch]:
-    """What is packed in ``data[start:end]``; ``error``, which says that it is large, unless it may come in slices."""
+    """The unpacked parts of ``data[start:end]``; raises ``error``, which says that they are large, without slices."""
     if not source.in_slices:
         raise error
     return _unpacked(unpacked_parts(_CODECS[codec], memoryview(data)[start:end], limit=source.limit))

@@ -138,9 +138,9 @@ def convert(buffer: Buffer, to_magic: int) -> bytes:
 
 
 def retain(batch: FetchedBatch, records: Sequence[Record]) -> bytes | bytearray:
-    """The batch with some of its records, as compaction leaves it: offsets stay, in magic 2 the batch's range too.
+    """The batch with only ``records``, as after compaction; offsets and, in magic 2, the batch's range stay.
 
-    Without records it is an empty batch, which only magic 2 has, without a codec.
+    Without records it is an empty, uncompressed batch; only magic 2 has these.
     """
     if not records:
         uses_append_time = batch.timestamp_type == TimestampType.LOG_APPEND_TIME

@@ -27,8 +27,8 @@ MOST_MESSAGES: Final = 1 << 16
 Stretch = tuple[bytes, int, int]
 """Bytes, and the start and end of the records in them."""
 
-_LONGEST_LENGTH: Final = 5  # bytes of a record's length
-_SMALLEST_RECORD: Final = 6  # after its length: attributes, two deltas, two lengths, header count
+_LONGEST_LENGTH: Final = 5  # bytes of the length field
+_SMALLEST_RECORD: Final = 6  # after the length field: attributes, two deltas, two lengths, header count
 
 
 def batch_slices(
@@ -36,7 +36,7 @@ def batch_slices(
 ) -> Iterator[FetchedBatch]:
     """The ``count`` records of ``batch`` from ``fetch_offset`` on, whose unpacked bytes are ``parts``.
 
-    ``batch`` and ``records`` have the fields of its header and no records.  CorruptRecordError where the batch is
+    ``batch`` and ``records`` have the fields of its header and no records.  CorruptRecordError if the batch is
     damaged, RecordTooLargeError for a record of more than ``limit`` bytes.
     """
     if count < 0:
@@ -46,9 +46,9 @@ def batch_slices(
         count -= found
         first, last = _offset_at(records, data, start), _offset_at(records, data, last_at)
         if not before < first <= last <= batch.last_offset:
-            raise records.damaged("its offsets go back, repeat or leave the batch")
+            raise records.damaged("its offsets do not increase, or are outside the batch")
         if count and last == batch.last_offset:
-            raise records.damaged(f"{count} of its records are missing or behind its last offset")
+            raise records.damaged(f"{count} of its records are missing or after its last offset")
         before = last
         if not count:
             last = batch.last_offset
@@ -60,7 +60,7 @@ def batch_slices(
 
 
 def message_slices(batch: FetchedBatch, columns: MessageColumns) -> Iterator[FetchedBatch]:
-    """The messages of ``batch``, which are ``columns``."""
+    """``batch``, whose messages are ``columns``, in slices."""
     count = len(columns)
     for first in range(0, count, MOST_MESSAGES):
         stop = min(first + MOST_MESSAGES, count)
@@ -111,7 +111,7 @@ def _check_end(records: BatchRecords, position: int, end: int, parts: Iterable[S
 def _whole_records(
     records: BatchRecords, data: bytes, position: int, end: int, most: int, limit: int
 ) -> tuple[int, int, int]:
-    """The position after the whole records that make PART bytes, their number, and the position of the last one.
+    """The position after the next whole records of about PART bytes, their number, and the position of the last.
 
     Stops at a record of more than ``limit`` bytes.
     """
@@ -143,7 +143,7 @@ def _whole_records(
 
 
 def _needed(records: BatchRecords, data: bytes, position: int, end: int) -> int:
-    """How many bytes the record at ``position`` takes, or more than there are if its length is cut off."""
+    """Size of the record at ``position`` in bytes; if its length field is cut off, more than the available bytes."""
     try:
         size, after = read_varint(data, position)
     except RemoteProtocolError:

@@ -83,7 +83,7 @@ class Snappy:
     def parts(self, data: Buffer, limit: int, _magic: int) -> Iterator[bytes]:
         """The content in parts of about PART bytes, each of whole blocks.
 
-        CorruptRecordError where it is damaged, RecordTooLargeError for a block above ``limit``.
+        CorruptRecordError if it is damaged, RecordTooLargeError for a block above ``limit``.
         """
         view = memoryview(data)
         some: list[tuple[int, int, int]] = []

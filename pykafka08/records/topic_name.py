@@ -9,7 +9,7 @@ import re
 
 __all__ = ["INTERNAL_TOPICS", "LONGEST_OF_OLD_BROKERS", "topic_name_fault"]
 
-#: Topics that brokers keep for themselves, which no pattern means.  Brokers before 0.10 do not mark them.
+#: Internal topics, which no pattern matches.  Metadata of brokers before 0.10 does not mark them.
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
 _CHARACTERS = re.compile(r"[a-zA-Z0-9._-]+\Z")

@@ -25,8 +25,8 @@ _MAGIC = b"\x28\xb5\x2f\xfd"
 _SKIPPABLE = 0x184D2A50  # the low four bits are free
 _LARGEST_BLOCK = 128 << 10
 _LARGEST_RATIO = _LARGEST_BLOCK // 4  # the densest block is one byte, repeated, behind a header of three
-_USUAL_WINDOW = 8 << 20  # the format asks every reader to have this much
-_LARGEST_WINDOW = 128 << 20  # the library refuses larger ones when it reads in parts
+_USUAL_WINDOW = 8 << 20  # the format recommends that every decoder supports this size
+_LARGEST_WINDOW = 128 << 20  # the library's limit for reading in parts
 _IN_PARTS = ", or install zstandard, which unpacks it in parts: pip install 'pykafka08[zstd]'"
 _LARGEST_KEPT_LEVEL = 9  # contexts of higher levels hold tens of megabytes
 _MOST_KEPT = 4  # one for each thread that works at the same time; a list's pop and append are safe among threads
@@ -118,15 +118,15 @@ class Zstd:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def parts(self, data: Buffer, limit: int, magic: int) -> Iterator[bytes]:
-        """The content of all frames in parts of at most PART bytes; CorruptRecordError where it is damaged.
+        """The content of all frames in parts of at most PART bytes; CorruptRecordError if it is damaged.
 
-        One part, or RecordTooLargeError above ``limit``, without the package zstandard, and for frames whose window
-        (the memory that reading in parts takes) is larger than ``limit`` and than usual.
+        Without the package zstandard, and for frames with a window (the memory that reading in parts takes) larger than
+        ``limit`` and the usual size, it is one part, or RecordTooLargeError above ``limit``.
         """
         if self._zstandard is None:
             yield _unpack_with_cramjam(self._cramjam, data, limit)
             return
-        # The reader takes a frame that is cut off for its end: the frames are measured first.
+        # The reader does not report a truncated frame, so the frames are measured first.
         frames = _frames(data)
         if any(frame.window > min(max(limit, _USUAL_WINDOW), _LARGEST_WINDOW) for frame in frames):
             yield self.decompress(data, limit, magic)
@@ -183,7 +183,7 @@ class _Frame(NamedTuple):
     end: int
     bound: int  # most bytes that the blocks can unpack to
     content_size: int  # as its header claims, or -1
-    window: int  # bytes that a reader in parts keeps
+    window: int  # bytes of memory for reading in parts
 
 
 def _content_size(data: Buffer, start: int) -> int:
@@ -233,7 +233,7 @@ def _frames(data: Buffer) -> list[_Frame]:
 
 
 def _window(descriptor: Buffer) -> int:
-    """The size that a frame's window descriptor stands for; 0 where it is cut off."""
+    """The window size in a frame's window descriptor; 0 if it is cut off."""
     if not len(descriptor):
         return 0
     base = 1 << 10 + (descriptor[0] >> 3)

@@ -121,7 +121,7 @@ class LegacyConsumer:
 
     async def __aenter__(self) -> LegacyConsumer:
         if self._is_entered:
-            raise ClosedError("a consumer is entered once; make a new one")
+            raise ClosedError("a consumer cannot be reused; create a new one")
         self._is_entered = True
         await self._tasks.__aenter__()
         try:
@@ -169,7 +169,7 @@ class LegacyConsumer:
             await self._tasks.aclose()  # also where another task has begun to close it
 
     async def aclose(self, *, commit: bool = True, timeout: float = CLOSE_SECONDS) -> None:
-        """End reading in every task, commit what is finished, leave the group, close connections and background tasks.
+        """End reading in every task, commit processed records, leave the group, close connections and background tasks.
 
         Waits at most ``timeout`` seconds for the commit.  Iterators end; other calls that wait raise ClosedError.
         """

@@ -107,7 +107,7 @@ class GroupMigration:
 
     async def __aenter__(self) -> GroupMigration:
         if self._opened is not None:
-            raise ClosedError("a migration is entered once; make a new one")
+            raise ClosedError("a migration cannot be reused; create a new one")
         self._opened = AsyncExitStack()
         try:
             await self._opened.enter_async_context(self._zookeeper)
@@ -122,7 +122,7 @@ class GroupMigration:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Close everything that was opened; leaving the block does it.  Any task may call it."""
+        """Close the connections to Kafka and ZooKeeper; leaving the block does it.  Any task may call it."""
         if self._opened is not None:
             await self._opened.aclose()
 

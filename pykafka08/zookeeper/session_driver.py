@@ -250,7 +250,7 @@ class SessionDriver:
     # -- what kazoo reports
 
     def _put_in(self) -> None:
-        """Called by the event loop, outside any task: an error is the client's, and raised at its next call."""
+        """Handle reports of the session's thread, outside any task; the client's next call raises an error."""
         try:
             self._drain()
         except Exception as error:  # noqa: BLE001 - raised by a callback

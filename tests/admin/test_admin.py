@@ -169,12 +169,12 @@ async def test_it_is_used_in_its_block() -> None:
             await admin.__aenter__()
 
 
-# --- answers that leave out, or repeat, what was asked for ---
+# --- answers in which entries are missing or repeated ---
 
 
 @pytest.fixture(params=[0, 2])
 def copies(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    """Each answer has every entry so many times."""
+    """The number of times that each entry is in every answer."""
     ask = Asking._ask
 
     async def forged(self: Asking, *args: Any) -> Any:
@@ -188,7 +188,7 @@ def copies(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> i
     return int(request.param)
 
 
-async def test_an_answer_about_a_group_or_settings_is_about_the_one_that_was_asked_for(copies: int) -> None:
+async def test_answers_without_or_with_repeated_groups_or_resources_are_refused(copies: int) -> None:
     said = "leaves it out" if copies == 0 else "has it 2 times"
     async with EmbeddedCluster(topics={"t": 1}) as cluster, Admin(cluster.bootstrap_servers) as admin:
         for call in (
@@ -203,7 +203,7 @@ async def test_an_answer_about_a_group_or_settings_is_about_the_one_that_was_ask
             assert caught.value.api is not None
 
 
-async def test_topics_that_an_answer_leaves_out_are_refused_as_such(copies: int) -> None:
+async def test_topics_that_are_missing_from_an_answer_are_reported(copies: int) -> None:
     async with EmbeddedCluster(topics={"t": 1}) as cluster, Admin(cluster.bootstrap_servers) as admin:
         for refused in (
             await admin.create_topics([NewTopic("t", 1, 1)]),
@@ -227,8 +227,8 @@ def test_errors_of_groups_name_group_and_broker() -> None:
     assert caught.value.broker == "h:1 (id 1)"
 
 
-async def test_a_broker_that_always_says_the_same_is_asked_with_growing_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the settings: with retry_backoff_ms=0 it was asked without end."""
+async def test_repeated_errors_are_retried_with_growing_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also with retry_backoff_ms=0, which caused a busy loop."""
     asked = 0
 
     async def forged(self: Asking, *_: Any) -> Any:

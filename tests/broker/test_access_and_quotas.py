@@ -46,7 +46,7 @@ READ: dict[str, Any] = {
 
 
 async def create(raw: Raw, *changes: dict[str, Any]) -> list[tuple[int, bool]]:
-    """Codes, and whether there is a reason."""
+    """Error codes, each with True if the answer has a reason."""
     creations = [AclCreation(**{**READ, **change}) for change in changes]
     results = (await raw.ask(CreateAclsRequest(creations=creations), 3)).results
     return [(result.error_code, bool(result.error_message)) for result in results]
@@ -104,7 +104,7 @@ async def test_wrong_acls_are_refused(change: dict[str, Any], code: ErrorCode) -
 
 
 @pytest.mark.parametrize("change", [{"operation": 0}, {"operation": 99}, {"resource_type": 77}])
-async def test_a_number_without_meaning_closes_the_connection(change: dict[str, int]) -> None:
+async def test_an_invalid_enum_value_closes_the_connection(change: dict[str, int]) -> None:
     async with EmbeddedCluster(properties=AUTHORIZER) as cluster:
         async with connect(cluster) as raw:
             await raw.send(CreateAclsRequest(creations=[AclCreation(**{**READ, **change})]), 3)

@@ -51,7 +51,7 @@ def test_each_release_offers_the_admin_apis_that_it_has(
     assert [key in served for key in (*has, *lacks)] == [True] * len(has) + [False] * len(lacks)
 
 
-async def test_log_dirs_tell_the_size_of_each_replica() -> None:
+async def test_log_dirs_have_the_size_of_each_replica() -> None:
     async def sizes(raw: Raw, topics: Any) -> list[tuple[str, int, int]]:
         response = await raw.ask(log_dirs.DescribeLogDirsRequest(topics=topics), 4)
         assert [each.error_code for each in response.results] == [0]
@@ -210,7 +210,7 @@ async def test_resources_with_configs_are_listed() -> None:
         assert refused.error_code == ErrorCode.UNSUPPORTED_VERSION
 
 
-async def test_a_tool_ends_a_transaction_that_hangs() -> None:
+async def test_a_hanging_transaction_is_ended_by_a_tool() -> None:
     hanging = batch(b"x", producer_id=7, producer_epoch=0, base_sequence=0, is_transactional=True)
     async with EmbeddedCluster(version="2.8", topics={"t": 1}) as cluster, connect(cluster) as raw:
         await raw.ask(produce_request(hanging, transactional_id="tx"), 9)

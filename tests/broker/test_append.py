@@ -131,7 +131,7 @@ def test_refusals(release: str, version: int, records: bytes | None, code: Error
 
 
 def packed_by(codec: int, magic: int) -> bytes:
-    """Right checksum over gzip data that claims to be of another codec."""
+    """gzip data with a valid checksum and another codec in its attributes."""
     records = bytearray(batch(b"z" * 50, magic=magic, codec=Codec.GZIP))
     if magic == 2:
         records[22] = codec
@@ -156,8 +156,10 @@ def packed_by(codec: int, magic: int) -> bytes:
         ("4.3", 9, packed_by(2, 2)),
     ],
 )
-def test_what_a_release_cannot_unpack_is_an_unknown_server_error(release: str, version: int, records: bytes) -> None:
-    """As brokers of 0.9.0.1, 0.10.2.2, 0.11.0.3, 1.1.1, 2.8.2 and 4.3.1 answer: with -1, not 76 or 2."""
+def test_records_that_a_release_cannot_unpack_are_an_unknown_server_error(
+    release: str, version: int, records: bytes
+) -> None:
+    """Brokers of 0.9.0.1, 0.10.2.2, 0.11.0.3, 1.1.1, 2.8.2 and 4.3.1 answer -1, not 76 or 2."""
     result = put(records, release, version=version)
     assert result.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
     assert result.message

@@ -1,4 +1,4 @@
-"""Configs of topics, brokers, groups, client metrics and loggers: described, checked and changed as real brokers do."""
+"""Configs of topics, brokers, groups, client metrics and loggers: described, checked and changed as in real brokers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.broker.raw import Raw, batch, connect, produce
 pytestmark = pytest.mark.anyio
 
 DESCRIBED = json.loads((Path(__file__).parent / "data" / "described_configs.json").read_text())
-"""What a topic and a group without configs of their own have on real brokers: name, value, source, type, synonyms."""
+"""Configs of a topic and a group with defaults only, from real brokers: name, value, source, type, synonyms."""
 TOPIC, BROKER, LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)
 
@@ -86,7 +86,7 @@ async def test_every_config_is_described_with_default_source_and_synonyms(releas
     ]
     for mine, theirs in zip(found, expected, strict=True):
         if release == "4.3.1" and theirs[0] in ("consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"):
-            # They are arguments of the cluster, as if they were in its server.properties.
+            # Arguments of the cluster count as properties in server.properties.
             theirs = [*theirs[:2], 4, theirs[3], [[*theirs[4][0][:2], 4], theirs[4][0]]]
         assert mine == theirs
 
@@ -115,7 +115,7 @@ async def test_brokers_describe_defaults_static_and_dynamic_configs() -> None:
         assert (read_only["node.id"], read_only["log.retention.ms"]) == (True, False)
 
 
-async def test_a_brokers_dynamic_config_counts_for_its_topics() -> None:
+async def test_topics_inherit_dynamic_broker_configs() -> None:
     async with EmbeddedCluster(topics={"t": 1}) as cluster, connect(cluster) as raw:
         assert await alter(raw, BROKER, "", ("message.max.bytes", SET, "100")) == (0, None)
         assert (await produce(raw, batch(b"x" * 100), 9)).error_code == ErrorCode.MESSAGE_TOO_LARGE
@@ -160,12 +160,12 @@ async def test_unknown_topic_configs_and_wrong_values_are_refused(name: str, val
             cluster.create_topic("new", config={name: value})
 
 
-async def test_the_release_decides_which_configs_a_topic_has() -> None:
+async def test_topic_configs_depend_on_the_release() -> None:
     async with EmbeddedCluster(version="2.8", topics={"t": 1}) as cluster, connect(cluster) as raw:
         assert (await alter(raw, TOPIC, "t", ("local.retention.ms", SET, "1")))[0] == ErrorCode.INVALID_CONFIG
         assert await alter(raw, TOPIC, "t", ("message.format.version", SET, "0.10.0")) == (0, None)
         assert await alter(raw, TOPIC, "t", ("segment.bytes", SET, "1000")) == (0, None)
-        # With ZooKeeper a wrong value is told in another code than an unknown name.
+        # With ZooKeeper an invalid value has another error code than an unknown name.
         assert (await alter(raw, TOPIC, "t", ("retention.ms", SET, "x")))[0] == ErrorCode.INVALID_REQUEST
         assert (await alter(raw, GROUP, "g", ("nope", SET, "x")))[0] == ErrorCode.INVALID_REQUEST
 
@@ -240,7 +240,7 @@ async def test_the_old_alter_configs_replaces_all_configs() -> None:
         assert await own(raw) == {("retention.ms", "3")}
 
 
-async def test_a_groups_heartbeat_interval_is_told_to_its_members() -> None:
+async def test_members_get_the_heartbeat_interval_of_their_group() -> None:
     async with EmbeddedCluster(topics={"t": 1}) as cluster, connect(cluster) as raw:
         assert await alter(raw, GROUP, "g", ("consumer.heartbeat.interval.ms", SET, "6000")) == (0, None)
         joining = ConsumerGroupHeartbeatRequest(
@@ -254,7 +254,7 @@ async def test_a_groups_heartbeat_interval_is_told_to_its_members() -> None:
         assert (found[:2], found[2][:2]) == (("6000", 8), own)
 
 
-async def test_levels_of_loggers_are_told_and_changed() -> None:
+async def test_levels_of_loggers_are_described_and_changed() -> None:
     async with EmbeddedCluster() as cluster, connect(cluster) as raw:
         assert await described(raw, LOGGER, "0", "root") == ("INFO", 6, [])
         assert await alter(raw, LOGGER, "0", ("root", SET, "DEBUG")) == (0, None)

@@ -1,4 +1,4 @@
-"""Idempotent producers share a broker: none of them waits for a module that another one's request loads, or a timer."""
+"""Idempotent producers that share a broker: no request waits for a timer, or for the import of a module."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Written:
 
 
 def receive(session: Session, data: bytes) -> None:
-    """As the socket brings it: each read fills the room that the session offers."""
+    """Pass data to the session as a socket does: each read fills the buffer that the session offers."""
     while data:
         room = session.next_buffer(65536)
         size = min(len(room), len(data))
@@ -76,7 +76,7 @@ def answers(written: Written) -> list[int]:
 
 
 @pytest.mark.anyio
-async def test_eight_idempotent_producers_are_answered_in_the_turn_that_brought_their_requests() -> None:
+async def test_eight_idempotent_producers_are_answered_synchronously() -> None:
     async with EmbeddedCluster(topics={"t": CLIENTS}) as cluster:
         async with connect(cluster) as raw:
             asked = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000)
@@ -102,7 +102,7 @@ async def test_eight_idempotent_producers_are_answered_in_the_turn_that_brought_
                 for each in range(IN_FLIGHT)
             ]
             receive(session, b"".join(len(frame).to_bytes(4, "big") + frame for frame in frames))
-            # Each of them is answered before the event loop gets its next turn, and none costs a timer.
+            # Each request is answered before the next turn of the event loop, without a timer.
             assert answers(written) == [0] * IN_FLIGHT
             assert len(written.writes) <= IN_FLIGHT
             assert cluster.log_end_offset("t", client) == IN_FLIGHT * RECORDS
@@ -110,7 +110,7 @@ async def test_eight_idempotent_producers_are_answered_in_the_turn_that_brought_
 
 
 def test_a_brokers_first_large_batch_loads_no_module() -> None:
-    """While numpy, pyarrow and pandas were loaded, every client of the broker waited: up to a second."""
+    """Importing numpy, pyarrow and pandas delayed all clients of the broker by up to a second."""
     done = subprocess.run(
         [sys.executable, "-c", LOADS_NOTHING], capture_output=True, text=True, timeout=120, check=False, cwd=ROOT
     )

@@ -1,4 +1,4 @@
-"""``log_dir``: what a cluster finds again after it was stopped or killed."""
+"""``log_dir``: the state of a cluster after a stop or kill."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from pykafka08.records.writer import encode_batch
 from pykafka08.wire import Buffer
 from tests.broker.raw import Raw, batch, connect, produce, produce_request, values
 
-EARLIER = "3.5"  # before leaders ask the coordinator about transactions
+EARLIER = "3.5"  # a release whose leaders do not verify transactions with the coordinator
 
 
 def file_partition(directory: Path, **limits: int) -> Partition:
@@ -80,7 +80,7 @@ def bounds(log: PartitionLog) -> list[tuple[int, int, int]]:
         ("4.3", 2, Codec.ZSTD),
     ],
 )
-def test_a_log_is_loaded_as_it_was(tmp_path: Path, release: str, magic: int, codec: Codec) -> None:
+def test_a_loaded_log_equals_the_written_one(tmp_path: Path, release: str, magic: int, codec: Codec) -> None:
     partition = file_partition(tmp_path / "t-0", segment_bytes=300)
     for index in range(9):
         put(partition, batch(b"a%d" % index, b"b%d" % index, magic=magic, codec=codec), release)
@@ -95,7 +95,7 @@ def test_a_log_is_loaded_as_it_was(tmp_path: Path, release: str, magic: int, cod
 
 
 @pytest.mark.parametrize("magic", [0, 1, 2])
-def test_a_tail_that_a_crash_cut_off_is_cut_away_at_every_byte(tmp_path: Path, magic: int) -> None:
+def test_a_torn_end_is_truncated_at_every_byte(tmp_path: Path, magic: int) -> None:
     release = ("0.9", "0.10.2", "4.3")[magic]
     partition = file_partition(tmp_path / "t-0")
     put(partition, batch(b"first", magic=magic), release)
@@ -111,7 +111,7 @@ def test_a_tail_that_a_crash_cut_off_is_cut_away_at_every_byte(tmp_path: Path, m
         assert path.exists() == (end >= whole)
 
 
-def test_damage_in_the_middle_ends_the_log_there(tmp_path: Path) -> None:
+def test_a_log_ends_at_the_first_damaged_batch(tmp_path: Path) -> None:
     partition = file_partition(tmp_path / "t-0", segment_bytes=200)
     for value in (b"0", b"1", b"2", b"3", b"4"):
         put(partition, batch(value))
@@ -146,7 +146,7 @@ def test_files_follow_trimming_truncation_compaction_and_deletion(tmp_path: Path
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_whatever_is_compacted_the_latest_values_stay_and_files_hold_the_same(tmp_path: Path, seed: int) -> None:
+def test_compaction_keeps_the_latest_values_in_memory_and_in_files(tmp_path: Path, seed: int) -> None:
     chosen = random.Random(seed)
     topics = Topics(lambda: [0])
     manager = LogManager(topics, topics.memory, library_logger("broker"), 1 << 30)
@@ -191,7 +191,7 @@ def test_whatever_is_compacted_the_latest_values_stay_and_files_hold_the_same(tm
     assert topics.memory.used == sum(batch.memory_bytes for batch in log.stored(0, log.end_offset))
 
 
-def test_sequences_and_open_transactions_are_known_again(tmp_path: Path) -> None:
+def test_sequences_and_open_transactions_are_restored(tmp_path: Path) -> None:
     partition = file_partition(tmp_path / "t-0")
     transactional = {"producer_epoch": 0, "is_transactional": True}
     put(partition, batch(b"0", producer_id=1, producer_epoch=3, base_sequence=7))
@@ -204,7 +204,7 @@ def test_sequences_and_open_transactions_are_known_again(tmp_path: Path) -> None
     assert log.sequences.latest() == partition.log.sequences.latest()
 
 
-def test_a_write_that_fails_is_answered_and_leaves_no_record(tmp_path: Path) -> None:
+def test_a_failed_write_is_an_error_and_leaves_no_record(tmp_path: Path) -> None:
     partition = file_partition(tmp_path / "t-0")
     put(partition, batch(b"0"))
 
@@ -221,7 +221,7 @@ def test_a_write_that_fails_is_answered_and_leaves_no_record(tmp_path: Path) -> 
     assert values(loaded(tmp_path / "t-0")[0].records()) == values(partition.log.records()) == [b"0", b"2"]
 
 
-def test_a_journal_ends_at_a_torn_line_and_is_written_anew_when_it_has_grown(tmp_path: Path) -> None:
+def test_a_journal_ends_at_a_torn_line_and_is_rewritten_when_it_has_grown(tmp_path: Path) -> None:
     path = tmp_path / "journal"
     journal = Journal(path, lambda: iter([("a", 1)]))
     journal.note("lost", 0)  # not open yet
@@ -327,7 +327,7 @@ async def described(raw: Raw) -> MetadataResponse:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("is_killed", [False, True])
-async def test_a_cluster_goes_on_where_it_was_stopped_or_killed(tmp_path: Path, is_killed: bool) -> None:
+async def test_a_cluster_restores_its_state_after_a_stop_or_kill(tmp_path: Path, is_killed: bool) -> None:
     directory = tmp_path / "one"
     topics = {"t": {"partitions": 2, "replication_factor": 2, "config": {"retention.ms": "-1"}}, "gone": 1}
     async with EmbeddedCluster(3, log_dir=directory, topics=topics) as cluster, connect(cluster) as raw:
@@ -341,7 +341,7 @@ async def test_a_cluster_goes_on_where_it_was_stopped_or_killed(tmp_path: Path, 
         cluster.move_leader("t", 0, 2)  # a replica from now on
         before = await described(raw)
         producer = await raw.ask(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000), 2)
-        if is_killed:  # what a killed process leaves is what the files hold now
+        if is_killed:  # after a kill, only the current content of the files is left
             shutil.copytree(directory, tmp_path / "two")
     directory = tmp_path / "two" if is_killed else directory
     async with EmbeddedCluster(3, log_dir=directory, topics={"t": 1}) as cluster, connect(cluster) as raw:
@@ -364,7 +364,7 @@ async def test_a_cluster_goes_on_where_it_was_stopped_or_killed(tmp_path: Path, 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("is_decided", [False, True])
-async def test_transactions_go_on_after_a_kill(tmp_path: Path, is_decided: bool) -> None:
+async def test_transactions_are_restored_after_a_kill(tmp_path: Path, is_decided: bool) -> None:
     async with (
         EmbeddedCluster(
             version=EARLIER, log_dir=tmp_path / "one", topics={"t": 1}, transaction_marker_delay_ms=60_000

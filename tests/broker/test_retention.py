@@ -1,4 +1,4 @@
-"""Retention, compaction and the bound on memory: what is deleted, when, and what readers are told."""
+"""Retention, compaction and the bound on memory: deleted records, times and errors of consumers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def topics_of(config: dict[str, str]) -> tuple[Topics, LogManager, Partition]:
 
 
 def keyed(*pairs: tuple[bytes, bytes | None], magic: int = 2, codec: Codec = Codec.NONE, **more: object) -> bytes:
-    """One batch; its records are stamped 1000."""
+    """One batch, whose records have timestamp 1000."""
     return bytes(
         encode_batch(
             magic,
@@ -84,12 +84,12 @@ def segment(base_offset: int, size: int, latest_ms: int) -> Segment:
         ({"retention_ms": 999, "retention_bytes": 10}, 2),
     ],
 )
-def test_the_oldest_segments_go_by_time_and_by_size(limits: dict[str, int], gone: int) -> None:
+def test_retention_deletes_the_oldest_segments_by_time_and_by_size(limits: dict[str, int], gone: int) -> None:
     segments = [segment(0, 10, 1000), segment(5, 10, 1500), segment(9, 10, 2000)]
     assert deletable(segments, now_ms=2000, **limits) == gone
 
 
-def test_a_segment_ends_by_size_and_by_time() -> None:
+def test_segments_roll_by_size_and_by_time() -> None:
     size = len(batch(b"x"))
     _, _, partition = topics_of({})
     partition.log.segment_bytes, partition.log.segment_ms = 2 * size, 1000
@@ -99,7 +99,7 @@ def test_a_segment_ends_by_size_and_by_time() -> None:
     assert partition.log.offsets_before(-1, 9) == [5, 4, 2, 0]
 
 
-def test_the_active_segment_goes_too_once_it_is_old() -> None:
+def test_retention_deletes_the_active_segment_once_it_is_old() -> None:
     _, manager, partition = topics_of({"retention.ms": "1000"})
     put(partition, batch(b"0", at_ms=5000))
     manager.delete_old_segments(6000)
@@ -167,7 +167,7 @@ def test_compaction_keeps_the_latest_record_of_each_key_and_its_offset(release: 
     assert data[MAGIC_AT] == magic
 
 
-def test_a_tombstone_stays_for_its_time_and_a_batch_without_records_goes() -> None:
+def test_tombstones_stay_for_delete_retention_ms_and_empty_batches_are_deleted() -> None:
     _, manager, partition = topics_of({**COMPACTED, "delete.retention.ms": "100"})
     put(partition, keyed((b"a", b"0")))
     put(partition, keyed((b"a", None)))
@@ -194,7 +194,7 @@ def test_compaction_waits_for_enough_dirty_bytes_and_for_the_lag() -> None:
     assert len(kept(partition)) == 3
     manager.compact(1500)
     assert len(kept(partition)) == 2
-    put(partition, keyed((b"b", b"3")))  # as many dirty bytes as compacted ones: not above the half
+    put(partition, keyed((b"b", b"3")))  # half of the bytes are dirty: not above min.cleanable.dirty.ratio
     manager.compact(1500)
     assert len(kept(partition)) == 3
     partition.topic.config = {**partition.topic.config, "max.compaction.lag.ms": "600"}
@@ -214,16 +214,16 @@ def test_compaction_respects_transactions() -> None:
     put(partition, keyed((b"a", b"6")))
     put(partition, keyed((b"a", b"7")))
     manager.compact(1000)
-    # The aborted record goes and does not count as the latest of its key; nothing from the open transaction on goes.
+    # The aborted record is deleted, and does not replace earlier records; the open transaction ends the compaction.
     assert values(partition.log.records(is_committed=True)) == [b"0", b"3"]
     assert [each.base_offset for each in partition.log.batches() if each.is_control] == [2, 4]
-    # An empty batch keeps the sequence of the producer whose record went.
+    # An empty batch keeps the sequence of the producer whose record was deleted.
     assert [len(each) for each in partition.log.batches()][:2] == [1, 0]
     append_marker(partition, 3, 0, is_commit=True, now_ms=1000)
     put(partition, keyed((b"d", b"9")))
     manager.compact(1001)
     assert values(partition.log.records(is_committed=True)) == [b"3", b"5", b"7", b"9"]
-    # Without records of its transaction the marker of the abort goes too; those of commits stay with theirs.
+    # The abort marker is deleted, because its transaction has no records left; commit markers stay.
     assert [each.base_offset for each in partition.log.batches() if each.is_control] == [4, 8]
 
 
@@ -262,7 +262,9 @@ async def test_a_deleted_topic_that_a_fetch_waited_for_frees_its_records_at_once
             gc.enable()
 
 
-def test_memory_is_bounded_and_the_oldest_records_go_with_one_warning(caplog: pytest.LogCaptureFixture) -> None:
+def test_memory_is_bounded_and_the_oldest_records_are_deleted_with_one_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     topics, manager, first = topics_of({})
     second = topics.create("other", 1, 1).partitions[0]
     manager.max_memory_bytes = 100_000
@@ -278,7 +280,7 @@ def test_memory_is_bounded_and_the_oldest_records_go_with_one_warning(caplog: py
     assert all(record.max_memory_bytes == 100_000 for record in warned)
 
 
-def test_compacted_logs_are_the_last_that_the_bound_on_memory_shortens() -> None:
+def test_the_bound_on_memory_shortens_compacted_logs_last() -> None:
     topics, manager, compacted = topics_of(COMPACTED)
     plain = topics.create("plain", 1, 1).partitions[0]
     manager.max_memory_bytes = 25_000
@@ -342,7 +344,7 @@ def test_retention_and_compaction_run_at_the_intervals_of_the_brokers_configs() 
 
 
 @pytest.mark.anyio
-async def test_readers_are_told_what_retention_deleted() -> None:
+async def test_fetching_deleted_records_is_offset_out_of_range() -> None:
     config = {"retention.ms": "1000", "segment.bytes": str(1 << 20)}
     async with EmbeddedCluster() as cluster, connect(cluster) as raw:
         cluster.create_topic("t", config=config)

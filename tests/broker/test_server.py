@@ -63,7 +63,7 @@ async def test_the_port_of_a_stopped_broker_refuses_and_stays_its_own() -> None:
             assert (await raw.ask(MetadataRequest(topics=[]), 1)).brokers
 
 
-async def test_clients_are_told_the_advertised_host(caplog: pytest.LogCaptureFixture) -> None:
+async def test_metadata_has_the_advertised_host(caplog: pytest.LogCaptureFixture) -> None:
     async with EmbeddedCluster(host="0.0.0.0", advertised_host="localhost") as cluster, connect(cluster) as raw:
         assert cluster.bootstrap_servers.startswith("localhost:")
         answer = await raw.ask(MetadataRequest(topics=[]), 1)
@@ -162,13 +162,13 @@ async def test_offsets_that_a_log_does_not_have_are_refused() -> None:
 async def test_a_cluster_that_has_ended_takes_nothing_more() -> None:
     cluster = EmbeddedCluster()
     async with cluster:
-        with pytest.raises(ClosedError, match="a cluster is entered once"):
+        with pytest.raises(ClosedError, match="a cluster cannot be reused"):
             await cluster.__aenter__()
     with pytest.raises(ClosedError, match="ended"):
         await cluster.start_broker(0)
     with pytest.raises(ClosedError, match="ended"):
         cluster.create_topic("a")
-    with pytest.raises(ClosedError, match="a cluster is entered once"):
+    with pytest.raises(ClosedError, match="a cluster cannot be reused"):
         await cluster.__aenter__()
 
 

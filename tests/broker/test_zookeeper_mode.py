@@ -184,7 +184,7 @@ async def test_settings_are_heeded_in_the_form_of_the_release(version: str, note
         assert topic.config == ({"retention.ms": "9"} if is_read else {})
 
 
-async def test_what_the_admin_apis_change_is_written() -> None:
+async def test_changes_by_the_admin_apis_are_written() -> None:
     changes = [AlterableConfig(name="retention.ms", config_operation=0, value="5")]
     altering = AlterConfigsResource(resource_type=2, resource_name="t", configs=changes)
     moving = ReassignableTopic(name="t", partitions=[ReassignablePartition(partition_index=0, replicas=[1])])

@@ -119,7 +119,7 @@ CONTROLS = [
 
 
 @pytest.mark.parametrize(("data", "expected"), CONTROLS)
-def test_control_characters_are_escaped_on_a_terminal_alone(data: bytes, expected: bytes | None) -> None:
+def test_control_characters_are_escaped_only_on_a_terminal(data: bytes, expected: bytes | None) -> None:
     record = full(key=data, value=data, headers=(("h\x1b", data),))
     properties = {"print.key": "true", "print.headers": "true"}
     shown_there = format_properties(properties)[0].compile(for_terminal=True)

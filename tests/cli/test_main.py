@@ -70,7 +70,7 @@ def test_an_unknown_command_of_a_command_suggests_the_nearest(
     assert f"did you mean {nearest!r}?" in capsys.readouterr().err
 
 
-def test_a_wrong_choice_that_is_near_nothing_suggests_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_choice_without_a_near_match_suggests_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["zk", "nonsense"])
     assert "did you mean" not in capsys.readouterr().err

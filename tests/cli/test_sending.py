@@ -70,8 +70,8 @@ async def test_what_a_line_is() -> None:
 
 
 @pytest.mark.parametrize("keeps", [False, True])
-async def test_a_carriage_return_before_the_newline_is_dropped_unless_it_is_to_be_kept(keeps: bool) -> None:
-    """As Java's tool does with files of Windows."""
+async def test_a_carriage_return_before_the_newline_is_dropped_or_kept(keeps: bool) -> None:
+    """Java's tool drops it too: lines of Windows files end with it."""
     options = ["--keep-carriage-return"] if keeps else []
     async with EmbeddedCluster(topics={"t": 1}) as cluster:
         ran = await console(

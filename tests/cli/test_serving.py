@@ -105,7 +105,7 @@ def test_a_port_can_be_chosen_but_not_taken_twice() -> None:
         broker.communicate()
 
 
-def test_a_killed_broker_goes_on_with_its_log_dir(tmp_path: Path) -> None:
+def test_a_killed_broker_restores_its_log_dir(tmp_path: Path) -> None:
     words = ["--log-dir", str(tmp_path / "kept"), "--property", "log.retention.ms=-1"]
     with start("broker", *words, "--topic", "orders:2:1:cleanup.policy=compact,delete,segment.bytes=2000000") as broker:
         servers = first_line(broker)
@@ -119,7 +119,7 @@ def test_a_killed_broker_goes_on_with_its_log_dir(tmp_path: Path) -> None:
         assert f"kept in {tmp_path / 'kept'}".encode() in err
 
 
-def test_other_machines_are_let_in_only_when_asked_for_and_with_a_warning() -> None:
+def test_other_machines_can_connect_only_with_an_option_and_a_warning() -> None:
     with start("broker", "--host", "0.0.0.0", "--advertised-host", "localhost") as broker:
         assert broker.stdout is not None
         line = broker.stdout.readline().decode()

@@ -151,7 +151,7 @@ async def printed(output: Output) -> None:
     await printer.print(Values([Record("t", 0, 0, 1, 0, None, b"\x1b[2J bad \xc3\xa9")]))
 
 
-async def test_control_characters_of_payloads_are_escaped_on_a_terminal_alone(pipe: list[int]) -> None:
+async def test_control_characters_of_payloads_are_escaped_only_on_a_terminal(pipe: list[int]) -> None:
     ours, theirs = os.openpty()
     try:
         await printed(Output(theirs))
@@ -163,7 +163,7 @@ async def test_control_characters_of_payloads_are_escaped_on_a_terminal_alone(pi
     assert os.read(pipe[0], 1000) == b"\x1b[2J bad \xc3\xa9\n"
 
 
-async def test_control_characters_in_notes_are_escaped_on_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_control_characters_in_notes_are_escaped_only_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     for is_terminal, expected in ((True, "\\x1b[2J said the broker\n"), (False, "\x1b[2J said the broker\n")):
         stream = io.StringIO()
         monkeypatch.setattr(stream, "isatty", lambda answer=is_terminal: answer, raising=False)

@@ -1,4 +1,4 @@
-"""Answers that no retry can help, or that cannot be right: errors at once that say what, where and which setting."""
+"""Answers that are too large or impossible: errors at once that name the fault, the place and the setting."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from tests.connection.peers import Caller, config, peer
 pytestmark = pytest.mark.anyio
 
 SOON = 20
-"""Seconds after which a call that should raise at once counts as one that waits; its own deadline is an hour."""
+"""Seconds within which a call must raise; its own deadline is an hour."""
 
 LASTING = {"default_api_timeout_ms": 3_600_000, "request_timeout_ms": 3_600_000}
 
 
 async def large(caller: Caller) -> None:
-    """A broker whose Metadata answer of a topic has more than 4,000 bytes."""
+    """A broker whose Metadata answer has more than 4,000 bytes."""
     while (asked := await caller.request()) is not None:
         answer = usual_answer(asked, "2.8", caller.address)
         if asked.name == "Metadata" and asked.request.topics:
@@ -61,7 +61,7 @@ async def test_a_fetch_above_the_limit_is_raised_at_once() -> None:
                 assert caught.value.broker is not None
 
 
-async def test_any_broker_that_answers_above_the_limit_is_raised_at_once() -> None:
+async def test_a_large_answer_to_request_any_is_raised_at_once() -> None:
     async with peer(large) as address:
         settings = config(address, receive_message_max_bytes=4_000, **LASTING)
         with anyio.fail_after(SOON):
@@ -70,7 +70,7 @@ async def test_any_broker_that_answers_above_the_limit_is_raised_at_once() -> No
                     await client.request_any(MetadataRequest(topics=[MetadataRequestTopic(name="t")]))
 
 
-async def test_a_bootstrap_whose_metadata_cannot_be_right_says_so_at_once() -> None:
+async def test_impossible_metadata_of_the_bootstrap_server_is_raised_at_once() -> None:
     def forged(asked: Asked, caller: Caller) -> MetadataResponse:
         made = metadata([(1, *caller.address)])
         if asked.header.api_version > 1:
@@ -100,7 +100,7 @@ async def test_a_peer_that_closes_each_connection_after_the_handshake_is_dialled
         nonlocal dials
         dials += 1
         if caller.number == 1:
-            await caller.serve("2.8")  # until ListOffsets, which it has no answer to
+            await caller.serve("2.8")  # closes the connection on ListOffsets, which has no answer
         else:
             await caller.greet("2.8")
             await caller.request()
@@ -118,7 +118,7 @@ async def test_a_peer_that_closes_each_connection_after_the_handshake_is_dialled
             assert 1 <= dials - before <= 7
 
 
-async def test_metadata_that_cannot_be_right_is_named_at_the_deadline() -> None:
+async def test_impossible_metadata_is_named_at_the_deadline() -> None:
     answered = 0
 
     async def play(caller: Caller) -> None:

@@ -106,7 +106,7 @@ async def test_the_no_broker_error_names_each_address_once() -> None:
     assert [text.count(f"{host}:{port}") for host, port in seeds] == [1] * 5
     told = describe(caught.value)
     assert [told.count(f"{host}:{port}") for host, port in seeds] == [1] * 5
-    assert text.count(LOOPBACK) == 4  # of localhost it is the address that was tried
+    assert text.count(LOOPBACK) == 4  # for localhost the error names the resolved address
 
 
 async def close_at_once(caller: Caller) -> None:
@@ -557,10 +557,10 @@ async def test_nothing_is_left_after_many_clients() -> None:
                     await client.request(0, ASK, timeout=20, purpose=Purpose.FETCH)
 
 
-async def test_request_any_passes_over_a_broker_that_owes_an_answer() -> None:
-    """It performs one request of a connection after the other: a commit may wait for replicas for seconds."""
+async def test_request_any_skips_a_broker_with_a_pending_answer() -> None:
+    """A broker handles requests of a connection in order: a commit may wait for replicas for seconds."""
     async with EmbeddedCluster(brokers=2) as cluster, opened(cluster) as client:
-        for broker in range(2):  # the likeliest one is the one that answered last: whichever that is
+        for broker in range(2):  # the first candidate is the broker that answered last, which may be either
             is_held = anyio.Event()
             cluster.faults.run("DescribeGroups", is_held.set, broker=broker)
             cluster.faults.delay("DescribeGroups", 3600, broker=broker)

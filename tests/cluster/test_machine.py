@@ -420,7 +420,7 @@ def test_a_leader_that_is_known_costs_nothing() -> None:
     assert due(machine) > AGE / 2
 
 
-# --- answers that cannot be right ---
+# --- impossible answers ---
 
 
 def impossible() -> MetadataResponse:
@@ -429,7 +429,7 @@ def impossible() -> MetadataResponse:
     return answer
 
 
-def test_an_answer_that_cannot_be_right_leaves_the_snapshot_and_the_next_broker_is_asked() -> None:
+def test_an_impossible_answer_keeps_the_snapshot_and_the_next_broker_is_asked() -> None:
     machine = running(topic("t", [1]))
     before = machine.snapshot
     machine.invalidate(before.generation)
@@ -447,7 +447,7 @@ def test_an_answer_that_cannot_be_right_leaves_the_snapshot_and_the_next_broker_
     assert machine.snapshot.leader("t", 0) == 2
 
 
-def test_a_cluster_whose_every_answer_cannot_be_right_is_asked_with_growing_pauses() -> None:
+def test_a_cluster_with_only_impossible_answers_is_asked_with_growing_pauses() -> None:
     machine = running(topic("t", [1]))
     machine.invalidate(machine.snapshot.generation)
     now, asked = 0.0, 0
@@ -459,7 +459,7 @@ def test_a_cluster_whose_every_answer_cannot_be_right_is_asked_with_growing_paus
     assert asked < 60 * (len(BROKERS) + len(SEEDS)) * 1.5
 
 
-def test_an_answer_that_is_too_large_everywhere_is_an_error_that_lasts() -> None:
+def test_an_answer_that_is_too_large_from_every_broker_is_a_lasting_error() -> None:
     machine = running(topic("t", [1]))
     machine.invalidate(machine.snapshot.generation)
     error = ResponseTooLargeError("too large")
@@ -471,7 +471,7 @@ def test_an_answer_that_is_too_large_everywhere_is_an_error_that_lasts() -> None
     assert machine.take_lasting_error() is None
 
 
-def test_invalidations_that_bring_nothing_new_have_growing_pauses() -> None:
+def test_invalidations_without_new_metadata_have_growing_pauses() -> None:
     machine = running(topic("t", [1]))
     now, refreshes = 0.0, 0
     while now < 20.0:
@@ -485,4 +485,4 @@ def test_invalidations_that_bring_nothing_new_have_growing_pauses() -> None:
     now = due(machine)
     answer(machine, now, topic("t", [2]))
     machine.invalidate(machine.snapshot.generation)
-    assert due(machine) - now <= 0.12, "a change ends the row"
+    assert due(machine) - now <= 0.12, "a change ends the series"

@@ -229,7 +229,7 @@ IMPOSSIBLE = {
 
 @pytest.mark.parametrize("is_first", [True, False])
 @pytest.mark.parametrize("what", IMPOSSIBLE)
-def test_an_answer_that_cannot_be_right_is_refused_whole(what: str, is_first: bool) -> None:
+def test_an_impossible_answer_is_refused_as_a_whole(what: str, is_first: bool) -> None:
     topics = [topic("a", [1]), topic("b", [1, 2])]
     before = None if is_first else snapshot(metadata(BROKERS, topics))
     bad = metadata(BROKERS, [topic("a", [1]), topic("b", [1, 2])])
@@ -239,7 +239,7 @@ def test_an_answer_that_cannot_be_right_is_refused_whole(what: str, is_first: bo
     assert caught.value.api == "Metadata"
 
 
-def test_a_negative_partition_that_equals_a_good_one_in_all_else_is_refused() -> None:
+def test_a_negative_partition_with_otherwise_valid_fields_is_refused() -> None:
     before = snapshot(metadata(BROKERS, [topic("a", [1]), topic("b", [1])]))
     bad = metadata(BROKERS, [topic("a", [1]), topic("b", [1])])
     bad.topics[1].partitions[0].partition_index = -3
@@ -248,6 +248,6 @@ def test_a_negative_partition_that_equals_a_good_one_in_all_else_is_refused() ->
 
 
 @pytest.mark.parametrize(("node_id", "host", "port"), [(-1, "h", 1), (5, "", 1), (5, "h", 0), (5, "h", 65_536)])
-def test_a_new_leader_that_cannot_exist_is_no_news(node_id: int, host: str, port: int) -> None:
+def test_an_impossible_new_leader_is_ignored(node_id: int, host: str, port: int) -> None:
     before = with_epochs((1, 3))
     assert before.with_leaders([LeaderNews("a", 0, node_id, 4)], [Broker(node_id, host, port)]) is before

@@ -1,4 +1,4 @@
-"""Peers that close the connection on ApiVersions, as old proxies do: clients connect all the same, and remember."""
+"""Peers that close the connection on ApiVersions, as old proxies do: clients connect, and remember the handshake."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RELEASE = "2.8"
 
 
 def proxy(highest: int, asked: list[tuple[int, str, int]]) -> Play:
-    """A peer that closes on ApiVersions above ``highest``, and notes connection, API and version of each request."""
+    """A peer that closes on ApiVersions above ``highest``, and records connection, API and version of each request."""
 
     async def play(caller: Caller) -> None:
         while (request := await caller.request()) is not None:
@@ -43,7 +43,7 @@ def of(asked: list[tuple[int, str, int]], connection: int) -> list[tuple[str, in
         (-1, [("ApiVersions", 0)], [("Metadata", 1)], "0.10.0"),
     ],
 )
-async def test_a_peer_that_closes_on_api_versions_is_a_broker_all_the_same(
+async def test_clients_connect_to_peers_that_close_on_api_versions(
     highest: int,
     second: list[tuple[str, int]],
     next_connection: list[tuple[str, int]],
@@ -76,7 +76,7 @@ async def reconnect(client: Client) -> None:
     await client.request(1, MetadataRequest(topics=[]), timeout=10)
 
 
-async def test_a_peer_that_answers_api_versions_first_only_is_asked_so_the_next_time() -> None:
+async def test_the_handshake_that_worked_is_used_for_the_next_connection() -> None:
     asked: list[tuple[int, str, int]] = []
 
     async def play(caller: Caller) -> None:

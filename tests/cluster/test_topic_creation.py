@@ -1,4 +1,4 @@
-"""Why a topic is never created: what the controller is asked, and which answers count."""
+"""The reason why a topic cannot be created: the request to the controller, and the answers that count."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_old_brokers_are_not_asked() -> None:
 
 
 @pytest.mark.parametrize("code", list(ErrorCode), ids=lambda code: code.name)
-def test_only_what_is_wrong_with_the_topic_itself_counts(code: ErrorCode) -> None:
+def test_only_errors_of_the_topic_itself_count(code: ErrorCode) -> None:
     result = CreatableTopicResult(name="a_b", error_code=code, error_message="the reason")
     error = creation_refusal("a_b", CreateTopicsResponse(topics=[result]), "h:9092 (id 1)")
     if code.name in ("INVALID_TOPIC_EXCEPTION", "POLICY_VIOLATION", "INVALID_CONFIG", "INVALID_PARTITIONS"):

@@ -256,7 +256,7 @@ def test_a_broker_that_closes_every_connection_is_not_taken_for_an_old_one() -> 
         handshake.closed(LOST)
 
 
-def test_a_remembered_probe_asks_what_was_answered_before() -> None:
+def test_a_remembered_probe_sends_the_request_that_was_answered_before() -> None:
     lower = new(probe=Probe(api_versions=0))
     answer(lower, metadata(), 1)
     assert asked(lower) == ("ApiVersions", 0)
@@ -267,7 +267,7 @@ def test_a_remembered_probe_asks_what_was_answered_before() -> None:
     assert asked(first) == ("ApiVersions", 0)
 
 
-def test_a_remembered_probe_that_is_not_answered_any_more_is_dropped() -> None:
+def test_a_remembered_probe_without_an_answer_is_dropped() -> None:
     handshake = new(probe=Probe(first=Step.API_VERSIONS_FIRST))
     handshake.closed(LOST)
     assert asked(handshake) == ("Metadata", 1)
@@ -284,9 +284,7 @@ def test_a_remembered_probe_never_sends_api_versions_to_a_broker_known_as_old(re
 
 
 @pytest.mark.parametrize(("served", "asked_version"), [((0, 9), 1), ((4, 9), 4), ((0, 0), 0)])
-def test_metadata_after_api_versions_is_asked_in_a_version_that_is_served(
-    served: tuple[int, int], asked_version: int
-) -> None:
+def test_metadata_after_api_versions_uses_a_supported_version(served: tuple[int, int], asked_version: int) -> None:
     handshake = new()
     handshake.closed(LOST)
     entry = ApiVersion(api_key=3, min_version=served[0], max_version=served[1])
@@ -296,8 +294,8 @@ def test_metadata_after_api_versions_is_asked_in_a_version_that_is_served(
     assert handshake.is_done
 
 
-def test_every_row_of_closes_ends() -> None:
-    """Whatever a peer closes on, a handshake ends after a few connections."""
+def test_a_handshake_ends_after_a_few_closed_connections() -> None:
+    """The peer closes on each request in turn."""
     probes = [Probe(first, version) for first in (Step.METADATA, Step.API_VERSIONS_FIRST) for version in (3, 0, None)]
     for probe, pattern in itertools.product(probes, itertools.product((True, False), repeat=10)):
         handshake = new(probe=probe)

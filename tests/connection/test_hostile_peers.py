@@ -102,7 +102,7 @@ async def test_an_answer_above_the_limit_names_the_setting(size: int, limit: int
 
 
 async def too_large(connection: Connection) -> ResponseTooLargeError:
-    """The error of the call whose answer it was; the call behind it may be sent again elsewhere."""
+    """The error of the call with the large answer; the call after it may be sent again elsewhere."""
     calls = [connection.submit(MetadataRequest(topics=[]), timeout=20) for _ in range(2)]
     with pytest.raises(ResponseTooLargeError) as caught:
         await calls[0]

@@ -107,7 +107,7 @@ def test_a_peer_that_answers_is_not_missed() -> None:
     run(test)
 
 
-def test_a_peer_that_sends_a_byte_a_second_is_missed_as_a_silent_one() -> None:
+def test_a_peer_that_sends_a_byte_a_second_counts_as_silent() -> None:
     async def test(peer: Peer) -> None:
         peer.connection.submit(ASK, timeout=TIMEOUT)
         asked = anyio.current_time()

@@ -1,4 +1,4 @@
-"""Answers with fields that cannot be: offsets that go back or repeat, negative numbers, foreign sessions."""
+"""Answers with impossible fields: offsets that go back or repeat, negative numbers, unknown sessions."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Reading:
         self.positions = [0]
 
     def fetch(self) -> None:
-        """One answer, and everything that can be read of it."""
+        """Fetch once, and read all records of the answer."""
         world = self.world
         for fetch in world.fetches():
             world.flights.remove(fetch)
@@ -130,8 +130,8 @@ def test_records_of_an_entry_whose_offsets_go_back_or_repeat_are_corrupt(form: s
 
 
 @pytest.mark.parametrize("magic", [0, 1])
-def test_a_wrapper_that_begins_before_the_end_of_the_one_before_is_corrupt(magic: int) -> None:
-    """Its head has the last offset only."""
+def test_overlapping_wrapper_messages_are_corrupt(magic: int) -> None:
+    """The header of a wrapper message has only the last offset."""
     sets = ([0, 1, 2, 3], [2, 3, 4, 5])
     reading = Reading(b"".join(messages(each, magic=magic, codec=Codec.GZIP) for each in sets))
     reading.fetch()
@@ -144,7 +144,7 @@ def test_a_wrapper_that_begins_before_the_end_of_the_one_before_is_corrupt(magic
         st.tuples(st.sampled_from(FORMS), st.lists(st.integers(0, 12), min_size=1, max_size=4)), min_size=1, max_size=5
     )
 )
-def test_positions_never_go_back_whatever_is_answered(entries: list[tuple[str, list[int]]]) -> None:
+def test_positions_never_go_back(entries: list[tuple[str, list[int]]]) -> None:
     reading = Reading(b"".join(one_entry(offsets, form) for form, offsets in entries))
     for _ in range(4):
         reading.fetch()
@@ -152,7 +152,7 @@ def test_positions_never_go_back_whatever_is_answered(entries: list[tuple[str, l
     assert all(isinstance(error, CorruptRecordError) for error in reading.errors)
 
 
-def test_a_chunk_of_other_readers_ends_in_the_error() -> None:
+def test_a_chunk_ends_in_the_error_for_every_reader() -> None:
     error = backward_error(A, 3, 1)
     chunk = Chunk(memoryview(batch_bytes(0, [0, 1, 2])), A, 0, 3, max_unpacked_bytes=1 << 20, behind=error)
     assert chunk.next_batch() is not None
@@ -171,7 +171,7 @@ def fetched(**fields: Any) -> Callable[[World, SendFetch], None]:
 
 
 def is_refused(world: World, text: str) -> None:
-    """It is no progress, is asked again after a pause only, is told, and raised when it lasts."""
+    """The answer is no progress and is logged; the request is repeated after a pause, and a lasting fault is raised."""
     state = world.machine.assignment.state(A)
     assert isinstance(state.trouble, RemoteProtocolError)
     assert text in str(state.trouble)
@@ -193,7 +193,7 @@ def is_refused(world: World, text: str) -> None:
         ({"fault": "the answer to a fetch of session 5 is of session -1"}, "is of session -1"),
     ],
 )
-def test_a_fetch_answer_with_a_field_that_cannot_be_is_not_used(fields: dict[str, Any], text: str) -> None:
+def test_a_fetch_answer_with_an_impossible_field_is_discarded(fields: dict[str, Any], text: str) -> None:
     world = World({A: 1})
     world.start()
     fetch = world.fetch()
@@ -206,7 +206,7 @@ def test_a_fetch_answer_with_a_field_that_cannot_be_is_not_used(fields: dict[str
 
 
 @pytest.mark.parametrize("diverging", [EpochEnd(3, 10), EpochEnd(4, 2), EpochEnd(-1, 2)])
-def test_a_log_that_is_said_to_diverge_where_it_does_not_is_not_believed(diverging: EpochEnd) -> None:
+def test_an_impossible_diverging_epoch_is_refused(diverging: EpochEnd) -> None:
     world = World({A: 1})
     world.logs[A].leader_epoch = 3
     world.logs[A].append(4)
@@ -221,7 +221,7 @@ def test_a_log_that_is_said_to_diverge_where_it_does_not_is_not_believed(divergi
     assert world.machine.position(A) == 4
 
 
-def test_a_partition_that_the_answer_leaves_out_is_named() -> None:
+def test_a_partition_missing_from_the_answer_is_named() -> None:
     world = World({A: 1})
     world.start()
     fetch = world.fetch()
@@ -231,7 +231,7 @@ def test_a_partition_that_the_answer_leaves_out_is_named() -> None:
 
 
 @pytest.mark.parametrize("offset", [-1, -5])
-def test_a_negative_end_of_a_log_is_no_position(offset: int) -> None:
+def test_a_negative_log_end_offset_is_refused(offset: int) -> None:
     world = World({A: 1})
     world.refresh()
     world.machine.assignment.assign(world.logs)
@@ -244,7 +244,7 @@ def test_a_negative_end_of_a_log_is_no_position(offset: int) -> None:
 
 
 @pytest.mark.parametrize("end", [EpochEnd(0, -9), EpochEnd(-2, 3), EpochEnd(9, 3)])
-def test_an_end_of_a_leader_epoch_that_cannot_be_cuts_nothing(end: EpochEnd) -> None:
+def test_an_impossible_end_of_a_leader_epoch_is_no_truncation(end: EpochEnd) -> None:
     world = World({A: 1})
     world.logs[A].append(4)
     world.start()
@@ -261,7 +261,7 @@ def test_an_end_of_a_leader_epoch_that_cannot_be_cuts_nothing(end: EpochEnd) -> 
     assert world.cut_off == []
 
 
-def test_replicas_that_name_each_other_are_not_asked_without_a_pause() -> None:
+def test_replicas_that_name_each_other_are_asked_with_pauses() -> None:
     world = World({A: 1, TopicPartition("a", 1): 2})
     world.start()
     asked = 0
@@ -279,7 +279,7 @@ def test_replicas_that_name_each_other_are_not_asked_without_a_pause() -> None:
 
 
 @pytest.mark.parametrize("answered", [-1, 6])
-def test_a_session_of_another_number_is_every_partitions_fault(answered: int) -> None:
+def test_another_fetch_session_id_is_a_fault_of_every_partition(answered: int) -> None:
     session = FetchSession()
     world = World({A: 1})
     world.start()
@@ -295,7 +295,7 @@ def test_a_session_of_another_number_is_every_partitions_fault(answered: int) ->
     assert third(BrokerVersions.of_release("2.8")).session_epoch == 0
 
 
-def test_brokers_without_an_address_are_not_learnt() -> None:
+def test_brokers_without_an_address_are_ignored() -> None:
     endpoints = [
         NodeEndpoint(node_id=node_id, host=host, port=port)
         for node_id, host, port in [(-1, "h", 9092), (1, "", 9092), (2, "h", 0), (3, "h", 70_000), (4, "h", 9092)]

@@ -50,7 +50,7 @@ class Coordinator:
 
 
 class Idle:
-    """A consumer that reads nothing: what its renewals do in virtual time."""
+    """The renewals of an idle consumer, in virtual time."""
 
     def __init__(self, *, is_auto: bool) -> None:
         self.loop = VirtualLoop()
@@ -64,7 +64,7 @@ class Idle:
         self.renewals = Renewals(self.commits, is_auto=is_auto, is_allowed=lambda: not self.is_in_transaction)
 
     def run(self, seconds: float, between: Callable[[], None] = lambda: None) -> None:
-        """Let that time pass, and call ``between()`` each second."""
+        """Advance time by ``seconds``, and call ``between()`` each second."""
 
         async def passing() -> None:
             async with anyio.create_task_group() as tasks:
@@ -88,7 +88,7 @@ def idle(request: pytest.FixtureRequest) -> Any:
     made.loop.close()
 
 
-def test_an_idle_position_never_reaches_the_shortest_retention(idle: Idle) -> None:
+def test_an_idle_position_is_committed_before_the_shortest_retention(idle: Idle) -> None:
     idle.commit({T0: OffsetAndMetadata(7), T1: OffsetAndMetadata(0)})
 
     def check() -> None:
@@ -99,8 +99,8 @@ def test_an_idle_position_never_reaches_the_shortest_retention(idle: Idle) -> No
     assert len(idle.coordinator.commits) <= 600 / MAX_AGE + 1
 
 
-def test_an_offset_of_an_earlier_consumer_is_renewed_at_the_first_look(idle: Idle) -> None:
-    """It may be as old as the retention."""
+def test_an_offset_of_an_earlier_consumer_is_renewed_at_the_first_check(idle: Idle) -> None:
+    """The offset may be nearly as old as the retention."""
     idle.coordinator.offsets[T0] = OffsetAndMetadata(7, 3, "by an earlier one")
     idle.commits.found(T0, 7)
     idle.run(LOOK_SECONDS + 1)
@@ -115,7 +115,7 @@ def test_an_expired_offset_is_committed_again(idle: Idle) -> None:
 
 
 @pytest.mark.parametrize("idle", [True, False], indirect=True)
-def test_an_offset_that_somebody_else_has_changed_stays(idle: Idle) -> None:
+def test_an_offset_that_another_client_has_changed_is_not_renewed(idle: Idle) -> None:
     idle.commit({T0: OffsetAndMetadata(7)})
     idle.coordinator.offsets[T0] = OffsetAndMetadata(3)
     idle.run(5 * MAX_AGE)
@@ -124,7 +124,7 @@ def test_an_offset_that_somebody_else_has_changed_stays(idle: Idle) -> None:
 
 @pytest.mark.parametrize("idle", [False], indirect=True)
 def test_without_auto_commit_the_applications_own_commits_are_renewed(idle: Idle) -> None:
-    """Not the position, and not what others have committed: a transaction may have newer offsets of it."""
+    """Neither positions nor commits of other clients are renewed: a transaction may have newer offsets."""
     idle.coordinator.offsets[T1] = OffsetAndMetadata(0)
     idle.commits.found(T1, 0)
     idle.commit({T0: OffsetAndMetadata(5, 2, "by hand")})
@@ -134,7 +134,7 @@ def test_without_auto_commit_the_applications_own_commits_are_renewed(idle: Idle
 
 
 @pytest.mark.parametrize("idle", [False], indirect=True)
-def test_nothing_is_renewed_once_a_transaction_has_the_offsets(idle: Idle) -> None:
+def test_nothing_is_renewed_after_send_offsets(idle: Idle) -> None:
     idle.commit({T0: OffsetAndMetadata(5)})
     idle.is_in_transaction = True
     idle.run(5 * MAX_AGE)
@@ -187,7 +187,7 @@ def _short(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("is_auto", [True, False], ids=["auto", "manual"])
 @pytest.mark.parametrize("kind", ["group", "assign"])
 @pytest.mark.parametrize("version", ["0.10.2", "4.3"])
-async def test_an_idle_consumer_brings_an_expired_offset_back(version: str, kind: str, is_auto: bool) -> None:
+async def test_an_idle_consumer_commits_an_expired_offset_again(version: str, kind: str, is_auto: bool) -> None:
     async with EmbeddedCluster(version=version, topics={"t": 1}) as cluster:
         await fill(cluster, "t", values(0, 3))
         topics = ["t"] if kind == "group" else []

@@ -1,4 +1,4 @@
-"""`auto_offset_reset="latest"` and topics or partitions that come into being: their first record is read."""
+"""`auto_offset_reset="latest"` and new topics or partitions: their first record is read."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ HISTORIES: list[tuple[str, list[Snapshot], dict[TopicPartition, int]]] = [
 
 @pytest.mark.parametrize(("history", "wanted"), [each[1:] for each in HISTORIES], ids=[each[0] for each in HISTORIES])
 @pytest.mark.parametrize("kind", ["subscribe", "group", "assign", "assign in a group"])
-def test_what_was_missing_at_first_or_is_added_is_read_from_its_start(
+def test_topics_and_partitions_that_appear_later_are_read_from_their_start(
     history: list[Snapshot], wanted: dict[TopicPartition, int], kind: str
 ) -> None:
     assignment = made()
@@ -91,7 +91,7 @@ def test_without_a_reset_policy_a_new_partition_is_an_error_too() -> None:
     assert sought(assignment, T0) == (EARLIEST, LATEST)
 
 
-def test_a_partition_that_is_assigned_later_and_was_there_begins_at_its_end() -> None:
+def test_an_existing_partition_that_is_assigned_later_begins_at_its_end() -> None:
     assignment = made()
     assignment.assign([T0])
     assignment.metadata_changed(snapshot(0, UNKNOWN))
@@ -100,7 +100,7 @@ def test_a_partition_that_is_assigned_later_and_was_there_begins_at_its_end() ->
     assert (sought(assignment, T0), sought(assignment, T1)) == ((EARLIEST,), (LATEST,))
 
 
-def test_a_topic_that_is_assigned_anew_is_counted_anew() -> None:
+def test_partitions_are_counted_again_when_a_topic_is_assigned_again() -> None:
     assignment = made()
     assignment.assign([T0])
     assignment.metadata_changed(snapshot(1))
@@ -111,7 +111,7 @@ def test_a_topic_that_is_assigned_anew_is_counted_anew() -> None:
 
 
 def test_the_end_of_a_partition_that_does_not_exist_is_its_start() -> None:
-    """As for seek_to_end: what is produced from then on is all that it holds."""
+    """This also holds for seek_to_end: all its records are produced later."""
     assignment = made()
     assignment.assign([T0])
     assignment.seek_to_end_of_log(T0, LATEST)
@@ -119,8 +119,8 @@ def test_the_end_of_a_partition_that_does_not_exist_is_its_start() -> None:
     assert sought(assignment, T0) == (EARLIEST,)
 
 
-def test_a_refusal_of_a_moment_does_not_end_the_wait_for_positions() -> None:
-    """Else what is produced once the consumer is entered comes before its position."""
+def test_a_temporary_error_does_not_end_the_wait_for_positions() -> None:
+    """Otherwise records that are produced right after the start would be before its position."""
     assignment = made()
     assignment.assign([T0])
     assignment.metadata_changed(snapshot(1))
@@ -155,7 +155,7 @@ async def test_the_first_record_of_a_topic_that_appears_while_the_consumer_start
         consumer = Consumer(*named, bootstrap_servers=cluster.bootstrap_servers, pattern=pattern, **settings)
 
         async def create() -> None:
-            """Once the consumer has seen that it is missing."""
+            """Create the topic once the consumer has seen that it is missing."""
             asked = len(cluster.requests)
             await until(lambda: sum(each.api == "Metadata" for each in cluster.requests[asked:]) >= 3)
             cluster.create_topic("new", 1)

@@ -509,8 +509,8 @@ async def test_a_listener_that_raises_ends_the_client() -> None:
 
 
 @pytest.mark.parametrize("api", ["OffsetCommit", "JoinGroup"])
-async def test_leave_group_does_not_wait_behind_a_request_that_is_held(api: str) -> None:
-    """A commit whose replicas are slow, or a join that waits for others: the rest would wait for the whole session."""
+async def test_leave_group_does_not_wait_for_a_pending_request(api: str) -> None:
+    """A commit with slow replicas, or a join that waits for others; the others would wait until the session ends."""
     async with (
         EmbeddedCluster(topics={"t": 1}) as cluster,
         member(cluster.bootstrap_servers, "t") as first,
@@ -530,8 +530,8 @@ async def test_leave_group_does_not_wait_behind_a_request_that_is_held(api: str)
         assert "LeaveGroup" in {request.api for request in cluster.requests}
 
 
-async def test_a_close_waits_for_a_new_coordinator_to_take_the_leave() -> None:
-    """Brokers notice a dead coordinator later than a close lasts by default."""
+async def test_a_close_waits_for_leave_group_at_a_new_coordinator() -> None:
+    """A cluster replaces a dead coordinator later than a close lasts by default."""
     async with (
         EmbeddedCluster(topics={"t": 1}) as cluster,
         member(cluster.bootstrap_servers, "t") as first,

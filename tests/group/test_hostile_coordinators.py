@@ -1,7 +1,6 @@
-"""A coordinator whose answers ask for another request each time, or that have impossible values in them.
+"""A coordinator whose every answer requires another request, or whose answers have impossible values.
 
-Requests follow each other with growing pauses; an impossible value ends in a RemoteProtocolError, which names the
-broker and the group.
+Pauses between requests grow; an impossible value raises a RemoteProtocolError, which names the broker and the group.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from tests.group.world import ME, SESSION, World, parts
 BROKER = "kafka-7:9092 (id 7)"
 SECONDS = 14.0
 MOST = 60
-"""Requests in that time; without pauses there are tens of thousands."""
+"""Maximum number of requests in that time; without pauses there are tens of thousands."""
 
 Answer = Callable[[World, Action], None]
 
@@ -95,7 +94,7 @@ def test_a_group_that_never_settles_is_joined_with_growing_pauses(answer: Answer
     assert world.machine.error is None
 
 
-def test_topics_that_were_not_asked_for_are_trouble_and_the_others_are_read() -> None:
+def test_foreign_topics_are_trouble_and_other_topics_are_read() -> None:
     world, join = entering()
     foreign_topic(world, join)
     foreign_topic(world, world.one(Sync))
@@ -104,7 +103,7 @@ def test_topics_that_were_not_asked_for_are_trouble_and_the_others_are_read() ->
     assert "foreign" in str(world.machine.trouble)
 
 
-def test_an_assignment_of_the_new_protocol_that_changes_in_each_answer_is_confirmed_with_growing_pauses() -> None:
+def test_assignments_that_change_in_each_heartbeat_are_confirmed_with_growing_pauses() -> None:
     world = ModernWorld.stable(0)
     requests = 0
     while world.now < SECONDS and requests <= MOST:
@@ -126,7 +125,7 @@ def joined_with(world: World, join: Join, **fields: object) -> None:
     world.machine.joined(join.attempt, JoinGroupResponse(**whole), world.now, session_timeout=SESSION)
 
 
-def ends_in_nonsense(world: World | ModernWorld, match: str) -> None:
+def ends_in_protocol_error(world: World | ModernWorld, match: str) -> None:
     error = world.machine.error
     assert world.machine.state is State.ENDED
     assert isinstance(error, RemoteProtocolError)
@@ -162,14 +161,14 @@ OURS = encode_subscription(["t"], (), -1, None)
 def test_an_impossible_answer_to_join_group_ends_the_membership(fields: dict[str, object], match: str) -> None:
     world, join = entering()
     joined_with(world, join, **fields)
-    ends_in_nonsense(world, match)
+    ends_in_protocol_error(world, match)
 
 
-def test_a_member_that_is_answered_under_another_id_ends() -> None:
+def test_an_answer_for_another_member_id_ends_the_membership() -> None:
     world, join = entering()
     world.join_refused(join, ErrorCode.MEMBER_ID_REQUIRED, ME)
     joined_with(world, world.one(Join), member_id="you")
-    ends_in_nonsense(world, "'you'")
+    ends_in_protocol_error(world, "'you'")
 
 
 @pytest.mark.parametrize(
@@ -186,7 +185,7 @@ def test_an_impossible_answer_to_sync_group_ends_the_membership(fields: dict[str
     world.joined(join)
     response = SyncGroupResponse(**{"assignment": encode_assignment(parts(0)), **fields})
     world.machine.synced(world.one(Sync).attempt, response, world.now)
-    ends_in_nonsense(world, match)
+    ends_in_protocol_error(world, match)
 
 
 def assigned(topic_id: UUID, *numbers: int) -> Assignment:
@@ -222,12 +221,12 @@ def test_an_impossible_answer_to_a_heartbeat_of_the_new_protocol_ends_the_member
         **{"member_id": ME, "member_epoch": 1, "heartbeat_interval_ms": 5000, **fields}
     )
     world.machine.beaten(beat.attempt, response, world.now)
-    ends_in_nonsense(world, match)
+    ends_in_protocol_error(world, match)
 
 
 @pytest.mark.parametrize("api", [Api.JOIN_GROUP, Api.SYNC_GROUP, Api.HEARTBEAT])
-def test_answers_that_cannot_be_decoded_end_the_membership_after_the_patience(api: Api) -> None:
-    """``default_api_timeout_ms``, as with Fetch; before that another coordinator may do better."""
+def test_undecodable_answers_end_the_membership_after_the_time_out(api: Api) -> None:
+    """The time-out is ``default_api_timeout_ms``, as for Fetch; until then another coordinator may answer correctly."""
     kinds = {Api.JOIN_GROUP: Join, Api.SYNC_GROUP: Sync, Api.HEARTBEAT: Heartbeat}
     world = World()
     world.machine.subscribe(["t"])

@@ -121,8 +121,8 @@ def test_a_coordinator_that_has_moved_is_told_of_the_end_too() -> None:
 @pytest.mark.parametrize(
     "error", [TransportError("cut off"), RequestTimeoutError("late"), RemoteProtocolError("garbled")]
 )
-def test_a_coordinator_that_is_gone_is_replaced_and_told_that_the_member_leaves(error: KafkaError) -> None:
-    """Without it the other members wait for the whole session of one that has gone."""
+def test_leave_group_is_sent_to_the_new_coordinator(error: KafkaError) -> None:
+    """Without it the other members wait until the member's session ends."""
     world = World.stable()
     world.machine.leave()
     world.tell(Revoke)
@@ -153,7 +153,7 @@ def test_an_error_code_in_the_answer_to_leave_group_is_no_success(code: ErrorCod
 
 
 def test_the_code_of_a_member_in_the_answer_to_leave_group_counts() -> None:
-    """From version 3 on each member has its own."""
+    """From version 3 on, each member has its own error code."""
     member = MemberResponse(member_id=ME, group_instance_id=None, error_code=ErrorCode.NOT_COORDINATOR)
     assert left_code(LeaveGroupResponse(members=[member])) == ErrorCode.NOT_COORDINATOR
     assert left_code(LeaveGroupResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)) == 14

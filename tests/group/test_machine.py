@@ -473,7 +473,7 @@ def test_leaving() -> None:
     assert world.machine.next_wakeup() is None
 
 
-def test_leaving_ends_with_an_error_that_no_retry_can_change() -> None:
+def test_leaving_ends_with_a_permanent_error() -> None:
     world = World.stable()
     world.machine.leave()
     world.tell(Revoke)

@@ -1,4 +1,4 @@
-"""What commits and look-ups make of a coordinator's answers that are wrong, incomplete, or errors each time."""
+"""Commits and look-ups of offsets with answers that are invalid, incomplete, or always errors."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def fetched(
 
 
 class FakeClient:
-    """A client of a cluster that always gives the same answers, one for each API."""
+    """A client that always returns the same answer for each API."""
 
     def __init__(self, answers: dict[type[Any], Any]) -> None:
         self._answers = {FindCoordinatorRequest: FOUND, **answers}
@@ -142,10 +142,10 @@ GARBLED = RemoteProtocolError("the answer cannot be decoded", broker=BROKER, api
         ),
     ],
 )
-def test_an_answer_that_no_retry_mends_is_told_as_such_at_the_deadline(
+def test_an_invalid_answer_is_the_error_at_the_deadline(
     use: Callable[[GroupOffsets], Awaitable[Any]], answers: dict[type[Any], Any], match: str
 ) -> None:
-    """Neither as a time-out nor as UNKNOWN_SERVER_ERROR, which no broker sent."""
+    """It is neither a time-out nor UNKNOWN_SERVER_ERROR, which no broker sent."""
     client = FakeClient(answers)
     error = outcome(client, use)
     assert isinstance(error, RemoteProtocolError)
@@ -163,7 +163,7 @@ def test_an_answer_that_no_retry_mends_is_told_as_such_at_the_deadline(
         (look_up, {OffsetFetchRequest: fetched(group_code=14)}),
     ],
 )
-def test_a_coordinator_that_answered_each_time_is_not_said_to_be_silent(
+def test_repeated_error_answers_are_not_reported_as_silence(
     use: Callable[[GroupOffsets], Awaitable[Any]], answers: dict[type[Any], Any]
 ) -> None:
     error = outcome(FakeClient(answers), use)
@@ -201,7 +201,7 @@ def test_errors_of_group_requests_name_broker_and_group(
     assert "group 'g'" in str(error)
 
 
-def test_a_silent_coordinator_is_said_to_be_silent() -> None:
+def test_a_silent_coordinator_is_reported_as_silent() -> None:
     error = outcome(FakeClient({OffsetCommitRequest: RequestTimeoutError("late", broker=BROKER)}), commit)
     assert "did not answer in time" in str(error)
     assert "group 'g'" in str(error)

@@ -121,7 +121,7 @@ def test_where_there_is_none_and_the_application_demands_it_records_fail(error: 
     assert world.machine.counters[:5] == (2, 0, 2, 0, 0)
 
 
-def test_records_fail_while_every_broker_gives_an_invalid_id_and_go_when_one_gives_a_valid_one() -> None:
+def test_records_fail_until_a_broker_gives_a_valid_producer_id() -> None:
     error = RemoteProtocolError("the broker's answer gives producer id -1", broker="b", api="InitProducerId")
     world = NumberedWorld(refusal=error, is_invalid=True, delivery_timeout_ms=60_000)
     record = world.add()
@@ -149,7 +149,7 @@ def test_records_fail_while_every_broker_gives_an_invalid_id_and_go_when_one_giv
 
 
 @pytest.mark.parametrize("may_be_more", [False, True])
-def test_an_acknowledgement_that_is_not_believed_fails_the_batch_in_doubt(may_be_more: bool) -> None:
+def test_an_impossible_acknowledgement_fails_the_batch_in_doubt(may_be_more: bool) -> None:
     world = NumberedWorld()
     world.warm()
     first = world.add(partition=0)

@@ -1,4 +1,4 @@
-"""Answers that are well formed and cannot be true: they are protocol errors, and are not believed."""
+"""Well-formed answers with impossible values are protocol errors, and change no state."""
 
 from __future__ import annotations
 

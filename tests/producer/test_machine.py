@@ -430,7 +430,7 @@ def test_an_unknown_topic_is_asked_for_until_max_block_ms() -> None:
     assert handle.error.topic == "nope"
 
 
-def test_a_topic_that_the_cluster_never_creates_fails_its_records_with_the_brokers_reason() -> None:
+def test_records_of_a_topic_that_cannot_be_created_fail_with_the_brokers_reason() -> None:
     world = World({}, max_block_ms=60_000, retry_backoff_ms=100, retry_backoff_max_ms=1000)
     handle = world.add("a_b")
     world.poll()
@@ -450,7 +450,7 @@ def test_a_topic_that_the_cluster_never_creates_fails_its_records_with_the_broke
     assert later.is_acknowledged
 
 
-def test_why_a_topic_is_not_created_is_asked_now_and_then() -> None:
+def test_the_reason_of_a_missing_topic_is_asked_repeatedly() -> None:
     world = World({}, max_block_ms=60_000)
     handle = world.add("later")
     world.poll()

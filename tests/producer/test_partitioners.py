@@ -141,7 +141,7 @@ def test_sticky_spreads_evenly_and_spares_partitions_with_long_queues() -> None:
     assert min(loaded[p] for p in ALL[1:]) > 800
 
 
-def test_sticky_compares_a_part_of_many_partitions_and_spreads_evenly() -> None:
+def test_sticky_compares_a_sample_of_many_partitions_and_spreads_evenly() -> None:
     chooser = make("murmur2")
     many = tuple(range(100))
     chosen = Counter(choose(chooser, available=many) for _ in range(20_000))

@@ -55,7 +55,7 @@ async def test_a_topic_that_is_never_created_fails_with_the_brokers_reason() -> 
         assert set(map(type, await outcomes_of(deliveries))) == {BrokerError}
 
 
-async def test_a_topic_of_which_columns_wait_and_that_is_never_created_fails_too() -> None:
+async def test_columns_of_a_topic_that_is_never_created_fail() -> None:
     async with (
         EmbeddedCluster(1, topics={"t": 1}, auto_create_topics=False) as cluster,
         Client(ClientConfig(bootstrap_servers=(("127.0.0.1", cluster.brokers[0].port),))) as client,

@@ -232,7 +232,7 @@ def test_outcomes_stand_in_the_order_of_the_batches(version: int) -> None:
         ("log_start_offset", -2),
     ],
 )
-def test_an_acknowledgement_with_values_that_cannot_be_is_invalid(field: str, value: int) -> None:
+def test_an_acknowledgement_with_impossible_values_is_invalid(field: str, value: int) -> None:
     batch = make_batch()
     request = build_request([batch], broker(9, "2.8"), METADATA, PLAIN, Unnumbered(), never)
     fields = {"base_offset": 5, "log_append_time_ms": -1, "log_start_offset": 0, field: value}
@@ -241,7 +241,7 @@ def test_an_acknowledgement_with_values_that_cannot_be_is_invalid(field: str, va
     (outcome,) = read_response([batch], request, answer, PLAIN)
     assert outcome is not None
     assert str(value) in (outcome.invalid or "")
-    said.error_code = 6  # with an error the values are of no concern
+    said.error_code = 6  # with an error code the values are ignored
     (outcome,) = read_response([batch], request, answer, PLAIN)
     assert outcome is not None
     assert outcome.invalid is None

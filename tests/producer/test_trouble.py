@@ -1,4 +1,4 @@
-"""Records that cannot be sent are told within ten seconds: in `health()`, and in one warning."""
+"""Records that cannot be sent are reported within ten seconds: by `health()` and one warning."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ import pytest
 from pykafka08 import EmbeddedCluster, ErrorCode, Producer
 from pykafka08.errors import KafkaError, TransportError
 from pykafka08.producer import trouble
-from pykafka08.producer.actions import Action, InTrouble
+from pykafka08.producer.actions import Action, RecordsStalled
 from pykafka08.producer.trouble import LATE, TELL_AFTER
 from tests.producer.world import OK, World
 
 LIMIT = 10
-"""Seconds within which it is told."""
+"""Seconds within which trouble is reported."""
 
 
-def told(world: World, seconds: int) -> list[InTrouble]:
-    """What is told while the machine is polled when it wants to be."""
+def reported(world: World, seconds: int) -> list[RecordsStalled]:
+    """The warnings of a machine that is polled at the times it asks for."""
     actions: list[Action] = []
     end = world.now + seconds
     while (wakeup := world.machine.next_wakeup()) is not None and wakeup < end:
         world.now = max(world.now, wakeup)
         actions += world.machine.poll(world.now)
-    return [each for each in actions if isinstance(each, InTrouble)]
+    return [each for each in actions if isinstance(each, RecordsStalled)]
 
 
-def test_a_partition_without_a_leader_is_told_once() -> None:
+def test_a_partition_without_a_leader_is_reported_once() -> None:
     world = World({"t": [-1]})
     world.add("t", 0)
-    (warning,) = told(world, LIMIT)
+    (warning,) = reported(world, LIMIT)
     assert warning.seconds >= TELL_AFTER
     assert (warning.error.topic, warning.error.partition, warning.error.api) == ("t", 0, "Metadata")
     found = world.machine.trouble(world.now)
@@ -39,61 +39,63 @@ def test_a_partition_without_a_leader_is_told_once() -> None:
     assert found.since == 1000.0
 
 
-def test_it_is_told_again_each_minute() -> None:
+def test_lasting_trouble_is_reported_each_minute() -> None:
     world = World({"t": [-1]}, delivery_timeout_ms=600_000)
     world.add("t", 0)
-    assert len(told(world, 200)) == 4
+    assert len(reported(world, 200)) == 4
 
 
-def test_a_topic_that_does_not_appear_is_told() -> None:
+def test_a_topic_that_does_not_appear_is_reported() -> None:
     world = World({"t": int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)})
     world.add("t", None)
-    (warning,) = told(world, LIMIT)
+    (warning,) = reported(world, LIMIT)
     assert (warning.error.topic, warning.error.partition) == ("t", None)
     assert "UNKNOWN_TOPIC_OR_PARTITION" in str(warning.error)
 
 
-def test_records_that_are_acknowledged_are_no_trouble() -> None:
+def test_acknowledged_records_are_not_trouble() -> None:
     world = World({"t": [0]})
     world.add("t", 0)
-    assert told(world, 1) == []
+    assert reported(world, 1) == []
     assert world.machine.trouble(world.now) is None
 
 
-def test_a_silent_broker_is_told_long_before_the_request_times_out() -> None:
+def test_a_silent_broker_is_reported_before_the_request_times_out() -> None:
     world = World({"t": [0]}, linger_ms=0)
     world.add("t", 0)
     world.one()
     assert world.machine.trouble(world.now + LATE - 0.1) is None
-    (warning,) = told(world, LIMIT)
+    (warning,) = reported(world, LIMIT)
     assert (warning.error.topic, warning.error.partition, warning.error.api) == ("t", 0, "Produce")
     assert warning.error.broker == "b0:9092 (id 0)"
     assert str(warning.error).startswith("no answer for ")
 
 
-def test_a_broker_that_answers_slowly_but_steadily_is_no_trouble() -> None:
+def test_a_slow_broker_that_answers_is_not_trouble() -> None:
     world = World({"t": [0]}, linger_ms=0)
     for _ in range(10):
         world.add("t", 0)
         send = world.one()
-        assert told(world, 4) == []
+        assert reported(world, 4) == []
         world.answer(send, OK)
 
 
 @pytest.mark.parametrize("error", [None, TransportError("connection refused")])
-def test_records_without_a_producer_id_are_told(error: KafkaError | None) -> None:
+def test_records_without_a_producer_id_are_reported(error: KafkaError | None) -> None:
     world = World({"t": [0]}, linger_ms=0, enable_idempotence=True)
     world.add("t", 0)
     world.poll()
     if error is not None:
         world.machine.identity_failed(error, world.now)
-    (warning,) = told(world, LIMIT)
+    (warning,) = reported(world, LIMIT)
     assert (warning.error.topic, warning.error.partition) == ("t", 0)
     assert ("connection refused" if error else "no producer id for ") in str(warning.error)
 
 
 @pytest.mark.anyio
-async def test_health_and_the_log_name_it(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+async def test_health_and_the_log_name_the_trouble(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     for name in ("TELL_AFTER", "LOOK_EVERY"):
         monkeypatch.setattr(trouble, name, 0.05)
     caplog.set_level(logging.WARNING, logger="pykafka08")

@@ -146,7 +146,7 @@ def test_a_count_that_lies_costs_no_memory(message: type[Message], version: int,
 
 
 def _texts_for_people() -> Iterator[tuple[type[Message], int, str]]:
-    """Every message with a text for people at its top, in its newest version."""
+    """Every message with a human-readable field at its top level, in its newest version."""
     for key in REGISTRY:
         message = response_class(key)
         for field in message.schema:

@@ -36,9 +36,9 @@ MANY = settings(
 
 
 def unpacked_or_refused(compression: Compression, codec: Codec, data: bytes, magic: int = 2) -> bytes | None:
-    """None for damage and for more than the limit; any other exception goes on and fails the test.
+    """The unpacked data; None for damage and above the limit.  Any other exception fails the test.
 
-    What is read in parts is the same, as far as it comes.
+    Reading in parts gives the same data, up to the damage.
     """
     parts: list[bytes] = []
     with suppress(CorruptRecordError, RecordTooLargeError):

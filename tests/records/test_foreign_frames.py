@@ -1,4 +1,4 @@
-"""Frames that other writers make and that Java, librdkafka or aiokafka read, in every codec."""
+"""Frames of other writers, in every codec, that Java, librdkafka or aiokafka read."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ XERIAL = b"\x82SNAPPY\x00" + struct.pack(">ii", 1, 1)
 
 
 def skippable(content: bytes = b"notes", number: int = 0) -> bytes:
-    """The same in lz4 and zstd."""
+    """A skippable frame, which has the same format in lz4 and zstd."""
     return struct.pack("<II", 0x184D2A50 + number, len(content)) + content
 
 
 def with_lz4_header(flags: int, extra: bytes) -> bytes:
-    """A frame of one block of TEXT with these flags beside version and independence, and ``extra`` in its header."""
+    """A frame of one independent block of TEXT with these additional flags, and ``extra`` in its header."""
     header = bytes([0x60 | flags, 0x40]) + extra
     block = bytes(cramjam.lz4.compress_block(TEXT, store_size=False))
     checksum = bytes([xxh32_short(header) >> 8 & 255])
@@ -36,7 +36,7 @@ def with_lz4_header(flags: int, extra: bytes) -> bytes:
 
 
 def gzip_member(flags: int, fields: bytes) -> bytes:
-    """A member whose header has optional fields."""
+    """A member with optional fields in its header."""
     packer = zlib.compressobj(wbits=-15)
     body = packer.compress(TEXT) + packer.flush()
     header = b"\x1f\x8b\x08" + bytes([flags]) + bytes(6) + fields
@@ -60,8 +60,8 @@ def chunk(data: bytes) -> bytes:
 
 
 FRAMES: dict[str, tuple[Codec, bytes, bytes]] = {
-    "gzip, zeros behind it": (Codec.GZIP, gzip.compress(TEXT) + bytes(1), TEXT),
-    "gzip, many zeros behind it": (Codec.GZIP, gzip.compress(TEXT) + bytes(100_000), TEXT),
+    "gzip, zeros after it": (Codec.GZIP, gzip.compress(TEXT) + bytes(1), TEXT),
+    "gzip, many zeros after it": (Codec.GZIP, gzip.compress(TEXT) + bytes(100_000), TEXT),
     "gzip, zeros between members": (
         Codec.GZIP,
         gzip.compress(TEXT) + bytes(512) + gzip.compress(b"2") + bytes(9),
@@ -79,7 +79,7 @@ FRAMES: dict[str, tuple[Codec, bytes, bytes]] = {
     ),
     "lz4, the content size": (Codec.LZ4, lz4_frame(TEXT, store_size=True), TEXT),
     "lz4, every checksum": (Codec.LZ4, lz4_frame(TEXT, content_checksum=True, block_checksum=True), TEXT),
-    "lz4, the number of a dictionary": (Codec.LZ4, with_lz4_header(1, struct.pack("<I", 7)), TEXT),
+    "lz4, a dictionary id": (Codec.LZ4, with_lz4_header(1, struct.pack("<I", 7)), TEXT),
     "lz4, content size and dictionary": (Codec.LZ4, with_lz4_header(9, struct.pack("<QI", len(TEXT), 7)), TEXT),
     "lz4, linked blocks": (Codec.LZ4, bytes(lz4.frame.compress(LARGE, block_linked=True)), LARGE),
     "lz4, empty frames": (Codec.LZ4, lz4_frame(b"") + lz4_frame(TEXT) + lz4_frame(b""), TEXT),
@@ -107,7 +107,7 @@ FRAMES: dict[str, tuple[Codec, bytes, bytes]] = {
 
 
 @pytest.mark.parametrize("kind", FRAMES)
-def test_frames_that_others_write(compression: Compression, kind: str) -> None:
+def test_frames_of_other_writers_are_read(compression: Compression, kind: str) -> None:
     codec, packed, plain = FRAMES[kind]
     assert compression.decompress(codec, packed) == plain
     assert b"".join(compression.unpacked_parts(codec, packed)) == plain
@@ -121,7 +121,7 @@ MAKERS: dict[str, tuple[Codec, Callable[[bytes], bytes]]] = {
         lambda data: XERIAL + b"".join(chunk(data[at : at + 9999]) for at in range(0, len(data), 9999)),
     ),
     "lz4": (Codec.LZ4, lz4_frame),
-    "lz4, all that a header can have": (
+    "lz4, all header fields": (
         Codec.LZ4,
         lambda data: lz4_frame(data, content_checksum=True, block_checksum=True, store_size=True),
     ),
@@ -155,12 +155,12 @@ def test_damage_is_found_in_parts_as_in_one_piece(compression: Compression, kind
     "packed",
     [skippable()[:-1] + b"", skippable()[:6], lz4_frame(TEXT) + skippable()[:-1], skippable() + b"\x02" + bytes(20)],
 )
-def test_a_skippable_frame_of_lz4_that_is_cut_off(compression: Compression, packed: bytes) -> None:
+def test_a_truncated_skippable_lz4_frame_is_damaged(compression: Compression, packed: bytes) -> None:
     with pytest.raises(CorruptRecordError):
         compression.decompress(Codec.LZ4, packed)
 
 
-def test_an_lz4_frame_in_parts_that_lies_about_its_content(compression: Compression) -> None:
+def test_an_lz4_frame_with_a_wrong_content_size_is_damaged(compression: Compression) -> None:
     for packed in (with_lz4_header(8, struct.pack("<Q", len(TEXT) + 1)), with_lz4_header(0, b"")[:6] + b"?" + bytes(9)):
         with pytest.raises(CorruptRecordError):
             list(compression.unpacked_parts(Codec.LZ4, packed))

@@ -1,4 +1,4 @@
-"""Large batches in slices: the same records as in one piece, in little memory, and damage wherever it is."""
+"""Large batches in slices: the same records as in one piece, in little memory, and damage at any position."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_a_batch_above_max_unpacked_bytes_is_read_in_slices(codec: Codec) -> Non
 
 
 def test_a_zstd_batch_of_javas_producer_above_max_unpacked_bytes_is_read_in_slices() -> None:
-    """Its frames have no content size."""
+    """The frames have no content size."""
     packer = zstandard.ZstdCompressor(write_content_size=False)
     packed = packer.compress(b"".join(record(row, 0, None, bytes(50_000)) for row in range(300)))
     data = batch_of(packed, attributes=Codec.ZSTD, count=300)
@@ -129,7 +129,7 @@ def test_many_messages_are_sliced(magic: int, codec: Codec) -> None:
     assert [each.offset for each in records_of(found)] == list(range(3, count))
 
 
-def test_a_batch_that_was_compacted_ends_where_it_did() -> None:
+def test_the_last_slice_of_a_compacted_batch_ends_at_its_last_offset() -> None:
     rows = b"".join(record(delta, 0, None, bytes(PART)) for delta in (0, 4, 9, 20, 21))
     data = batch(rows, count=5, base_offset=100, last_delta=30)
     found = slices(data)
@@ -144,19 +144,19 @@ def full(*deltas: int) -> bytes:
 
 
 DAMAGE = {
-    "bytes behind the records": (full(0, 1, 2, 3, 4) + bytes(3), 5),
-    "records behind the last": (full(0, 1, 2, 3, 4, 4), 5),
+    "bytes after the records": (full(0, 1, 2, 3, 4) + bytes(3), 5),
+    "records after the last offset": (full(0, 1, 2, 3, 4, 4), 5),
     "a record is missing": (full(0, 1, 2, 3, 4), 6),
     "the last record is cut off": (full(0, 1, 2, 3, 4)[:-1], 5),
     "a negative count": (full(0, 1, 2, 3, 4), -1),
     "no records": (full(0, 1, 2, 3, 4), 0),
     "a negative length": (full(0, 1, 2, 3) + varint(-3) + full(4), 6),
     "an empty record": (full(0, 1, 2, 3) + bytes(20) + full(4), 25),
-    "a length that is no varint": (full(0, 1, 2, 3) + b"\xff" * 10 + full(4), 6),
-    "a length without end": (full(0, 1, 2, 3) + b"\xff" * 3, 5),
+    "a length that is not a varint": (full(0, 1, 2, 3) + b"\xff" * 10 + full(4), 6),
+    "an unterminated length": (full(0, 1, 2, 3) + b"\xff" * 3, 5),
     "zeros": (bytes(5 * PART), 700_000),
     "an offset before the batch": (full(0, 1, 2, 3, -1), 5),
-    "an offset behind the batch": (full(0, 1, 2, 3, 5), 5),
+    "an offset after the batch": (full(0, 1, 2, 3, 5), 5),
     "an offset that repeats": (full(0, 1, 2, 2, 4), 5),
     "an offset that goes back": (full(0, 1, 3, 2, 4), 5),
 }
@@ -164,21 +164,21 @@ DAMAGE = {
 
 @pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP])
 @pytest.mark.parametrize("kind", DAMAGE)
-def test_damage_in_a_slice(kind: str, codec: Codec) -> None:
+def test_damage_in_a_slice_is_corrupt(kind: str, codec: Codec) -> None:
     body, count = DAMAGE[kind]
     data = batch(body, codec, count=count, base_offset=10, last_delta=4)
     found = read_batches(data, topic="t", partition=3, fetch_offset=0, in_slices=True)
     good: list[Record] = []
     with pytest.raises(CorruptRecordError) as caught:
         good.extend(each for piece in found for each in piece)
-    assert len(good) < 5  # after the last record nobody would be told
+    assert len(good) < 5  # otherwise the reader would not see the error
     error = caught.value
     assert (error.topic, error.partition, error.next_offset) == ("t", 3, 15)
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(st.lists(st.binary(max_size=400), min_size=1, max_size=30), st.data())
-def test_records_cut_anywhere_are_put_together(values: list[bytes], data: st.DataObject) -> None:
+def test_records_divided_between_parts_are_joined(values: list[bytes], data: st.DataObject) -> None:
     body = b"".join(record(delta, 0, None, value) for delta, value in enumerate(values))
     cuts = sorted(data.draw(st.lists(st.integers(0, len(body)), max_size=20)))
     bounds = list(zip([0, *cuts], [*cuts, len(body)], strict=True))

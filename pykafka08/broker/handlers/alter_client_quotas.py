@@ -1,4 +1,4 @@
-"""AlterClientQuotas: sets and removes quotas of entities, each on its own.  Source: KIP-546."""
+"""AlterClientQuotas: sets and removes quotas, each entity separately.  Source: KIP-546."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def alter_client_quotas(call: Call, request: AlterClientQuotasRequest) -> Reply:
 
 
 def _alter(call: Call, entry: RequestEntryData, *, is_only_checked: bool) -> ResponseEntryData:
-    # A type that is named twice counts once, with its last name.
+    # Of a type that is named twice, the last name counts.
     entity = tuple(sorted({each.entity_type: each.entity_name for each in entry.entity}.items()))
     operations = [(each.key, each.value, each.remove) for each in entry.ops]
     code: int

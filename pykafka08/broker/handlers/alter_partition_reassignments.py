@@ -47,7 +47,7 @@ def _reassign(
         return ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, None
     absent = [node for node in replicas if node not in call.cluster.nodes]
     if not replicas or absent or len(set(replicas)) < len(replicas):
-        text = f"brokers {absent} do not exist" if absent else f"replicas {replicas} are none, or one is named twice"
+        text = f"brokers {absent} do not exist" if absent else f"replicas {replicas} are empty or not unique"
         return ErrorCode.INVALID_REPLICA_ASSIGNMENT, text
     if not may_resize and len(replicas) != len(partition.replicas):
         text = f"{len(replicas)} replicas would change the replication factor of {len(partition.replicas)}"

@@ -1,4 +1,4 @@
-"""CreateAcls: adds entries; one that exists already is no error.  Source: KIP-140, KIP-290."""
+"""CreateAcls: adds entries; an existing entry is not an error.  Source: KIP-140, KIP-290."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def create_acls(call: Call, request: CreateAclsRequest) -> Reply:
     ]
     for acl in acls:
         if not is_known(acl.numbers):
-            raise CloseConnection(f"the entry has a number without meaning: {acl}")
+            raise CloseConnection(f"the entry has an invalid enum value: {acl}")
     return CreateAclsResponse(results=[_create(call, acl) for acl in acls])
 
 

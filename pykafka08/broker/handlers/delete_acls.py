@@ -1,4 +1,4 @@
-"""DeleteAcls: removes the entries that match filters, and tells them.  Source: KIP-140, KIP-290."""
+"""DeleteAcls: removes the entries that match filters, and returns them.  Source: KIP-140, KIP-290."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def delete_acls(call: Call, request: DeleteAclsRequest) -> Reply:
     ]
     for wanted in filters:
         if not is_known(wanted.numbers):
-            raise CloseConnection(f"a filter has a number without meaning: {wanted}")
+            raise CloseConnection(f"a filter has an invalid enum value: {wanted}")
     return DeleteAclsResponse(filter_results=[_delete(call, wanted) for wanted in filters])
 
 

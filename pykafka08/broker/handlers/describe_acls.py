@@ -30,7 +30,7 @@ def describe_acls(call: Call, request: DescribeAclsRequest) -> Reply:
         request.permission_type,
     )
     if not is_known(wanted.numbers):
-        raise CloseConnection(f"the filter has a number without meaning: {wanted}")
+        raise CloseConnection(f"the filter has an invalid enum value: {wanted}")
     code = call.scripted_error()
     if code:
         return DescribeAclsResponse(error_code=code)
@@ -53,5 +53,5 @@ def describe_acls(call: Call, request: DescribeAclsRequest) -> Reply:
 
 
 def has_authorizer(call: Call) -> bool:
-    """The broker property ``authorizer.class.name`` is set: to which class does not matter."""
+    """True if the broker property ``authorizer.class.name`` is set, to any class."""
     return bool(call.cluster.configs.broker_value("authorizer.class.name", str(call.node.node_id)))

@@ -1,6 +1,6 @@
 """DescribeLogDirs: sizes of the partitions that this broker has a replica of.  Source: KIP-113, KIP-827.
 
-Logs are in memory: the one directory is named by the broker property ``log.dirs``, and its volume has no known size.
+The one directory is named by the broker property ``log.dirs``; the size of its volume is unknown.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""DescribeProducers: the producers that a partition's leader remembers.  Source: KIP-664."""
+"""DescribeProducers: the producer states of a partition.  Source: KIP-664."""
 
 from __future__ import annotations
 

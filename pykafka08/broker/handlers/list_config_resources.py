@@ -1,4 +1,4 @@
-"""ListConfigResources: names of what has configs; of client metrics alone before v1.  Source: KIP-1000, KIP-1142."""
+"""ListConfigResources: names of resources with configs; before v1 only client metrics.  Source: KIP-1000, KIP-1142."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from pykafka08.protocol.messages.list_transactions import ListTransactionsReques
 __all__ = ["list_transactions"]
 
 STATES = {state.value: state for state in TransactionState}
-OTHER_STATES = ("PrepareEpochFence", "Dead")  # real brokers know them; no transaction is ever seen in them
+OTHER_STATES = ("PrepareEpochFence", "Dead")  # valid in filters; no transaction is ever listed in these states
 
 
 @handles(ListTransactionsRequest)

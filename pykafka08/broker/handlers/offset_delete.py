@@ -1,4 +1,4 @@
-"""OffsetDelete: forgets committed offsets of a group, except of topics that its members read.  Source: KIP-496."""
+"""OffsetDelete: deletes committed offsets of a group, except for topics that its members read.  Source: KIP-496."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""WriteTxnMarkers: a tool ends a transaction that hangs in a partition.  Source: KIP-98, KIP-664."""
+"""WriteTxnMarkers: ends a hanging transaction in a partition.  Source: KIP-98, KIP-664."""
 
 from __future__ import annotations
 

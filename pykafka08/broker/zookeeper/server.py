@@ -77,7 +77,7 @@ class EmbeddedZooKeeper:
 
     async def __aenter__(self) -> EmbeddedZooKeeper:
         if self._is_entered:
-            raise ClosedError("an embedded ZooKeeper is entered once; make a new one")
+            raise ClosedError("an embedded ZooKeeper cannot be reused; create a new one")
         self._is_entered = True
         loop = asyncio._get_running_loop()
         if loop is not None:
@@ -103,7 +103,7 @@ class EmbeddedZooKeeper:
             raise self._tasks.failure
 
     async def aclose(self) -> None:
-        """Stop and end, as leaving the block does; raises ClientFailedError if one of its tasks has failed."""
+        """Stop the server, as leaving the block does; raises ClientFailedError if one of its tasks has failed."""
         await self.__aexit__(None)
 
     async def start(self) -> None:

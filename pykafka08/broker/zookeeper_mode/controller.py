@@ -53,7 +53,7 @@ class Controller:
         self._told: dict[tuple[str, int], tuple[int, int, tuple[int, ...]]] = {}
         """Leader, epoch and in-sync replicas of each partition, as last written."""
         self._written: dict[str, tuple[dict[str, str], list[list[int]]]] = {}
-        """Configs and replicas of each topic, as last written or read."""
+        """Configs and replicas of each topic, as last written to or read from ZooKeeper."""
         self._refused: set[str] = set()
         self._changes_seen: set[str] = set()
 
@@ -139,7 +139,7 @@ class Controller:
         self._put(f"{TOPICS}/{topic.name}", to_json(topic_document(self._state.personality, replicas, topic.topic_id)))
 
     def _write_changed(self) -> None:
-        """What the admin APIs have changed: configs and replicas."""
+        """Write configs and replicas that the admin APIs have changed."""
         for name, topic in self._known.items():
             config, replicas = self._written.get(name, ({}, []))
             now = _contents_of(topic)

@@ -19,7 +19,7 @@ from pykafka08.backoff import Backoff
 from pykafka08.errors import KafkaError
 from pykafka08.group.actions import Action, Beat, FallBack, LookUpTopics, Membership
 from pykafka08.group.answers import beat_fault
-from pykafka08.group.life import NONSENSE_PATIENCE, MemberLife
+from pykafka08.group.life import UNDECODABLE_TIMEOUT, MemberLife
 from pykafka08.group.modern.reactions import explained, reaction_to_beat
 from pykafka08.group.modern.report import Report, Truth
 from pykafka08.group.modern.target import TargetAssignment
@@ -33,7 +33,7 @@ __all__ = ["ModernMachine"]
 API = Api.CONSUMER_GROUP_HEARTBEAT
 JOINING, LEFT, LEFT_FOR_A_WHILE = 0, -1, -2
 SHORTEST_INTERVAL = 0.05
-"""Seconds between heartbeats at least, whatever interval the broker asks for."""
+"""Minimum seconds between heartbeats, whatever interval the broker asks for."""
 RELEASE_PATIENCE = 60.0
 """How long a static member waits for its former self to expire: no broker's session is longer by default."""
 
@@ -45,7 +45,7 @@ class ModernMachine(MemberLife):
     is_rejoining = False
 
     def __init__(
-        self, config: GroupConfig, backoff: Backoff, member_id: str, patience: float = NONSENSE_PATIENCE
+        self, config: GroupConfig, backoff: Backoff, member_id: str, patience: float = UNDECODABLE_TIMEOUT
     ) -> None:
         super().__init__(config, backoff, patience)
         # The broker has its own, which it does not tell; 45 s is its default and least.
@@ -93,7 +93,7 @@ class ModernMachine(MemberLife):
             self._target.look_up_at = now + self._backoff.failed()
 
     def beaten(self, attempt: int, response: ConsumerGroupHeartbeatResponse, now: float) -> None:
-        self._understood(API)
+        self._decoded(API)
         if response.error_code:
             error = self._refusal(API, response.error_code, response.error_message)
             self.request_failed(attempt, API, error, now)
@@ -201,7 +201,7 @@ class ModernMachine(MemberLife):
 
     @property
     def _at_once(self) -> float:
-        """When a heartbeat that does not wait for the interval may be sent."""
+        """The earliest time of a heartbeat that does not wait for the interval."""
         return max(self._not_before, self._pace.not_before)
 
     @property
@@ -233,11 +233,11 @@ class ModernMachine(MemberLife):
         return beat
 
     def _take(self, response: ConsumerGroupHeartbeatResponse, now: float) -> None:
-        """A heartbeat was answered without an error."""
+        """Take a heartbeat's answer without an error code."""
         is_joining = self.membership.generation < 0
         fault = beat_fault(response, None if is_joining else self._member_id)
         if fault is not None:
-            self._fail(self._nonsense(API, fault))
+            self._fail(self._invalid_answer(API, fault))
             return
         self._report.heard()
         self._be_well()
@@ -290,7 +290,7 @@ class ModernMachine(MemberLife):
             self._end(None)
 
     def _refused_to_leave(self, reaction: Reaction, error: KafkaError, now: float) -> None:
-        if self._is_worth_another(reaction):
+        if self._leaves_again(reaction):
             self._leaving = None
             self._react(reaction, API, error, now)
         else:
@@ -314,7 +314,7 @@ class ModernMachine(MemberLife):
         if reaction is Reaction.RELEASE and not self._can_wait_for_release(now):
             reaction = Reaction.FAIL
         is_refused = reaction is Reaction.FALL_BACK and not self._can_fall_back()
-        if reaction is Reaction.FAIL or is_refused or self._is_out_of_patience(api, reaction, now):
+        if reaction is Reaction.FAIL or is_refused or self._is_undecodable_too_long(api, reaction, now):
             self._fail(explained(error, self._wish()))
             return
         self._be_troubled(api, reaction, error)

@@ -134,4 +134,4 @@ class Answer:
     identity: Identity | None = None
     node_id: int = -1
     broker: str | None = None
-    """The broker that answered, as error texts have it."""
+    """Name of the broker that answered, for error texts."""

@@ -29,7 +29,7 @@ def judge(call: Call, answer: Answer, transactional_id: str) -> tuple[Reaction, 
         )
     topic, index = partition if partition is not None else (None, None)
     text = f"{_meaning(call, code, answer)} ({named(call, transactional_id)})"
-    # Whether the producer is fenced is learned from its abort: no ProducerFencedError before.
+    # Only the answer to the abort shows whether the producer is fenced.
     make = BrokerError if may_have_timed_out(call, code) else broker_error
     return reaction, make(code, text, broker=answer.broker, api=call.api, topic=topic, partition=index)
 
@@ -45,7 +45,7 @@ def _meaning(call: Call, code: int, answer: Answer) -> str:
 
 
 def named(call: Call, transactional_id: str) -> str:
-    """Whose request it is, for an error's text: the transactional id, and the group if there is one."""
+    """The transactional id of a request, and its group if it has one, for error texts."""
     group_id = None
     if isinstance(call, AddOffsets):
         group_id = call.group_id

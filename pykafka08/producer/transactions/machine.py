@@ -158,7 +158,7 @@ class TransactionMachine:
             raise self.refusal()
 
     def progress(self) -> str:
-        """What the last request came to, for an error's text."""
+        """The state of the last request, for error texts."""
         last = f"the last error: {self.last_error}" if self.last_error is not None else "no request has failed"
         if self._call is None:
             return last
@@ -314,18 +314,18 @@ class TransactionMachine:
         self._react(call, Reaction.FIND, error, now)
 
     def _is_preliminary(self, call: Call) -> bool:
-        """The call is made before another one, which a coordinator may have refused: pauses go on growing."""
+        """True if the call only prepares another one, whose pauses it must not reset."""
         is_check = isinstance(call, EndTransaction) and self.state is TransactionState.INITIALIZING
         return is_check or isinstance(call, FindCoordinator)
 
     def answer_invalid(self, call: Call, error: KafkaError) -> None:
-        """A broker answered the call with values that cannot be; ``error`` says which."""
+        """Take an answer with impossible values; ``error`` names them."""
         self._call = None
         if self.state is TransactionState.FATAL_ERROR:
             return
         self._answer_lost(call)
         if isinstance(call, CommitOffsets) or (isinstance(call, FindCoordinator) and call.key_type is KeyType.GROUP):
-            self._spoil(error)  # the group's coordinator says nothing of the producer
+            self._spoil(error)  # the group coordinator's answer does not concern the producer
             return
         if self._may_be_committed:
             self.doubt = in_doubt(error)
@@ -371,7 +371,7 @@ class TransactionMachine:
                 self._orders.popleft()
                 self._notices.append(StateChanged())
         elif isinstance(call, EndTransaction):
-            # By KIP-890 the epoch is another after each end: one that the answer does not tell has to be asked for.
+            # With KIP-890 each end changes the epoch: if the answer has no epoch, InitProducerId must ask for it.
             self._must_renew |= call.is_v2 and answer.identity is None
             self._ended(answer.identity)
 

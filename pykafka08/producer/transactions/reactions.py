@@ -93,8 +93,8 @@ TIMED_OUT_REACTIONS: Mapping[type[Call], Mapping[ErrorCode, Reaction]] = {
     CommitOffsets: {_E.INVALID_PRODUCER_EPOCH: _R.ABORT, _E.PRODUCER_FENCED: _R.ABORT},
     EndTransaction: {_E.INVALID_TXN_STATE: _R.ABORT},
 }
-"""Where the cluster has agreed on KIP-890: a transaction that took too long gets these codes, and its abort then gives
-the next epoch (KIP-588).  A fenced producer may get them too: its abort is refused with PRODUCER_FENCED."""
+"""With KIP-890 a transaction that has timed out gets these codes, and its abort gives the next epoch (KIP-588).  A
+fenced producer may get them too, but its abort is refused with PRODUCER_FENCED."""
 
 
 def reaction_to(call: Call, code: int) -> Reaction:
@@ -111,7 +111,7 @@ def reaction_to(call: Call, code: int) -> Reaction:
 
 
 def may_have_timed_out(call: Call, code: int) -> bool:
-    """The coordinator may have aborted the transaction after ``transaction_timeout_ms``, and let the producer go on."""
+    """True if the coordinator may have aborted the transaction for its time-out without fencing the producer."""
     if isinstance(call, EndTransaction):
         is_asked = call.is_v2 and call.is_commit
     else:

@@ -173,7 +173,7 @@ class TransactionRequests:
         )
 
     def read(self, call: Call, response: Any, broker: str | None) -> Answer:
-        """What the broker's answer to the call says; RemoteProtocolError where that cannot be."""
+        """The broker's answer to the call; RemoteProtocolError for impossible values."""
         if isinstance(call, FindCoordinator):
             answer = self._coordinator(call, response, broker)
         elif isinstance(call, AddPartitions):
@@ -214,7 +214,7 @@ class TransactionRequests:
         codes: Mapping[TopicPartition, int],
         broker: str | None,
     ) -> dict[TopicPartition, int]:
-        """The codes of the partitions asked for.  One may be left out only where another has an error."""
+        """The error codes of the requested partitions.  One may be missing only if another has an error."""
         known = {partition: codes[partition] for partition in asked if partition in codes}
         missing = next((partition for partition in asked if partition not in codes), None)
         if missing is not None and not any(known.values()):
@@ -222,7 +222,7 @@ class TransactionRequests:
         return known
 
     def _identity(self, call: InitProducer | EndTransaction, response: Any, broker: str | None) -> Identity | None:
-        """The producer id and epoch that the coordinator gives; None where an end gives none."""
+        """The producer id and epoch in the answer; None for an EndTxn answer without them."""
         identity = Identity(response.producer_id, response.producer_epoch)
         if isinstance(call, InitProducer):
             before = call.expected

@@ -43,7 +43,7 @@ class Commits:
         self._known: dict[TopicPartition, int] = {}
         """What is committed, of partitions that are claimed."""
         self._committed_at: dict[TopicPartition, float] = {}
-        """When this consumer has committed last."""
+        """Time of this consumer's last commit, by partition."""
         self._under_way: set[anyio.CancelScope] = set()
         self._is_closed = False
 
@@ -89,7 +89,7 @@ class Commits:
     async def commit_finished(
         self, partitions: Iterable[TopicPartition] | None = None, *, renewal_age: float = math.inf
     ) -> None:
-        """Commit what is finished and not committed yet; failures go to the log.
+        """Commit offsets of processed records that are not committed yet; failures are logged.
 
         Offsets in Kafka are committed again after ``renewal_age`` seconds, before ``offsets.retention.minutes``
         expires them.

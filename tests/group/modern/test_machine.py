@@ -560,8 +560,8 @@ def test_leaving_while_the_coordinator_is_sought() -> None:
     assert world.machine.is_idle
 
 
-def test_a_coordinator_that_is_gone_is_replaced_and_told_that_the_member_leaves() -> None:
-    """Without it the other members wait for the whole session of one that has gone."""
+def test_leave_group_is_sent_to_the_new_coordinator() -> None:
+    """Without it the other members wait until the member's session ends."""
     world = World.stable(0)
     world.machine.leave()
     world.tell(Revoke)

@@ -390,8 +390,8 @@ def test_before_kip_360_pauses_grow_though_the_identity_is_confirmed_each_time(w
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_no_answer_of_a_broker_is_an_assertion(seed: int) -> None:
-    """Requests of a few transactions answered by chance: with any code, with nothing, or with values that cannot be."""
+def test_no_answer_of_a_broker_raises_an_assertion_error(seed: int) -> None:
+    """Random answers to the requests of a few transactions: any code, no answer, or impossible values."""
     chance = random.Random(seed)
     codes = [*ErrorCode, E.NONE, E.NONE, E.NONE]
     world = World()
@@ -424,18 +424,18 @@ def test_no_answer_of_a_broker_is_an_assertion(seed: int) -> None:
 
 
 @pytest.mark.parametrize("code", [E.INVALID_PRODUCER_EPOCH, E.PRODUCER_FENCED], ids=lambda code: code.name)
-def test_offsets_that_come_too_late_do_not_end_a_producer_of_kip_890(world: World, code: ErrorCode) -> None:
+def test_late_offsets_do_not_end_a_producer_with_kip_890(world: World, code: ErrorCode) -> None:
     world.begin(is_v2=True)
     world.order()
     world.answer(world.next(CommitOffsets), code)
     assert world.state is S.ABORTABLE_ERROR
     assert not isinstance(world.machine.error, ProducerFencedError)
     world.machine.abort()
-    world.answer(world.next(EndTransaction), E.PRODUCER_FENCED)  # it was another producer
+    world.answer(world.next(EndTransaction), E.PRODUCER_FENCED)  # another producer has fenced this one
     assert isinstance(world.machine.error, ProducerFencedError)
 
 
-def test_a_commit_that_comes_too_late_does_not_end_a_producer_of_kip_890(world: World) -> None:
+def test_a_late_commit_does_not_end_a_producer_with_kip_890(world: World) -> None:
     world.begin(is_v2=True)
     world.join(T0)
     world.machine.commit()
@@ -446,7 +446,7 @@ def test_a_commit_that_comes_too_late_does_not_end_a_producer_of_kip_890(world: 
     assert (world.state, world.machine.identity) == (S.READY, SECOND)
 
 
-def test_an_end_by_kip_890_that_gives_no_epoch_asks_for_one(world: World) -> None:
+def test_an_epoch_is_requested_if_the_end_of_a_transaction_gives_none(world: World) -> None:
     world.begin(is_v2=True)
     world.join(T0)
     world.machine.commit()
@@ -455,7 +455,9 @@ def test_an_end_by_kip_890_that_gives_no_epoch_asks_for_one(world: World) -> Non
 
 
 @pytest.mark.parametrize(("kind", "start"), list(starters()), ids=lambda each: getattr(each, "__name__", ""))
-def test_an_invalid_answer_ends_what_it_is_of(kind: type[Call], start: Callable[[World], Call]) -> None:
+def test_an_invalid_answer_ends_the_transaction_or_the_producer(
+    kind: type[Call], start: Callable[[World], Call]
+) -> None:
     world = World()
     call = start(world)
     error = RemoteProtocolError("cannot be")

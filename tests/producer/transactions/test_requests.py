@@ -1,4 +1,4 @@
-"""What answers to transactional requests say, and which of them cannot be."""
+"""Answers to transactional requests, valid and impossible."""
 
 from __future__ import annotations
 
@@ -106,27 +106,27 @@ def given(kind: type[Any], producer_id: int, epoch: int) -> Any:
         (END_V2, given(EndTxnResponse, -8, -8)),
     ],
 )
-def test_values_that_cannot_be_are_a_protocol_error(call: Call, response: Any) -> None:
+def test_impossible_values_are_a_protocol_error(call: Call, response: Any) -> None:
     with pytest.raises(RemoteProtocolError, match="transactional id 'the-id'") as raised:
         REQUESTS.read(call, response, "h:9092 (id 1)")
     assert (raised.value.broker, raised.value.api) == ("h:9092 (id 1)", call.api)
 
 
 @pytest.mark.parametrize(("call", "response"), [(ADD, added({0: 0})), (OFFSETS, committed({0: 0}))])
-def test_a_partition_that_is_left_out_is_named(call: Call, response: Any) -> None:
+def test_a_partition_missing_from_the_answer_is_named(call: Call, response: Any) -> None:
     with pytest.raises(RemoteProtocolError, match="leaves the partition out") as raised:
         REQUESTS.read(call, response, "h:9092")
     assert (raised.value.topic, raised.value.partition) == ("t", 1)
 
 
 @pytest.mark.parametrize("kind", [added, committed])
-def test_an_error_counts_though_other_partitions_are_left_out(kind: Any) -> None:
+def test_an_error_code_counts_if_other_partitions_are_missing(kind: Any) -> None:
     call = ADD if kind is added else OFFSETS
     answer = REQUESTS.read(call, kind({1: ErrorCode.TOPIC_AUTHORIZATION_FAILED}), None)
     assert answer.codes == {T1: ErrorCode.TOPIC_AUTHORIZATION_FAILED}
 
 
-def test_values_that_can_be() -> None:
+def test_possible_values_are_accepted() -> None:
     assert REQUESTS.read(FIND, FindCoordinatorResponse(node_id=0, host="h", port=9092), None).node_id == 0
     assert REQUESTS.read(FIND, coordinators(coordinator(key="another"), coordinator()), None).node_id == 3
     refused = FindCoordinatorResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE, node_id=-1)

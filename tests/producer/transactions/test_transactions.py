@@ -256,7 +256,7 @@ async def test_a_fenced_producer_says_so_where_a_send_failed(release: str) -> No
 
 @pytest.mark.parametrize("release", ["3.9", "2.8", "0.11"])
 @pytest.mark.parametrize("late", ["nothing", "send", "send_offsets"])
-async def test_a_transaction_that_takes_too_long_ends_the_producer_before_kip_890(release: str, late: str) -> None:
+async def test_a_transaction_time_out_ends_the_producer_before_kip_890(release: str, late: str) -> None:
     async with EmbeddedCluster(1, release, {T: 1}) as cluster, opened(cluster) as producer:
         with ends_in(ProducerFencedError, match="transaction_timeout_ms"):
             async with producer.transaction():
@@ -270,9 +270,7 @@ async def test_a_transaction_that_takes_too_long_ends_the_producer_before_kip_89
 @pytest.mark.parametrize(
     ("late", "error"), [("nothing", TransactionAbortedError), ("send", BrokerError), ("send_offsets", KafkaError)]
 )
-async def test_after_a_transaction_that_takes_too_long_the_next_one_can_begin(
-    late: str, error: type[KafkaError]
-) -> None:
+async def test_the_next_transaction_can_begin_after_a_time_out(late: str, error: type[KafkaError]) -> None:
     async with EmbeddedCluster(1, "4.3", {T: 1}) as cluster, opened(cluster) as producer:
         with ends_in(error) as raised:
             async with producer.transaction():
@@ -288,7 +286,7 @@ async def test_after_a_transaction_that_takes_too_long_the_next_one_can_begin(
 
 
 async def outlive(cluster: EmbeddedCluster, producer: Producer, late: str) -> None:
-    """In a transaction: let the coordinator abort it, and do one thing more."""
+    """In a transaction: let it time out, and then send one more request."""
     await producer.send(T, b"late")
     cluster.expire_transaction(ID)
     if late == "send":
@@ -505,7 +503,7 @@ async def test_errors_that_end_the_producer(release: str, api: str, code: ErrorC
             assert ID in str(raised.value)
 
 
-async def test_a_coordinator_that_answers_a_code_each_time_is_not_said_to_be_silent() -> None:
+async def test_repeated_error_codes_are_not_reported_as_silence() -> None:
     async with EmbeddedCluster(1, topics={T: 1}) as cluster, opened(cluster, max_block_ms=300, **FAST) as producer:
         cluster.faults.answer("EndTxn", ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, times=None)
         with ends_in(RequestTimeoutError, match="COORDINATOR_LOAD_IN_PROGRESS") as raised:

@@ -1,4 +1,4 @@
-"""``aclose()`` is the whole close: of a client that was entered by hand no task, and no connection, is left."""
+"""``aclose()`` closes everything: after a direct call of ``__aenter__``, it leaves no task and no connection."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def own_tasks() -> list[str]:
 
 @asynccontextmanager
 async def servers(**settings: Any) -> AsyncIterator[tuple[str, str]]:
-    """Addresses of brokers of 0.8.2 or newer that live with a ZooKeeper, and of that."""
+    """Addresses of brokers of 0.8.2 or newer with ZooKeeper, and of the ZooKeeper."""
     async with (
         EmbeddedZooKeeper() as zookeeper,
         EmbeddedCluster(version="1.1", zookeeper=zookeeper, topics={"t": 2}, **settings) as cluster,
@@ -88,8 +88,8 @@ async def test_a_client_that_was_never_entered_is_closed_too(kind: str) -> None:
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-async def test_a_member_leaves_no_task_whatever_it_does(protocol: str) -> None:
-    """Another task waits for records, and is ended."""
+async def test_a_member_leaves_no_task(protocol: str) -> None:
+    """Another task waits for records and is ended too."""
     with anyio.fail_after(BOUND_S):
         async with EmbeddedCluster(topics={"t": 2}) as cluster:
             before = own_tasks()
@@ -110,7 +110,7 @@ async def test_a_member_leaves_no_task_whatever_it_does(protocol: str) -> None:
 
 
 class ClosingListener(RebalanceListener):
-    """Closes the consumer as soon as it has partitions: in a task that the close would wait for."""
+    """Closes the consumer as soon as it has partitions, in a task that is part of the consumer."""
 
     consumer: Consumer
 

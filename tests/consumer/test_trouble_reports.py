@@ -1,4 +1,4 @@
-"""A partition that cannot be read is told within ten seconds: in `health()`, in one warning, and by time-outs."""
+"""A partition that cannot be read is reported within ten seconds: by `health()`, one warning, and time-outs."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from tests.consumer.world import World
 
 A, B = TopicPartition("a", 0), TopicPartition("b", 0)
 LIMIT = 10.0
-"""Seconds within which it is told."""
+"""Seconds within which trouble is reported."""
 
 
 def each_second(world: World, seconds: int) -> Iterator[Note | None]:
-    """What the watch says, as often as it is asked."""
+    """The results of a check in each second."""
     for _ in range(seconds):
         world.wait(1.0)
         yield world.machine.trouble.look(world.now)
 
 
-def told(world: World, seconds: int) -> list[Note]:
+def reported(world: World, seconds: int) -> list[Note]:
     return [note for note in each_second(world, seconds) if note is not None]
 
 
@@ -85,11 +85,11 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_it_is_told_once_with_what_where_and_since_when(case: str) -> None:
+def test_trouble_is_reported_once_with_cause_place_and_time(case: str) -> None:
     made, api, broker = CASES[case]
     world = made()
     began = world.now
-    (note,) = told(world, int(LIMIT))
+    (note,) = reported(world, int(LIMIT))
     assert note.event == "partitions.in_trouble"
     assert (note.facts["topic"], note.facts["partition"], note.facts["partitions"]) == ("a", 0, 1)
     assert note.facts["seconds"] >= TELL_AFTER
@@ -100,9 +100,9 @@ def test_it_is_told_once_with_what_where_and_since_when(case: str) -> None:
     assert since == began
 
 
-def test_a_trouble_that_lasts_is_told_again_each_minute() -> None:
+def test_lasting_trouble_is_reported_each_minute() -> None:
     world = world_without_a_leader()
-    assert len(told(world, 200)) == 4
+    assert len(reported(world, 200)) == 4
 
 
 def test_many_partitions_are_one_warning() -> None:
@@ -110,11 +110,11 @@ def test_many_partitions_are_one_warning() -> None:
     world.refresh()
     world.machine.assignment.assign(world.logs)
     world.poll()
-    (note,) = told(world, int(LIMIT))
+    (note,) = reported(world, int(LIMIT))
     assert note.facts["partitions"] == 50
 
 
-def test_a_partition_whose_trouble_begins_later_is_told_too() -> None:
+def test_later_trouble_of_another_partition_is_reported() -> None:
     world = World({A: 1, B: -1})
     world.start()
     first, second = world_of_two(world)
@@ -132,8 +132,8 @@ def world_of_two(world: World) -> list[Note]:
     return notes
 
 
-def test_it_goes_on_from_one_failed_request_to_the_next() -> None:
-    """Requests to a broker that is cut off fail by time-out: the time counts from the first of them."""
+def test_trouble_continues_from_one_failed_request_to_the_next() -> None:
+    """Requests to an unreachable broker fail by time-out; trouble begins with the first of them."""
     world = world_with_a_silent_fetch()
     began = world.now
     for _ in range(3):
@@ -146,7 +146,7 @@ def test_it_goes_on_from_one_failed_request_to_the_next() -> None:
         assert longest(world).since == began
 
 
-def test_a_broker_that_is_gone_is_told() -> None:
+def test_a_broker_that_is_down_is_reported() -> None:
     world = world_with_a_silent_fetch()
     notes = []
     for _ in range(int(LIMIT)):
@@ -160,7 +160,7 @@ def test_a_broker_that_is_gone_is_told() -> None:
     assert longest(world).error.broker == "b1:9092 (id 1)"
 
 
-def test_long_polls_and_leaders_that_move_are_no_trouble() -> None:
+def test_long_polls_and_leader_elections_are_not_trouble() -> None:
     world = World({A: 1}, fetch_max_wait_ms=20_000)
     world.start()
     for _ in range(20):
@@ -171,20 +171,20 @@ def test_long_polls_and_leaders_that_move_are_no_trouble() -> None:
     assert world.machine.trouble.look(world.now) is None
     world.wait(1.0)
     world.answer(world.fetch())
-    assert told(world, 10) == []
+    assert reported(world, 10) == []
     assert world.machine.trouble.longest(world.now) is None
 
 
-def test_it_is_over_with_the_first_good_answer() -> None:
+def test_trouble_ends_with_the_first_good_answer() -> None:
     world = world_with_a_silent_fetch()
-    assert len(told(world, 20)) == 1
+    assert len(reported(world, 20)) == 1
     world.answer(world.fetch())
     assert world.machine.trouble.longest(world.now) is None
-    assert told(world, 4) == []
+    assert reported(world, 4) == []
     assert world.machine.trouble._told == set()
 
 
-def test_an_answer_that_comes_late_is_told_after_these_seconds() -> None:
+def test_a_late_answer_is_reported_after_late_after_seconds() -> None:
     world = world_with_a_silent_fetch()
     world.now += world.config.fetch_max_wait_ms / 1000 + LATE - 0.1
     assert world.machine.trouble.longest(world.now) is None
@@ -197,7 +197,7 @@ def test_an_answer_that_comes_late_is_told_after_these_seconds() -> None:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("case", ["silent", "no leader"])
-async def test_time_outs_health_and_the_log_name_it(
+async def test_time_outs_health_and_the_log_name_the_trouble(
     case: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(fetcher, "LOOK_SECONDS", 0.05)
