@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
+import anyio
+
 from pykafka08.admin.asking import MOVED, Asking, check_code, only, refusals
 from pykafka08.admin.requests import (
     AllOffsetsCall,
@@ -272,7 +274,9 @@ class Admin(Asking):
 
     async def describe_broker_configs(self, node_id: int, *, timeout: float | None = None) -> dict[str, ConfigEntry]:
         """The settings of a broker (0.11)."""
-        found = await self._describe_configs(BROKER, [str(node_id)], node_id, self._seconds(timeout))
+        deadline = anyio.current_time() + self._seconds(timeout)
+        await self._check_live(node_id, deadline - anyio.current_time())
+        found = await self._describe_configs(BROKER, [str(node_id)], node_id, deadline - anyio.current_time())
         return found[str(node_id)]
 
     async def _describe_configs(

@@ -128,6 +128,16 @@ class Asking:
             raise TransportError("the cluster's metadata names no broker")
         return known[0]
 
+    async def _check_live(self, node_id: int, left: float) -> None:
+        """TransportError for a broker that is not in new metadata either."""
+        client = self._open()
+        if node_id in client.metadata.brokers:
+            return
+        brokers = (await client.refresh(timeout=left)).brokers
+        if node_id not in brokers:
+            live = ", ".join(map(str, sorted(brokers)))
+            raise TransportError(f"broker {node_id} is not in the cluster's metadata; the live brokers are {live}")
+
     async def _coordinator(self, group_id: str, kind: type[Request[Any]], left: float) -> int:
         try:
             return (await self._outsider(group_id).find_coordinator(timeout=left)).node_id

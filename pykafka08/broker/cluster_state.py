@@ -159,10 +159,14 @@ class ClusterState:
         schedule()
 
     def auto_create(self, name: str) -> Topic | None:
-        """Make an unknown topic if this cluster does so and the name is valid."""
-        if not self.auto_create_topics or not is_valid_topic_name(name):
+        """Make an unknown topic if this cluster does so and the name is valid and collides with no other."""
+        if not self.auto_create_topics or not is_valid_topic_name(name) or self.colliding_topic(name):
             return None
         return self.topics.create(name, self.default_partitions, self.default_replication_factor)
+
+    def colliding_topic(self, name: str) -> str | None:
+        """A topic whose name differs from ``name`` only in '.' and '_': brokers refuse the second one from 0.9 on."""
+        return self.topics.find_colliding(name) if self.personality >= (0, 9) else None
 
     def delete_topic(self, topic: Topic) -> None:
         """Records, waiting fetches and committed offsets go with it."""

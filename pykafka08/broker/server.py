@@ -123,6 +123,8 @@ class EmbeddedCluster:
         check_number("port", port, 0, 65536 - brokers)
         check_number("max_memory_bytes", max_memory_bytes, 1, sys.maxsize)
         check_hosts(host, advertised_host)
+        if log_dir is not None and not os.fspath(log_dir):
+            raise ConfigError("log_dir='' does not name a directory")
         if log_dir is not None and zookeeper is not None:
             raise ConfigError("log_dir and zookeeper exclude each other: the embedded ZooKeeper is in memory only")
         check_topics(topics or {})
@@ -333,6 +335,11 @@ class EmbeddedCluster:
         count, factor, own = self._check_topic(name, partitions, replication_factor, config)
         if name in self._state.topics:
             raise ConfigError(f"topic {name!r} exists")
+        other = self._state.colliding_topic(name)
+        if other is not None:
+            raise ConfigError(
+                f"topic {name!r} collides with topic {other!r}: '.' and '_' are equal in names of metrics"
+            )
         self._state.topics.create(name, count, factor, own)
 
     def _check_topic(
@@ -346,7 +353,10 @@ class EmbeddedCluster:
         count = self._state.default_partitions if partitions is None else partitions
         factor = self._state.default_replication_factor if replication_factor is None else replication_factor
         check_topic(name, count)
-        check_number("replication_factor", factor, 1, len(self._state.nodes))
+        check_number(f"topic {name!r}: replication_factor", factor, 1, MOST_BROKERS)
+        if factor > len(self._state.nodes):
+            text = f"replication_factor={factor} needs {factor} brokers; the cluster has {len(self._state.nodes)}"
+            raise ConfigError(f"topic {name!r}: {text}")
         fault = topic_config_fault(config or {}, self._state.personality)
         if fault is not None:
             raise ConfigError(fault, topic=name)

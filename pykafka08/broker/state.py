@@ -159,6 +159,7 @@ class Topics:
         """Creates the files of a new partition's log."""
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[UUID, Topic] = {}
+        self._by_metric_name: dict[str, str] = {}
         self._next_broker = 0
         self._observers: list[Callable[[], None]] = []
 
@@ -196,6 +197,11 @@ class Topics:
     def find_id(self, topic_id: UUID) -> Topic | None:
         return self._by_id.get(topic_id)
 
+    def find_colliding(self, name: str) -> str | None:
+        """The name of another topic that metrics cannot tell from ``name``."""
+        other = self._by_metric_name.get(_metric_name(name))
+        return other if other != name else None
+
     def find_partition(self, name: str, index: int) -> Partition | None:
         topic = self._by_name.get(name)
         return topic.partitions[index] if topic is not None and 0 <= index < len(topic.partitions) else None
@@ -207,6 +213,7 @@ class Topics:
         self.note("topic", name, topic.topic_id.hex, topic.config)
         self._by_name[name] = topic
         self._by_id[topic.topic_id] = topic
+        self._by_metric_name[_metric_name(name)] = name
         self.grow(topic, partitions, replication_factor)
         self._changed()
         return topic
@@ -239,6 +246,7 @@ class Topics:
 
     def delete(self, topic: Topic) -> None:
         del self._by_name[topic.name], self._by_id[topic.topic_id]
+        self._by_metric_name.pop(_metric_name(topic.name), None)
         self.note("deleted_topic", topic.name)
         for partition in topic.partitions:
             partition.lead(NO_LEADER)
@@ -254,6 +262,7 @@ class Topics:
             topic = self._by_name[name] = Topic(name, config, self._configs, self.memory, self.note)
             topic.topic_id = topic_id
             self._by_id[topic_id] = topic
+            self._by_metric_name[_metric_name(name)] = name
         topic.config = config
         return topic
 
@@ -271,6 +280,11 @@ class Topics:
         for topic in self._by_name.values():
             for partition in topic.partitions:
                 partition.brokers_changed(live)
+
+
+def _metric_name(topic: str) -> str:
+    """Names of metrics have no periods: Kafka writes an underscore for each."""
+    return topic.replace(".", "_")
 
 
 def is_valid_topic_name(name: object) -> bool:

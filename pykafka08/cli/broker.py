@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from pykafka08.cli.options import natural, new_parser, positive
+from pykafka08.cli.options import natural, new_parser, positive, whole_number
 from pykafka08.cli.properties import parse_pairs
 from pykafka08.errors import ConfigError
 
@@ -84,9 +84,11 @@ def _topic(text: str) -> tuple[str, dict[str, Any]]:
     name, *rest = text.split(":", 3)
     arguments: dict[str, Any] = {"partitions": 1}
     for argument, count in zip(("partitions", "replication_factor"), rest, strict=False):
-        if not count.isascii() or not count.isdigit() or len(count) > 9 or int(count) == 0:
-            raise ConfigError(f"--topic {text!r:.300} is not of the form {TOPIC_FORM}")
-        arguments[argument] = int(count)
+        number = whole_number(count)
+        if not number:
+            what = argument.replace("_", " ")
+            raise ConfigError(f"--topic {text!r:.300}: {what} {count!r:.50} is not a number; the form is {TOPIC_FORM}")
+        arguments[argument] = number
     if not name:
         raise ConfigError(f"--topic {text!r:.300} is not of the form {TOPIC_FORM}")
     if len(rest) == len(("partitions", "replicas", "configs")):

@@ -12,6 +12,7 @@ from pykafka08.cli.notes import note
 from pykafka08.cli.properties import parse_pairs, read_properties, settings_of
 
 __all__ = [
+    "MOST",
     "add_client_options",
     "client_settings",
     "count_or_none",
@@ -21,6 +22,9 @@ __all__ = [
     "time_or_none",
     "whole_number",
 ]
+
+MOST = 2**63 - 1
+"""The largest number that an option takes: that of an offset."""
 
 _WRONG_CHOICE = re.compile(r"invalid choice: '(.*)' \(choose from (.*)\)", re.DOTALL)
 
@@ -75,7 +79,7 @@ def positive(text: str) -> int:
     """A whole number above 0."""
     number = whole_number(text)
     if not number:
-        raise argparse.ArgumentTypeError(f"{text!r:.50} is not a whole number above 0")
+        raise _not_a_number(text, "above 0")
     return number
 
 
@@ -83,14 +87,20 @@ def natural(text: str) -> int:
     """A whole number from 0 up."""
     number = whole_number(text)
     if number is None:
-        raise argparse.ArgumentTypeError(f"{text!r:.50} is not a whole number from 0 up")
+        raise _not_a_number(text, "from 0 up")
     return number
 
 
 def whole_number(text: str) -> int | None:
     """A number from 0 to 2**63 - 1; None for any other text."""
-    is_number = text.isascii() and text.isdigit() and len(text) < 20 and int(text) < 2**63
+    is_number = text.isascii() and text.isdigit() and len(text) < 20 and int(text) <= MOST
     return int(text) if is_number else None
+
+
+def _not_a_number(text: str, bounds: str) -> argparse.ArgumentTypeError:
+    if text.isascii() and text.isdigit() and text.strip("0"):
+        return argparse.ArgumentTypeError(f"{text!r:.50} is above {MOST}, the largest number")
+    return argparse.ArgumentTypeError(f"{text!r:.50} is not a whole number {bounds}")
 
 
 def count_or_none(text: str) -> int | None:

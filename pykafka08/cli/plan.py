@@ -15,6 +15,7 @@ from typing import Any
 from pykafka08.cli.formats import RecordFormat, format_properties
 from pykafka08.cli.notes import note
 from pykafka08.cli.options import (
+    MOST,
     add_client_options,
     client_settings,
     count_or_none,
@@ -148,7 +149,8 @@ def _apply_offsets(options: argparse.Namespace, settings: dict[str, Any]) -> int
         return None
     number = whole_number(text)
     if number is None:
-        raise ConfigError(f"--offset {options.offset!r:.50} is neither a number from 0 up, nor earliest, nor latest")
+        text = f"{options.offset!r:.50} is neither a number from 0 to {MOST}, nor earliest, nor latest"
+        raise ConfigError(f"--offset {text}")
     settings.setdefault("auto_offset_reset", "latest")
     return number
 

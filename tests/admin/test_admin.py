@@ -18,6 +18,7 @@ from pykafka08 import (
     OffsetAndMetadata,
     RemoteProtocolError,
     TopicPartition,
+    TransportError,
     UnknownTopicError,
     UnsupportedVersionError,
 )
@@ -243,3 +244,24 @@ async def test_repeated_errors_are_retried_with_growing_pauses(monkeypatch: pyte
             with pytest.raises(BrokerError, match="NOT_CONTROLLER"):
                 await admin.delete_topics(["t"], timeout=0.4)
     assert asked <= 35
+
+
+async def test_a_topic_name_that_collides_is_refused_until_the_other_topic_is_deleted() -> None:
+    async with EmbeddedCluster(topics={"a.b": 1}) as cluster, Admin(cluster.bootstrap_servers) as admin:
+        refused = await admin.create_topics([NewTopic("a_b", 1, 1)])
+        assert list(refused) == ["a_b"]
+        assert "collides with existing topic: a.b" in str(refused["a_b"])
+        with pytest.raises(ConfigError, match=r"'a_b' collides with topic 'a\.b'"):
+            cluster.create_topic("a_b")
+        assert await admin.delete_topics(["a.b"]) == {}
+        assert await admin.create_topics([NewTopic("a_b", 1, 1)]) == {}
+
+
+async def test_a_broker_that_is_not_in_the_cluster_is_named_at_once() -> None:
+    async with EmbeddedCluster(brokers=2) as cluster, Admin(cluster.bootstrap_servers) as admin:
+        assert await admin.describe_broker_configs(1)
+        with pytest.raises(TransportError, match=r"broker 9 is not in .* the live brokers are 0, 1"):
+            await admin.describe_broker_configs(9)
+        asked = [each.api for each in cluster.requests]
+        assert asked.count("DescribeConfigs") == 1
+        assert asked.count("Metadata") <= 4

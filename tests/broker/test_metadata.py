@@ -102,3 +102,13 @@ async def test_a_topic_made_anew_has_another_id() -> None:
         cluster.delete_topic("a")
         cluster.create_topic("a")
         assert (await raw.ask(asking("a"), 12)).topics[0].topic_id != first
+
+
+@pytest.mark.parametrize(
+    ("release", "version", "code"), [("0.8.2", 0, 5), ("0.9.0", 0, 17), ("3.9", 12, 17), ("4.3", 13, 3)]
+)
+async def test_a_name_that_collides_is_not_made_by_asking_for_it(release: str, version: int, code: int) -> None:
+    async with EmbeddedCluster(1, release, {"a.b": 1}) as cluster, connect(cluster) as raw:
+        assert errors(await raw.ask(asking("a_b"), version)) == {"a_b": code}
+        assert ("a_b" in cluster.topics) == (release == "0.8.2")
+        assert errors(await raw.ask(asking("a.b"), version)) == {"a.b": 0}

@@ -43,11 +43,9 @@ def _check(call: Call, asked: CreatableTopic) -> tuple[ErrorCode, str | None]:
     live = set(call.cluster.live_node_ids())
     assigned = sorted(each.partition_index for each in asked.assignments)
     takes_defaults = call.personality >= (2, 4)
-    if not is_valid_topic_name(asked.name):
-        return ErrorCode.INVALID_TOPIC_EXCEPTION, f"{asked.name!r} is not a valid topic name"
-    if asked.name in call.cluster.topics:
-        return ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {asked.name!r} exists"
-    code, reason = _check_configs(call, asked)
+    code, reason = _check_name(call, asked.name)
+    if not code:
+        code, reason = _check_configs(call, asked)
     if code:
         return code, reason
     if assigned:
@@ -69,6 +67,17 @@ def _check(call: Call, asked: CreatableTopic) -> tuple[ErrorCode, str | None]:
             ErrorCode.INVALID_REPLICATION_FACTOR,
             f"{asked.replication_factor} replicas are not possible with {len(live)} brokers",
         )
+    return ErrorCode.NONE, None
+
+
+def _check_name(call: Call, name: str) -> tuple[ErrorCode, str | None]:
+    if not is_valid_topic_name(name):
+        return ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name!r} is not a valid topic name"
+    if name in call.cluster.topics:
+        return ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {name!r} exists"
+    other = call.cluster.colliding_topic(name)
+    if other is not None:
+        return ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}"
     return ErrorCode.NONE, None
 
 

@@ -66,11 +66,22 @@ def _asked(call: Call, asked: MetadataRequestTopic, is_creation_allowed: bool) -
     if not code and not is_valid_topic_name(asked.name):
         code = ErrorCode.INVALID_TOPIC_EXCEPTION
     if not code:
-        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        # The broker that makes a topic answers before it has a leader; the next request finds it.
-        if is_creation_allowed and call.cluster.auto_create(asked.name) and call.personality.has_zookeeper:
-            code = ErrorCode.LEADER_NOT_AVAILABLE
+        code = _created(call, asked.name) if is_creation_allowed else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return MetadataResponseTopic(error_code=code, name=asked.name)
+
+
+def _created(call: Call, name: str) -> ErrorCode:
+    """The answer about an unknown topic, which is made if the cluster does so.
+
+    The broker that makes a topic answers before it has a leader; the next request finds it.
+    """
+    topic = call.cluster.auto_create(name)
+    if call.personality.has_zookeeper:
+        if topic is not None:
+            return ErrorCode.LEADER_NOT_AVAILABLE
+        if call.cluster.auto_create_topics and call.cluster.colliding_topic(name):
+            return ErrorCode.INVALID_TOPIC_EXCEPTION
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def _asked_by_id(call: Call, topic_id: UUID) -> MetadataResponseTopic:
