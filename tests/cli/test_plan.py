@@ -102,8 +102,11 @@ def test_where_to_start(arguments: list[str], reset: str, offset: int | None) ->
         (["--topic", "t", "--include", "t"], "exactly one of --topic and --include"),
         (["--include", "t", "--partition", "0"], "--partition needs --topic"),
         (["--topic", "t", "--offset", "1"], "--offset needs --partition"),
-        (["--topic", "t", "--partition", "0", "--offset", "-1"], "neither a number from 0 up"),
-        (["--topic", "t", "--partition", "0", "--offset", "9223372036854775808"], "neither a number from 0 up"),
+        (["--topic", "t", "--partition", "0", "--offset", "-1"], "neither a number from 0 to 9223372036854775807"),
+        (
+            ["--topic", "t", "--partition", "0", "--offset", "9223372036854775808"],
+            "neither a number from 0 to 9223372036854775807",
+        ),
         (["--topic", "t", "--partition", "0", "--offset", "1", "--from-beginning"], "exclude each other"),
         (["--topic", "t", "--from-beginning", "--consumer-property", "auto.offset.reset=latest"], "exclude each other"),
         (["--topic", "t", "--partition", "0", "--group", "g"], "--group and --partition exclude each other"),
