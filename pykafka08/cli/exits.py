@@ -104,6 +104,8 @@ def _special_advice(error: KafkaError) -> str | None:
         return "give a --partition that the topic has, or none"
     if isinstance(error.__cause__, OSError) and error.__cause__.errno == errno.EADDRINUSE:
         return "give another --port; without one a free port is taken"
+    if type(error) is TransportError and error.message.startswith("cannot listen at"):
+        return "give an address of this machine as --host"
     return None
 
 

@@ -91,6 +91,13 @@ def test_zookeeper_beside_an_old_release() -> None:
     assert b"has no ZooKeeper" in refused.stderr
 
 
+def test_an_address_of_another_machine_is_refused_with_the_option_to_change() -> None:
+    ran = ask("broker", "--host", "192.0.2.1")
+    assert (ran.returncode, ran.stdout) == (1, b"")
+    assert b"cannot listen at 192.0.2.1" in ran.stderr
+    assert b"as --host" in ran.stderr
+
+
 def test_a_port_can_be_chosen_but_not_taken_twice() -> None:
     with socket.create_server(("127.0.0.1", 0)) as held:
         port = held.getsockname()[1]

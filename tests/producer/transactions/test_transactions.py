@@ -367,6 +367,7 @@ async def test_a_time_out_that_the_brokers_refuse() -> None:
             async with opened(cluster, transaction_timeout_ms=3_600_000):
                 raise AssertionError
         assert raised.value.code is ErrorCode.INVALID_TRANSACTION_TIMEOUT
+        assert "transaction_timeout_ms is above" in str(raised.value)
 
 
 async def test_what_offsets_need() -> None:
