@@ -23,9 +23,10 @@ class ProducerHealth(ClientHealth):
     """What the broker knows an idempotent producer by; None without one, or before the first record."""
     producer_epoch: int | None
     trouble: KafkaError | None
-    """The error for which the oldest unsent record is not sent; None if all records are being sent."""
+    """The error for which the oldest unsent record is not sent, or that keeps a transactional request from completing;
+    None if all records are being sent."""
     trouble_age: float | None
-    """Seconds since that record was added."""
+    """Seconds since that record was added, or the transactional request was first sent."""
     transaction: str | None
     """What a transactional producer is at, in words; None for others."""
 

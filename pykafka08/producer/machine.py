@@ -283,7 +283,10 @@ class ProducerMachine:
     ) -> tuple[Iterable[PartitionQueue], Iterable[TopicQueues], Mapping[int, Broker], KafkaError | None]:
         """Records that wait, and what the trouble of them depends on."""
         accumulator = self.accumulator
-        return self._active, accumulator.topics.values(), accumulator.snapshot.brokers, self._keeper.error
+        return self._queues_that_wait(), accumulator.topics.values(), accumulator.snapshot.brokers, self._keeper.error
+
+    def _queues_that_wait(self) -> Iterable[PartitionQueue]:
+        return self._active
 
     def _check_creation(self, topic: TopicQueues, now: float) -> None:
         """Ask the controller about the topic if its creation takes too long."""

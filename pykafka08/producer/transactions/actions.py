@@ -8,6 +8,7 @@ from enum import IntEnum
 from typing import ClassVar
 
 from pykafka08.error_codes import ErrorCode
+from pykafka08.errors import KafkaError
 from pykafka08.group.metadata import GroupMetadata
 from pykafka08.group.requests import OffsetAndMetadata
 from pykafka08.producer.sequences import Identity
@@ -28,6 +29,7 @@ __all__ = [
     "PartitionsAdded",
     "StateChanged",
     "TransactionAction",
+    "TransactionStalled",
 ]
 
 
@@ -121,7 +123,17 @@ class StateChanged:
     """The state is another, or offsets were taken: tell those who wait."""
 
 
-TransactionAction = Call | IdentityGiven | PartitionsAdded | StateChanged
+@dataclass(frozen=True, slots=True)
+class TransactionStalled:
+    """Warn that a request has not completed for some time; ``coordinator`` is None if any broker can answer."""
+
+    error: KafkaError
+    seconds: float
+    api: str
+    coordinator: str | None
+
+
+TransactionAction = Call | IdentityGiven | PartitionsAdded | StateChanged | TransactionStalled
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,7 @@ from pykafka08.producer.transactions.actions import (
 from pykafka08.producer.transactions.judgement import aborted, judge, says
 from pykafka08.producer.transactions.reactions import Reaction, is_fatal_to_transactions, is_indefinite
 from pykafka08.producer.transactions.states import TRANSITIONS, TransactionState
+from pykafka08.producer.transactions.trouble import TransactionTroubleWatch
 from pykafka08.records.record import TopicPartition
 
 __all__ = ["TransactionMachine"]
@@ -84,6 +85,7 @@ class TransactionMachine:
         """Called at once when the state is another: before whoever waits for a record hears that it failed."""
         self.last_error: KafkaError | None = None
         """What the last request that failed ended with, for texts."""
+        self.trouble = TransactionTroubleWatch(transactional_id)
         self._must_renew = False
         """The next transaction needs a new epoch."""
         self.doubt: KafkaError | None = None
@@ -207,11 +209,14 @@ class TransactionMachine:
 
     def _end(self, error: KafkaError) -> None:
         if self.state is not TransactionState.FATAL_ERROR:
+            self.trouble.ended()
             self._forget()
             self._move(TransactionState.FATAL_ERROR, error)
 
     def _spoil(self, error: KafkaError) -> None:
         """The transaction can only be aborted.  Where it is being so, or none is open, the request is repeated."""
+        if self._call is None:
+            self.trouble.ended()
         if self.state in (TransactionState.IN_TRANSACTION, TransactionState.COMMITTING):
             self._wanted.clear()
             self._orders.clear()
@@ -225,6 +230,7 @@ class TransactionMachine:
             self._not_before = 0.0
             self._call = self._next(sending)
             if self._call is not None:
+                self.trouble.sent(self._call, now)
                 actions.append(self._call)
         notices, self._notices = self._notices, []
         return notices + actions
@@ -288,7 +294,10 @@ class TransactionMachine:
             return
         self._note_parts(call, answer)
         if reaction is Reaction.DONE:
-            if not self._is_preliminary(call):
+            if self._is_preliminary(call):
+                self.trouble.found()
+            else:
+                self.trouble.ended()
                 self._attempts = 0
             self._not_before = 0.0
             self._done(call, answer)
@@ -385,6 +394,7 @@ class TransactionMachine:
         if identity is not None:
             self._identify(identity)
             self._must_renew = False
+        self.trouble.ended()
         self._forget()
         self._is_owner = True
         if self.state is not TransactionState.INITIALIZING:
@@ -412,6 +422,7 @@ class TransactionMachine:
         elif reaction is Reaction.ABORT and self.state not in ENDING:
             self._spoil(error)
         else:
+            self.trouble.failed(call, error)
             if reaction is Reaction.FIND:
                 self._forget_coordinator(call)
             self._attempts += 1

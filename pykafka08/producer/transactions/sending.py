@@ -5,6 +5,8 @@ A batch waits until its partition is part of the transaction, and one that fails
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Iterable
 from typing import Any
 
 from pykafka08.config import ClientConfig, ProducerConfig
@@ -12,9 +14,12 @@ from pykafka08.errors import KafkaError
 from pykafka08.producer.actions import Action
 from pykafka08.producer.batch import Batch
 from pykafka08.producer.machine import ProducerMachine
-from pykafka08.producer.queues import PartitionQueue
+from pykafka08.producer.queues import PartitionQueue, QueueState
+from pykafka08.producer.transactions.actions import TransactionStalled
 from pykafka08.producer.transactions.machine import TransactionMachine
 from pykafka08.producer.transactions.states import TransactionState
+from pykafka08.producer.transactions.trouble import TransactionTrouble
+from pykafka08.producer.trouble import Trouble
 from pykafka08.records.record import TopicPartition
 
 __all__ = ["TransactionalSending", "machine_of"]
@@ -47,16 +52,45 @@ class TransactionalSending(ProducerMachine):
         if self.transactions.state in DEAD_ENDS and self._deadlines.next() is not None:
             self.transaction_aborted(self._outcomes.abandoned or self.transactions.refusal(), now)
             actions += super().poll(now)  # what became of them
-        return actions + self.transactions.poll(now, self)
+        return actions + self.transactions.poll(now, self) + self._warnings(now)
 
     def next_wakeup(self) -> float | None:
-        times = [time for time in (super().next_wakeup(), self.transactions.next_wakeup()) if time is not None]
-        return min(times, default=None)
+        transactions = self.transactions
+        wakeups = (super().next_wakeup(), transactions.next_wakeup(), transactions.trouble.look_at)
+        return min((time for time in wakeups if time is not None), default=None)
 
     def _is_held(self, queue: PartitionQueue, head: Batch) -> bool:
         if super()._is_held(queue, head):
             return True
         return not self.transactions.admits(TopicPartition(queue.topic.name, queue.partition))
+
+    # --- trouble ------------------------------------------------------------------------------------------------------
+
+    def trouble(self, now: float) -> Trouble | None:
+        records, transaction = super().trouble(now), self.transactions.trouble.of(now)
+        if transaction is None or (records is not None and records.since < transaction.since):
+            return records
+        error, _ = self._placed(transaction)
+        return Trouble(error, transaction.since)
+
+    def _warnings(self, now: float) -> list[Action]:
+        trouble = self.transactions.trouble.look(now)
+        if trouble is None:
+            return []
+        error, coordinator = self._placed(trouble)
+        return [TransactionStalled(error, now - trouble.since, trouble.api, coordinator)]
+
+    def _placed(self, trouble: TransactionTrouble) -> tuple[KafkaError, str | None]:
+        """The error with its request and coordinator, and the coordinator's name."""
+        broker = None if trouble.node_id is None else self.accumulator.snapshot.brokers.get(trouble.node_id)
+        name = None if broker is None else broker.name
+        error = copy.copy(trouble.error)
+        error.broker, error.api = error.broker or name, error.api or trouble.api
+        return error, name
+
+    def _queues_that_wait(self) -> Iterable[PartitionQueue]:
+        """All queues but those held by the transaction, whose trouble is reported on its own."""
+        return [queue for queue in self._active if queue.state is not QueueState.HELD]
 
     # --- what the transaction needs to know ---------------------------------------------------------------------------
 

@@ -28,6 +28,7 @@ from pykafka08.producer.transactions.actions import (
     PartitionsAdded,
     StateChanged,
     TransactionAction,
+    TransactionStalled,
 )
 from pykafka08.producer.transactions.requests import TransactionRequests, checks_identity
 from pykafka08.producer.transactions.sending import TransactionalSending
@@ -79,6 +80,9 @@ class Transactor:
         elif isinstance(action, PartitionsAdded):
             self._sending.gate_opened(self._now())
             self._wake()
+        elif isinstance(action, TransactionStalled):
+            facts = {"coordinator": action.coordinator, "request": action.api, "seconds": action.seconds}
+            self._log.warning("transaction.in_trouble", **facts, error=str(action.error))
         elif isinstance(action, FindCoordinator):
             self._log.debug("transaction.find_coordinator", key=action.key)
             self._client.tasks.start("transaction coordinator look-up", self._find, action)
