@@ -29,6 +29,7 @@ from pykafka08.consumer.processing import Handler, Processing, schedule_of
 from pykafka08.consumer.reader import Reader
 from pykafka08.consumer.settings import consumer_settings
 from pykafka08.consumer.topics import PatternTopics
+from pykafka08.consumer.trouble import Trouble
 from pykafka08.driver import TaskTree, current_time
 from pykafka08.errors import ClosedError, ConfigError, RequestTimeoutError
 from pykafka08.group.coordinator import RebalanceListener
@@ -205,8 +206,15 @@ class Consumer(Committing):
             raise ClosedError("use the consumer with 'async with'")
         coordinator = None if self._member is None else self._member.coordinator
         states, now = self._assignment.states, current_time()
-        trouble = self._machine.trouble.longest(now)
-        return consumer_health(self._client.health(), self._reader, states, coordinator, trouble, now)
+        return consumer_health(self._client.health(), self._reader, states, coordinator, self._trouble(now), now)
+
+    def _trouble(self, now: float) -> Trouble | None:
+        """The longest trouble of partitions that cannot be read or whose committed offsets cannot be looked up."""
+        found = [self._machine.trouble.longest(now)]
+        if self._member is not None and self._assignment.awaiting_commit():
+            why = self._member.coordinator.fetch_trouble
+            found.append(None if why is None else Trouble(*why))
+        return min((each for each in found if each is not None), key=lambda each: each.since, default=None)
 
     # Reading
 
@@ -290,7 +298,7 @@ class Consumer(Committing):
 
     def _no_record(self, timeout: float | None) -> RequestTimeoutError:
         now = current_time()
-        trouble, age = self._machine.trouble.longest(now), ""
+        trouble, age = self._trouble(now), ""
         cause = None if trouble is None else trouble.error
         if trouble is not None:
             age = f" (for {now - trouble.since:.1f} s)"

@@ -49,7 +49,7 @@ from pykafka08.group.reactions import Api
 from pykafka08.group.requests import OffsetAndMetadata
 from pykafka08.group.settings import GroupConfig
 from pykafka08.group.states import SILENT, State
-from pykafka08.group.trouble import TroubleWatch
+from pykafka08.group.trouble import Trouble, TroubleWatch
 from pykafka08.records.record import TopicPartition
 
 __all__ = ["CLOSE_SECONDS", "LEAVE_PATIENCE", "GroupCoordinator", "OffsetAndMetadata", "RebalanceListener"]
@@ -110,7 +110,8 @@ class GroupCoordinator:
         self._scope = TaskScope()
         self._watch_scope = TaskScope()
         self._trouble_scope = TaskScope()
-        self._trouble = TroubleWatch()
+        self._trouble = TroubleWatch(self._offsets.requests)
+        self._is_watched = False
         self._is_member = False
         self._listening: object = None
         self._call_scope: TaskScope | None = None
@@ -160,10 +161,20 @@ class GroupCoordinator:
     @property
     def trouble(self) -> KafkaError | None:
         """What ended the membership, the newest failure on the way to being well, or an answer that is late."""
-        if self._machine.error is not None or not self._is_member:
+        if self._machine.error is not None:
             return self._machine.error
-        trouble = self._trouble.of(self._machine, self._now())
+        trouble = self._trouble.of(self._joined_machine, self._now())
         return None if trouble is None else trouble.error
+
+    @property
+    def fetch_trouble(self) -> Trouble | None:
+        """Why the committed offsets cannot be looked up."""
+        return self._offsets.requests.trouble(self._now(), Api.OFFSET_FETCH)
+
+    @property
+    def _joined_machine(self) -> MemberMachine | None:
+        """None outside of the group."""
+        return self._machine if self._is_member else None
 
     @property
     def assignment(self) -> Partitions:
@@ -249,7 +260,7 @@ class GroupCoordinator:
             self._client.tasks.on_failure(self._client_failed)
             self._client.tasks.start("group", self._run)
             self._client.tasks.start("event loop watch", self._watch_loop)
-            self._client.tasks.start("trouble of the group", self._watch_trouble)
+            self._start_watch()
         self._driver.wake()
 
     async def wait_stable(self, *, timeout: float) -> None:
@@ -331,15 +342,20 @@ class GroupCoordinator:
         with self._watch_scope.entered():
             await watch_loop(self._log, session_timeout)
 
+    def _start_watch(self) -> None:
+        if not self._is_watched and not self._trouble_scope.is_cancelled:
+            self._is_watched = True
+            self._client.tasks.start("trouble of the group", self._watch_trouble)
+
     async def _watch_trouble(self) -> None:
         """Warn of a coordinator that is not there or does not answer."""
         with self._trouble_scope.entered():
             while True:
                 await anyio.sleep(LOOK_SECONDS)
                 now = self._now()
-                trouble = self._trouble.look(self._machine, now)
+                trouble = self._trouble.look(self._joined_machine, now)
                 if trouble is not None:
-                    facts = {"coordinator": self.broker, "seconds": now - trouble.since}
+                    facts = {"coordinator": self.broker or trouble.error.broker, "seconds": now - trouble.since}
                     self._log.warning("group.in_trouble", **facts, error=str(trouble.error))
 
     # --- offsets ----------------------------------------------------------------------------------------------------
@@ -358,12 +374,14 @@ class GroupCoordinator:
         ``objection`` is asked before each attempt why a partition's offset must not be sent.
         """
         seconds = self._seconds(timeout)
+        self._start_watch()
         return await self._offsets.commit(offsets, is_member=self._is_member, timeout=seconds, objection=objection)
 
     async def committed(
         self, partitions: Iterable[TopicPartition], *, timeout: float | None = None, on_found: OnFound | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """The group's committed offsets, None where there is none; ``on_found`` hears of each at once."""
+        self._start_watch()
         return await self._offsets.committed(partitions, timeout=self._seconds(timeout), on_found=on_found)
 
     def _seconds(self, timeout: float | None) -> float:

@@ -16,6 +16,7 @@ import anyio
 from pykafka08.backoff import Backoff
 from pykafka08.cluster.client import Client
 from pykafka08.cluster.metadata import Snapshot
+from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import (
     BrokerError,
     ClosedError,
@@ -40,6 +41,7 @@ from pykafka08.group.reactions import (
 )
 from pykafka08.group.requests import CommitCall, FindCall, FoundCoordinator, OffsetAndMetadata, OffsetFetchCall
 from pykafka08.group.settings import GroupConfig
+from pykafka08.group.trouble import OffsetRequests
 from pykafka08.protocol.messages.find_coordinator import FindCoordinatorRequest
 from pykafka08.protocol.schema import Request, Response
 from pykafka08.protocol.versions import BrokerVersions
@@ -59,6 +61,7 @@ class GroupOffsets:
         self._config = config
         self.machine = machine
         self._wake = wake
+        self.requests = OffsetRequests(config.group_id)
         self._node: int | None = None
         self._has_coordinators = True
         self._is_closed = False
@@ -157,7 +160,7 @@ class GroupOffsets:
         membership = attempt.membership()
         call = CommitCall(self._config, membership, offsets, _ids_of(offsets, self._topic_id))
         attempt.sent(offsets)
-        codes = call.read(await self._ask(node, call, deadline))
+        codes = call.read(await self._ask_noted(Api.OFFSET_COMMIT, node, call, deadline))
         broker = self._name_of(node)
         answered = [tp for tp in offsets if tp in codes and tp in attempt.pending]
         reactions = [self._take(attempt, tp, codes[tp], membership, broker) for tp in answered]
@@ -211,7 +214,7 @@ class GroupOffsets:
         """The reason why partitions have no answer yet; None if all have one."""
         node = await self._coordinator(deadline)
         call = OffsetFetchCall(self._config, missing, _ids_of(missing, self._client.metadata.topic_id))
-        code, fetched = call.read(await self._ask(node, call, deadline))
+        code, fetched = call.read(await self._ask_noted(Api.OFFSET_FETCH, node, call, deadline))
         broker, group = self._name_of(node), self._config.group_id
         if code:
             raise group_error(code, api=Api.OFFSET_FETCH, group=group, broker=broker)
@@ -252,20 +255,35 @@ class GroupOffsets:
         """
         config = self._client.config
         backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000, random.random)
+        self.requests.call_began(api)
+        try:
+            await self._repeat_noted(api, deadline, once, backoff)
+        finally:
+            self.requests.call_ended(api)
+
+    async def _repeat_noted(
+        self, api: Api, deadline: float, once: Callable[[], Awaitable[bool | KafkaError]], backoff: Backoff
+    ) -> None:
         cause: KafkaError | None = None
         while True:
             self._client.tasks.check()
             if self._is_closed:
                 raise ClosedError("the group's member is closed", api=api.value)
+            began_at = anyio.current_time()
             try:
                 outcome = await once()
                 if outcome is True:
+                    self.requests.succeeded(api)
                     return
+                if isinstance(outcome, KafkaError):
+                    self._note_outcome(api, outcome, began_at)
                 cause = outcome or cause
             except KafkaError as error:
                 reaction = reaction_to_failure(Api(error.api) if error.api in _APIS else api, error)
                 if reaction in (Reaction.FAIL, Reaction.REFUSE) or reaction in LOSSES:  # the last: an outsider's commit
+                    self.requests.succeeded(api)  # the caller gets the error
                     raise
+                self.requests.failed(api, error, began_at, anyio.current_time())
                 if cause is None or not isinstance(error, RequestTimeoutError):
                     cause = error  # what the brokers said tells more than that the time was over then
                 self._mind([reaction], None)
@@ -273,6 +291,16 @@ class GroupOffsets:
             if anyio.current_time() + pause >= deadline:
                 raise self._late(api, cause) from cause
             await anyio.sleep(pause)
+
+    def _note_outcome(self, api: Api, error: KafkaError, began_at: float) -> None:
+        """Note an answer that asks for another attempt; a commit that waits for a rebalance is no trouble."""
+        is_rebalance = isinstance(error, BrokerError) and (
+            error.code in REBALANCES or reaction_to(api, error.code) in LOSSES
+        )
+        if api is Api.OFFSET_COMMIT and is_rebalance:
+            self.requests.succeeded(api)
+        else:
+            self.requests.failed(api, error, began_at, anyio.current_time())
 
     def _late(self, api: Api, cause: KafkaError | None) -> KafkaError:
         """The error at the deadline; ``cause`` is the last failure other than a time-out."""
@@ -299,12 +327,16 @@ class GroupOffsets:
             return known
         if not self._has_coordinators:
             return None
+        now = anyio.current_time()
+        request = self.requests.sent(Api.FIND_COORDINATOR, None, now)
         try:
-            found = await self.find_coordinator(timeout=max(0.0, deadline - anyio.current_time()))
+            found = await self.find_coordinator(timeout=max(0.0, deadline - now))
             self._node = found.node_id
         except UnsupportedVersionError:
             await self._learn_release(deadline)
             return await self._coordinator(deadline)
+        finally:
+            self.requests.ended(request)
         return self._node
 
     async def _learn_release(self, deadline: float) -> None:
@@ -320,6 +352,15 @@ class GroupOffsets:
         if not nodes:
             raise TransportError("the cluster's metadata names no broker; it is asked for again")
         return random.choice(nodes)
+
+    async def _ask_noted(
+        self, api: Api, node: int | None, call: Callable[[BrokerVersions], Request[R]], deadline: float
+    ) -> R:
+        request = self.requests.sent(api, self._name_of(node), anyio.current_time())
+        try:
+            return await self._ask(node, call, deadline)
+        finally:
+            self.requests.ended(request)
 
     async def _ask(self, node: int | None, call: Callable[[BrokerVersions], Request[R]], deadline: float) -> R:
         left = max(0.0, deadline - anyio.current_time())
@@ -354,5 +395,8 @@ def _ids_of(partitions: Iterable[TopicPartition], topic_id: Callable[[str], UUID
     ids = {tp.topic: topic_id(tp.topic) for tp in partitions}
     return {topic: known for topic, known in ids.items() if known is not None}
 
+
+REBALANCES = (ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.STALE_MEMBER_EPOCH)
+"""Answers to OffsetCommit that are part of a rebalance."""
 
 _APIS = frozenset(api.value for api in Api)

@@ -1,4 +1,4 @@
-"""What keeps a member from being in its group, and since when: failed requests, and requests without an answer.  Pure.
+"""Failed and unanswered requests to a group's coordinator, and since when they fail.  Pure.
 
 JoinGroup and SyncGroup are not late: a coordinator holds them until the other members have joined.  ``now`` is
 monotonic seconds.
@@ -6,19 +6,23 @@ monotonic seconds.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import NamedTuple
 
 from pykafka08.errors import KafkaError, RequestTimeoutError
 from pykafka08.group.contract import MemberMachine
+from pykafka08.group.reactions import Api
 from pykafka08.group.states import State
 
-__all__ = ["LATE", "TELL_AFTER", "Trouble", "TroubleWatch"]
+__all__ = ["LATE", "TELL_AFTER", "OffsetRequests", "Trouble", "TroubleWatch"]
 
 LATE = 5.0
-"""Seconds after which an answer to a heartbeat or FindCoordinator is late."""
+"""Seconds after which the answer to a heartbeat, FindCoordinator, OffsetFetch or OffsetCommit is late."""
 TELL_AFTER = 3.0
 """Seconds of trouble before it is told: a coordinator that moves is no trouble."""
 TELL_AGAIN_AFTER = 60.0
+MEMORY = 10.0
+"""Seconds after a failed call in which the next failure of the same API belongs to the same trouble."""
 
 
 class Trouble(NamedTuple):
@@ -28,18 +32,102 @@ class Trouble(NamedTuple):
     since: float
 
 
-class TroubleWatch:
-    """The trouble of one member, looked at about once a second."""
+class _Failure(NamedTuple):
+    error: KafkaError
+    since: float
+    newest_at: float
 
-    def __init__(self) -> None:
+
+class OffsetRequests:
+    """The OffsetFetch and OffsetCommit requests of one group, with the FindCoordinator requests that they need."""
+
+    def __init__(self, group_id: str) -> None:
+        self._group_id = group_id
+        self._calls: Counter[Api] = Counter()
+        """How many calls are under way; each call repeats its request until its deadline."""
+        self._waiting: dict[object, tuple[Api, str | None, float]] = {}
+        """API, broker and time of each request that waits for its answer."""
+        self._failures: dict[Api, _Failure] = {}
+
+    def call_began(self, api: Api) -> None:
+        self._calls[api] += 1
+
+    def call_ended(self, api: Api) -> None:
+        self._calls[api] -= 1
+
+    def sent(self, api: Api, broker: str | None, now: float) -> object:
+        """Note a request; the result is for :meth:`ended`."""
+        request = object()
+        self._waiting[request] = (api, broker, now)
+        return request
+
+    def ended(self, request: object) -> None:
+        """The request was answered, has failed or was cancelled."""
+        del self._waiting[request]
+
+    def failed(self, api: Api, error: KafkaError, began_at: float, now: float) -> None:
+        """An attempt of a call failed, and may succeed when it is repeated."""
+        before = self._recent(api, began_at)
+        self._failures[api] = _Failure(error, began_at if before is None else min(before.since, began_at), now)
+
+    def succeeded(self, api: Api) -> None:
+        """The coordinator gave an answer that needs no other attempt."""
+        self._failures.pop(api, None)
+
+    def trouble(self, now: float, only: Api | None = None) -> Trouble | None:
+        """The oldest trouble, of all APIs or of calls of ``only`` one."""
+        found = [
+            self._late(api, broker, sent_at, now)
+            for api, broker, sent_at in self._waiting.values()
+            if now >= sent_at + LATE and (only is None or api in (only, Api.FIND_COORDINATOR))
+        ]
+        if not found:
+            found = [
+                Trouble(failure.error, failure.since)
+                for api, failure in self._failures.items()
+                if (only is None or api is only) and self._lasts(api, failure, now)
+            ]
+        return min(found, key=lambda each: each.since, default=None)
+
+    def _lasts(self, api: Api, failure: _Failure, now: float) -> bool:
+        """A single call that failed within a short timeout is over; longer trouble lasts until the next call."""
+        if self._calls[api]:
+            return True
+        return failure.newest_at >= failure.since + TELL_AFTER and now <= failure.newest_at + MEMORY
+
+    def _late(self, api: Api, broker: str | None, sent_at: float, now: float) -> Trouble:
+        apis = self._failures if api is Api.FIND_COORDINATOR else (api,)
+        recent = [self._recent(each, sent_at) for each in apis]
+        since = min([sent_at, *(each.since for each in recent if each is not None)])
+        error = RequestTimeoutError(f"no answer for {now - sent_at:.0f} s", broker=broker, api=api.value)
+        error.group = self._group_id
+        return Trouble(error, since)
+
+    def _recent(self, api: Api, now: float) -> _Failure | None:
+        failure = self._failures.get(api)
+        return failure if failure is not None and now <= failure.newest_at + MEMORY else None
+
+
+class TroubleWatch:
+    """The trouble of one member and of its group's ``offsets``, looked at about once a second."""
+
+    def __init__(self, offsets: OffsetRequests) -> None:
+        self._offsets = offsets
         self._unknown_since: float | None = None
         """When a look first found that the coordinator is not known."""
         self._since: float | None = None
         """When the trouble began that the last look found."""
         self._told_at: float | None = None
 
-    def of(self, machine: MemberMachine, now: float) -> Trouble | None:
-        """The trouble that there is."""
+    def of(self, machine: MemberMachine | None, now: float) -> Trouble | None:
+        """The oldest trouble; ``machine`` is None outside of the group.
+
+        Of equally old ones it is the offsets': their request holds up the heartbeats behind it.
+        """
+        found = (self._offsets.trouble(now), None if machine is None else self._of_member(machine, now))
+        return min((each for each in found if each is not None), key=lambda each: each.since, default=None)
+
+    def _of_member(self, machine: MemberMachine, now: float) -> Trouble | None:
         if machine.state is State.ENDED:
             return None
         if machine.trouble is not None:
@@ -52,9 +140,9 @@ class TroubleWatch:
             return self._trouble(_late("no broker says which one is the coordinator", machine, now - unknown), unknown)
         return None
 
-    def look(self, machine: MemberMachine, now: float) -> Trouble | None:
+    def look(self, machine: MemberMachine | None, now: float) -> Trouble | None:
         """The trouble that is to be told: once when it has lasted, then once a minute while it lasts."""
-        if machine.coordinator is not None:
+        if machine is None or machine.coordinator is not None:
             self._unknown_since = None
         elif self._unknown_since is None:
             self._unknown_since = now
