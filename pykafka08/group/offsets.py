@@ -283,7 +283,12 @@ class GroupOffsets:
                 if reaction in (Reaction.FAIL, Reaction.REFUSE) or reaction in LOSSES:  # the last: an outsider's commit
                     self.requests.succeeded(api)  # the caller gets the error
                     raise
-                self.requests.failed(api, error, began_at, anyio.current_time())
+                told: KafkaError = error
+                if isinstance(error, RemoteProtocolError) and error.api is None:  # the connection's, for all requests
+                    told = invalid_answer_error(
+                        error.message, api=api, group=self._config.group_id, broker=error.broker
+                    )
+                self.requests.failed(api, told, began_at, anyio.current_time())
                 if cause is None or not isinstance(error, RequestTimeoutError):
                     cause = error  # what the brokers said tells more than that the time was over then
                 self._mind([reaction], None)
