@@ -215,15 +215,13 @@ async def test_time_outs_health_and_the_log_name_the_trouble(
             for name in ("LATE", "TELL_AFTER"):
                 monkeypatch.setattr(trouble, name, 0.05)
             await until(lambda: any("in_trouble" in each.getMessage() for each in caplog.records))
+            # A Fetch from before the fault may have been late, and answered since.
+            await until(lambda: (consumer.health().trouble_age or 0) >= 0.05)
             health = consumer.health()
             assert health.trouble is not None
             assert (health.trouble.topic, health.trouble.partition) == ("t", 0)
-            assert health.trouble_age is not None
-            assert health.trouble_age >= 0.05
             with pytest.raises(
                 RequestTimeoutError, match=r"no record came within 0\.01 seconds; last: .*for \d"
             ) as caught:
                 await consumer.getone(timeout=0.01)
             assert "t" in str(caught.value)
-    warnings = [each for each in caplog.records if "in_trouble" in each.getMessage()]
-    assert len(warnings) == 1

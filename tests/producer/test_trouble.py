@@ -30,7 +30,7 @@ def reported(world: World, seconds: int) -> list[RecordsStalled]:
 
 def test_a_partition_without_a_leader_is_reported_once() -> None:
     world = World({"t": [-1]})
-    world.add("t", 0)
+    world.add("t", partition=0)
     (warning,) = reported(world, LIMIT)
     assert warning.seconds >= TELL_AFTER
     assert (warning.error.topic, warning.error.partition, warning.error.api) == ("t", 0, "Metadata")
@@ -41,13 +41,13 @@ def test_a_partition_without_a_leader_is_reported_once() -> None:
 
 def test_lasting_trouble_is_reported_each_minute() -> None:
     world = World({"t": [-1]}, delivery_timeout_ms=600_000)
-    world.add("t", 0)
+    world.add("t", partition=0)
     assert len(reported(world, 200)) == 4
 
 
 def test_a_topic_that_does_not_appear_is_reported() -> None:
     world = World({"t": int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)})
-    world.add("t", None)
+    world.add("t")
     (warning,) = reported(world, LIMIT)
     assert (warning.error.topic, warning.error.partition) == ("t", None)
     assert "UNKNOWN_TOPIC_OR_PARTITION" in str(warning.error)
@@ -55,14 +55,14 @@ def test_a_topic_that_does_not_appear_is_reported() -> None:
 
 def test_acknowledged_records_are_not_trouble() -> None:
     world = World({"t": [0]})
-    world.add("t", 0)
+    world.add("t", partition=0)
     assert reported(world, 1) == []
     assert world.machine.trouble(world.now) is None
 
 
 def test_a_silent_broker_is_reported_before_the_request_times_out() -> None:
     world = World({"t": [0]}, linger_ms=0)
-    world.add("t", 0)
+    world.add("t", partition=0)
     world.one()
     assert world.machine.trouble(world.now + LATE - 0.1) is None
     (warning,) = reported(world, LIMIT)
@@ -74,7 +74,7 @@ def test_a_silent_broker_is_reported_before_the_request_times_out() -> None:
 def test_a_slow_broker_that_answers_is_not_trouble() -> None:
     world = World({"t": [0]}, linger_ms=0)
     for _ in range(10):
-        world.add("t", 0)
+        world.add("t", partition=0)
         send = world.one()
         assert reported(world, 4) == []
         world.answer(send, OK)
@@ -83,7 +83,7 @@ def test_a_slow_broker_that_answers_is_not_trouble() -> None:
 @pytest.mark.parametrize("error", [None, TransportError("connection refused")])
 def test_records_without_a_producer_id_are_reported(error: KafkaError | None) -> None:
     world = World({"t": [0]}, linger_ms=0, enable_idempotence=True)
-    world.add("t", 0)
+    world.add("t", partition=0)
     world.poll()
     if error is not None:
         world.machine.identity_failed(error, world.now)
