@@ -16,6 +16,7 @@ import anyio
 from pykafka08.backoff import Backoff
 from pykafka08.cluster.client import Client
 from pykafka08.cluster.metadata import Snapshot
+from pykafka08.driver import current_time
 from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import (
     BrokerError,
@@ -305,7 +306,7 @@ class GroupOffsets:
         if api is Api.OFFSET_COMMIT and is_rebalance:
             self.requests.succeeded(api)
         else:
-            self.requests.failed(api, error, began_at, anyio.current_time())
+            self.requests.failed(api, error, began_at, current_time())
 
     def _late(self, api: Api, cause: KafkaError | None) -> KafkaError:
         """The error at the deadline; ``cause`` is the last failure other than a time-out."""

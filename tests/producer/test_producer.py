@@ -404,7 +404,7 @@ async def test_a_producer_that_is_not_open_says_so() -> None:
         with pytest.raises(ClosedError, match="closed"):
             producer.enqueue("t", b"v")
         await producer.aclose()
-        with pytest.raises(ClosedError, match="once"):
+        with pytest.raises(ClosedError, match="cannot be reused"):
             await producer.__aenter__()
         assert producer.counters.acknowledged == 1
 
