@@ -38,7 +38,7 @@ TOPIC = "stalls"
 PARTITIONS = 6
 WRITE_EVERY = 0.25
 DOWN_SECONDS = 10.0
-"""How long a broker stays killed or paused: after 6 s the controller gives its partitions to others."""
+"""Seconds for which a broker stays killed or paused; the controller moves its partitions after 6 s."""
 UP_SECONDS = 10.0
 """Seconds between the return of one broker and the next fault."""
 

@@ -222,7 +222,7 @@ def check_code(
 
 
 def only(entries: Iterable[T], name_of: Callable[[T], str | None], name: str, api: str, broker: str | None) -> T:
-    """The entry of an answer for ``name``; RemoteProtocolError if there is none, or more than one."""
+    """The only entry of an answer for ``name``; RemoteProtocolError if it is missing or repeated."""
     found = [each for each in entries if name_of(each) == name]
     if len(found) != 1:
         said = "leaves it out" if not found else f"has it {len(found)} times"

@@ -73,7 +73,7 @@ class Configs:
         return [Layer(name, value, source) for value, source in values if value is not None]
 
     def broker_value(self, name: str, node_id: str = ALL_BROKERS) -> str | None:
-        """The value in effect; None if there is none."""
+        """The value in effect, or None."""
         layers = self.broker_layers(name, node_id)
         return layers[0].value if layers else None
 

@@ -132,7 +132,7 @@ class PartitionLog:
 
     @property
     def last_epoch(self) -> int:
-        """The leader epoch of the last batch; -1 if there is none."""
+        """The leader epoch of the last batch; -1 for an empty log."""
         return self._epochs[-1][0] if self._epochs else -1
 
     def append(self, batch: StoredBatch) -> None:
@@ -232,7 +232,7 @@ class PartitionLog:
                 self.files.replace([segment.base_offset for segment in self.segments], self._half_empty())
 
     def _half_empty(self) -> list[tuple[int, Sequence[Buffer]]]:
-        """The first segment if most of its file is deleted records, and what is left of it."""
+        """The first segment and its remaining batches, if most of its file is deleted records."""
         first = self.segments[0] if self.segments else None
         if first is None or first.trimmed <= max(first.size, LEAST_REWRITTEN):
             return []

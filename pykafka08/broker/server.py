@@ -123,15 +123,11 @@ class EmbeddedCluster:
         check_number("port", port, 0, 65536 - brokers)
         check_number("max_memory_bytes", max_memory_bytes, 1, sys.maxsize)
         check_hosts(host, advertised_host)
-        if log_dir is not None and not os.fspath(log_dir):
-            raise ConfigError("log_dir='' does not name a directory")
-        if log_dir is not None and zookeeper is not None:
-            raise ConfigError("log_dir and zookeeper exclude each other: the embedded ZooKeeper is in memory only")
+        _check_log_dir(log_dir, zookeeper)
         check_topics(topics or {})
         if replication_factor is not None:
             check_number("replication_factor", replication_factor, 1, brokers)
-        if racks is not None and (isinstance(racks, str) or len(racks) != brokers):
-            raise ConfigError(f"racks={racks!r} does not name one for each of {brokers} brokers")
+        _check_racks(racks, brokers)
         personality = Personality(version)
         static = StaticProperties(
             properties or {},
@@ -167,12 +163,7 @@ class EmbeddedCluster:
         self._state.transactions.marker_delay = transaction_marker_delay_ms / 1000
         if transaction_version is not None:
             self._state.features["transaction.version"] = transaction_version
-        handlers = load_handlers()
-        self._state.served = {
-            key: versions
-            for key, versions in personality.versions.items()
-            if key in handlers and not (personality.has_zookeeper and key in WITHOUT_ZOOKEEPER)
-        }
+        self._state.served = _served_apis(personality)
         self._state.nodes = {
             node_id: Node(
                 node_id,
@@ -498,3 +489,25 @@ class EmbeddedCluster:
             found.note_replicas()
             found.isr.append(replica)
         return found
+
+
+def _served_apis(personality: Personality) -> dict[int, VersionRange]:
+    """The versions of each API that has a handler, by API key."""
+    handlers = load_handlers()
+    return {
+        key: versions
+        for key, versions in personality.versions.items()
+        if key in handlers and not (personality.has_zookeeper and key in WITHOUT_ZOOKEEPER)
+    }
+
+
+def _check_log_dir(log_dir: str | os.PathLike[str] | None, zookeeper: EmbeddedZooKeeper | None) -> None:
+    if log_dir is not None and not os.fspath(log_dir):
+        raise ConfigError("log_dir='' does not name a directory")
+    if log_dir is not None and zookeeper is not None:
+        raise ConfigError("log_dir and zookeeper exclude each other: the embedded ZooKeeper is in memory only")
+
+
+def _check_racks(racks: Sequence[str] | None, brokers: int) -> None:
+    if racks is not None and (isinstance(racks, str) or len(racks) != brokers):
+        raise ConfigError(f"racks={racks!r} does not name one for each of {brokers} brokers")

@@ -12,16 +12,16 @@ from pykafka08.consumer.actions import Note, SendEpochs, SendFetch, SendListOffs
 from pykafka08.consumer.assignment import Assignment
 from pykafka08.consumer.partition import PartitionState
 from pykafka08.errors import KafkaError, RequestTimeoutError
+from pykafka08.report_timer import REPORT_EVERY
 
-__all__ = ["LATE", "TELL_AFTER", "Send", "Trouble", "TroubleWatch"]
+__all__ = ["LATE", "REPORT_AFTER", "Send", "Trouble", "TroubleWatch"]
 
 Send = SendFetch | SendListOffsets | SendEpochs
 
 LATE = 5.0
 """Seconds after which an answer is late, in addition to the maximum wait of a long poll."""
-TELL_AFTER = 5.0
+REPORT_AFTER = 5.0
 """Seconds before trouble is reported: a leader election takes a few seconds."""
-TELL_AGAIN_AFTER = 60.0
 
 API_NAMES = {SendFetch: "Fetch", SendListOffsets: "ListOffsets", SendEpochs: "OffsetForLeaderEpoch"}
 
@@ -42,8 +42,8 @@ class TroubleWatch:
         """By identity, because hashing a request takes time for each of its partitions."""
         self._began_at: dict[tuple[str, int], float] = {}
         """Trouble at the last check, by partition: it continues from one failed request to the next."""
-        self._told_at: float | None = None
-        self._told: set[tuple[str, int]] = set()
+        self._reported_at: float | None = None
+        self._reported: set[tuple[str, int]] = set()
 
     def sent(self, request: Send, now: float) -> None:
         """Note that the request was sent."""
@@ -65,20 +65,20 @@ class TroubleWatch:
         """The warning that is due, one for all unreported partitions; call this about once a second."""
         troubles = dict(self._troubles(now))
         self._began_at = {state.tp: trouble.since for state, trouble in troubles.items()}
-        lasting = {state: each for state, each in troubles.items() if now - each.since >= TELL_AFTER}
-        self._told &= self._began_at.keys()
-        if all(state.tp in self._told for state in lasting) and not self._is_due_again(now):
+        lasting = {state: each for state, each in troubles.items() if now - each.since >= REPORT_AFTER}
+        self._reported &= self._began_at.keys()
+        if all(state.tp in self._reported for state in lasting) and not self._is_due_again(now):
             return None
-        self._told.update(state.tp for state in lasting)
+        self._reported.update(state.tp for state in lasting)
         if not lasting:
             return None
-        self._told_at = now
+        self._reported_at = now
         first, trouble = min(lasting.items(), key=lambda item: item[1].since)
         facts = {"topic": first.tp.topic, "partition": first.tp.partition, "partitions": len(lasting)}
         return Note("partitions.in_trouble", {**facts, "seconds": now - trouble.since, "error": str(trouble.error)})
 
     def _is_due_again(self, now: float) -> bool:
-        return self._told_at is not None and now - self._told_at >= TELL_AGAIN_AFTER
+        return self._reported_at is not None and now - self._reported_at >= REPORT_EVERY
 
     def _troubles(self, now: float) -> Iterator[tuple[PartitionState, Trouble]]:
         states = self._assignment.states

@@ -131,7 +131,7 @@ class RecordTypeError(KafkaError, TypeError):
 class RecordTooLargeError(KafkaError):
     """A record is larger than the producer, the broker, the fetch size or ``max_unpacked_bytes`` allows.
 
-    ``next_offset`` is the offset after the record, where reading can continue; None if unknown, and for a producer.
+    ``next_offset`` is the offset after the record's batch, where reading can continue.  Producers leave it None.
     """
 
     def __init__(

@@ -160,7 +160,7 @@ class GroupCoordinator:
 
     @property
     def trouble(self) -> KafkaError | None:
-        """What ended the membership, the newest failure on the way to being well, or an answer that is late."""
+        """The error that ended the membership, the last error that is being retried, or a late answer."""
         if self._machine.error is not None:
             return self._machine.error
         trouble = self._trouble.of(self._joined_machine, self._now())

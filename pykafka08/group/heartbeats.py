@@ -30,7 +30,7 @@ class HeartbeatClock:
 
     @property
     def waiting_since(self) -> float | None:
-        """When the heartbeat in flight was sent; None if none is."""
+        """The time at which the heartbeat in flight was sent, or None."""
         return None if self._in_flight is None else self._in_flight[1]
 
     def restart(self, heard_at: float) -> None:

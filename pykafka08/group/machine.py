@@ -33,7 +33,7 @@ from pykafka08.protocol.messages.sync_group import SyncGroupResponse
 __all__ = ["GroupMachine"]
 
 
-TOLD_TO_REJOIN = frozenset({Api.SYNC_GROUP, Api.HEARTBEAT})
+REJOIN_APIS = frozenset({Api.SYNC_GROUP, Api.HEARTBEAT})
 """APIs in whose answers a coordinator asks its members to join again, with REBALANCE_IN_PROGRESS."""
 
 
@@ -409,7 +409,7 @@ class GroupMachine(MemberLife):
         }
         if reaction in table:
             table[reaction]()
-        if reaction is Reaction.TAKE_MEMBER_ID or (reaction is Reaction.REJOIN and api in TOLD_TO_REJOIN):
+        if reaction is Reaction.TAKE_MEMBER_ID or (reaction is Reaction.REJOIN and api in REJOIN_APIS):
             return  # part of the protocol, no trouble
         self._not_before = now + self._backoff.failed()
         if api is Api.HEARTBEAT:

@@ -127,7 +127,7 @@ class GroupOffsets:
             offsets,
             is_member=is_member,
             topic_id=self._topic_id,
-            now=anyio.current_time,
+            now=current_time,
             objection=objection,
         )
         for tp in offsets:

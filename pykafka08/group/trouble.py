@@ -13,20 +13,20 @@ from pykafka08.errors import KafkaError, RequestTimeoutError
 from pykafka08.group.contract import MemberMachine
 from pykafka08.group.reactions import Api
 from pykafka08.group.states import State
+from pykafka08.report_timer import ReportTimer
 
-__all__ = ["LATE", "TELL_AFTER", "OffsetRequests", "Trouble", "TroubleWatch"]
+__all__ = ["LATE", "REPORT_AFTER", "OffsetRequests", "Trouble", "TroubleWatch"]
 
 LATE = 5.0
 """Seconds after which the answer to a heartbeat, FindCoordinator, OffsetFetch or OffsetCommit is late."""
-TELL_AFTER = 3.0
-"""Seconds of trouble before it is told: a coordinator that moves is no trouble."""
-TELL_AGAIN_AFTER = 60.0
+REPORT_AFTER = 3.0
+"""Seconds before trouble is reported: coordinators move within less."""
 MEMORY = 10.0
 """Seconds after a failed call in which the next failure of the same API belongs to the same trouble."""
 
 
 class Trouble(NamedTuple):
-    """Why the member is not well."""
+    """The error of requests to the coordinator, and the time since which they fail."""
 
     error: KafkaError
     since: float
@@ -44,7 +44,7 @@ class OffsetRequests:
     def __init__(self, group_id: str) -> None:
         self._group_id = group_id
         self._calls: Counter[Api] = Counter()
-        """How many calls are under way; each call repeats its request until its deadline."""
+        """Number of running calls by API; each call repeats its request until its deadline."""
         self._waiting: dict[object, tuple[Api, str | None, float]] = {}
         """API, broker and time of each request that waits for its answer."""
         self._failures: dict[Api, _Failure] = {}
@@ -90,10 +90,10 @@ class OffsetRequests:
         return min(found, key=lambda each: each.since, default=None)
 
     def _lasts(self, api: Api, failure: _Failure, now: float) -> bool:
-        """A single call that failed within a short timeout is over; longer trouble lasts until the next call."""
+        """False for a single call that failed within a short timeout; longer trouble lasts until the next call."""
         if self._calls[api]:
             return True
-        return failure.newest_at >= failure.since + TELL_AFTER and now <= failure.newest_at + MEMORY
+        return failure.newest_at >= failure.since + REPORT_AFTER and now <= failure.newest_at + MEMORY
 
     def _late(self, api: Api, broker: str | None, sent_at: float, now: float) -> Trouble:
         apis = self._failures if api is Api.FIND_COORDINATOR else (api,)
@@ -114,15 +114,15 @@ class TroubleWatch:
     def __init__(self, offsets: OffsetRequests) -> None:
         self._offsets = offsets
         self._unknown_since: float | None = None
-        """When a look first found that the coordinator is not known."""
+        """The time of the first look since which no coordinator is known."""
         self._since: float | None = None
-        """When the trouble began that the last look found."""
-        self._told_at: float | None = None
+        """The time at which the trouble of the last look began."""
+        self._reports = ReportTimer(REPORT_AFTER)
 
     def of(self, machine: MemberMachine | None, now: float) -> Trouble | None:
         """The oldest trouble; ``machine`` is None outside of the group.
 
-        Of equally old ones it is the offsets': their request holds up the heartbeats behind it.
+        If both began at the same time, the trouble of the offsets: heartbeats wait behind their request.
         """
         found = (self._offsets.trouble(now), None if machine is None else self._of_member(machine, now))
         return min((each for each in found if each is not None), key=lambda each: each.since, default=None)
@@ -141,7 +141,7 @@ class TroubleWatch:
         return None
 
     def look(self, machine: MemberMachine | None, now: float) -> Trouble | None:
-        """The trouble that is to be told: once when it has lasted, then once a minute while it lasts."""
+        """The trouble to warn of: once after ``REPORT_AFTER`` seconds, then once a minute while it lasts."""
         if machine is None or machine.coordinator is not None:
             self._unknown_since = None
         elif self._unknown_since is None:
@@ -149,12 +149,11 @@ class TroubleWatch:
         trouble = self.of(machine, now)
         self._since = None if trouble is None else trouble.since
         if trouble is None:
-            self._told_at = None
+            self._reports.reset()
             return None
-        is_told = self._told_at is not None and now < self._told_at + TELL_AGAIN_AFTER
-        if is_told or now < trouble.since + TELL_AFTER:
+        if now < self._reports.next_at(trouble.since):
             return None
-        self._told_at = now
+        self._reports.reported(now)
         return trouble
 
     def _trouble(self, error: KafkaError, since: float) -> Trouble:

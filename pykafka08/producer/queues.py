@@ -92,7 +92,7 @@ class PartitionQueue:
         self.sent_to: int | None = None
         """The broker to which the last one went."""
         self.waiting_since = 0.0
-        """When the oldest batch in flight was sent, or the batch before it was answered."""
+        """The time at which the oldest batch in flight was sent, or the batch before it was answered."""
         self.is_plain = False
         """Its leader cannot keep numbers, or its log cannot hold them."""
         self.sequences = Sequences()

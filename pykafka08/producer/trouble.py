@@ -1,6 +1,6 @@
-"""What keeps records from being sent, and since when: no leader, no partitions, no producer id, failed attempts.
+"""Causes for which records are not sent, with their age: no leader, no partitions, no producer id, failed attempts.
 
-An answer that does not come is trouble too.  Pure; ``now`` is monotonic seconds.
+A missing answer is trouble too.  Pure; ``now`` is monotonic seconds.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from pykafka08.errors import KafkaError, RequestTimeoutError, broker_error
 from pykafka08.producer.actions import RecordsStalled
 from pykafka08.producer.batch import Batch
 from pykafka08.producer.queues import PartitionQueue, QueueState, TopicQueues
+from pykafka08.report_timer import ReportTimer
 
-__all__ = ["LATE", "TELL_AFTER", "Trouble", "TroubleWatch", "longest_trouble"]
+__all__ = ["LATE", "REPORT_AFTER", "Trouble", "TroubleWatch", "longest_trouble"]
 
 LATE = 5.0
 """Seconds after which an answer is late."""
-TELL_AFTER = 5.0
+REPORT_AFTER = 5.0
 """Seconds before trouble is reported: a leader election takes a few seconds."""
-TELL_AGAIN_AFTER = 60.0
 LOOK_EVERY = 1.0
 
 
@@ -39,7 +39,7 @@ class TroubleWatch:
 
     def __init__(self) -> None:
         self._look_at = 0.0
-        self._told_at: float | None = None
+        self._reports = ReportTimer(REPORT_AFTER)
 
     @property
     def look_at(self) -> float:
@@ -60,12 +60,11 @@ class TroubleWatch:
         self._look_at = now + LOOK_EVERY
         trouble = longest_trouble(queues, topics, brokers, no_identity, now)
         if trouble is None:
-            self._told_at = None
+            self._reports.reset()
             return []
-        is_told = self._told_at is not None and now < self._told_at + TELL_AGAIN_AFTER
-        if is_told or now < trouble.since + TELL_AFTER:
+        if now < self._reports.next_at(trouble.since):
             return []
-        self._told_at = now
+        self._reports.reported(now)
         return [RecordsStalled(trouble.error, now - trouble.since)]
 
 

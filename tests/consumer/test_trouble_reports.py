@@ -10,7 +10,7 @@ import pytest
 from pykafka08 import Consumer, EmbeddedCluster, TopicPartition
 from pykafka08.consumer import fetcher, trouble
 from pykafka08.consumer.actions import Note, SendEpochs, SendFetch, SendListOffsets
-from pykafka08.consumer.trouble import LATE, TELL_AFTER, Trouble
+from pykafka08.consumer.trouble import LATE, REPORT_AFTER, Trouble
 from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import RequestTimeoutError, TransportError
 from tests.consumer.embedded import fill, read_values, values
@@ -92,7 +92,7 @@ def test_trouble_is_reported_once_with_cause_place_and_time(case: str) -> None:
     (note,) = reported(world, int(LIMIT))
     assert note.event == "partitions.in_trouble"
     assert (note.facts["topic"], note.facts["partition"], note.facts["partitions"]) == ("a", 0, 1)
-    assert note.facts["seconds"] >= TELL_AFTER
+    assert note.facts["seconds"] >= REPORT_AFTER
     assert api in note.facts["error"]
     assert "a" in note.facts["error"]
     error, since = longest(world)
@@ -181,7 +181,7 @@ def test_trouble_ends_with_the_first_good_answer() -> None:
     world.answer(world.fetch())
     assert world.machine.trouble.longest(world.now) is None
     assert reported(world, 4) == []
-    assert world.machine.trouble._told == set()
+    assert world.machine.trouble._reported == set()
 
 
 def test_a_late_answer_is_reported_after_late_after_seconds() -> None:
@@ -212,7 +212,7 @@ async def test_time_outs_health_and_the_log_name_the_trouble(
                 cluster.faults.drop_answer("Fetch", times=None)
             else:
                 cluster.faults.answer("Fetch", ErrorCode.LEADER_NOT_AVAILABLE, times=None)
-            for name in ("LATE", "TELL_AFTER"):
+            for name in ("LATE", "REPORT_AFTER"):
                 monkeypatch.setattr(trouble, name, 0.05)
             await until(lambda: any("in_trouble" in each.getMessage() for each in caplog.records))
             # A Fetch from before the fault may have been late, and answered since.

@@ -17,7 +17,7 @@ from pykafka08 import (
     RequestTimeoutError,
     TopicPartition,
 )
-from pykafka08.group.trouble import TELL_AFTER
+from pykafka08.group.trouble import REPORT_AFTER
 from tests.test_request_storms import at_once
 from tests.virtual_loop import VirtualLoop
 
@@ -90,7 +90,7 @@ def test_offsets_that_fail_are_reported(
         loop.close()
     (warning,) = [each for each in caplog.records if "in_trouble" in each.getMessage()]
     assert warning.getMessage().startswith("group.in_trouble")
-    assert TELL_AFTER <= warning.seconds < LIMIT  # type: ignore[attr-defined]
+    assert REPORT_AFTER <= warning.seconds < LIMIT  # type: ignore[attr-defined]
     assert warning.group_id == "g"  # type: ignore[attr-defined]
     for said in (warning.error, str(health.group.trouble)):  # type: ignore[attr-defined]
         assert api in said

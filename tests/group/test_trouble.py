@@ -11,7 +11,7 @@ import anyio.to_thread
 import pytest
 
 from pykafka08 import Consumer, EmbeddedCluster, ErrorCode, KafkaError, RequestTimeoutError
-from pykafka08.group.trouble import TELL_AFTER
+from pykafka08.group.trouble import REPORT_AFTER
 from tests.test_request_storms import at_once
 from tests.virtual_loop import VirtualLoop
 
@@ -84,7 +84,7 @@ def test_a_coordinator_that_fails_is_told(
     finally:
         loop.close()
     (warning,) = [each for each in caplog.records if each.getMessage().startswith("group.in_trouble")]
-    assert TELL_AFTER <= warning.seconds < LIMIT  # type: ignore[attr-defined]
+    assert REPORT_AFTER <= warning.seconds < LIMIT  # type: ignore[attr-defined]
     assert warning.group_id == "g"  # type: ignore[attr-defined]
     assert isinstance(group.trouble, KafkaError)
     assert "; last: " in text

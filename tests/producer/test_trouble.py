@@ -11,7 +11,7 @@ from pykafka08 import EmbeddedCluster, ErrorCode, Producer
 from pykafka08.errors import KafkaError, TransportError
 from pykafka08.producer import trouble
 from pykafka08.producer.actions import Action, RecordsStalled
-from pykafka08.producer.trouble import LATE, TELL_AFTER
+from pykafka08.producer.trouble import LATE, REPORT_AFTER
 from tests.producer.world import OK, World
 
 LIMIT = 10
@@ -32,7 +32,7 @@ def test_a_partition_without_a_leader_is_reported_once() -> None:
     world = World({"t": [-1]})
     world.add("t", partition=0)
     (warning,) = reported(world, LIMIT)
-    assert warning.seconds >= TELL_AFTER
+    assert warning.seconds >= REPORT_AFTER
     assert (warning.error.topic, warning.error.partition, warning.error.api) == ("t", 0, "Metadata")
     found = world.machine.trouble(world.now)
     assert found is not None
@@ -96,7 +96,7 @@ def test_records_without_a_producer_id_are_reported(error: KafkaError | None) ->
 async def test_health_and_the_log_name_the_trouble(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    for name in ("TELL_AFTER", "LOOK_EVERY"):
+    for name in ("REPORT_AFTER", "LOOK_EVERY"):
         monkeypatch.setattr(trouble, name, 0.05)
     caplog.set_level(logging.WARNING, logger="pykafka08")
     async with (

@@ -10,12 +10,12 @@ from typing import NamedTuple
 from pykafka08.errors import KafkaError, RequestTimeoutError
 from pykafka08.producer.transactions.actions import Call, FindCoordinator
 from pykafka08.producer.transactions.judgement import named
+from pykafka08.report_timer import ReportTimer
 
-__all__ = ["TELL_AFTER", "TransactionTrouble", "TransactionTroubleWatch"]
+__all__ = ["REPORT_AFTER", "TransactionTrouble", "TransactionTroubleWatch"]
 
-TELL_AFTER = 5.0
+REPORT_AFTER = 5.0
 """Seconds before trouble is reported: a coordinator moves or writes markers within a few seconds."""
-TELL_AGAIN_AFTER = 60.0
 
 
 class TransactionTrouble(NamedTuple):
@@ -41,7 +41,7 @@ class TransactionTroubleWatch:
         self._error: KafkaError | None = None
         self._failed: Call | None = None
         """The request of the error."""
-        self._told_at: float | None = None
+        self._reports = ReportTimer(REPORT_AFTER)
 
     # --- events -------------------------------------------------------------------------------------------------------
 
@@ -62,17 +62,18 @@ class TransactionTroubleWatch:
 
     def ended(self) -> None:
         """Note that the request succeeded or will not be repeated."""
-        self._call = self._failed = self._error = self._since = self._told_at = None
+        self._call = self._failed = self._error = self._since = None
+        self._reports.reset()
 
     # --- reports ------------------------------------------------------------------------------------------------------
 
     def of(self, now: float) -> TransactionTrouble | None:
-        """The trouble that has lasted for ``TELL_AFTER`` seconds."""
+        """The trouble that has lasted for ``REPORT_AFTER`` seconds."""
         since = self._since
-        if since is None or now < since + TELL_AFTER:
+        if since is None or now < since + REPORT_AFTER:
             return None
         call = self._call
-        if call is not None and (self._error is None or now >= self._sent_at + TELL_AFTER):
+        if call is not None and (self._error is None or now >= self._sent_at + REPORT_AFTER):
             text = f"no answer for {now - self._sent_at:.0f} s ({named(call, self._transactional_id)})"
             return TransactionTrouble(RequestTimeoutError(text, api=call.api), since, call.api, _node_id(call))
         if self._error is None or self._failed is None:
@@ -80,19 +81,17 @@ class TransactionTroubleWatch:
         return TransactionTrouble(self._error, since, self._failed.api, _node_id(self._failed))
 
     def look(self, now: float) -> TransactionTrouble | None:
-        """The trouble to warn of: one warning after ``TELL_AFTER``, then one a minute."""
+        """The trouble to warn of: one warning after ``REPORT_AFTER``, then one a minute."""
         look_at = self.look_at
         if look_at is None or now < look_at:
             return None
-        self._told_at = now
+        self._reports.reported(now)
         return self.of(now)
 
     @property
     def look_at(self) -> float | None:
         """The time of the next warning."""
-        if self._since is None:
-            return None
-        return self._since + TELL_AFTER if self._told_at is None else self._told_at + TELL_AGAIN_AFTER
+        return None if self._since is None else self._reports.next_at(self._since)
 
 
 def _node_id(call: Call) -> int | None:

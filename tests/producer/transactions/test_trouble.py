@@ -12,7 +12,8 @@ import pytest
 
 from pykafka08 import EmbeddedCluster, ErrorCode, KafkaError, Producer, TopicPartition
 from pykafka08.producer.transactions.actions import FindCoordinator, InitProducer, KeyType
-from pykafka08.producer.transactions.trouble import TELL_AFTER, TELL_AGAIN_AFTER, TransactionTroubleWatch
+from pykafka08.producer.transactions.trouble import REPORT_AFTER, TransactionTroubleWatch
+from pykafka08.report_timer import REPORT_EVERY
 from tests.test_request_storms import at_once
 from tests.virtual_loop import VirtualLoop
 
@@ -82,12 +83,12 @@ def test_a_request_that_does_not_complete_is_reported(
     (warning,) = caplog.records
     assert warning.getMessage().startswith("transaction.in_trouble")
     facts: Any = warning
-    assert TELL_AFTER <= facts.seconds < LIMIT
+    assert REPORT_AFTER <= facts.seconds < LIMIT
     assert facts.transactional_id == ID
     assert facts.request == api
     assert facts.coordinator == (None if api == "FindCoordinator" else f"{broker} (id 0)")
     assert ("no answer for" in facts.error) is is_silent
-    assert TELL_AFTER < health.trouble_age <= LIMIT
+    assert REPORT_AFTER < health.trouble_age <= LIMIT
     assert health.trouble.api == api
     assert later.trouble is None
     assert later.trouble_age is None
@@ -103,15 +104,15 @@ def test_the_warning_is_repeated_after_a_minute_until_the_request_ends() -> None
     assert watch.look_at is None
     watch.sent(INIT, 2.0)
     watch.failed(INIT, KafkaError("refused"))
-    assert watch.look(2.0 + TELL_AFTER - 1) is None
+    assert watch.look(2.0 + REPORT_AFTER - 1) is None
     watch.sent(FIND, 6.0)
     watch.found()
-    trouble = watch.look(2.0 + TELL_AFTER)
+    trouble = watch.look(2.0 + REPORT_AFTER)
     assert trouble is not None
     assert (str(trouble.error), trouble.since, trouble.api, trouble.node_id) == ("refused", 2.0, "InitProducerId", 1)
-    assert watch.look(2.0 + TELL_AFTER + TELL_AGAIN_AFTER - 1) is None
+    assert watch.look(2.0 + REPORT_AFTER + REPORT_EVERY - 1) is None
     watch.sent(INIT, 8.0)
-    trouble = watch.look(2.0 + TELL_AFTER + TELL_AGAIN_AFTER)
+    trouble = watch.look(2.0 + REPORT_AFTER + REPORT_EVERY)
     assert trouble is not None
     assert "no answer for 59 s" in str(trouble.error)
     watch.ended()
