@@ -28,10 +28,12 @@ __version__ = "0.1.0"
 _HOME = {
     "Admin": "admin.admin",
     "AdminRefusedError": "errors",
+    "AuthenticationError": "errors",
     "AuthorizationError": "errors",
     "BadVersionError": "errors",
     "BrokerError": "errors",
     "BufferFullError": "errors",
+    "CertificateError": "errors",
     "ClientFailedError": "errors",
     "ClosedError": "errors",
     "Codec": "records.compression",
@@ -91,9 +93,12 @@ _HOME = {
     "RemoteProtocolError": "errors",
     "RequestTimeoutError": "errors",
     "ResponseTooLargeError": "errors",
+    "Secret": "security.secret",
+    "SecurityError": "errors",
     "SentRecords": "producer.delivery",
     "SessionExpiredError": "errors",
     "SubscriptionPattern": "group.pattern",
+    "TlsError": "errors",
     "TopicDescription": "admin.values",
     "TopicPartition": "records.record",
     "TopicPlan": "mirror.plan",
@@ -112,10 +117,12 @@ _HOME = {
 __all__ = [
     "Admin",
     "AdminRefusedError",
+    "AuthenticationError",
     "AuthorizationError",
     "BadVersionError",
     "BrokerError",
     "BufferFullError",
+    "CertificateError",
     "ClientFailedError",
     "ClosedError",
     "Codec",
@@ -175,9 +182,12 @@ __all__ = [
     "RemoteProtocolError",
     "RequestTimeoutError",
     "ResponseTooLargeError",
+    "Secret",
+    "SecurityError",
     "SentRecords",
     "SessionExpiredError",
     "SubscriptionPattern",
+    "TlsError",
     "TopicDescription",
     "TopicPartition",
     "TopicPlan",
@@ -225,10 +235,12 @@ if TYPE_CHECKING:
     from pykafka08.error_codes import ErrorCode
     from pykafka08.errors import (
         AdminRefusedError,
+        AuthenticationError,
         AuthorizationError,
         BadVersionError,
         BrokerError,
         BufferFullError,
+        CertificateError,
         ClientFailedError,
         ClosedError,
         ConcurrentReadError,
@@ -258,7 +270,9 @@ if TYPE_CHECKING:
         RemoteProtocolError,
         RequestTimeoutError,
         ResponseTooLargeError,
+        SecurityError,
         SessionExpiredError,
+        TlsError,
         TransactionAbortedError,
         TransactionStateError,
         TransportError,
@@ -281,6 +295,7 @@ if TYPE_CHECKING:
     from pykafka08.producer.producer import Producer
     from pykafka08.records.compression import Codec
     from pykafka08.records.record import NewRecord, Record, TopicPartition
+    from pykafka08.security.secret import Secret
     from pykafka08.zookeeper.legacy.health import LegacyHealth
     from pykafka08.zookeeper.legacy_consumer import LegacyConsumer
     from pykafka08.zookeeper.migration import GroupMigration, MigratedPartition, MigrationReport

@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields
+from dataclasses import Field, dataclass, field, fields
 from typing import Any, Literal
 
 from pykafka08.errors import ConfigError
+from pykafka08.security.settings import PROTOCOLS, SecurityConfig, protect
 from pykafka08.setting_hints import hint
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "build",
     "check_timeout",
     "parse_bootstrap_servers",
+    "setting_fields",
 ]
 
 Address = tuple[str, int]
@@ -41,7 +43,17 @@ def check_timeout(timeout: object) -> None:
 
 
 def parse_bootstrap_servers(servers: str | Iterable[str]) -> tuple[Address, ...]:
-    """``"h1:9092,h2"``, a list of such, with ``[::1]:9092`` for IPv6; the port defaults to 9092."""
+    """``"h1:9092,h2"``, a list of such, with ``[::1]:9092`` for IPv6; the port defaults to 9092.
+
+    A security protocol may stand before each: ``"SASL_SSL://h1:9093"``.
+    """
+    addresses = tuple(_parse_address(part) for part in _parts(servers))
+    if not addresses:
+        raise ConfigError("bootstrap_servers names no address")
+    return addresses
+
+
+def _parts(servers: str | Iterable[str]) -> list[str]:
     items = [servers] if isinstance(servers, str) else servers
     if isinstance(items, (bytes, bytearray, memoryview)) or not isinstance(items, Iterable):
         raise ConfigError(f"bootstrap_servers={servers!r} is neither a string nor a list of strings")
@@ -50,17 +62,24 @@ def parse_bootstrap_servers(servers: str | Iterable[str]) -> tuple[Address, ...]
         if not isinstance(item, str):
             raise ConfigError(f"bootstrap_servers: {item!r} is not a string of the form 'host:port'")
         parts.extend(item.split(","))
-    addresses = tuple(_parse_address(part.strip()) for part in parts if part.strip())
-    if not addresses:
-        raise ConfigError("bootstrap_servers names no address")
-    return addresses
+    return [part.strip() for part in parts if part.strip()]
+
+
+def _protocol_of(servers: str | Iterable[str]) -> str | None:
+    """The security protocol that stands before the addresses; None if none does."""
+    found = {
+        protocol.upper() for protocol, separator, _ in (part.partition("://") for part in _parts(servers)) if separator
+    }
+    if len(found) > 1:
+        raise ConfigError(f"bootstrap_servers names different security protocols: {', '.join(sorted(found))}")
+    return next(iter(found), None)
 
 
 def _parse_address(text: str) -> Address:
     protocol, separator, rest = text.partition("://")
     if separator:
-        if protocol.upper() != "PLAINTEXT":
-            raise ConfigError(f"bootstrap server {text!r}: only PLAINTEXT is served by this release")
+        if protocol.upper() not in PROTOCOLS:
+            raise ConfigError(f"bootstrap server {_shown(text)}: the protocol is not one of {', '.join(PROTOCOLS)}")
         text = rest
     if text.startswith("["):
         host, _, port = text[1:].partition("]")
@@ -142,15 +161,13 @@ class ClientConfig:
     socket_connection_setup_timeout_ms: int = 10_000
     connections_max_idle_ms: int = 540_000
     metadata_max_age_ms: int = 300_000
-    security_protocol: str = "PLAINTEXT"
-    """Only PLAINTEXT is supported, in upper or lower case."""
     receive_message_max_bytes: int = 100 * MIB
     """Largest frame taken from a broker; checked before a byte of its body is kept."""
+    security: SecurityConfig = field(default_factory=SecurityConfig)
+    """TLS and SASL.  Users give the fields of :class:`SecurityConfig` beside the other settings."""
 
     def __post_init__(self) -> None:
         _check_text(self, "client_id")
-        if not isinstance(self.security_protocol, str) or self.security_protocol.upper() != "PLAINTEXT":
-            raise ConfigError(f"security_protocol={_shown(self.security_protocol)}: this release speaks PLAINTEXT only")
         _check_type(self, "broker_version", str, "a string such as '0.8.2'", is_optional=True)
         if self.broker_version is not None and not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})+", self.broker_version):
             raise ConfigError(f"broker_version={_shown(self.broker_version)} is not a release such as '0.8.2'")
@@ -296,12 +313,21 @@ class ConsumerConfig:
         )
 
 
+def setting_fields(*kinds: type) -> dict[str, Field[Any]]:
+    """The settings of these dataclasses by name; those of :class:`SecurityConfig` stand beside ClientConfig's."""
+    found = {each.name: each for kind in kinds for each in fields(kind)}
+    if found.pop("security", None) is not None:
+        found.update({each.name: each for each in fields(SecurityConfig)})
+    return found
+
+
 def build(settings: dict[str, Any], *kinds: type, elsewhere: Iterable[str] = ()) -> list[Any]:
     """Objects of the dataclasses ``kinds`` out of one set of keyword arguments; an unknown name is a ConfigError.
 
     ``elsewhere`` are names that the caller takes itself: the error lists them too.
     """
-    known = {field.name: kind for kind in kinds for field in fields(kind)}
+    protect(settings)
+    known = setting_fields(*kinds)
     unknown = sorted(set(settings) - set(known))
     if unknown:
         names = {*known, *elsewhere}
@@ -310,5 +336,24 @@ def build(settings: dict[str, Any], *kinds: type, elsewhere: Iterable[str] = ())
         known_ones = "" if all(hints.values()) else f"; known are {', '.join(sorted(names))}"
         raise ConfigError(f"unknown setting {told}{known_ones}")
     if "bootstrap_servers" in settings:
-        settings = {**settings, "bootstrap_servers": parse_bootstrap_servers(settings["bootstrap_servers"])}
-    return [kind(**{name: settings[name] for name in settings if known[name] is kind}) for kind in kinds]
+        settings = _with_protocol(settings)
+        settings["bootstrap_servers"] = parse_bootstrap_servers(settings["bootstrap_servers"])
+    return [_built(kind, settings) for kind in kinds]
+
+
+def _built(kind: type, settings: dict[str, Any]) -> Any:
+    own = {name: settings[name] for name in settings.keys() & {each.name for each in fields(kind)}}
+    if kind is ClientConfig:
+        own["security"] = _built(SecurityConfig, settings)
+    return kind(**own)
+
+
+def _with_protocol(settings: dict[str, Any]) -> dict[str, Any]:
+    """A copy of the settings with the security protocol that the addresses name."""
+    named = _protocol_of(settings["bootstrap_servers"])
+    given = settings.get("security_protocol")
+    if named is None:
+        return dict(settings)
+    if given is not None and (not isinstance(given, str) or given.upper() != named):
+        raise ConfigError(f"security_protocol={_shown(given)} and bootstrap_servers, which names {named}, disagree")
+    return {**settings, "security_protocol": named}

@@ -11,7 +11,6 @@ from difflib import get_close_matches
 __all__ = ["hint"]
 
 BYTES_ALONE = "keys and values are bytes: encode and decode them in the application"
-PLAINTEXT_ALONE = "this release speaks PLAINTEXT only"
 ASKED = "not needed: each broker is asked; broker_version is a hint"
 OWN_LOOP = "not needed: a client belongs to the event loop it is entered in"
 
@@ -51,8 +50,6 @@ IN_THEIR_PLACE = {
 }
 """Not a setting here."""
 
-PREFIXES = {"sasl_": PLAINTEXT_ALONE, "ssl_": PLAINTEXT_ALONE}
-
 
 def hint(name: str, known: Collection[str], shown: Callable[[str], str] = str) -> str | None:
     """What may have been meant by ``name``, which is none of the ``known``; None if nobody can guess.
@@ -65,8 +62,5 @@ def hint(name: str, known: Collection[str], shown: Callable[[str], str] = str) -
     if meant is None or meant not in known:
         if name in IN_THEIR_PLACE:
             return IN_THEIR_PLACE[name]
-        for prefix, text in PREFIXES.items():
-            if name.startswith(prefix):
-                return text
         meant = next(iter(get_close_matches(name, sorted(known), 1, 0.75)), None)
     return f"did you mean {shown(meant)}?" if meant else None

@@ -25,7 +25,7 @@ def whole(least: int, most: int = INT32_MAX) -> tuple[tuple[Any, ...], tuple[Any
 TABLE: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
     "bootstrap_servers": (
         ("h", "h:1,g:2", ["h:1", "g"], ("h",), "[::1]:9092", "plaintext://h:1"),
-        (None, 5, b"h:1", ("h", 9092), [b"h:1"], [None], "", [], "h:0", "h:65536", "h:x", ":1", "ssl://h:1"),
+        (None, 5, b"h:1", ("h", 9092), [b"h:1"], [None], "", [], "h:0", "h:65536", "h:x", ":1", "tls://h:1"),
     ),
     "client_id": (("", "x", "x" * 32767), (None, 5, b"x", "x" * 32768, "\u00e9" * 16384, "\ud800")),
     "broker_version": ((None, "0.8.2", "4.3"), ("0.7", "0.7.2", "foo", "8", "", "0.8.", "0.8.2\n", 8, 0.8, b"0.8")),
@@ -39,7 +39,7 @@ TABLE: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
     "connections_max_idle_ms": whole(1),
     "metadata_max_age_ms": whole(1),
     "receive_message_max_bytes": whole(1024),
-    "security_protocol": (("PLAINTEXT", "plaintext"), ("SSL", "SASL_PLAINTEXT", "", None, 1, b"PLAINTEXT")),
+    "security_protocol": (("PLAINTEXT", "plaintext", "SSL"), ("TLS", "", None, 1, b"PLAINTEXT")),
     "acks": (("all", -1, 0, 1), (2, "1", True, False, 1.0, None, [1])),
     "enable_idempotence": ((None, True, False), ("true", 0, 1)),
     "transactional_id": ((None, "x"), ("", 1, b"x", "\ud800")),
@@ -183,6 +183,19 @@ def test_a_value_of_thousands_of_digits_is_a_short_error(name: str, value: Any) 
     assert len(str(caught.value)) < 250
 
 
-def test_another_security_protocol_is_refused() -> None:
-    with pytest.raises(ConfigError, match="security_protocol='SSL': this release speaks PLAINTEXT only"):
-        made("security_protocol", "SSL")
+def test_the_addresses_name_the_security_protocol() -> None:
+    client = build({"bootstrap_servers": "SASL_SSL://h:1,sasl_ssl://g:2"}, ClientConfig)[0]
+    assert client.bootstrap_servers == (("h", 1), ("g", 2))
+    assert client.security.security_protocol == "SASL_SSL"
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"bootstrap_servers": "SSL://h:1,PLAINTEXT://g:2"},
+        {"bootstrap_servers": "SSL://h:1", "security_protocol": "PLAINTEXT"},
+    ],
+)
+def test_different_security_protocols_are_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="different|disagree"):
+        build(settings, ClientConfig)

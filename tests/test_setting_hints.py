@@ -24,13 +24,11 @@ KNOWN = {field.name for kind in (ClientConfig, ConsumerConfig, GroupConfig, Prod
         (Producer, "compression", "did you mean compression_type?"),
         (Producer, "bootstrap_server", "did you mean bootstrap_servers?"),
         (Producer, "value_serializer", "keys and values are bytes"),
-        (Producer, "sasl_mechanism", "PLAINTEXT only"),
         (Consumer, "value_deserializer", "keys and values are bytes"),
         (Consumer, "session_timeout", "did you mean session_timeout_ms?"),
         (Consumer, "max_poll_records", "getmany(max_records=)"),
         (Consumer, "consumer_timeout_ms", "getone(timeout=)"),
         (Consumer, "api_version", "broker_version"),
-        (Consumer, "ssl_cafile", "PLAINTEXT only"),
         (Consumer, "topics", "positional"),
     ],
 )

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
 from typing import Any
 
-from pykafka08.config import ClientConfig
+from pykafka08.config import ClientConfig, setting_fields
 from pykafka08.errors import ConfigError
 from pykafka08.properties import read_properties
 
@@ -66,7 +65,7 @@ def settings_of(properties: Mapping[str, str], *kinds: type) -> tuple[dict[str, 
     ``kinds`` are ``ProducerConfig``, or ``ConsumerConfig`` and ``GroupConfig``.  A property that would change what is
     read or who may read it is never passed over: it is a ConfigError if this release cannot honour it.
     """
-    types = {field.name: str(field.type) for config in (ClientConfig, *kinds) for field in fields(config)}
+    types = {name: str(field.type) for name, field in setting_fields(ClientConfig, *kinds).items()}
     settings: dict[str, Any] = {}
     unknown = []
     for name, text in properties.items():
@@ -74,8 +73,6 @@ def settings_of(properties: Mapping[str, str], *kinds: type) -> tuple[dict[str, 
         setting = _OTHER_NAMES.get(setting, setting)
         if setting in _REFUSED:
             raise ConfigError(f"{name}={text}: {_REFUSED[setting]}")
-        if setting == "security_protocol" and text.strip().upper() != "PLAINTEXT":
-            raise ConfigError(f"{name}={text:.100}: this release speaks PLAINTEXT only")
         if setting not in types:
             unknown.append(name)
             continue

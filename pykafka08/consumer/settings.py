@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from pykafka08.config import ClientConfig, ConsumerConfig, build
+from pykafka08.config import ClientConfig, ConsumerConfig, build, setting_fields
 from pykafka08.errors import ConfigError
 from pykafka08.group.settings import GroupConfig
 
@@ -20,7 +20,7 @@ STRATEGY = "partition_assignment_strategy"
 def consumer_settings(settings: Mapping[str, Any]) -> tuple[ClientConfig, ConsumerConfig, GroupConfig | None]:
     """The last is None without a ``group_id``; a name that nobody knows is a ConfigError."""
     of_group = {field.name for field in fields(GroupConfig)}
-    of_others = {field.name for kind in (ClientConfig, ConsumerConfig) for field in fields(kind)}
+    of_others = setting_fields(ClientConfig, ConsumerConfig).keys()
     shared = {name: value for name, value in settings.items() if name in of_others or name not in of_group}
     client, consumer = build(shared, ClientConfig, ConsumerConfig, elsewhere=of_group)
     own = {name: value for name, value in settings.items() if name in of_group}

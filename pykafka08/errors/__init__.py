@@ -8,6 +8,10 @@
     ├── ClientFailedError            an internal task died; its cause is chained
     ├── TransportError               the network said no: refused, reset, closed, name not found
     │   └── NoBrokersError           no address of the bootstrap list answered as Kafka
+    ├── SecurityError                TLS or SASL failed, and trying again does not change that
+    │   ├── TlsError                 the TLS handshake failed, or the peer does not speak TLS
+    │   │   └── CertificateError     the broker's certificate is not accepted; says the reason
+    │   └── AuthenticationError      SASL authentication failed: credentials, mechanism, or the broker's own proof
     ├── ProtocolError
     │   ├── LocalProtocolError       we, or the application, asked for something that cannot be encoded
     │   └── RemoteProtocolError      the peer sent bytes that are not Kafka's protocol
@@ -60,7 +64,9 @@ from pykafka08.errors.broker import (
     broker_error,
 )
 from pykafka08.errors.client import (
+    AuthenticationError,
     BufferFullError,
+    CertificateError,
     ClientFailedError,
     ClosedError,
     ConcurrentReadError,
@@ -81,6 +87,8 @@ from pykafka08.errors.client import (
     RemoteProtocolError,
     RequestTimeoutError,
     ResponseTooLargeError,
+    SecurityError,
+    TlsError,
     TransactionAbortedError,
     TransactionStateError,
     TransportError,
@@ -105,10 +113,12 @@ from pykafka08.errors.zookeeper import (
 
 __all__ = [
     "AdminRefusedError",
+    "AuthenticationError",
     "AuthorizationError",
     "BadVersionError",
     "BrokerError",
     "BufferFullError",
+    "CertificateError",
     "ClientFailedError",
     "ClosedError",
     "ConcurrentReadError",
@@ -120,8 +130,8 @@ __all__ = [
     "KafkaError",
     "LocalProtocolError",
     "LogTruncationError",
-    "MirrorError",
     "MalformedNodeError",
+    "MirrorError",
     "NoAuthError",
     "NoBrokersError",
     "NoNodeError",
@@ -138,7 +148,9 @@ __all__ = [
     "RemoteProtocolError",
     "RequestTimeoutError",
     "ResponseTooLargeError",
+    "SecurityError",
     "SessionExpiredError",
+    "TlsError",
     "TransactionAbortedError",
     "TransactionStateError",
     "TransportError",

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from pykafka08.errors.root import KafkaError
 
 __all__ = [
+    "AuthenticationError",
     "BufferFullError",
+    "CertificateError",
     "ClientFailedError",
     "ClosedError",
     "ConcurrentReadError",
@@ -28,6 +30,8 @@ __all__ = [
     "RemoteProtocolError",
     "RequestTimeoutError",
     "ResponseTooLargeError",
+    "SecurityError",
+    "TlsError",
     "TransactionAbortedError",
     "TransactionStateError",
     "TransportError",
@@ -66,6 +70,37 @@ class NoBrokersError(TransportError):
     def __init__(self, message: str, causes: Mapping[str, BaseException] | None = None) -> None:
         super().__init__(message)
         self.causes = dict(causes or {})
+
+
+class SecurityError(KafkaError):
+    """TLS or SASL failed in a way that trying again does not change."""
+
+
+class TlsError(SecurityError):
+    """The TLS handshake failed: versions, cipher suites, the client's certificate, or a peer without TLS."""
+
+
+class CertificateError(TlsError):
+    """The broker's certificate is not accepted.
+
+    ``reason`` is one of "expired", "not yet valid", "wrong host", "self-signed", "unknown CA", "wrong purpose",
+    "revoked" and "other".
+    """
+
+    def __init__(self, message: str, *, reason: str = "other", broker: str | None = None) -> None:
+        super().__init__(message, broker=broker)
+        self.reason = reason
+
+
+class AuthenticationError(SecurityError):
+    """SASL authentication failed: wrong credentials or mechanism, or a broker that cannot prove its identity.
+
+    ``mechanism`` is the SASL mechanism, None if it is not known.
+    """
+
+    def __init__(self, message: str, *, mechanism: str | None = None, broker: str | None = None) -> None:
+        super().__init__(message, broker=broker)
+        self.mechanism = mechanism
 
 
 class ProtocolError(KafkaError):

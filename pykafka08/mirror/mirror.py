@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import fields
 from typing import Any
 from uuid import uuid4
 
@@ -17,7 +16,7 @@ import anyio
 
 from pykafka08.admin import Admin
 from pykafka08.backoff import Backoff
-from pykafka08.config import ClientConfig
+from pykafka08.config import ClientConfig, setting_fields
 from pykafka08.consumer.consumer import Consumer
 from pykafka08.driver import library_logger
 from pykafka08.errors import (
@@ -65,7 +64,7 @@ PATIENCE_S = 300.0
 """How long nothing may be copied because of errors that may pass."""
 REVIEW_S = 10.0
 """How often a mirror that follows looks for the ends of logs, new partitions and topics, and offsets of groups."""
-CLIENT_SETTINGS = frozenset(field.name for field in fields(ClientConfig))
+CLIENT_SETTINGS = frozenset(setting_fields(ClientConfig))
 MIB = 1024 * 1024
 SOURCE_OWN = {"isolation_level", "auto_offset_reset", "group_id", "enable_auto_commit"}
 TARGET_OWN = {"acks", "transactional_id", "enable_idempotence"}

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any
 
-from pykafka08.config import ClientConfig, ConsumerConfig, ProducerConfig, build
+from pykafka08.config import ClientConfig, ConsumerConfig, ProducerConfig, build, setting_fields
 from pykafka08.errors import ConfigError
 from pykafka08.setting_hints import hint
 from pykafka08.spark.option_values import OptionError, boolean, whole
@@ -209,11 +209,13 @@ def _built(properties: dict[str, Any], *kinds: type) -> list[Any]:
 
 
 def _names(kind: type) -> list[str]:
-    return sorted((field.name for field in fields(kind)), key=len, reverse=True)
+    return sorted(setting_fields(kind), key=len, reverse=True)
 
 
 def client_settings(config: ClientConfig) -> dict[str, Any]:
     """The keyword arguments of a client with this configuration."""
     settings = {each.name: getattr(config, each.name) for each in fields(config)}
+    security = settings.pop("security")
+    settings.update({each.name: getattr(security, each.name) for each in fields(security)})
     settings["bootstrap_servers"] = ",".join(f"[{host}]:{port}" for host, port in config.bootstrap_servers)
     return settings

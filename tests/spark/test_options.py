@@ -187,7 +187,7 @@ REFUSED: list[tuple[bool, dict[str, str], str]] = [
     (False, {"bootstrap.server": "h:1"}, "Unknown option (did you mean kafka.bootstrap.servers?)"),
     (True, {"isolation.level": "read_committed"}, "Unknown option (did you mean kafka.isolation.level?)"),
     (False, {"kafka.fetch.min.bytes": "-1"}, "is not a whole number from 0"),
-    (False, {"kafka.security.protocol": "SASL_SSL"}, "PLAINTEXT only"),
+    (False, {"kafka.security.protocol": "TLS"}, "is not one of"),
     (False, {"startingOffset": "earliest"}, "Unknown option (did you mean startingOffsets?)"),
 ]
 
