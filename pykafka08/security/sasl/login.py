@@ -1,0 +1,50 @@
+"""Credentials of one client, and the mechanism that they are for.
+
+A login lives as long as its client and makes a :class:`Mechanism` for each connection and each renewal.  What those
+share, such as a token that is still valid, belongs to the login.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Protocol
+
+from pykafka08.errors import ConfigError
+from pykafka08.security.sasl.mechanism import Mechanism
+from pykafka08.security.settings import SecurityConfig
+from pykafka08.short_names import shortened
+
+__all__ = ["Login", "login_of"]
+
+MODULES = {
+    "AWS_MSK_IAM": "aws_msk_iam",
+    "GSSAPI": "kerberos",
+    "OAUTHBEARER": "oauthbearer",
+    "PLAIN": "plain",
+    "SCRAM-SHA-256": "scram",
+    "SCRAM-SHA-512": "scram",
+}
+"""Module of each mechanism, which has ``login_of(config)``.  Imported on first use: some need an extra."""
+
+
+class Login(Protocol):
+    """The credentials of one client."""
+
+    @property
+    def name(self) -> str:
+        """The mechanism's name in SaslHandshake."""
+
+    def mechanism(self, host: str) -> Mechanism:
+        """An exchange with the broker on ``host``, the name or address that the client connects to."""
+
+
+def login_of(config: SecurityConfig) -> Login:
+    """The login for ``sasl_mechanism``; ConfigError if the settings lack a credential or an extra is not installed."""
+    name = config.sasl_mechanism
+    if name is None:
+        raise ConfigError(f"security_protocol={config.security_protocol!r} needs sasl_mechanism")
+    module = MODULES.get(name)
+    if module is None:
+        raise ConfigError(f"sasl_mechanism={shortened(name)!r} is not one of {', '.join(sorted(MODULES))}")
+    login: Login = import_module(f"pykafka08.security.sasl.{module}").login_of(config)
+    return login
