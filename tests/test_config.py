@@ -197,5 +197,5 @@ def test_the_addresses_name_the_security_protocol() -> None:
     ],
 )
 def test_different_security_protocols_are_refused(settings: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match="different|disagree"):
+    with pytest.raises(ConfigError, match=r"different|disagree"):
         build(settings, ClientConfig)

@@ -25,7 +25,7 @@ from pykafka08.cluster.requests import MetadataCall
 from pykafka08.cluster.topic_creation import CREATION_S, creation_check, creation_refusal
 from pykafka08.config import Address, ClientConfig
 from pykafka08.connection.connection import Connection, Message
-from pykafka08.connection.tcp import open_tcp
+from pykafka08.connection.secure_dial import dial_for
 from pykafka08.connection.transport import Dial
 from pykafka08.driver import Driver, TaskScope, TaskTree, Waiter, clock, library_logger
 from pykafka08.error_codes import ErrorCode
@@ -35,12 +35,14 @@ from pykafka08.errors import (
     RemoteProtocolError,
     RequestTimeoutError,
     ResponseTooLargeError,
+    TlsError,
     TransportError,
 )
 from pykafka08.logs import is_prepared, prepare
 from pykafka08.protocol.messages.create_topics import CreateTopicsResponse
 from pykafka08.protocol.schema import Response
 from pykafka08.protocol.versions import BrokerVersions
+from pykafka08.security.sasl.login import login_of
 from pykafka08.short_names import address_text
 
 __all__ = ["Client", "Purpose"]
@@ -66,7 +68,7 @@ class Client:
         tasks: TaskTree | None = None,
         *,
         allow_auto_topic_creation: bool = True,
-        dial: Dial = open_tcp,
+        dial: Dial | None = None,
         facts: Mapping[str, str | None] | None = None,
     ) -> None:
         if config.broker_version is not None:
@@ -81,7 +83,8 @@ class Client:
         self._connections = Connections(
             config,
             self.tasks,
-            dial,
+            dial if dial is not None else dial_for(config.security),
+            login_of(config.security) if config.security.uses_sasl else None,
             on_ready=self._address_reachable,
             on_silence=lambda: self.invalidate(self.metadata.generation),
             on_end=self._connection_ended,
@@ -112,7 +115,10 @@ class Client:
         return self
 
     async def _bootstrap(self) -> None:
-        """Wait for the first snapshot; NoBrokersError as soon as every address has failed."""
+        """Wait for the first snapshot.
+
+        NoBrokersError as soon as every address has failed, or the SecurityError of one of them.
+        """
         with anyio.CancelScope(deadline=self._deadline(None)):
             await self._news
             return
@@ -375,9 +381,9 @@ class Client:
                 limit = min(most, patience) if len(candidates) > 1 else most
                 try:
                     return node_id, await self.request(node_id, message, timeout=min(limit, max(left, 0.0)))
-                except (TransportError, RemoteProtocolError, RequestTimeoutError) as failed:
+                except (TransportError, RemoteProtocolError, RequestTimeoutError, TlsError) as failed:
                     error = failed
-            if isinstance(error, ResponseTooLargeError):
+            if isinstance(error, (ResponseTooLargeError, TlsError)):
                 raise error
             patience *= 2
             pause = backoff.failed()

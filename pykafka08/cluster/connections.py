@@ -20,6 +20,7 @@ from pykafka08.connection.transport import Dial
 from pykafka08.driver import TaskTree, clock, library_logger
 from pykafka08.errors import ClosedError, TransportError
 from pykafka08.protocol.versions import BrokerVersions
+from pykafka08.security.sasl.login import Login
 
 __all__ = ["Connections", "Purpose"]
 
@@ -62,6 +63,7 @@ class Connections:
         config: ClientConfig,
         tasks: TaskTree,
         dial: Dial,
+        login: Login | None = None,
         *,
         on_ready: Callable[[Address], None],
         on_silence: Callable[[], None],
@@ -75,6 +77,7 @@ class Connections:
         self._log = log.bind(**(facts or {"client_id": config.client_id}))
         self._tasks = tasks
         self._dial = dial
+        self._login = login
         self._on_ready = on_ready
         self._on_silence = on_silence
         self._on_end = on_end
@@ -114,6 +117,7 @@ class Connections:
             on_silence=lambda _: self._on_silence(),
             on_end=lambda ended: self._ended(ended, purpose),
             dial=self._dial,
+            login=self._login,
             facts=self._facts,
         )
         self._connections[address, purpose] = connection

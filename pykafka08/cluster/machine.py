@@ -5,10 +5,11 @@ Here: the newest snapshot and the plan for the next.  Not here: connections (``c
 
     A *refresh* is one question, put to one broker; if that broker is slow, to a second one as well; if it fails, to the
     next one.  The first good answer ends the refresh and makes the next snapshot; later answers are dropped.
-    A *round* is over when every candidate has failed.  Candidates are the brokers of the snapshot, those first that
-    answered last, then the bootstrap addresses.  At the first round's end the bootstrap has failed; later rounds are
-    repeated with backoff for as long as the client lives.  After the first snapshot a round does not wait for brokers
-    that hang: once nobody else is left to ask, the others are asked again, with the same backoff.
+    A *round* is over when every candidate has failed, or when one has refused the credentials.  Candidates are the
+    brokers of the snapshot, those first that answered last, then the bootstrap addresses.  At the first round's end the
+    bootstrap has failed; later rounds are repeated with backoff for as long as the client lives.  After the first
+    snapshot a round does not wait for brokers that hang: once nobody else is left to ask, the others are asked again,
+    with the same backoff.
 
     Why a refresh is due       When
     never had one              at once
@@ -29,12 +30,14 @@ from pykafka08.cluster.metadata import Broker, LeaderNews, Snapshot
 from pykafka08.config import Address, ClientConfig
 from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import (
+    AuthenticationError,
     BrokerError,
     KafkaError,
     NoBrokersError,
     RemoteProtocolError,
     RequestTimeoutError,
     ResponseTooLargeError,
+    SecurityError,
     UnknownTopicError,
     broker_error,
 )
@@ -51,6 +54,9 @@ TROUBLE_BACKOFF_MAX = 0.4
 
 UNREACHABLE_FOR = 10.0
 """How long a failed connect counts as news about a broker, if nobody tries again."""
+
+LASTING = (ResponseTooLargeError, SecurityError)
+"""Errors of a broker that asking again will not mend."""
 
 UNSOLVABLE = frozenset({ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.INVALID_TOPIC_EXCEPTION})
 """Topic errors that asking again will not mend."""
@@ -72,7 +78,7 @@ class ClusterMachine:
         self.snapshot = Snapshot(0, fetched_at=now)
         self.seeds: tuple[Broker, ...] = ()
         self.seeds_changed(config.bootstrap_servers)
-        self.bootstrap_error: NoBrokersError | None = None
+        self.bootstrap_error: KafkaError | None = None
         self._jitter = jitter
         self._max_age = config.metadata_max_age_ms / 1000
         self._topics: set[str] = set()
@@ -236,7 +242,8 @@ class ClusterMachine:
         if broker is not None:
             self._causes[address_text(broker.host, broker.port)] = error
         self._hedge_at = now
-        if not self._asked and self._next_candidate() is None:
+        # The other brokers know the same credentials.
+        if isinstance(error, AuthenticationError) or (not self._asked and self._next_candidate() is None):
             self._round_failed(now)
 
     # --- outputs ----------------------------------------------------------------------------------------------------
@@ -315,11 +322,12 @@ class ClusterMachine:
         return NoBrokersError(f"no bootstrap address answered as a Kafka broker: {said}", causes)
 
     def _round_failed(self, now: float) -> None:
+        lasting = (each for each in self._causes.values() if isinstance(each, LASTING))
+        self._lasting_error = next(lasting, None)
         if not self.snapshot.generation:
-            self.bootstrap_error = self.no_brokers()
-        self._lasting_error = next(
-            (each for each in self._causes.values() if isinstance(each, ResponseTooLargeError)), None
-        )
+            refused = self._lasting_error if isinstance(self._lasting_error, SecurityError) else None
+            self.bootstrap_error = refused or self.no_brokers()
+        self._asked.clear()
         self._tried.clear()
         self._causes.clear()
         self._not_before = now + self._rounds.failed()

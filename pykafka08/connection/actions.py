@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pykafka08.errors import KafkaError
 
-__all__ = ["Action", "Close", "Redial", "Suspect", "Throttled"]
+__all__ = ["Action", "Authenticate", "Close", "Redial", "Suspect", "Throttled"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,4 +33,11 @@ class Throttled:
     seconds: float
 
 
-Action = Redial | Close | Suspect | Throttled
+@dataclass(frozen=True, slots=True)
+class Authenticate:
+    """Ask the SASL mechanism for its next token, after the broker's ``challenge``; None begins a new exchange."""
+
+    challenge: bytes | None = field(repr=False)
+
+
+Action = Authenticate | Redial | Close | Suspect | Throttled

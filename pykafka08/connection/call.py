@@ -57,12 +57,13 @@ _HELD: dict[type[Request[Any]], Callable[[Any], float]] = {
 
 
 class Call:
-    """One request of a caller, or (``outcome`` None) of the handshake."""
+    """One request of a caller, or (``is_setup``) of the version handshake or of SASL."""
 
     __slots__ = (
         "content",
         "correlation_id",
         "deadline",
+        "is_setup",
         "may_be_held",
         "name",
         "outcome",
@@ -76,6 +77,7 @@ class Call:
         self.content: Content | None = content
         self.version = version
         self.outcome = outcome
+        self.is_setup = outcome is None
         self.deadline = deadline
         self.response: type[Response] | None = None
         """Set from the moment it is written until it is answered."""

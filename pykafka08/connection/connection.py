@@ -6,6 +6,7 @@ per connection runs the sweep.  Which broker to talk to and when to dial again i
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -13,15 +14,18 @@ import anyio
 
 from pykafka08 import __version__
 from pykafka08.config import Address, ClientConfig
-from pykafka08.connection.actions import Redial, Suspect, Throttled
+from pykafka08.connection.actions import Authenticate, Redial, Suspect, Throttled
+from pykafka08.connection.authentication import Authentication
 from pykafka08.connection.handshake import NEWEST_PROBE, Handshake, Probe
 from pykafka08.connection.machine import ConnectionMachine, State
 from pykafka08.connection.tcp import open_tcp
 from pykafka08.connection.transport import Dial, Transport
 from pykafka08.driver import TaskTree, Waiter, Wakeup, clock, library_logger
-from pykafka08.errors import KafkaError
+from pykafka08.errors import AuthenticationError, KafkaError, TlsError, TransportError
 from pykafka08.protocol.schema import Request, Response
 from pykafka08.protocol.versions import BrokerVersions
+from pykafka08.security.sasl.login import Login
+from pykafka08.security.sasl.mechanism import Mechanism
 from pykafka08.short_names import address_text
 from pykafka08.wire import Buffer
 
@@ -35,9 +39,13 @@ log = library_logger("connection")
 
 CLOSE_SECONDS = 1.0
 
+LONGEST_SETUP_FRAME = 1024 * 1024
+"""Bytes of the largest frame taken before authentication has succeeded."""
+
 PROGRESS = {
     State.CONNECTING: "the address had not taken the connection yet",
     State.HANDSHAKE: "the peer had taken the connection but not answered yet",
+    State.AUTHENTICATING: "SASL authentication was not finished",
     State.READY: "the broker had said its versions but not answered Metadata yet",
     State.CLOSED: "the connection was closed",
 }
@@ -50,7 +58,8 @@ class Connection:
     ``known`` are the broker's versions if another live connection has them, ``previous`` those of before it was lost;
     ``probe`` is the result of an earlier handshake.  ``dial_at`` delays the first dial (backoff).
     ``on_ready`` and ``on_end`` are called once each, ``on_end`` always and last; ``on_silence``
-    is called repeatedly while an answer is overdue.  ``facts`` are in each log line.
+    is called repeatedly while an answer is overdue.  ``facts`` are in each log line.  ``login`` has the credentials for
+    SASL; without it the connection does not authenticate.
     """
 
     def __init__(
@@ -68,6 +77,7 @@ class Connection:
         on_silence: Callable[[Connection], None] | None = None,
         on_end: Callable[[Connection], None] | None = None,
         dial: Dial = open_tcp,
+        login: Login | None = None,
         facts: Mapping[str, str] | None = None,
     ) -> None:
         self.address = address
@@ -89,11 +99,17 @@ class Connection:
         name = broker or address_text(*address)
         if known is None and config.broker_version is not None:
             known = BrokerVersions.of_release(config.broker_version)
+        self._login = login
+        self._mechanism: Mechanism | None = None
+        mechanism = login.name if login is not None else None
+        self._was_served = previous is not None
         self._setup_deadline = self._dial_at + config.socket_connection_setup_timeout_ms / 1000
         self._machine = ConnectionMachine(
             name,
             config.client_id,
-            Handshake(name, __version__, known=known, previous=previous, probe=probe),
+            Handshake(name, __version__, known=known, previous=previous, probe=probe, mechanism=mechanism),
+            Authentication(mechanism, name, was_served=self._was_served) if mechanism is not None else None,
+            jitter=random.random(),
             now=self._now(),
             setup_deadline=self._setup_deadline,
             request_timeout=config.request_timeout_ms / 1000,
@@ -238,6 +254,8 @@ class Connection:
                 self._transport.wake_writer()
             if machine.state is State.READY and machine.versions is not None:
                 self._log.info("connection.ready", broker=machine.broker, release=machine.versions.release_guess)
+                if self._transport is not None:
+                    self._transport.allow_frames(self._config.receive_message_max_bytes)
                 self._wakeup.set()
                 self._ready.set_result(machine.versions)
                 if self._on_ready is not None:
@@ -266,11 +284,15 @@ class Connection:
         await anyio.sleep(max(0.0, self._dial_at - self._now()))
         host, port = self.address
         limit = self._config.receive_message_max_bytes
+        if self._login is not None:
+            limit = min(limit, LONGEST_SETUP_FRAME)
         try:
             self._transport = await self._dial(
                 self, host, port, deadline=self._setup_deadline, max_frame_bytes=limit, tasks=self._tasks
             )
         except KafkaError as error:
+            if isinstance(error, TlsError) and error.may_pass and self._was_served:
+                error = TransportError(error.message)
             self._machine.connection_lost(error, self._now())
             self._after_input()
             return
@@ -285,7 +307,9 @@ class Connection:
         machine = self._machine
         while True:
             for action in machine.poll(self._now()):
-                if isinstance(action, Redial):
+                if isinstance(action, Authenticate):
+                    start_soon(self._authenticate, action.challenge)
+                elif isinstance(action, Redial):
                     self._log.debug("connection.redial", broker=machine.broker)
                     await self._drop_transport()
                     start_soon(self._open)
@@ -303,6 +327,33 @@ class Connection:
             wakes_at = machine.next_wakeup()
             self._wakes_at = wakes_at if wakes_at is not None else 0.0
             await self._wakeup.wait(wakes_at)
+
+    async def _authenticate(self, challenge: bytes | None) -> None:
+        """Let the mechanism answer ``challenge``."""
+        machine = self._machine
+        try:
+            if challenge is None:
+                assert self._login is not None
+                self._mechanism = self._login.mechanism(self.address[0])
+            mechanism = self._mechanism
+            assert mechanism is not None
+            token = await mechanism.respond(challenge)
+            is_answered = mechanism.is_last_token_answered or not mechanism.is_complete
+        except KafkaError as error:
+            self._log.warning("connection.authentication_failed", broker=machine.broker, cause=str(error))
+            machine.authentication_failed(error, self._now())
+        except Exception as error:  # noqa: BLE001 - raised by the application's function for passwords or tokens
+            failure = AuthenticationError(
+                f"no credentials could be had: {type(error).__name__}: {error}", broker=machine.broker
+            )
+            failure.__cause__ = error
+            machine.authentication_failed(failure, self._now())
+        else:
+            machine.token_made(token, self._now(), is_answered=is_answered)
+            if self._transport is not None:
+                self._transport.wake_writer()
+        self._after_input()
+        self._wakeup.set()
 
     async def _drop_transport(self) -> None:
         transport, self._transport = self._transport, None

@@ -18,6 +18,13 @@ Brokers 0.8 and 0.9 ignore the version of Metadata and answer as v0, without har
 that answered Metadata v1 as v1, or, as v0 and once, on a new connection after the peer closed the first one on Metadata
 and is not known to be 0.8 or 0.9.  Source: KIP-35, KIP-511; observed on real brokers of each release.
 
+A SASL listener answers nothing but ApiVersions before authentication, from 0.10.0 on, and closes the connection on all
+else.  With SASL the first request is therefore ApiVersions, and Metadata is not asked for:
+
+    ApiVersions v3 ── ranges, or error 35 and a lower version ──> done
+        └── closed ── dial again ──> ApiVersions v0 ── ranges ──> done
+                                        └── closed ─────────────> done as 0.9 with GSSAPI, else error
+
 Some proxies close the connection on an ApiVersions version that they do not know, or on every ApiVersions.  A
 :class:`Probe` holds the requests that such a peer answers, and the next connection to its address begins with those.
 """
@@ -29,7 +36,7 @@ from enum import Enum
 from typing import Any
 
 from pykafka08.error_codes import ErrorCode
-from pykafka08.errors import RemoteProtocolError, TransportError, broker_error
+from pykafka08.errors import AuthenticationError, RemoteProtocolError, TransportError, broker_error
 from pykafka08.protocol.messages import ApiKey
 from pykafka08.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from pykafka08.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
@@ -41,7 +48,7 @@ from pykafka08.wire import Buffer
 
 __all__ = ["NEWEST_PROBE", "NOT_KAFKA", "Handshake", "Probe", "Step"]
 
-NOT_KAFKA = "not a plaintext Kafka listener? (a ZooKeeper, TLS or SASL port behaves so)"
+NOT_KAFKA = "not a Kafka listener? (a ZooKeeper, TLS or SASL port behaves so: see security_protocol)"
 
 API_VERSIONS_VERSION = 3
 """Known to every broker since 2.4; asking for 4 would cost brokers up to 3.8 a second round trip."""
@@ -86,6 +93,7 @@ class Handshake:
     ``known`` skips the probe (a ``broker_version`` hint, or another live connection to the same broker).  ``previous``
     is what the broker was before it was lost: an old one is never asked for ApiVersions on a mere close.  ``probe`` is
     the result of an earlier handshake with the address; the attribute ``probe`` is the result of this one.
+    ``mechanism`` is the SASL mechanism that comes next, if the listener uses SASL.
     """
 
     def __init__(
@@ -96,8 +104,11 @@ class Handshake:
         known: BrokerVersions | None = None,
         previous: BrokerVersions | None = None,
         probe: Probe = NEWEST_PROBE,
+        mechanism: str | None = None,
     ) -> None:
         self.broker = broker
+        self._mechanism = mechanism
+        self._was_served = previous is not None
         self.versions = known
         self.probe = probe
         self._software_version = software_version
@@ -149,16 +160,18 @@ class Handshake:
         elif self._step is Step.API_VERSIONS and self._version > 0:
             self._version = 0
             self.probe = replace(self.probe, api_versions=0)
-        elif self._step is Step.API_VERSIONS:
+        elif self._step is Step.API_VERSIONS and self._mechanism == "GSSAPI":
+            self._finish(BrokerVersions.of_release("0.9.0"))
+        elif self._step is Step.API_VERSIONS and self._mechanism is None:
             # A broker that has just stopped, behind a proxy, closes all connections: only an answer shows an old proxy.
             self.probe = replace(self.probe, api_versions=None)
             self._go(Step.METADATA)
         elif self._step in (Step.API_VERSIONS_FIRST, Step.METADATA_AGAIN) and self._starts_with_api_versions:
             self._start(NEWEST_PROBE)  # the peer has changed
-        elif self._step is Step.METADATA_AGAIN:
-            raise TransportError(
-                "the peer answers ApiVersions but closes the connection on Metadata: a SASL listener? "
-                "Only PLAINTEXT listeners are served by this release",
+        elif self._step is Step.METADATA_AGAIN and not self._was_served:
+            raise AuthenticationError(
+                "the listener wants SASL: it answers ApiVersions but closes the connection on Metadata; set "
+                "security_protocol to SASL_PLAINTEXT or SASL_SSL, and sasl_mechanism",
                 broker=self.broker,
             ) from error
         else:
@@ -190,7 +203,7 @@ class Handshake:
         if answer.error_code:
             raise broker_error(answer.error_code, broker=self.broker, api="ApiVersions")
         versions = self._versions_of(answer)
-        if self._step is Step.API_VERSIONS_FIRST:
+        if self._step is Step.API_VERSIONS_FIRST and self._mechanism is None:
             self.versions = versions
             self.probe = replace(self.probe, first=Step.API_VERSIONS_FIRST)
             self._step, self._version = Step.METADATA_AGAIN, _metadata_version(versions)
@@ -223,6 +236,10 @@ class Handshake:
 
     def _start(self, probe: Probe) -> None:
         self.probe, self.versions = probe, None
+        if self._mechanism is not None:
+            version = probe.api_versions if probe.api_versions is not None else API_VERSIONS_VERSION
+            self._step, self._version = Step.API_VERSIONS, version
+            return
         self._starts_with_api_versions = probe.first is Step.API_VERSIONS_FIRST and self._may_ask_api_versions
         self._go(Step.API_VERSIONS_FIRST if self._starts_with_api_versions else Step.METADATA)
 

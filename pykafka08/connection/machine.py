@@ -4,11 +4,13 @@ Here: which bytes go out, whose answer a frame is, what fails and with which err
 (``transport``, ``connection``), which broker to talk to (``cluster``).  Times are monotonic seconds.
 
     CONNECTING ── opened ──> HANDSHAKE ── versions known ──> READY ── idle, lost, poisoned ──> CLOSED
-        ^                        │
+        ^                        │  │                          ^
+        │                        │  └──> AUTHENTICATING ───────┘ with SASL; see ``authentication``
         └─── redial (a closed connection is an answer of some releases; see ``handshake``)
 
-Calls are accepted in the first three states; until READY they are held, with their deadlines running, and again for as
-long as the broker throttles this client (KIP-219: it would read nothing meanwhile).  A broker answers
+Calls are accepted in all states but CLOSED.  Until READY they are held, with their deadlines running, and again for as
+long as the broker throttles this client (KIP-219: it would read nothing meanwhile), and while a SASL session is renewed
+(KIP-368: the broker accepts nothing else meanwhile).  A broker answers
 in the order of the requests, so the oldest open request is the only one whose answer may come; anything else poisons
 the connection.  Two clocks run on a call: the *caller's* deadline ends only the wait, and its late answer is dropped;
 when an answer is overdue for the request time-out as well, the peer is taken for dead and the connection is closed.
@@ -16,11 +18,13 @@ when an answer is overdue for the request time-out as well, the peer is taken fo
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from enum import Enum
 from typing import Any
 
-from pykafka08.connection.actions import Action, Close, Redial, Suspect, Throttled
+from pykafka08.connection.actions import Action, Authenticate, Close, Redial, Suspect, Throttled
+from pykafka08.connection.authentication import Authentication
 from pykafka08.connection.call import Call, Content, Outcome, may_be_held
 from pykafka08.connection.deadlines import Deadlines
 from pykafka08.connection.handshake import NOT_KAFKA, Handshake, Probe
@@ -36,20 +40,32 @@ from pykafka08.errors import (
 )
 from pykafka08.protocol.headers import RequestHeads, split_response
 from pykafka08.protocol.messages.produce import ProduceRequest
-from pykafka08.protocol.schema import Request
+from pykafka08.protocol.messages.sasl_authenticate import SaslAuthenticateResponse
+from pykafka08.protocol.messages.sasl_handshake import SaslHandshakeResponse
+from pykafka08.protocol.schema import Request, Response
 from pykafka08.protocol.versions import BrokerVersions
-from pykafka08.wire import Buffer
+from pykafka08.wire import INT32, Buffer
 
 __all__ = ["ConnectionMachine", "State"]
 
 LAST_CORRELATION_ID = 2**31 - 1
 
+RENEWED_AT = (0.75, 0.85)
+"""Between which parts of its life a SASL session is renewed, so that connections do not all do it at once."""
+
+RENEWAL_PAUSE = 0.05
+"""Part of a session's life after which a token that could not be had is asked for again."""
+
 
 class State(Enum):
     CONNECTING = "connecting"
     HANDSHAKE = "handshake"
+    AUTHENTICATING = "authenticating"
     READY = "ready"
     CLOSED = "closed"
+
+
+SETTING_UP = (State.CONNECTING, State.HANDSHAKE, State.AUTHENTICATING)
 
 
 class ConnectionMachine:
@@ -60,7 +76,9 @@ class ConnectionMachine:
         broker: str,
         client_id: str,
         handshake: Handshake,
+        authentication: Authentication | None = None,
         *,
+        jitter: float = 0.5,
         now: float,
         setup_deadline: float,
         request_timeout: float,
@@ -76,6 +94,11 @@ class ConnectionMachine:
         self._silence = Silence(now)
         self._heads = RequestHeads(client_id)
         self._handshake = handshake
+        self._authentication = authentication
+        self._renewed_at = RENEWED_AT[0] + jitter * (RENEWED_AT[1] - RENEWED_AT[0])
+        self._session_ends_at = math.inf
+        self._renew_at = math.inf
+        self._is_renewing = False
         self._setup_deadline = setup_deadline
         self._request_timeout = request_timeout
         self._max_idle = max_idle
@@ -132,7 +155,7 @@ class ConnectionMachine:
             outcome.set_exception(self.error)
             return
         call = Call(content, version, outcome, deadline)
-        if self.state is State.READY and now >= self._throttled_until:
+        if self.state is State.READY and now >= self._throttled_until and not self._is_renewing:
             self._send_held(now)  # none, but in the moment in which throttling ends
             self._send_call(call, now)
         else:
@@ -152,11 +175,13 @@ class ConnectionMachine:
         if self.state is State.CLOSED:
             return
         self.last_activity = self._silence.quiet_since = now
-        if not self._open:
-            self._poison(self._broken("an answer came that nobody asked for"))
-            return
         try:
-            self._match(frame, now)
+            if self._authentication is not None and self._authentication.takes_bare_frames:
+                self._actions.append(Authenticate(bytes(frame)))
+            elif not self._open:
+                raise self._broken("an answer came that nobody asked for")
+            else:
+                self._match(frame, now)
         except KafkaError as error:
             self._poison(error)
 
@@ -172,10 +197,34 @@ class ConnectionMachine:
                 return
             self._redial(now)
             return
+        if self.state is State.AUTHENTICATING and isinstance(error, TransportError):
+            assert self._authentication is not None
+            self._poison(self._authentication.closed(error))
+            return
         if self.state is State.READY and isinstance(error, ResponseTooLargeError) and self._open:
             self._answer_too_large(error)
             return
         self._poison(error)
+
+    def token_made(self, token: bytes | None, now: float, *, is_answered: bool = True) -> None:
+        """What the mechanism made of the last :class:`Authenticate`; see :meth:`Authentication.token_made`."""
+        if self.state is State.CLOSED:
+            return
+        assert self._authentication is not None
+        if self._authentication.is_renewal:
+            self._is_renewing = True
+        self._authentication.token_made(token, is_answered=is_answered)
+        self._continue_authentication(now)
+
+    def authentication_failed(self, error: KafkaError, now: float) -> bool:
+        """The mechanism has no token, or does not accept the broker's.  False if it will be asked again later."""
+        if self.state is State.READY and not self._is_renewing and now < self._session_ends_at:
+            assert self._authentication is not None
+            pause = max(1.0, self._authentication.lifetime * RENEWAL_PAUSE)
+            self._renew_at = now + pause
+            return False
+        self._poison(error)
+        return True
 
     def close(self, error: KafkaError | None = None) -> None:
         """End it from this side; open calls fail with ``error``, or a ClosedError."""
@@ -199,13 +248,15 @@ class ConnectionMachine:
 
     def poll(self, now: float) -> list[Action]:
         """Ends calls whose time is up; says what is to be done with the transport."""
-        if self.state in (State.CONNECTING, State.HANDSHAKE) and now >= self._setup_deadline:
+        if self.state in SETTING_UP and now >= self._setup_deadline:
             self._poison(self._setup_error(now))
         while (due := self._deadlines.pop_due(now)) is not None:
             self._expire(due, now)
-        if self.state is State.READY and now >= self._throttled_until:
+        if self.state is State.READY and now >= self._throttled_until and not self._is_renewing:
             self._throttled_until = 0.0
             self._send_held(now)
+        if self.state is State.READY and now >= self._renew_at:
+            self._begin_authentication(now, is_renewal=True)
         if self.state is State.READY and not self._open and now >= self.last_activity + self._max_idle:
             self.was_idle = True
             self._poison(TransportError(f"closed after {self._max_idle:g} s without use", broker=self.broker))
@@ -223,8 +274,9 @@ class ConnectionMachine:
         if self.state is not State.READY:
             times.append(self._setup_deadline)
         else:
-            if self._throttled_until:
+            if self._throttled_until and not self._is_renewing:
                 times.append(self._throttled_until)
+            times.append(self._renew_at)
             times.append(self._silence.suspect_at(self._open[0]) if self._open else self.last_activity + self._max_idle)
         return min(times)
 
@@ -234,10 +286,49 @@ class ConnectionMachine:
         """Go on with the handshake, or with the held calls if it is done."""
         if not self._handshake.is_done:
             request, version = self._handshake.next_request()
-            self._write(Call(request, version, None, self._setup_deadline), request, version, now)
-            return
+            self._write_setup(request, version, now)
+        elif self._authentication is not None:
+            self.state = State.AUTHENTICATING
+            self._begin_authentication(now)
+        else:
+            self._ready(now)
+
+    def _ready(self, now: float) -> None:
         self.state, self.was_ready = State.READY, True
         self._send_held(now)
+
+    def _write_setup(self, request: Request[Any], version: int, now: float) -> None:
+        deadline = self._setup_deadline if self.state is not State.READY else now + self._request_timeout
+        self._write(Call(request, version, None, deadline), request, version, now)
+
+    def _begin_authentication(self, now: float, *, is_renewal: bool = False) -> None:
+        assert self._authentication is not None
+        assert self._handshake.versions is not None
+        self._renew_at = math.inf
+        self._authentication.begin(self._handshake.versions, is_renewal=is_renewal)
+        self._actions.append(Authenticate(None))
+        self._continue_authentication(now)
+
+    def _continue_authentication(self, now: float) -> None:
+        """Send what can be sent, and go on if that was the end."""
+        authentication = self._authentication
+        assert authentication is not None
+        for message in authentication.next_messages():
+            if isinstance(message, bytes):
+                self._out += (INT32.pack(len(message)), message)
+                self.last_activity = now
+            else:
+                self._write_setup(*message, now)
+        if not authentication.is_done:
+            return
+        lifetime = authentication.lifetime or math.inf
+        self._renew_at, self._session_ends_at = now + lifetime * self._renewed_at, now + lifetime
+        if self._is_renewing:
+            self._is_renewing = False
+            if now >= self._throttled_until:
+                self._send_held(now)
+        else:
+            self._ready(now)
 
     def _send_held(self, now: float) -> None:
         if not self._held:
@@ -292,10 +383,9 @@ class ConnectionMachine:
         correlation_id, offset = split_response(response_class, call.version, frame)
         if correlation_id != call.correlation_id:
             raise self._broken(f"an answer carries correlation id {correlation_id}, {call.correlation_id} was due")
-        if self.state is State.HANDSHAKE:
+        if call.is_setup:
             self._open.popleft()
-            self._handshake.answered(frame, offset)
-            self._advance(now)
+            self._setup_answered(response_class, call.version, frame, offset, now)
             return
         response = None if call.outcome is None else response_class.decode(frame, call.version, offset)
         self._open.popleft()
@@ -305,6 +395,24 @@ class ConnectionMachine:
             self._throttled_until = max(self._throttled_until, now + seconds)
             self._actions.append(Throttled(seconds))
         call.end(response)
+
+    def _setup_answered(
+        self, response_class: type[Response], version: int, frame: Buffer, offset: int, now: float
+    ) -> None:
+        """The answer to a request of the version handshake or of SASL."""
+        if self.state is State.HANDSHAKE:
+            self._handshake.answered(frame, offset)
+            self._advance(now)
+            return
+        authentication = self._authentication
+        assert authentication is not None
+        answer = response_class.decode(frame, version, offset)
+        if isinstance(answer, SaslHandshakeResponse):
+            authentication.handshake_answered(answer)
+            self._continue_authentication(now)
+        else:
+            assert isinstance(answer, SaslAuthenticateResponse)
+            self._actions.append(Authenticate(authentication.token_answered(answer)))
 
     def _broken(self, text: str) -> RemoteProtocolError:
         return RemoteProtocolError(f"{text}; the connection is closed")
@@ -326,7 +434,9 @@ class ConnectionMachine:
         if call.response is None:
             is_ready = self.state is State.READY
             why = (
-                "the broker throttles this client"
+                "the SASL session is being renewed"
+                if self._is_renewing
+                else "the broker throttles this client"
                 if is_ready
                 else f"the peer accepted the connection but has not answered yet: {NOT_KAFKA}"
                 if self.state is State.HANDSHAKE
@@ -347,6 +457,9 @@ class ConnectionMachine:
         if self.state is State.CONNECTING:
             return TransportError("the broker could not be reached in time")
         waited = f" within {now - self._open[0].sent_at:.3g} s" if self._open else " in time"
+        if self.state is State.AUTHENTICATING:
+            whose = "the broker did not answer" if self._open else "SASL authentication was not finished"
+            return TransportError(f"{whose}{waited}, during SASL authentication")
         return TransportError(f"the peer accepted the connection but did not answer{waited}: {NOT_KAFKA}")
 
     def _answer_too_large(self, error: ResponseTooLargeError) -> None:

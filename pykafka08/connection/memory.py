@@ -37,6 +37,9 @@ class MemoryTransport:
             self.is_closed = True
             self._link.connection_lost(error or lost_connection(None, self._splitter))
 
+    def allow_frames(self, max_frame_bytes: int) -> None:
+        self._splitter.max_frame_bytes = max_frame_bytes
+
     def close(self) -> None:
         self.is_closed = True
 

@@ -1,4 +1,4 @@
-"""TCP under asyncio and uvloop.
+"""TCP and TLS under asyncio and uvloop.
 
 A frame-aware BufferedProtocol receives large frames straight into their own buffer.  A lone request is written in its
 caller's turn; where callers are many, all frames that one turn of the loop produced leave in one send.
@@ -11,31 +11,48 @@ import socket
 from typing import Any
 
 from pykafka08.connection.tcp_options import set_options
-from pykafka08.connection.transport import Link, lost_connection
+from pykafka08.connection.transport import Link, Security, lost_connection
 from pykafka08.driver import Waiter
-from pykafka08.errors import KafkaError, RemoteProtocolError
+from pykafka08.errors import KafkaError
 from pykafka08.protocol.framing import FrameSplitter
 from pykafka08.wire import Buffer
 
-__all__ = ["AsyncioTransport"]
+__all__ = ["AsyncioTransport", "connected"]
 
 JOINED_BYTES = 64 * 1024
 """Less than that is copied into one piece, which costs less than telling the system of many."""
+
+NEVER = 365 * 86_400.0
+"""Seconds for which asyncio waits for a TLS handshake: the caller's own deadline ends it."""
 
 MOST_PARTS = 512
 """Pieces of one sendmsg; systems take 1024, or 16 by the letter of POSIX."""
 
 
-class AsyncioTransport(asyncio.BufferedProtocol):
-    """TCP under asyncio and uvloop."""
+async def connected(family: int, address: Any) -> socket.socket:
+    """A socket that is connected to ``address``."""
+    raw = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        raw.setblocking(False)
+        set_options(raw)
+        await asyncio.get_running_loop().sock_connect(raw, address)
+    except BaseException:
+        raw.close()
+        raise
+    return raw
 
-    def __init__(self, link: Link, raw: socket.socket, max_frame_bytes: int) -> None:
+
+class AsyncioTransport(asyncio.BufferedProtocol):
+    """TCP or TLS under asyncio and uvloop."""
+
+    def __init__(self, link: Link, raw: socket.socket, max_frame_bytes: int, *, uses_tls: bool = False) -> None:
         self._link: Link | None = link
         self._splitter = FrameSplitter(max_frame_bytes)
         self._loop = asyncio.get_running_loop()
         # asyncio's own loop joins what it is given (until 3.12); uvloop writes in place by itself, and may have bytes
         # yet to write of which it does not tell.
-        is_ours = isinstance(self._loop, asyncio.SelectorEventLoop) and hasattr(raw, "sendmsg")
+        # Under TLS the bytes on the socket are not ours to write.
+        is_ours = isinstance(self._loop, asyncio.SelectorEventLoop) and hasattr(raw, "sendmsg") and not uses_tls
         self._socket = raw if is_ours else None
         self._transport: asyncio.Transport | None = None
         self._is_paused = False
@@ -45,18 +62,28 @@ class AsyncioTransport(asyncio.BufferedProtocol):
         self._closed: Waiter[None] = Waiter()
 
     @classmethod
-    async def connect(cls, link: Link, family: int, address: Any, max_frame_bytes: int) -> AsyncioTransport:
+    async def over(
+        cls, link: Link, raw: socket.socket, max_frame_bytes: int, security: Security | None
+    ) -> AsyncioTransport:
+        """Take over a connected socket, and close it if that fails."""
         loop = asyncio.get_running_loop()
-        raw = socket.socket(family, socket.SOCK_STREAM)
+        made: list[AsyncioTransport] = []
+
+        def protocol() -> AsyncioTransport:
+            made.append(cls(link, raw, max_frame_bytes, uses_tls=security is not None))
+            return made[0]
+
         try:
-            raw.setblocking(False)
-            set_options(raw)
-            await loop.sock_connect(raw, address)
-            _, protocol = await loop.create_connection(lambda: cls(link, raw, max_frame_bytes), sock=raw)
+            if security is None:
+                await loop.create_connection(protocol, sock=raw)
+            else:
+                await loop.create_connection(
+                    protocol, sock=raw, ssl=security.context, server_hostname=security.host, ssl_handshake_timeout=NEVER
+                )
         except BaseException:
             raw.close()
             raise
-        return protocol
+        return made[0]
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport  # type: ignore[assignment]
@@ -72,7 +99,7 @@ class AsyncioTransport(asyncio.BufferedProtocol):
                 if self._link is None:
                     return
                 self._link.frame_received(frame)
-        except RemoteProtocolError as error:
+        except KafkaError as error:  # what the splitter says
             self._end(error)
 
     def pause_writing(self) -> None:
@@ -136,6 +163,9 @@ class AsyncioTransport(asyncio.BufferedProtocol):
             self._transport.abort()
         if link is not None:
             link.connection_lost(error)
+
+    def allow_frames(self, max_frame_bytes: int) -> None:
+        self._splitter.max_frame_bytes = max_frame_bytes
 
     def close(self) -> None:
         self._link = None

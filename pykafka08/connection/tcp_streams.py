@@ -1,4 +1,4 @@
-"""TCP over anyio's stream, for trio: a reader and a writer task stand over it."""
+"""TCP or TLS over anyio's stream, for trio: a reader and a writer task stand over it."""
 
 from __future__ import annotations
 
@@ -6,22 +6,28 @@ from typing import Any
 
 import anyio
 import anyio.abc
+from anyio.streams.tls import TLSStream
 
 from pykafka08.connection.tcp_options import set_options
-from pykafka08.connection.transport import Link, deliver, lost_connection
+from pykafka08.connection.transport import Link, Security, deliver, lost_connection
 from pykafka08.driver import TaskScope, TaskTree, Waiter, Wakeup
-from pykafka08.errors import KafkaError, RemoteProtocolError
+from pykafka08.errors import KafkaError
 from pykafka08.protocol.framing import FrameSplitter
 
-__all__ = ["StreamTransport"]
+__all__ = ["StreamTransport", "connected"]
 
 READ_SIZE = 65_536
 
 
-class StreamTransport:
-    """TCP over anyio's stream, for trio."""
+async def connected(address: Any) -> anyio.abc.SocketStream:
+    """A stream that is connected to ``address``."""
+    return await anyio.connect_tcp(address[0], address[1])
 
-    def __init__(self, link: Link, stream: anyio.abc.SocketStream, max_frame_bytes: int) -> None:
+
+class StreamTransport:
+    """TCP or TLS over anyio's stream, for trio."""
+
+    def __init__(self, link: Link, stream: anyio.abc.ByteStream, max_frame_bytes: int) -> None:
         self._link: Link | None = link
         self._stream = stream
         self._splitter = FrameSplitter(max_frame_bytes)
@@ -30,14 +36,28 @@ class StreamTransport:
         self._closed: Waiter[None] = Waiter()
 
     @classmethod
-    async def connect(cls, link: Link, address: Any, max_frame_bytes: int, tasks: TaskTree) -> StreamTransport:
-        stream = await anyio.connect_tcp(address[0], address[1])
+    async def over(
+        cls,
+        link: Link,
+        connected: anyio.abc.SocketStream,
+        max_frame_bytes: int,
+        tasks: TaskTree,
+        security: Security | None,
+    ) -> StreamTransport:
+        """Take over a connected stream, and close it if that fails."""
+        stream: anyio.abc.ByteStream = connected
         try:
-            set_options(stream.extra(anyio.abc.SocketAttribute.raw_socket))  # noqa: S610 - not Django
+            set_options(connected.extra(anyio.abc.SocketAttribute.raw_socket))  # noqa: S610 - not Django
+            if security is not None:
+                # Kafka's brokers do not say good-bye in TLS; frames have sizes, so that none can be cut off unseen.
+                stream = await TLSStream.wrap(
+                    connected, hostname=security.host, ssl_context=security.context, standard_compatible=False
+                )
             transport = cls(link, stream, max_frame_bytes)
-            tasks.start(f"bytes of {address[0]}:{address[1]}", transport._run)
+            peer = connected.extra(anyio.abc.SocketAttribute.remote_address)  # noqa: S610 - not Django
+            tasks.start(f"bytes of {peer[0]}:{peer[1]}", transport._run)
         except BaseException:
-            await anyio.aclose_forcefully(stream)
+            await anyio.aclose_forcefully(connected)
             raise
         return transport
 
@@ -59,7 +79,7 @@ class StreamTransport:
             while True:
                 self._splitter.feed(await self._stream.receive(READ_SIZE))
                 deliver(self._splitter, lambda: self._link)
-        except RemoteProtocolError as error:
+        except KafkaError as error:  # what the splitter says
             self._end(error)
         except anyio.EndOfStream:
             self._end(lost_connection(None, self._splitter))
@@ -85,6 +105,9 @@ class StreamTransport:
         self.close()
         if link is not None:
             link.connection_lost(error)
+
+    def allow_frames(self, max_frame_bytes: int) -> None:
+        self._splitter.max_frame_bytes = max_frame_bytes
 
     def close(self) -> None:
         self._link = None

@@ -11,15 +11,16 @@ from __future__ import annotations
 
 import os
 import socket
+import ssl
 from collections.abc import Callable
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from pykafka08.driver import TaskTree
 from pykafka08.errors import KafkaError, TransportError
 from pykafka08.protocol.framing import FrameSplitter
 from pykafka08.wire import Buffer
 
-__all__ = ["Dial", "Link", "Transport", "deliver", "lost_connection", "reason_of"]
+__all__ = ["Dial", "Link", "Security", "Tls", "Transport", "deliver", "lost_connection", "reason_of"]
 
 
 class Link(Protocol):
@@ -44,6 +45,9 @@ class Transport(Protocol):
         With ``at_once`` it may be taken before this returns; ``data_sent`` is called then, too.
         """
 
+    def allow_frames(self, max_frame_bytes: int) -> None:
+        """Take frames of up to so many bytes from now on."""
+
     def close(self) -> None:
         """Close at once; what is not sent is dropped and the link hears no more."""
 
@@ -51,8 +55,28 @@ class Transport(Protocol):
         """Return when no socket and no task is left."""
 
 
+class Tls(Protocol):
+    """How connections are encrypted."""
+
+    async def context(self) -> ssl.SSLContext:
+        """The context for the next connection; certificates that have changed on disk are read again."""
+
+    def error_of(self, error: BaseException, host: str, address: str) -> KafkaError:
+        """The error of a handshake that failed with the peer at ``address``."""
+
+
+class Security(NamedTuple):
+    """What one TLS handshake needs: the context, and the name that the certificate must have."""
+
+    context: ssl.SSLContext
+    host: str
+
+
 class Dial(Protocol):
-    """Opens a transport before ``deadline`` (event loop's clock), or raises TransportError (without the broker)."""
+    """Opens a transport before ``deadline`` (event loop's clock).
+
+    TransportError, or TlsError if the TLS handshake failed, both without the broker.
+    """
 
     async def __call__(
         self, link: Link, host: str, port: int, *, deadline: float, max_frame_bytes: int, tasks: TaskTree

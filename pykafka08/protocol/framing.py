@@ -39,13 +39,15 @@ class FrameSplitter:
 
     A frame stays what it is for as long as it, or a view of it, is held.
 
-    A size that is not positive or above ``max_frame_bytes`` ends the stream: after the frames before it, iteration
+    An empty frame is a frame: brokers before 1.0 answer a bare SASL token with one.
+
+    A size that is negative or above ``max_frame_bytes`` ends the stream: after the frames before it, iteration
     raises RemoteProtocolError (ResponseTooLargeError if only the size is wrong), also on later calls.  No byte after
     such a size is kept.  ``setting`` is the name of the limit.
     """
 
     def __init__(self, max_frame_bytes: int = MAX_FRAME_BYTES, *, setting: str = "receive_message_max_bytes") -> None:
-        self._max_frame_bytes = max_frame_bytes
+        self.max_frame_bytes = max_frame_bytes
         self._setting = setting
         self._is_too_large = False
         self._staging = memoryview(bytearray(_STAGING_BYTES))
@@ -104,7 +106,7 @@ class FrameSplitter:
         staging, at, end = self._staging, self._start, self._end
         while end - at >= INT32.size:
             (size,) = INT32.unpack_from(staging, at)
-            if not 0 < size <= self._max_frame_bytes:
+            if not 0 <= size <= self.max_frame_bytes:
                 self._refuse(size, bytes(staging[at : at + INT32.size]))
                 return
             body = at + INT32.size
@@ -140,7 +142,7 @@ class FrameSplitter:
                 return
         if size > 0:
             self._is_too_large = True
-            self._error += f", more than {self._setting}={self._max_frame_bytes}"
+            self._error += f", more than {self._setting}={self.max_frame_bytes}"
 
 
 # --- memory of large frames -------------------------------------------------------------------------------------------

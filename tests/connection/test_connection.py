@@ -189,8 +189,8 @@ async def test_an_address_that_never_answers_leaves_time_for_the_next(monkeypatc
         return maybe
 
     resolve_to(monkeypatch, "192.0.2.1", LOOPBACK)
-    for kind in (tcp.AsyncioTransport, tcp.StreamTransport):
-        monkeypatch.setattr(kind, "connect", silent_for("192.0.2.1", kind.connect))
+    for module in (tcp.tcp_asyncio, tcp.tcp_streams):
+        monkeypatch.setattr(module, "connected", silent_for("192.0.2.1", module.connected))
     async with peer(lambda caller: caller.serve()) as address, tree() as tasks:
         connection = Connection(config(socket_connection_setup_timeout_ms=60_000), ("h.invalid", address[1]), tasks)
         assert await connection.submit(ASK, timeout=60)
@@ -340,7 +340,7 @@ async def test_a_peer_that_closes_before_the_dial_returns_is_dialled_again_as_af
 
     async with tree() as tasks:
         connection = Connection(config(), ("memory", 1), tasks, dial=dial)
-        with pytest.raises(TransportError, match="not a plaintext Kafka listener"):
+        with pytest.raises(TransportError, match="not a Kafka listener"):
             await connection.submit(ASK, timeout=20)
     assert dials == 2
 

@@ -185,7 +185,7 @@ async def test_a_close_at_any_byte_of_the_handshake_is_an_error_of_ours() -> Non
         for _ in range(12):
             connection = Connection(config(), address, tasks)
             error = await failure(connection)
-            assert "not a plaintext Kafka listener?" in str(error)
+            assert "not a Kafka listener?" in str(error)
             assert isinstance(error, TransportError)
 
 
@@ -218,12 +218,14 @@ async def test_silence_in_the_handshake_ends_with_the_set_up_time() -> None:
     async with connected(stay_silent, socket_connection_setup_timeout_ms=100) as connection:
         error = await failure(connection)
         assert isinstance(error, TransportError)
-        assert re.search(r"accepted the connection but did not answer within 0\.\d+ s: not a plaintext", str(error))
+        assert re.search(
+            r"accepted the connection but did not answer within 0\.\d+ s: not a Kafka listener", str(error)
+        )
 
 
 async def test_a_call_that_ends_in_the_handshake_says_what_the_peer_does() -> None:
     async with connected(stay_silent) as connection:
-        with pytest.raises(RequestTimeoutError, match="has not answered yet: not a plaintext Kafka listener"):
+        with pytest.raises(RequestTimeoutError, match="has not answered yet: not a Kafka listener"):
             await connection.submit(MetadataRequest(topics=[]), timeout=3)
 
 

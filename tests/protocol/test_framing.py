@@ -90,7 +90,7 @@ def test_mid_frame() -> None:
     assert splitter.is_mid_frame
 
 
-@pytest.mark.parametrize("size", [0, -1, -(2**31), 1001, 2**31 - 1])
+@pytest.mark.parametrize("size", [-1, -(2**31), 1001, 2**31 - 1])
 def test_an_impossible_size_ends_the_stream(size: int) -> None:
     splitter = FrameSplitter(max_frame_bytes=1000)
     splitter.feed(framed(b"good") + struct.pack(">i", size) + b"x" * 100)

@@ -1,0 +1,143 @@
+"""SASL on one connection, as pure decisions: which request carries which token, and what each answer means.
+
+The tokens themselves come from a mechanism (``security.sasl``), which may wait for a thread or a server, so that the
+connection's driver asks it.  Correlation ids are in ``machine``.
+
+    the broker has          requests
+    SaslHandshake v1 (1.0)  SaslHandshake, then SaslAuthenticate for each token
+    SaslHandshake v0        SaslHandshake, then each token bare, as a frame of its own
+    neither (0.9)           bare tokens; GSSAPI alone
+
+A session that the broker limits is renewed on the same connection before it ends (KIP-368).  SaslHandshake and the
+first token leave together then, so that a renewal costs as few round trips as its mechanism has tokens.
+
+Sources: KIP-43, KIP-152, KIP-368; observed on real brokers of each release.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pykafka08.error_codes import ErrorCode
+from pykafka08.errors import AuthenticationError, KafkaError, TransportError
+from pykafka08.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from pykafka08.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from pykafka08.protocol.schema import Request
+from pykafka08.protocol.versions import BrokerVersions
+from pykafka08.short_names import shortened
+
+__all__ = ["Authentication"]
+
+CREDENTIALS = {
+    "PLAIN": "check sasl_plain_username and sasl_plain_password",
+    "SCRAM-SHA-256": "check sasl_plain_username and sasl_plain_password",
+    "SCRAM-SHA-512": "check sasl_plain_username and sasl_plain_password",
+    "OAUTHBEARER": "check the token: its issuer, audience, scope, times and signature",
+    "GSSAPI": "check the principal, the ticket and sasl_kerberos_service_name",
+}
+"""What to do about refused credentials."""
+
+LONGEST_REASON = 500
+MOST_MECHANISMS = 20
+
+
+class Authentication:
+    """SASL of one connection; :meth:`begin` starts it, and starts it again for each renewal.
+
+    ``was_served``: the address has taken these credentials before, so that a closed connection is no refusal.
+    """
+
+    def __init__(self, mechanism: str, broker: str, *, was_served: bool) -> None:
+        self.broker = broker
+        self.mechanism = mechanism
+        self.lifetime = 0.0
+        """Seconds after which the broker wants the authentication renewed; 0 for never."""
+        self.is_done = False
+        self.is_renewal = False
+        self._was_served = was_served
+        self._handshake_version: int | None = None
+        self._token_version: int | None = None
+        self._is_handshake_due = False
+        self._is_handshake_open = False
+        self._token: bytes | None = None
+        self._ends_with_token = False
+        self._has_sent_token = False
+
+    @property
+    def takes_bare_frames(self) -> bool:
+        """True if the next frame from the broker is a token without a header."""
+        return self._has_sent_token and self._token_version is None and not self.is_done
+
+    def begin(self, versions: BrokerVersions, *, is_renewal: bool = False) -> None:
+        """Authenticate with a broker that serves these versions."""
+        theirs = versions.ranges.get(SaslHandshakeRequest.api_key)
+        self._handshake_version = None if theirs is None else min(theirs.max, SaslHandshakeRequest.versions.max)
+        self._token_version = versions.pick(SaslAuthenticateRequest) if self._handshake_version else None
+        self._is_handshake_due = self._handshake_version is not None
+        self._is_handshake_open = self._has_sent_token = self.is_done = False
+        self._ends_with_token = False
+        self._token = None
+        self.is_renewal = is_renewal
+
+    def token_made(self, token: bytes | None, *, is_answered: bool = True) -> None:
+        """The mechanism's next token; None if it has succeeded.  ``is_answered`` False: a bare one gets no answer."""
+        self._token = token
+        self._ends_with_token = not is_answered and self._token_version is None
+        self.is_done = token is None
+
+    def next_messages(self) -> list[tuple[Request[Any], int] | bytes]:
+        """What can be sent now: requests with their versions, and bare tokens."""
+        messages: list[tuple[Request[Any], int] | bytes] = []
+        if self._is_handshake_due and (self._token is not None or not self.is_renewal):
+            assert self._handshake_version is not None
+            messages.append((SaslHandshakeRequest(mechanism=self.mechanism), self._handshake_version))
+            self._is_handshake_due, self._is_handshake_open = False, True
+        if self._token is not None and (self.is_renewal or not self._is_handshake_open):
+            token, self._token = self._token, None
+            self._has_sent_token = True
+            self.is_done = self._ends_with_token
+            if self._token_version is None:
+                messages.append(token)
+            else:
+                messages.append((SaslAuthenticateRequest(auth_bytes=token), self._token_version))
+        return messages
+
+    def handshake_answered(self, answer: SaslHandshakeResponse) -> None:
+        """Raises AuthenticationError if the broker does not offer the mechanism."""
+        self._is_handshake_open = False
+        if answer.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
+            offered = ", ".join(sorted(shortened(each) for each in answer.mechanisms[:MOST_MECHANISMS])) or "none"
+            raise self._refused(f"the broker does not offer sasl_mechanism={self.mechanism!r}; it offers {offered}")
+        if answer.error_code == ErrorCode.ILLEGAL_SASL_STATE:
+            raise self._refused(
+                "the listener does not use SASL: set security_protocol to PLAINTEXT or SSL, or connect to another port"
+            )
+        if answer.error_code:
+            code = ErrorCode.of(answer.error_code)
+            raise self._refused(f"the broker refused SaslHandshake: {getattr(code, 'name', code)}")
+
+    def token_answered(self, answer: SaslAuthenticateResponse, *, refusal: str | None = None) -> bytes:
+        """The broker's token; AuthenticationError if it refused ours.  ``refusal`` is what the mechanism knows."""
+        if answer.error_code:
+            code = ErrorCode.of(answer.error_code)
+            reason = (answer.error_message or "")[:LONGEST_REASON] or getattr(code, "meaning", f"error code {code}")
+            raise self._refused(f"the broker refused the credentials: {reason}", refusal=refusal)
+        self.lifetime = max(0, answer.session_lifetime_ms) / 1000
+        return answer.auth_bytes
+
+    def closed(self, error: TransportError) -> KafkaError:
+        """The error of a connection that ended before authentication did."""
+        if self._has_sent_token and self._token_version is None and not self._was_served:
+            refused = self._refused(
+                "the broker closed the connection after the credentials were sent, as releases before 1.0 do to refuse "
+                "them"
+            )
+            refused.__cause__ = error
+            return refused
+        return TransportError(f"{error.message} during SASL authentication", broker=self.broker)
+
+    def _refused(self, text: str, *, refusal: str | None = None) -> AuthenticationError:
+        hint = CREDENTIALS.get(self.mechanism)
+        details = f" ({refusal})" if refusal else ""
+        ending = f"; {hint}" if hint and "credentials" in text else ""
+        return AuthenticationError(f"{text}{details}{ending}", mechanism=self.mechanism, broker=self.broker)
