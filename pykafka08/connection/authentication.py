@@ -25,6 +25,7 @@ from pykafka08.protocol.messages.sasl_handshake import SaslHandshakeRequest, Sas
 from pykafka08.protocol.schema import Request
 from pykafka08.protocol.versions import BrokerVersions
 from pykafka08.short_names import shortened
+from pykafka08.wire import Buffer
 
 __all__ = ["Authentication"]
 
@@ -62,11 +63,12 @@ class Authentication:
         self._token: bytes | None = None
         self._ends_with_token = False
         self._has_sent_token = False
+        self._is_answer_due = False
 
     @property
     def takes_bare_frames(self) -> bool:
         """True if the next frame from the broker is a token without a header."""
-        return self._has_sent_token and self._token_version is None and not self.is_done
+        return self._is_answer_due and self._token_version is None and not self.is_done
 
     def begin(self, versions: BrokerVersions, *, is_renewal: bool = False) -> None:
         """Authenticate with a broker that serves these versions."""
@@ -74,7 +76,7 @@ class Authentication:
         self._handshake_version = None if theirs is None else min(theirs.max, SaslHandshakeRequest.versions.max)
         self._token_version = versions.pick(SaslAuthenticateRequest) if self._handshake_version else None
         self._is_handshake_due = self._handshake_version is not None
-        self._is_handshake_open = self._has_sent_token = self.is_done = False
+        self._is_handshake_open = self._has_sent_token = self._is_answer_due = self.is_done = False
         self._ends_with_token = False
         self._token = None
         self.is_renewal = is_renewal
@@ -94,7 +96,7 @@ class Authentication:
             self._is_handshake_due, self._is_handshake_open = False, True
         if self._token is not None and (self.is_renewal or not self._is_handshake_open):
             token, self._token = self._token, None
-            self._has_sent_token = True
+            self._has_sent_token = self._is_answer_due = True
             self.is_done = self._ends_with_token
             if self._token_version is None:
                 messages.append(token)
@@ -124,6 +126,11 @@ class Authentication:
             raise self._refused(f"the broker refused the credentials: {reason}", refusal=refusal)
         self.lifetime = max(0, answer.session_lifetime_ms) / 1000
         return answer.auth_bytes
+
+    def bare_token_received(self, frame: Buffer) -> bytes:
+        """The broker's token; the next frame is none until ours was sent."""
+        self._is_answer_due = False
+        return bytes(frame)
 
     def closed(self, error: TransportError) -> KafkaError:
         """The error of a connection that ended before authentication did."""

@@ -349,7 +349,8 @@ class Connection:
             failure.__cause__ = error
             machine.authentication_failed(failure, self._now())
         else:
-            machine.token_made(token, self._now(), is_answered=is_answered)
+            if machine.token_made(token, self._now(), is_answered=is_answered):
+                self._log.debug("connection.authenticated", broker=machine.broker, mechanism=mechanism.name)
             if self._transport is not None:
                 self._transport.wake_writer()
         self._after_input()

@@ -31,6 +31,7 @@ from pykafka08.connection.handshake import NOT_KAFKA, Handshake, Probe
 from pykafka08.connection.silence import Silence
 from pykafka08.connection.throttle import throttled_for
 from pykafka08.errors import (
+    AuthenticationError,
     ClosedError,
     KafkaError,
     RemoteProtocolError,
@@ -174,16 +175,18 @@ class ConnectionMachine:
         """One whole frame came, without its size."""
         if self.state is State.CLOSED:
             return
-        self.last_activity = self._silence.quiet_since = now
+        self._silence.quiet_since = now
+        if not self._is_renewing:  # a renewal is no use of the connection
+            self.last_activity = now
         try:
             if self._authentication is not None and self._authentication.takes_bare_frames:
-                self._actions.append(Authenticate(bytes(frame)))
+                self._actions.append(Authenticate(self._authentication.bare_token_received(frame)))
             elif not self._open:
                 raise self._broken("an answer came that nobody asked for")
             else:
                 self._match(frame, now)
         except KafkaError as error:
-            self._poison(error)
+            self._poison(self._renewal_error(error))
 
     def connection_lost(self, error: KafkaError, now: float) -> None:
         """The transport ended, or could not be opened, or its bytes were not frames."""
@@ -206,15 +209,19 @@ class ConnectionMachine:
             return
         self._poison(error)
 
-    def token_made(self, token: bytes | None, now: float, *, is_answered: bool = True) -> None:
-        """What the mechanism made of the last :class:`Authenticate`; see :meth:`Authentication.token_made`."""
+    def token_made(self, token: bytes | None, now: float, *, is_answered: bool = True) -> bool:
+        """What the mechanism made of the last :class:`Authenticate`; see :meth:`Authentication.token_made`.
+
+        True if that was the end of the exchange.
+        """
         if self.state is State.CLOSED:
-            return
+            return False
         assert self._authentication is not None
         if self._authentication.is_renewal:
             self._is_renewing = True
         self._authentication.token_made(token, is_answered=is_answered)
         self._continue_authentication(now)
+        return self._authentication.is_done
 
     def authentication_failed(self, error: KafkaError, now: float) -> bool:
         """The mechanism has no token, or does not accept the broker's.  False if it will be asked again later."""
@@ -223,8 +230,16 @@ class ConnectionMachine:
             pause = max(1.0, self._authentication.lifetime * RENEWAL_PAUSE)
             self._renew_at = now + pause
             return False
-        self._poison(error)
+        self._poison(self._renewal_error(error))
         return True
+
+    def _renewal_error(self, error: KafkaError) -> KafkaError:
+        """An error that calls repeat themselves after: the next connection tells whether the credentials are wrong."""
+        if not self._is_renewing or not isinstance(error, AuthenticationError):
+            return error
+        lost = TransportError(f"the SASL session could not be renewed: {error.message}; the connection is closed")
+        lost.__cause__ = error
+        return lost
 
     def close(self, error: KafkaError | None = None) -> None:
         """End it from this side; open calls fail with ``error``, or a ClosedError."""
@@ -298,8 +313,12 @@ class ConnectionMachine:
         self._send_held(now)
 
     def _write_setup(self, request: Request[Any], version: int, now: float) -> None:
-        deadline = self._setup_deadline if self.state is not State.READY else now + self._request_timeout
-        self._write(Call(request, version, None, deadline), request, version, now)
+        if not self._is_renewing:
+            self._write(Call(request, version, None, self._setup_deadline), request, version, now)
+            return
+        used_last = self.last_activity
+        self._write(Call(request, version, None, now + self._request_timeout), request, version, now)
+        self.last_activity = used_last
 
     def _begin_authentication(self, now: float, *, is_renewal: bool = False) -> None:
         assert self._authentication is not None

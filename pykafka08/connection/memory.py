@@ -5,7 +5,7 @@ from __future__ import annotations
 import anyio.lowlevel
 
 from pykafka08.connection.transport import Link, deliver, lost_connection
-from pykafka08.errors import KafkaError, RemoteProtocolError
+from pykafka08.errors import KafkaError
 from pykafka08.protocol.framing import FrameSplitter
 
 __all__ = ["MemoryTransport"]
@@ -29,7 +29,7 @@ class MemoryTransport:
         try:
             self._splitter.feed(data)
             deliver(self._splitter, lambda: None if self.is_closed else self._link)
-        except RemoteProtocolError as error:
+        except KafkaError as error:
             self.peer_closes(error)
 
     def peer_closes(self, error: KafkaError | None = None) -> None:

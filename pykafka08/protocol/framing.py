@@ -11,7 +11,7 @@ import sys
 from collections import deque
 from collections.abc import Iterator
 
-from pykafka08.errors import RemoteProtocolError, ResponseTooLargeError
+from pykafka08.errors import KafkaError, RemoteProtocolError, ResponseTooLargeError, TlsError
 from pykafka08.wire import INT32, Buffer
 
 __all__ = ["MAX_FRAME_BYTES", "FrameSplitter"]
@@ -26,11 +26,11 @@ _STEP = 64 * 1024
 _LARGEST_KEPT = 9 * 512 * 1024  # an answer of the consumer's usual size, and a batch more
 _MOST_KEPT = 4
 
-_OTHER_PROTOCOLS = (
-    (b"HTTP", "the peer speaks HTTP"),
-    (b"\x15\x03", "the peer answered with a TLS alert: it expects TLS, or refused it"),
-    (b"\x16\x03", "the peer speaks TLS"),
-    (b"SSH-", "the peer speaks SSH"),
+_OTHER_PROTOCOLS: tuple[tuple[bytes, str, type[KafkaError]], ...] = (
+    (b"HTTP", "the peer speaks HTTP", RemoteProtocolError),
+    (b"\x15\x03", "the peer answered with a TLS alert: set security_protocol to SSL or SASL_SSL", TlsError),
+    (b"\x16\x03", "the peer speaks TLS", RemoteProtocolError),
+    (b"SSH-", "the peer speaks SSH", RemoteProtocolError),
 )
 
 
@@ -41,15 +41,15 @@ class FrameSplitter:
 
     An empty frame is a frame: brokers before 1.0 answer a bare SASL token with one.
 
-    A size that is negative or above ``max_frame_bytes`` ends the stream: after the frames before it, iteration
-    raises RemoteProtocolError (ResponseTooLargeError if only the size is wrong), also on later calls.  No byte after
-    such a size is kept.  ``setting`` is the name of the limit.
+    A size that is negative or above ``max_frame_bytes`` ends the stream: after the frames before it, iteration raises
+    RemoteProtocolError (ResponseTooLargeError if only the size is wrong, TlsError for a TLS alert), also on later
+    calls.  No byte after such a size is kept.  ``setting`` is the name of the limit.
     """
 
     def __init__(self, max_frame_bytes: int = MAX_FRAME_BYTES, *, setting: str = "receive_message_max_bytes") -> None:
         self.max_frame_bytes = max_frame_bytes
         self._setting = setting
-        self._is_too_large = False
+        self._error_kind: type[KafkaError] = RemoteProtocolError
         self._staging = memoryview(bytearray(_STAGING_BYTES))
         self._start = 0
         self._end = 0
@@ -68,7 +68,7 @@ class FrameSplitter:
         while self._frames:
             yield self._frames.popleft()
         if self._error is not None:
-            raise (ResponseTooLargeError if self._is_too_large else RemoteProtocolError)(self._error)
+            raise self._error_kind(self._error)
 
     def feed(self, data: Buffer) -> None:
         """Takes bytes as they came."""
@@ -136,12 +136,13 @@ class FrameSplitter:
     def _refuse(self, size: int, raw: bytes) -> None:
         self._start = self._end = 0
         self._error = f"a frame of {size} bytes is announced"
-        for beginning, meaning in _OTHER_PROTOCOLS:
+        for beginning, meaning, kind in _OTHER_PROTOCOLS:
             if raw.startswith(beginning):
                 self._error += f"; {meaning}"
+                self._error_kind = kind
                 return
         if size > 0:
-            self._is_too_large = True
+            self._error_kind = ResponseTooLargeError
             self._error += f", more than {self._setting}={self.max_frame_bytes}"
 
 

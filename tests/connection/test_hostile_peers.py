@@ -13,7 +13,14 @@ import pytest
 
 from pykafka08.connection.connection import Connection
 from pykafka08.driver import TaskTree
-from pykafka08.errors import KafkaError, RemoteProtocolError, RequestTimeoutError, ResponseTooLargeError, TransportError
+from pykafka08.errors import (
+    KafkaError,
+    RemoteProtocolError,
+    RequestTimeoutError,
+    ResponseTooLargeError,
+    TlsError,
+    TransportError,
+)
 from pykafka08.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from pykafka08.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.connection.answers import answer_to, framed, metadata
@@ -205,7 +212,7 @@ async def test_other_protocols_are_named(data: bytes, meaning: str) -> None:
 
     async with connected(play) as connection:
         error = await failure(connection)
-        assert isinstance(error, RemoteProtocolError)
+        assert isinstance(error, TlsError if meaning == "TLS" else RemoteProtocolError)
         assert meaning in str(error)
 
 

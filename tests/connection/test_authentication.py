@@ -1,0 +1,366 @@
+"""SASL on one connection as pure state: what is sent when, what the broker's answers mean, and renewals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pykafka08.connection.actions import Action, Authenticate, Close, Redial
+from pykafka08.connection.authentication import Authentication
+from pykafka08.connection.handshake import Handshake
+from pykafka08.connection.machine import ConnectionMachine, State
+from pykafka08.error_codes import ErrorCode
+from pykafka08.errors import AuthenticationError, KafkaError, RemoteProtocolError, TransportError
+from pykafka08.protocol.messages.metadata import MetadataRequest
+from pykafka08.protocol.messages.sasl_authenticate import SaslAuthenticateResponse
+from pykafka08.protocol.messages.sasl_handshake import SaslHandshakeResponse
+from pykafka08.protocol.versions import BrokerVersions
+from tests.connection.answers import Asked, answer_to, api_versions, framed, metadata, read_requests
+
+BROKER = "h:9093"
+FIRST, SECOND = b"client-first", b"client-final"
+
+
+class Ended:
+    """The outcome of one call."""
+
+    def __init__(self) -> None:
+        self.results: list[Any] = []
+        self.error: BaseException | None = None
+
+    def set_result(self, result: Any) -> None:
+        self.results.append(result)
+
+    def set_exception(self, error: BaseException) -> None:
+        self.error = error
+
+
+class Peer:
+    """A machine with a broker that a test plays; the test plays the mechanism too."""
+
+    def __init__(
+        self, release: str | None = "4.3", mechanism: str = "SCRAM-SHA-256", *, was_served: bool = False
+    ) -> None:
+        known = BrokerVersions.of_release(release) if release is not None else None
+        previous = BrokerVersions.of_release("4.3") if was_served else None
+        self.machine = ConnectionMachine(
+            BROKER,
+            "me",
+            Handshake(BROKER, "1.0", known=known, previous=previous, mechanism=mechanism),
+            Authentication(mechanism, BROKER, was_served=was_served),
+            now=0,
+            setup_deadline=10,
+            request_timeout=30,
+            max_idle=540,
+        )
+        self.machine.opened(0)
+
+    def sent(self) -> list[Asked]:
+        return read_requests(self.written())
+
+    def written(self) -> bytes:
+        stream = b"".join(self.machine.data_to_send())
+        self.machine.data_sent()
+        return stream
+
+    def names(self) -> list[str]:
+        return [each.name for each in self.sent()]
+
+    def answers(self, asked: Asked, response: Any, now: float = 0) -> None:
+        self.machine.frame_received(answer_to(asked, response)[4:], now)
+
+    def polled(self, now: float = 0) -> list[Action]:
+        return self.machine.poll(now)
+
+    def submit(self, now: float = 0, timeout: float = 5) -> Ended:
+        ended = Ended()
+        self.machine.submit(MetadataRequest(topics=[]), None, ended, now + timeout, now)
+        return ended
+
+    def authenticate(self, now: float = 0, *, lifetime_ms: int = 0) -> None:
+        """Play an exchange of one token to its end."""
+        (handshake,) = self.sent()
+        self.answers(handshake, SaslHandshakeResponse(mechanisms=["SCRAM-SHA-256"]), now)
+        assert self.polled(now) == [Authenticate(None)]
+        self.machine.token_made(FIRST, now)
+        (token,) = self.sent()
+        self.answers(token, SaslAuthenticateResponse(auth_bytes=b"ok", session_lifetime_ms=lifetime_ms), now)
+        assert self.polled(now) == [Authenticate(b"ok")]
+        self.machine.token_made(None, now)
+        assert self.machine.state is State.READY
+
+
+def closing_error(peer: Peer, now: float = 0) -> KafkaError:
+    (action,) = [each for each in peer.polled(now) if isinstance(each, Close)]
+    return action.error
+
+
+def test_api_versions_is_the_first_request_to_a_sasl_listener() -> None:
+    peer = Peer(None)
+    (asked,) = peer.sent()
+    assert (asked.name, asked.header.api_version) == ("ApiVersions", 3)
+    peer.answers(asked, api_versions("4.3"))
+    assert peer.names() == ["SaslHandshake"]
+    assert peer.machine.state is State.AUTHENTICATING
+
+
+def test_tokens_travel_in_sasl_authenticate_until_the_mechanism_has_succeeded() -> None:
+    peer = Peer()
+    call = peer.submit()
+    (handshake,) = peer.sent()
+    assert (handshake.request.mechanism, handshake.header.api_version) == ("SCRAM-SHA-256", 1)
+    assert peer.polled() == [Authenticate(None)]
+    peer.machine.token_made(FIRST, 0)
+    assert peer.sent() == [], "a token waits for the answer to SaslHandshake"
+    peer.answers(handshake, SaslHandshakeResponse(mechanisms=["SCRAM-SHA-256"]))
+    (first,) = peer.sent()
+    assert (first.name, first.header.api_version, first.request.auth_bytes) == ("SaslAuthenticate", 2, FIRST)
+    peer.answers(first, SaslAuthenticateResponse(auth_bytes=b"challenge"))
+    assert peer.polled() == [Authenticate(b"challenge")]
+    peer.machine.token_made(SECOND, 0)
+    (second,) = peer.sent()
+    peer.answers(second, SaslAuthenticateResponse(auth_bytes=b"proof"))
+    assert peer.polled() == [Authenticate(b"proof")]
+    assert peer.sent() == [], "calls wait for the end of the exchange"
+    peer.machine.token_made(None, 0)
+    assert peer.machine.state is State.READY
+    (asked,) = peer.sent()
+    peer.answers(asked, metadata())
+    assert call.results
+
+
+def test_bare_tokens_follow_sasl_handshake_0() -> None:
+    peer = Peer("0.10.2")
+    (handshake,) = peer.sent()
+    assert handshake.header.api_version == 0
+    peer.polled()
+    peer.answers(handshake, SaslHandshakeResponse(mechanisms=["SCRAM-SHA-256"]))
+    peer.machine.token_made(FIRST, 0)
+    assert peer.written() == framed(FIRST)
+    peer.machine.frame_received(b"challenge", 0)
+    assert peer.polled() == [Authenticate(b"challenge")]
+    peer.machine.token_made(SECOND, 0)
+    assert peer.written() == framed(SECOND)
+    peer.machine.frame_received(b"", 0)  # an empty token is an answer too
+    assert peer.polled() == [Authenticate(b"")]
+    peer.machine.token_made(None, 0)
+    assert peer.machine.state is State.READY
+
+
+def test_the_last_bare_token_of_gssapi_is_not_answered() -> None:
+    peer = Peer("0.9.0", "GSSAPI")
+    assert peer.written() == b""
+    assert peer.polled() == [Authenticate(None)]
+    peer.machine.token_made(FIRST, 0)
+    assert peer.written() == framed(FIRST)
+    peer.machine.frame_received(b"challenge", 0)
+    assert peer.polled() == [Authenticate(b"challenge")]
+    peer.machine.token_made(SECOND, 0, is_answered=False)
+    assert peer.written() == framed(SECOND)
+    assert peer.machine.state is State.READY
+
+
+def test_a_peer_that_closes_on_every_api_versions_is_0_9_for_gssapi_alone() -> None:
+    for mechanism in ("GSSAPI", "PLAIN"):
+        peer = Peer(None, mechanism)
+        assert [each.header.api_version for each in peer.sent()] == [3]
+        peer.machine.connection_lost(TransportError("closed"), 0)
+        assert peer.polled() == [Redial()]
+        peer.machine.opened(0)
+        assert [each.header.api_version for each in peer.sent()] == [0]
+        peer.machine.connection_lost(TransportError("closed"), 0)
+        if mechanism == "PLAIN":
+            assert isinstance(closing_error(peer), TransportError)
+            continue
+        assert peer.polled() == [Redial()]
+        peer.machine.opened(0)
+        assert peer.polled() == [Authenticate(None)]
+        peer.machine.token_made(FIRST, 0)
+        assert peer.written() == framed(FIRST)
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        (SaslHandshakeResponse(error_code=33, mechanisms=["PLAIN", "GSSAPI"]), "it offers GSSAPI, PLAIN"),
+        (SaslHandshakeResponse(error_code=33), "it offers none"),
+        (SaslHandshakeResponse(error_code=34), "the listener does not use SASL: set security_protocol"),
+        (SaslHandshakeResponse(error_code=-1), "refused SaslHandshake: UNKNOWN_SERVER_ERROR"),
+    ],
+)
+def test_a_refused_mechanism_says_what_to_change(answer: SaslHandshakeResponse, text: str) -> None:
+    peer = Peer()
+    call = peer.submit()
+    peer.answers(peer.sent()[0], answer)
+    assert isinstance(call.error, AuthenticationError)
+    assert text in str(call.error)
+    assert call.error.mechanism == "SCRAM-SHA-256"
+    assert call.error.broker == BROKER
+
+
+@pytest.mark.parametrize("message", [None, "", "Authentication failed", "x" * 30_000])
+def test_refused_credentials_carry_the_brokers_reason(message: str | None) -> None:
+    peer = Peer()
+    call = peer.submit()
+    peer.polled()
+    peer.answers(peer.sent()[0], SaslHandshakeResponse(mechanisms=["SCRAM-SHA-256"]))
+    peer.machine.token_made(FIRST, 0)
+    (token,) = peer.sent()
+    code = ErrorCode.SASL_AUTHENTICATION_FAILED
+    peer.answers(token, SaslAuthenticateResponse(error_code=code, error_message=message))
+    assert isinstance(call.error, AuthenticationError)
+    assert "check sasl_plain_username and sasl_plain_password" in str(call.error)
+    assert (message or code.meaning)[:500] in str(call.error)
+    assert len(str(call.error)) < 1000
+
+
+@pytest.mark.parametrize("was_served", [False, True])
+def test_a_broker_before_1_0_refuses_by_closing_unless_it_has_taken_the_credentials_before(was_served: bool) -> None:
+    peer = Peer("0.10.2", was_served=was_served)
+    peer.polled()
+    peer.answers(peer.sent()[0], SaslHandshakeResponse(mechanisms=["SCRAM-SHA-256"]))
+    peer.machine.token_made(FIRST, 0)
+    peer.written()
+    peer.machine.connection_lost(TransportError("closed"), 0)
+    assert type(closing_error(peer)) is (TransportError if was_served else AuthenticationError)
+
+
+def test_a_close_before_the_token_is_no_refusal() -> None:
+    peer = Peer()
+    peer.sent()
+    peer.machine.connection_lost(TransportError("the peer closed the connection"), 0)
+    error = closing_error(peer)
+    assert type(error) is TransportError
+    assert "during SASL authentication" in str(error)
+
+
+def test_silence_during_authentication_ends_with_the_set_up_time() -> None:
+    peer = Peer()
+    call = peer.submit(timeout=60)
+    peer.sent()
+    assert peer.machine.next_wakeup() == 10
+    error = closing_error(peer, 10)
+    assert call.error is error
+    assert "the broker did not answer within 10 s, during SASL authentication" in str(error)
+
+
+def test_a_mechanism_that_fails_closes_the_connection() -> None:
+    peer = Peer()
+    call = peer.submit()
+    failure = AuthenticationError("the broker does not know the password")
+    assert peer.machine.authentication_failed(failure, 0)
+    assert call.error is failure
+
+
+@pytest.mark.parametrize("release", ["0.10.2", "4.3"])
+def test_a_token_that_was_not_due_is_refused(release: str) -> None:
+    peer = Peer(release)
+    peer.polled()
+    peer.answers(peer.sent()[0], SaslHandshakeResponse(mechanisms=["SCRAM-SHA-256"]))
+    peer.machine.token_made(FIRST, 0)
+    asked = peer.written()
+    frame = b"challenge"
+    if release == "4.3":
+        frame = answer_to(read_requests(asked)[0], SaslAuthenticateResponse(auth_bytes=frame))[4:]
+    peer.machine.frame_received(frame, 0)
+    peer.machine.frame_received(frame, 0)
+    assert isinstance(closing_error(peer), RemoteProtocolError)
+
+
+def test_a_limited_session_is_renewed_in_time_with_one_flight() -> None:
+    peer = Peer()
+    peer.authenticate(lifetime_ms=100_000)
+    renewed_at = peer.machine.next_wakeup()
+    assert renewed_at is not None
+    assert 75 <= renewed_at <= 85
+    before = peer.submit(now=renewed_at)
+    (pending,) = peer.sent()
+    assert peer.polled(renewed_at) == [Authenticate(None)]
+    free = peer.submit(now=renewed_at)
+    (answered_late,) = peer.sent()  # until there is a token nothing is held
+    peer.machine.token_made(FIRST, renewed_at)
+    held = peer.submit(now=renewed_at)
+    handshake, token = peer.sent()
+    assert [handshake.name, token.name] == ["SaslHandshake", "SaslAuthenticate"]
+    peer.answers(pending, metadata(), renewed_at)
+    peer.answers(answered_late, metadata(), renewed_at)
+    assert before.results
+    assert free.results
+    peer.answers(handshake, SaslHandshakeResponse(mechanisms=["SCRAM-SHA-256"]), renewed_at)
+    peer.answers(token, SaslAuthenticateResponse(auth_bytes=b"ok", session_lifetime_ms=100_000), renewed_at)
+    assert peer.polled(renewed_at) == [Authenticate(b"ok")]
+    assert peer.sent() == []
+    peer.machine.token_made(None, renewed_at)
+    (asked,) = peer.sent()
+    peer.answers(asked, metadata(), renewed_at)
+    assert held.results
+    peer.polled(renewed_at + 5)  # the deadlines of the calls
+    assert peer.machine.next_wakeup() == pytest.approx(2 * renewed_at)
+
+
+def test_a_session_without_a_limit_is_not_renewed() -> None:
+    peer = Peer()
+    peer.authenticate()
+    assert peer.machine.next_wakeup() == 540  # idle
+
+
+def test_renewals_do_not_keep_an_idle_connection_open() -> None:
+    peer = Peer()
+    peer.authenticate(lifetime_ms=100_000)
+    now = 0.0
+    for _ in range(20):
+        now = peer.machine.next_wakeup() or now
+        actions = peer.polled(now)
+        if not actions or isinstance(actions[0], Close):
+            break
+        peer.machine.token_made(FIRST, now)
+        handshake, token = peer.sent()
+        peer.answers(handshake, SaslHandshakeResponse(mechanisms=["SCRAM-SHA-256"]), now)
+        peer.answers(token, SaslAuthenticateResponse(session_lifetime_ms=100_000), now)
+        assert peer.polled(now) == [Authenticate(b"")]
+        peer.machine.token_made(None, now)
+    assert now == 540
+    assert peer.machine.was_idle
+
+
+def test_a_token_that_cannot_be_had_is_asked_for_again_while_the_session_lasts() -> None:
+    peer = Peer()
+    peer.authenticate(lifetime_ms=100_000)
+    now = peer.machine.next_wakeup() or 0
+    peer.polled(now)
+    failure = AuthenticationError("the token endpoint is away")
+    assert not peer.machine.authentication_failed(failure, now)
+    assert peer.machine.state is State.READY
+    again = peer.machine.next_wakeup()
+    assert again == now + 5
+    assert peer.polled(again) == [Authenticate(None)]
+    call = peer.submit(now=100)
+    assert peer.machine.authentication_failed(failure, 100)
+    assert call.error is failure
+
+
+def test_calls_of_a_connection_that_cannot_renew_may_be_sent_on_another() -> None:
+    peer = Peer()
+    peer.authenticate(lifetime_ms=100_000)
+    now = peer.machine.next_wakeup() or 0
+    peer.polled(now)
+    peer.machine.token_made(FIRST, now)
+    held = peer.submit(now=now)
+    handshake, token = peer.sent()
+    peer.answers(handshake, SaslHandshakeResponse(mechanisms=["SCRAM-SHA-256"]), now)
+    peer.answers(token, SaslAuthenticateResponse(error_code=ErrorCode.SASL_AUTHENTICATION_FAILED), now)
+    assert type(held.error) is TransportError
+    assert isinstance(held.error.__cause__, AuthenticationError)
+
+
+def test_tokens_appear_in_no_representation() -> None:
+    assert "secret" not in repr(Authenticate(b"secret"))
+
+
+def test_an_empty_frame_is_no_answer_to_a_request() -> None:
+    peer = Peer()
+    peer.authenticate()
+    peer.submit()
+    peer.machine.frame_received(b"", 0)
+    assert isinstance(closing_error(peer), RemoteProtocolError)
