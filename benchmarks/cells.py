@@ -49,7 +49,7 @@ class Player:
 class Cell:
     """``kind`` is consume, produce, latency or end-to-end; ``ours`` are ways of this client, ``peers`` (client, way).
 
-    ``server`` is replay or kafka; ``is_main`` cells have targets, and longer turns.
+    ``server`` is replay, tls (the same over TLS) or kafka; ``is_main`` cells have targets, and longer turns.
     """
 
     kind: str
@@ -204,12 +204,26 @@ def _on_kafka(cell: Cell) -> Cell:
     return replace(cell, server="kafka", is_quick=False)
 
 
+_LIBRDKAFKA = (("confluent", "consume"), ("confluent", "poll"), ("confluent", "produce"))
+
+
+def _over_tls() -> Iterator[Cell]:
+    """Small and large values over TLS; the same without it are cells of their own."""
+    for profile in (USUAL, Profile(size=1024)):
+        for cell in (_CONSUME["batches"], _CONSUME["iterate"], _PRODUCE["enqueue"], _PRODUCE["send"]):
+            peers = tuple(
+                each for each in cell.peers if each[0] == "aiokafka" or each[1] in ("consume", "poll", "produce")
+            )
+            yield replace(cell, peers=peers, profile=profile, server="tls", is_main=False, is_quick=False)
+
+
 CELLS: tuple[Cell, ...] = (
     *_CONSUME.values(),
     *_PRODUCE.values(),
     _LATENCY,
     *map(_on_kafka, (*_CONSUME.values(), *_PRODUCE.values(), _LATENCY)),
     *_END_TO_END,
+    *_over_tls(),
     *_matrix(),
 )
 

@@ -63,6 +63,8 @@ class Task:
     tree: str | None = None
     rate: int = 0
     """Records per second of a turn that measures latency."""
+    ca_file: str = ""
+    """PEM file of the server's CA; empty where the server does not speak TLS."""
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))

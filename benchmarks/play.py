@@ -210,6 +210,7 @@ class Playing:
             loop=player.form.loop if player.form else "asyncio",
             tree=str(tree) if tree else None,
             rate=cell.rate,
+            ca_file=server.ca_file,
         )
         told = self._nurseries[player.client, player.way, tree].turn(task)
         if "missing" in told:

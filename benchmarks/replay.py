@@ -1,8 +1,9 @@
 """A replaying server: takes the broker out of the measure.
 
-    python -m benchmarks.replay
+    python -m benchmarks.replay [CERTIFICATE]
 
-Prints ``REPLAY=host:port`` and serves until its standard input ends.  What is fetched are batches that were encoded
+Prints ``REPLAY=host:port`` and serves until its standard input ends.  With CERTIFICATE, a PEM file that has the private
+key too, it speaks TLS.  What is fetched are batches that were encoded
 once, with nothing but their base offsets changed; what is produced is counted and thrown away.  Topics are named as
 ``benchmarks.topics`` does, and hold what their names say.  It announces the versions that Kafka 4.3 does, so that every
 client speaks as it does with a real broker.
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import ssl
 import struct
 import sys
 import threading
@@ -110,7 +112,8 @@ class Canned:
 class ReplayServer:
     """Listens on 127.0.0.1 from the moment it is made; ``serve`` takes connections until ``close``."""
 
-    def __init__(self, port: int = 0) -> None:
+    def __init__(self, port: int = 0, tls: ssl.SSLContext | None = None) -> None:
+        self._tls = tls
         self._socket = socket.create_server(("127.0.0.1", port), backlog=128)
         self.port: int = self._socket.getsockname()[1]
         self._lock = threading.Lock()
@@ -130,8 +133,15 @@ class ReplayServer:
         self._socket.close()
 
     def _serve_one(self, connection: socket.socket) -> None:
-        with connection, contextlib.suppress(ConnectionError):
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        with contextlib.suppress(OSError):  # the client may go at any time
+            if self._tls is not None:
+                connection = self._tls.wrap_socket(connection, server_side=True)
+            self._serve_requests(connection)
+        connection.close()
+
+    def _serve_requests(self, connection: socket.socket) -> None:
+        with contextlib.suppress(ConnectionError):
             while True:
                 (size,) = _SIZE.unpack(_exactly(connection, _SIZE.size))
                 parts = self._answer(_exactly(connection, size))
@@ -300,6 +310,9 @@ def _exactly(connection: socket.socket, size: int) -> bytearray:
 
 
 def _send_all(connection: socket.socket, parts: list[Any]) -> None:
+    if isinstance(connection, ssl.SSLSocket):
+        connection.sendall(b"".join(parts))
+        return
     waiting = [memoryview(part) for part in parts if len(part)]
     at = 0
     while at < len(waiting):
@@ -312,9 +325,9 @@ def _send_all(connection: socket.socket, parts: list[Any]) -> None:
 
 
 @contextmanager
-def replaying() -> Iterator[ReplayServer]:
+def replaying(tls: ssl.SSLContext | None = None) -> Iterator[ReplayServer]:
     """A server in a thread of this process."""
-    server = ReplayServer()
+    server = ReplayServer(tls=tls)
     thread = threading.Thread(target=server.serve, daemon=True)
     thread.start()
     try:
@@ -325,7 +338,11 @@ def replaying() -> Iterator[ReplayServer]:
 
 
 def main() -> None:
-    with replaying() as server:
+    tls = None
+    if len(sys.argv) > 1:
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        tls.load_cert_chain(sys.argv[1])
+    with replaying(tls) as server:
         print(f"REPLAY=127.0.0.1:{server.port}", flush=True)
         sys.stdin.read()
 

@@ -20,7 +20,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from benchmarks.cells import CELLS, FORMS, Cell, select
 from benchmarks.limits import LIMITS_S, Limit, limits
 from benchmarks.machine import describe_machine
 from benchmarks.play import Game, Playing
-from benchmarks.servers import Server, kafka, replay
+from benchmarks.servers import Server, kafka, replay, replay_tls
 from benchmarks.show import show_cell, show_clients, show_limit, show_targets
 from benchmarks.targets import FAILED, outcomes
 
@@ -166,8 +166,7 @@ def _play(cells: list[Cell], options: argparse.Namespace, playing: Playing) -> I
             game = playing.game(cell, cell.server, os.getloadavg()[0])
             try:
                 if cell.server not in servers:
-                    opened = replay() if cell.server == "replay" else kafka(options.bootstrap_server, options.release)
-                    servers[cell.server] = stack.enter_context(opened)
+                    servers[cell.server] = stack.enter_context(_opened(cell.server, options))
                 server = servers[cell.server]
                 game.server = server.what
                 share = None if end is None else _share(end - time.monotonic(), cells[index:], playing)
@@ -176,6 +175,12 @@ def _play(cells: list[Cell], options: argparse.Namespace, playing: Playing) -> I
             except Exception as error:
                 playing.game_failed(game, error)
             yield game
+
+
+def _opened(server: str, options: argparse.Namespace) -> AbstractContextManager[Server]:
+    if server == "replay":
+        return replay()
+    return replay_tls() if server == "tls" else kafka(options.bootstrap_server, options.release)
 
 
 def _share(seconds: float, cells: list[Cell], playing: Playing) -> float:

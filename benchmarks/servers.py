@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from benchmarks.brokers import REPOSITORY, Broker, broker_for
 from benchmarks.payload import repeated
 from benchmarks.topics import Profile, ReadTopic
 
-__all__ = ["Kafka", "Replay", "Server", "kafka", "replay"]
+__all__ = ["Kafka", "Replay", "Server", "kafka", "replay", "replay_tls"]
 
 LONGEST = {100: 1_500_000, 1024: 200_000}
 """Records of the longest topic that a real broker is filled with, by the size of their values."""
@@ -26,6 +28,8 @@ class Server:
     def __init__(self, broker: Broker) -> None:
         self.bootstrap = broker.bootstrap
         self.what = broker.what
+        self.ca_file = ""
+        """PEM file of the CA of a server that speaks TLS."""
 
     def read_topic(self, profile: Profile, records: int) -> ReadTopic:
         """A topic of at least one batch and about ``records`` records, ready to be consumed."""
@@ -38,7 +42,8 @@ class Server:
         """Records that were ever written to the topic."""
         from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-        consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": "benchmark", "log_level": 0})
+        tls = {"security.protocol": "ssl", "ssl.ca.location": self.ca_file} if self.ca_file else {}
+        consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": "benchmark", "log_level": 0, **tls})
         try:
             return sum(
                 int(consumer.get_watermark_offsets(TopicPartition(topic, index), timeout=20)[1])
@@ -114,9 +119,9 @@ class Kafka(Server):
 
 
 @contextmanager
-def replay() -> Iterator[Server]:
+def replay(certificate: str | None = None) -> Iterator[Server]:
     """The replaying server, in a process of its own that ends with this block."""
-    command = [sys.executable, "-m", "benchmarks.replay"]
+    command = [sys.executable, "-m", "benchmarks.replay", *([certificate] if certificate else [])]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=REPOSITORY) as process:
         assert process.stdin is not None
         assert process.stdout is not None
@@ -124,13 +129,29 @@ def replay() -> Iterator[Server]:
             line = process.stdout.readline().decode().strip()
             if not line.startswith("REPLAY="):
                 raise RuntimeError("the replaying server did not start")
-            yield Replay(Broker(line.removeprefix("REPLAY="), "replaying server on this machine"))
+            over = " over TLS" if certificate else ""
+            yield Replay(Broker(line.removeprefix("REPLAY="), f"replaying server on this machine{over}"))
         finally:
             process.stdin.close()
             try:
                 process.wait(10)
             except subprocess.TimeoutExpired:
                 process.kill()
+
+
+@contextmanager
+def replay_tls() -> Iterator[Server]:
+    """The replaying server over TLS, with a certificate of its own making."""
+    import trustme
+
+    ca = trustme.CA()
+    with tempfile.TemporaryDirectory(prefix="benchmark-") as folder:
+        ca_file, certificate = Path(folder) / "ca.pem", Path(folder) / "server.pem"
+        ca.cert_pem.write_to_path(str(ca_file))
+        ca.issue_cert("127.0.0.1", "localhost").private_key_and_cert_chain_pem.write_to_path(str(certificate))
+        with replay(str(certificate)) as server:
+            server.ca_file = str(ca_file)
+            yield server
 
 
 @contextmanager

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from importlib.metadata import version
+from typing import Any
 
 import anyio
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.helpers import create_ssl_context
 from aiokafka.record.default_records import DefaultRecordBatch
 
 from benchmarks.jobs import (
@@ -42,6 +44,10 @@ SENDERS = 100
 IN_FLIGHT = 5
 
 
+def security(task: Task) -> dict[str, Any]:
+    return {"security_protocol": "SSL", "ssl_context": create_ssl_context(cafile=task.ca_file)} if task.ca_file else {}
+
+
 def producer(task: Task) -> AIOKafkaProducer:
     codec = task.profile.codec
     return AIOKafkaProducer(
@@ -50,6 +56,7 @@ def producer(task: Task) -> AIOKafkaProducer:
         linger_ms=LINGER_MS,
         max_batch_size=task.profile.batch_bytes,
         compression_type=None if codec == "none" else codec,
+        **security(task),
     )
 
 
@@ -148,6 +155,7 @@ async def consume_topic(task: Task, topic: str, records: int, read: Reading) -> 
         bootstrap_servers=task.bootstrap,
         max_partition_fetch_bytes=PARTITION_FETCH_BYTES,
         fetch_max_bytes=FETCH_BYTES,
+        **security(task),
     ) as consumer:
         watch = Stopwatch()
         consumer.assign(partitions)

@@ -48,6 +48,10 @@ MESSAGES = 1000
 AT_ONCE = 10_000
 
 
+def security(task: Task) -> dict[str, Any]:
+    return {"security.protocol": "ssl", "ssl.ca.location": task.ca_file} if task.ca_file else {}
+
+
 def producer_settings(task: Task) -> dict[str, Any]:
     return {
         "bootstrap.servers": task.bootstrap,
@@ -57,6 +61,7 @@ def producer_settings(task: Task) -> dict[str, Any]:
         "batch.num.messages": UNACKNOWLEDGED,
         "queue.buffering.max.messages": UNACKNOWLEDGED,
         "compression.type": task.profile.codec,
+        **security(task),
     }
 
 
@@ -126,6 +131,7 @@ def consumer_settings(task: Task) -> dict[str, Any]:
         "fetch.max.bytes": FETCH_BYTES,
         "queued.min.messages": UNACKNOWLEDGED,
         "queued.max.messages.kbytes": BUFFER_BYTES // 1024,
+        **security(task),
     }
 
 

@@ -56,6 +56,10 @@ def is_compiled() -> bool:
     return bool(getattr(pykafka08, "compiled", False))
 
 
+def security(task: Task) -> dict[str, Any]:
+    return {"security_protocol": "SSL", "ssl_cafile": task.ca_file} if task.ca_file else {}
+
+
 def producer(task: Task) -> Producer:
     return Producer(
         bootstrap_servers=task.bootstrap,
@@ -64,6 +68,7 @@ def producer(task: Task) -> Producer:
         batch_size=task.profile.batch_bytes,
         buffer_memory=BUFFER_BYTES,
         compression_type=task.profile.codec,
+        **security(task),
     )
 
 
@@ -201,6 +206,7 @@ async def consume_topic(task: Task, topic: str, records: int, read: Reading) -> 
         bootstrap_servers=task.bootstrap,
         max_partition_fetch_bytes=PARTITION_FETCH_BYTES,
         fetch_max_bytes=FETCH_BYTES,
+        **security(task),
     ) as consumer:
         watch = Stopwatch()
         consumer.assign(partitions)

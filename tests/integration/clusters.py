@@ -103,6 +103,15 @@ class RealCluster:
     def bootstrap(self) -> str:
         return str(self._cluster.bootstrap())
 
+    def listener(self, security_protocol: str) -> str:
+        """The bootstrap address of that listener."""
+        return str(self._cluster.bootstrap(security_protocol))
+
+    @property
+    def mechanisms(self) -> list[str]:
+        """The SASL mechanisms of its listeners."""
+        return self._cluster.sasl
+
     @property
     def zookeeper(self) -> str | None:
         return self._cluster.zookeeper_address
@@ -251,9 +260,15 @@ class Clusters:
         self._current: RealCluster | None = None
         self._arguments: tuple[str, ...] = ()
 
-    def running(self, version: str, brokers: int = 1, props: Sequence[str] = ()) -> RealCluster:
-        """A whole cluster of this release, the current one if it is that; `props` are broker properties k=v."""
-        arguments = (version, "--brokers", str(brokers), *(word for prop in props for word in ("--prop", prop)))
+    def running(
+        self, version: str, brokers: int = 1, props: Sequence[str] = (), options: Sequence[str] = ()
+    ) -> RealCluster:
+        """A whole cluster of this release, the current one if it is that.
+
+        `props` are broker properties k=v, `options` are more of `kafka-up`'s.
+        """
+        arguments = (version, "--brokers", str(brokers), *options)
+        arguments += tuple(word for prop in props for word in ("--prop", prop))
         current = self._current
         if current is not None and self._arguments == arguments and current.is_whole():
             return current

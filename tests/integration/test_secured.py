@@ -1,0 +1,171 @@
+"""TLS and SASL on real brokers: every release that has them, every listener and mechanism of it, the same calls."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterator
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import pytest
+
+from pykafka08 import Admin, AuthenticationError, Consumer, Producer, TlsError, TopicPartition
+from tests.brokers.releases import version_tuple
+from tests.integration.clusters import Clusters, RealCluster
+from tests.integration.reading import read_records
+
+pytestmark = pytest.mark.anyio
+
+RELEASES = ("0.9.0.1", "0.10.2.2", "1.1.1", "2.8.2", "3.9.2", "4.3.1")
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+RECORDS = 500
+REAUTHENTICATED_MS = 2000
+"""A session's life on releases that limit it (2.2 and later)."""
+STREAMED = 100_000
+
+
+@pytest.fixture(scope="module", params=RELEASES)
+def secured(request: pytest.FixtureRequest, clusters: Clusters) -> RealCluster:
+    """One broker of the release with all listeners; sessions are short where the release can limit them."""
+    release = str(request.param)
+    options = ["--ssl"]
+    if version_tuple(release) >= (0, 10):
+        options += ["--sasl", "plain,scram-sha-256,scram-sha-512"]
+    limited = version_tuple(release) >= (2, 2)
+    props = [f"connections.max.reauth.ms={REAUTHENTICATED_MS}"] if limited else []
+    return clusters.running(release, props=props, options=options)
+
+
+def settings_of(cluster: RealCluster, protocol: str, mechanism: str | None = None, **changed: Any) -> dict[str, Any]:
+    """Keyword arguments of a client that logs in as alice."""
+    settings: dict[str, Any] = {"bootstrap_servers": cluster.listener(protocol), "security_protocol": protocol}
+    if "SSL" in protocol:
+        settings["ssl_cafile"] = str(cluster.folder / "ssl" / "ca.pem")
+    if mechanism is not None:
+        settings.update(sasl_mechanism=mechanism, sasl_plain_username="alice", sasl_plain_password="alice-secret")
+    return {**settings, **changed}
+
+
+def ways(cluster: RealCluster) -> Iterator[tuple[str, str | None]]:
+    """Listener and mechanism of every way into the cluster."""
+    yield "SSL", None
+    for mechanism in cluster.mechanisms:
+        yield "SASL_PLAINTEXT", mechanism
+        yield "SASL_SSL", mechanism
+
+
+async def test_every_listener_and_mechanism_carries_records_groups_and_admin(secured: RealCluster) -> None:
+    for protocol, mechanism in ways(secured):
+        settings = settings_of(secured, protocol, mechanism)
+        topic = f"{protocol}-{mechanism}".lower().replace("_", "-")
+        secured.new_topic(topic)
+        async with Admin(**settings) as admin:
+            names = [each for each in await admin.list_topics() if each.startswith(topic)]
+        values = [b"%d" % number for number in range(RECORDS)]
+        transactional = {"transactional_id": topic} if secured.release >= (0, 11) else {}
+        async with Producer(**settings, **transactional) as producer:
+            if transactional:
+                async with producer.transaction():
+                    await producer.send_many(names[0], values)
+            else:
+                await producer.send_many(names[0], values)
+        group = {"group_id": topic, "auto_offset_reset": "earliest", "isolation_level": "read_committed"}
+        async with Consumer(names[0], **settings, **group) as consumer:
+            got = await read_records(consumer, RECORDS)
+            assert [record.value for record in got] == values
+            await consumer.commit()
+        async with Consumer(names[0], **settings, **group) as consumer:
+            assert await consumer.position(TopicPartition(names[0], 0)) >= RECORDS
+
+
+async def test_a_stream_outlives_renewed_sessions_and_a_changed_password(secured: RealCluster) -> None:
+    """Nothing is lost, doubled or out of order while sessions end every two seconds and the password changes."""
+    if "SCRAM-SHA-256" not in secured.mechanisms or secured.release < (2, 2):
+        protocol, mechanism = "SSL" if not secured.mechanisms else "SASL_SSL", (secured.mechanisms or [None])[-1]
+        settings, count = settings_of(secured, protocol, mechanism), RECORDS
+    else:
+        count = STREAMED
+        settings = settings_of(
+            secured, "SASL_SSL", "SCRAM-SHA-256", sasl_plain_username="bob", sasl_plain_password=lambda: passwords[-1]
+        )
+    passwords = ["bob-secret"]
+    topic = secured.new_topic("streamed")
+    half = anyio.Event()
+    seconds = 3 * REAUTHENTICATED_MS / 1000 if count == STREAMED else 0.1
+
+    async def write() -> None:
+        async with Producer(**settings) as producer:
+            for start in range(0, count, count // 100):
+                for number in range(start, start + count // 100):
+                    producer.enqueue(topic, b"%d" % number)
+                if start == count // 2:
+                    half.set()
+                await anyio.sleep(seconds / 100)
+
+    async def change_password() -> None:
+        await half.wait()
+        if count != STREAMED:
+            return
+        words = ["--alter", "--entity-type", "users", "--entity-name", "bob", "--add-config"]
+        where = ["--bootstrap-server", "{bootstrap}", *words, "SCRAM-SHA-256=[password=new-secret]"]
+        await anyio.to_thread.run_sync(lambda: secured.tool("configs", *where))
+        passwords.append("new-secret")
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(write)
+        group.start_soon(change_password)
+        async with Consumer(topic, group_id=topic, auto_offset_reset="earliest", **settings) as consumer:
+            got = await read_records(consumer, count)
+    assert [record.value for record in got] == [b"%d" % number for number in range(count)]
+
+
+WRONG: dict[str, tuple[str, str, str | None, dict[str, Any], type[Exception], str]] = {
+    # what is wrong: listener connected to, protocol and mechanism of the client, other settings, error, what it says
+    "password": (
+        "SASL_PLAINTEXT",
+        "SASL_PLAINTEXT",
+        "PLAIN",
+        {"sasl_plain_password": "x"},
+        AuthenticationError,
+        "check",
+    ),
+    "user": ("SASL_SSL", "SASL_SSL", "SCRAM-SHA-512", {"sasl_plain_username": "x"}, AuthenticationError, "check"),
+    "mechanism": ("SASL_SSL", "SASL_SSL", "OAUTHBEARER", {}, AuthenticationError, "it offers PLAIN, SCRAM-SHA-256"),
+    "plaintext to TLS": ("SSL", "PLAINTEXT", None, {}, TlsError, "set security_protocol to SSL or SASL_SSL"),
+    "TLS to plaintext": ("PLAINTEXT", "SSL", None, {}, TlsError, "security_protocol"),
+    "no SASL to SASL": ("SASL_PLAINTEXT", "PLAINTEXT", None, {}, AuthenticationError, "wants SASL"),
+    "SASL to no SASL": ("PLAINTEXT", "SASL_PLAINTEXT", "PLAIN", {}, AuthenticationError, "does not use SASL"),
+    "SASL to TLS": ("SASL_SSL", "SASL_PLAINTEXT", "PLAIN", {}, TlsError, "set security_protocol to SSL or SASL_SSL"),
+    "unknown CA": ("SSL", "SSL", None, {"ssl_cafile": None}, TlsError, "ssl_cafile"),
+}
+
+
+async def test_what_is_wrong_is_said_at_once(secured: RealCluster) -> None:
+    for what, (listener, protocol, mechanism, changed, kind, text) in WRONG.items():
+        if not secured.mechanisms and "SASL" in listener + protocol:
+            continue
+        settings = settings_of(secured, protocol, mechanism, **changed)
+        if mechanism == "OAUTHBEARER":
+            settings["sasl_oauth_token_provider"] = lambda: "token"
+        settings["bootstrap_servers"] = secured.listener(listener)
+        with anyio.fail_after(10), pytest.raises(kind) as caught:
+            async with Producer(**settings):
+                pass
+        assert text in str(caught.value), what
+        assert "secret" not in str(caught.value), what
+
+
+async def test_an_own_context_and_a_client_certificate_are_used(secured: RealCluster) -> None:
+    files = secured.folder / "ssl"
+    context = ssl.create_default_context(cafile=str(files / "ca.pem"))
+    context.load_cert_chain(str(files / "client.pem"), str(files / "client.key"))
+    own = {"ssl_context": context}
+    named = {
+        "ssl_cafile": str(files / "ca.pem"),
+        "ssl_certfile": str(files / "client.pem"),
+        "ssl_keyfile": str(files / "client.key"),
+    }
+    for settings in (own, named):
+        async with Admin(secured.listener("SSL"), security_protocol="SSL", **settings) as admin:
+            assert len(await admin.list_brokers()) == 1
