@@ -211,10 +211,9 @@ def _over_tls() -> Iterator[Cell]:
     """Small and large values over TLS; the same without it are cells of their own."""
     for profile in (USUAL, Profile(size=1024)):
         for cell in (_CONSUME["batches"], _CONSUME["iterate"], _PRODUCE["enqueue"], _PRODUCE["send"]):
-            peers = tuple(
-                each for each in cell.peers if each[0] == "aiokafka" or each[1] in ("consume", "poll", "produce")
-            )
-            yield replace(cell, peers=peers, profile=profile, server="tls", is_main=False, is_quick=False)
+            peers = tuple(each for each in cell.peers if each[0] == "aiokafka" or each in _LIBRDKAFKA)
+            what = f"TLS {cell.what}"
+            yield replace(cell, what=what, peers=peers, profile=profile, server="tls", is_main=False, is_quick=False)
 
 
 CELLS: tuple[Cell, ...] = (

@@ -1,7 +1,8 @@
 """A proxy with the limits of Azure Event Hubs, in front of any broker.
 
-It serves ApiVersions up to version 2, resets the connection on version 4 and above, lacks the APIs that Event Hubs lacks,
-advertises one address for the whole namespace, and closes connections that are idle for too long (four minutes there).
+It serves ApiVersions up to version 2, resets the connection on version 4 and above, lacks the APIs that Event Hubs
+lacks, advertises one address for the whole namespace, and closes connections that are idle for too long (four minutes
+there).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import socket
 import ssl
 import struct
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -72,7 +73,9 @@ class EventHubs:
 class _Passage:
     """One client connection and the connection to the broker behind it."""
 
-    def __init__(self, hubs: EventHubs, client: anyio.abc.ByteStream, broker: anyio.abc.ByteStream, number: int) -> None:
+    def __init__(
+        self, hubs: EventHubs, client: anyio.abc.ByteStream, broker: anyio.abc.ByteStream, number: int
+    ) -> None:
         self._hubs = hubs
         self._client = client
         self._broker = broker
@@ -116,9 +119,7 @@ class _Passage:
         _, offset = split_response(kind.response, version, frame)
         answer = kind.response.decode(frame, version, offset)
         if kind.api_key == ApiKey.API_VERSIONS:
-            answer.api_keys = [
-                _limited(each) for each in answer.api_keys if each.api_key not in MISSING
-            ]
+            answer.api_keys = [_limited(each) for each in answer.api_keys if each.api_key not in MISSING]
         elif kind.api_key == ApiKey.METADATA:
             for broker in answer.brokers:
                 broker.host, broker.port = LOOPBACK, self._hubs.port
@@ -192,10 +193,8 @@ async def event_hubs(
                     passage = _Passage(hubs, client, broker, number)
 
                     async def either(run: Any, *args: Any) -> None:
-                        try:
+                        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # one of the two has gone
                             await run(*args)
-                        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-                            pass  # one of the two has gone
                         group.cancel_scope.cancel()
 
                     group.start_soon(either, passage.requests, idle_s)
