@@ -10,8 +10,9 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, NamedTuple
 
-__all__ = ["Broker", "broker_for"]
+__all__ = ["Broker", "SecuredBroker", "broker_for", "secured_broker"]
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 TOOLS = REPOSITORY / "tests" / "brokers"
@@ -40,12 +41,39 @@ def broker_for(bootstrap: str | None, release: str) -> Iterator[Broker]:
 
 @contextmanager
 def _real(release: str) -> Iterator[Broker]:
-    folder = Path(tempfile.mkdtemp(prefix="benchmark-")) / "cluster"
-    start = [sys.executable, str(TOOLS / "kafka-up"), release, "--dir", str(folder), "--peak", "--heap", "1g"]
-    try:
-        started = subprocess.run(start, stdout=subprocess.PIPE, check=True)
-        cluster = json.loads(started.stdout.splitlines()[-1])
+    with _started(release) as cluster:
         yield Broker(cluster["bootstrap"], f"Apache Kafka {cluster['version']}, one broker on this machine")
+
+
+class SecuredBroker(NamedTuple):
+    """A real broker with all listeners, by security protocol, and the PEM file of its CA."""
+
+    listeners: dict[str, str]
+    ca_file: str
+
+
+@contextmanager
+def secured_broker(release: str) -> Iterator[SecuredBroker]:
+    """Kafka ``release`` with TLS, PLAIN and SCRAM; its user is alice, with the password alice-secret."""
+    with _started(release, "--ssl", "--sasl", "plain,scram-sha-256,scram-sha-512") as cluster:
+        listeners = {
+            "PLAINTEXT": cluster["bootstrap"],
+            "SSL": cluster["bootstrap_ssl"],
+            "SASL_PLAINTEXT": cluster["bootstrap_sasl"],
+            "SASL_SSL": cluster["bootstrap_sasl_ssl"],
+        }
+        yield SecuredBroker(listeners, cluster["ssl"]["ca"])
+
+
+@contextmanager
+def _started(release: str, *more: str) -> Iterator[dict[str, Any]]:
+    """What ``kafka-up`` prints; the cluster ends with this block."""
+    folder = Path(tempfile.mkdtemp(prefix="benchmark-")) / "cluster"
+    options = ["--dir", str(folder), "--peak", "--heap", "1g", *more]
+    try:
+        command = [sys.executable, str(TOOLS / "kafka-up"), release, *options]
+        started = subprocess.run(command, stdout=subprocess.PIPE, check=True)
+        yield json.loads(started.stdout.splitlines()[-1])
     finally:
         if folder.exists():
             subprocess.run([sys.executable, str(TOOLS / "kafka-down"), str(folder), "--now", "--rm"], check=False)
