@@ -39,6 +39,9 @@ log = library_logger("connection")
 
 CLOSE_SECONDS = 1.0
 
+DIAL_SHARE = 0.95
+"""Part of the time left for the set-up that a dial may take."""
+
 LONGEST_SETUP_FRAME = 1024 * 1024
 """Bytes of the largest frame taken before authentication has succeeded."""
 
@@ -288,7 +291,7 @@ class Connection:
             limit = min(limit, LONGEST_SETUP_FRAME)
         try:
             self._transport = await self._dial(
-                self, host, port, deadline=self._setup_deadline, max_frame_bytes=limit, tasks=self._tasks
+                self, host, port, deadline=self._dial_deadline(), max_frame_bytes=limit, tasks=self._tasks
             )
         except KafkaError as error:
             if isinstance(error, TlsError) and error.may_pass and self._was_served:
@@ -301,6 +304,11 @@ class Connection:
         if self._early_loss is not None:
             early_loss, self._early_loss = self._early_loss, None
             self.connection_lost(early_loss)
+
+    def _dial_deadline(self) -> float:
+        """A little before the end of the set-up, so that the dial itself says what has not answered."""
+        now = self._now()
+        return now + (self._setup_deadline - now) * DIAL_SHARE
 
     async def _sweep(self, start_soon: Callable[..., Any]) -> None:
         """Perform what the machine says until it says Close."""

@@ -1,0 +1,203 @@
+"""TLS under connections, on both event loops: what passes through, and peers that break the handshake."""
+
+from __future__ import annotations
+
+import ssl
+import warnings
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import anyio.abc
+import pytest
+import trustme
+from anyio.streams.tls import TLSStream
+
+from pykafka08.connection.connection import Connection
+from pykafka08.connection.secure_dial import dial_for
+from pykafka08.driver import TaskTree
+from pykafka08.errors import CertificateError, KafkaError, SecurityError, TlsError, TransportError
+from pykafka08.protocol.messages.metadata import MetadataRequest
+from pykafka08.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from pykafka08.protocol.versions import BrokerVersions
+from pykafka08.security.settings import SecurityConfig
+from tests.connection.answers import answer_to, metadata
+from tests.connection.peers import LOOPBACK, Caller, config, peer
+
+pytestmark = pytest.mark.anyio
+
+MIB = 1024 * 1024
+Play = Callable[[Caller], Awaitable[None]]
+
+
+@pytest.fixture(scope="module")
+def ca() -> trustme.CA:
+    return trustme.CA()
+
+
+@pytest.fixture(scope="module")
+def ca_file(ca: trustme.CA, tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("ca") / "ca.pem"
+    ca.cert_pem.write_to_path(str(path))
+    return str(path)
+
+
+def server_context(ca: trustme.CA, *names: str) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    ca.issue_cert(*(names or (LOOPBACK, "localhost"))).configure_cert(context)
+    return context
+
+
+def over_tls(play: Play, context: ssl.SSLContext) -> Play:
+    """The play behind a TLS handshake."""
+
+    async def secured(caller: Caller) -> None:
+        try:
+            stream = await TLSStream.wrap(
+                caller.stream, server_side=True, ssl_context=context, standard_compatible=False
+            )
+        except (ssl.SSLError, anyio.BrokenResourceError, anyio.EndOfStream):
+            return  # the client has refused
+        caller.stream = stream  # type: ignore[assignment]
+        await play(caller)
+
+    return secured
+
+
+@asynccontextmanager
+async def connected(play: Play, security: SecurityConfig, **settings: Any) -> AsyncIterator[Connection]:
+    async with peer(play) as address, TaskTree() as tasks:
+        connection = Connection(config(**settings), address, tasks, dial=dial_for(security))
+        try:
+            yield connection
+        finally:
+            await connection.aclose()
+
+
+async def failure(connection: Connection) -> KafkaError:
+    with pytest.raises(KafkaError) as caught:
+        await connection.wait_ready()
+    return caught.value
+
+
+def tls(ca_file: str, **settings: Any) -> SecurityConfig:
+    return SecurityConfig(security_protocol="SSL", ssl_cafile=ca_file, **settings)
+
+
+async def test_requests_and_answers_of_every_size_pass(ca: trustme.CA, ca_file: str) -> None:
+    records = bytes(range(256)) * 4 * 1024 * 3
+    seen: list[int] = []
+
+    async def play(caller: Caller) -> None:
+        await caller.greet()
+        while (asked := await caller.request()) is not None:
+            if asked.name == "Produce":
+                seen.append(len(asked.request.topic_data[0].partition_data[0].records))
+                await caller.send(answer_to(asked, asked.request.response()))
+            else:
+                await caller.send(answer_to(asked, metadata([(n, "h" * 200, 1) for n in range(20_000)])))
+
+    async with connected(over_tls(play, server_context(ca)), tls(ca_file)) as connection:
+        versions = await connection.wait_ready()
+        assert isinstance(versions, BrokerVersions)
+        parts = [PartitionProduceData(index=0, records=records)]
+        request = ProduceRequest(acks=1, timeout_ms=1000, topic_data=[TopicProduceData(name="t", partition_data=parts)])
+        version = min(12, versions.pick(ProduceRequest))
+        written = [connection.submit(request, version=version, timeout=30) for _ in range(5)]
+        large = connection.submit(MetadataRequest(topics=[]), timeout=30)
+        for each in written:
+            await each
+        assert len((await large).brokers) == 20_000
+    assert seen == [len(records)] * 5
+
+
+async def test_the_certificate_must_be_of_the_host_and_the_ca(ca: trustme.CA, ca_file: str) -> None:
+    other = server_context(trustme.CA())
+    wrong_host = server_context(ca, "kafka.example.com")
+    for context, reason in ((other, {"unknown CA", "self-signed"}), (wrong_host, {"wrong host"})):
+        async with connected(over_tls(lambda caller: caller.serve(), context), tls(ca_file)) as connection:
+            error = await failure(connection)
+            assert isinstance(error, CertificateError)
+            assert error.reason in reason
+            assert error.broker is not None
+
+
+async def silence(caller: Caller) -> None:
+    while await caller.stream.receive():
+        pass
+
+
+async def test_a_peer_that_is_silent_in_the_handshake_costs_the_set_up_time(ca_file: str) -> None:
+    async with connected(silence, tls(ca_file), socket_connection_setup_timeout_ms=200) as connection:
+        error = await failure(connection)
+        assert isinstance(error, TransportError)
+        assert "no TLS handshake within" in str(error)
+
+
+async def test_a_cancelled_handshake_leaves_nothing_behind(ca_file: str) -> None:
+    async with connected(silence, tls(ca_file)):
+        await anyio.sleep(0.05)  # inside the handshake; the end of the block closes it
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        b"\0",
+        b"\x16\x03\x03\x40\x00" + bytes(100),
+        b"\x15\x03\x03\x00\x02\x02\x28",
+        b"HTTP/1.1 400 Bad Request\r\n\r\n",
+        b"\0\0\0\x06\0\0\0\0\0\x23",
+        bytes(10_000),
+        b"\x16\x03\x03\xff\xff" + b"\xff" * 70_000,
+    ],
+    ids=["close", "a byte", "cut off", "alert", "HTTP", "Kafka", "zeros", "long"],
+)
+async def test_garbage_in_the_handshake_is_a_tls_error(answer: bytes, ca_file: str) -> None:
+    async def play(caller: Caller) -> None:
+        await caller.stream.receive()
+        if answer:
+            await caller.stream.send(answer)
+
+    async with connected(play, tls(ca_file)) as connection:
+        with anyio.fail_after(5):
+            error = await failure(connection)
+        assert isinstance(error, TlsError)
+        assert "security_protocol" in str(error)
+        assert error.broker is not None
+
+
+async def test_the_end_of_an_encrypted_connection_is_a_transport_error(ca: trustme.CA, ca_file: str) -> None:
+    async def play(caller: Caller) -> None:
+        await caller.greet()
+        await caller.request()
+
+    async with connected(over_tls(play, server_context(ca)), tls(ca_file)) as connection:
+        await connection.wait_ready()
+        with pytest.raises(TransportError, match="closed the connection"):
+            await connection.submit(MetadataRequest(topics=[]), timeout=10)
+
+
+async def test_bytes_that_are_no_tls_end_the_connection(ca: trustme.CA, ca_file: str) -> None:
+    async def play(caller: Caller) -> None:
+        await caller.greet()
+        await caller.request()
+        await caller.stream.transport_stream.send(b"\x17\x03\x03\x00\x05xxxxx")  # type: ignore[attr-defined]
+        await caller.frame()
+
+    async with connected(over_tls(play, server_context(ca)), tls(ca_file)) as connection:
+        await connection.wait_ready()
+        with pytest.raises(TransportError):
+            await connection.submit(MetadataRequest(topics=[]), timeout=10)
+
+
+async def test_a_peer_without_tls_1_2_is_refused(ca: trustme.CA, ca_file: str) -> None:
+    context = server_context(ca)
+    context.set_ciphers("ALL:@SECLEVEL=0")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of the old versions
+        context.minimum_version = ssl.TLSVersion.TLSv1
+        context.maximum_version = ssl.TLSVersion.TLSv1_1
+    async with connected(over_tls(lambda caller: caller.serve(), context), tls(ca_file)) as connection:
+        assert isinstance(await failure(connection), SecurityError)
