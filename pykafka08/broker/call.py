@@ -8,6 +8,7 @@ from typing import TypeAlias, TypeVar
 from pykafka08.broker.cluster_state import ClusterState, Node
 from pykafka08.broker.faults import ScriptedCall
 from pykafka08.broker.personality import Personality
+from pykafka08.broker.security.sasl_session import SaslSession
 from pykafka08.broker.state import NO_LEADER, Partition, Topic
 from pykafka08.driver import Waiter
 from pykafka08.error_codes import ErrorCode
@@ -29,7 +30,7 @@ class CloseConnection(Exception):
 class Call:
     """A request with its surroundings.  ``version`` is the one it is answered in."""
 
-    __slots__ = ("client_host", "cluster", "header", "node", "script", "session_state", "version")
+    __slots__ = ("client_host", "cluster", "header", "node", "sasl", "script", "session_state", "version")
 
     def __init__(
         self,
@@ -40,6 +41,7 @@ class Call:
         script: ScriptedCall,
         client_host: str,
         session_state: dict[str, object],
+        sasl: SaslSession | None = None,
     ) -> None:
         self.cluster = cluster
         self.node = node
@@ -48,6 +50,8 @@ class Call:
         self.script = script
         self.client_host = client_host
         self.session_state = session_state
+        self.sasl = sasl
+        """SASL of the connection; None on a listener without."""
 
     @property
     def personality(self) -> Personality:

@@ -20,6 +20,7 @@ from pykafka08.broker.journal import Note, keep_nothing
 from pykafka08.broker.log_manager import DEFAULT_MEMORY_BYTES, LogManager
 from pykafka08.broker.personality import Personality
 from pykafka08.broker.scram_users import ScramUsers
+from pykafka08.broker.security.protection import Protection
 from pykafka08.broker.state import Topic, Topics, is_valid_topic_name
 from pykafka08.broker.timers import Timers
 from pykafka08.broker.transactions import Transactions
@@ -91,6 +92,7 @@ class ClusterState:
         self.acls = Acls()
         self.quotas = ClientQuotas()
         self.scram = ScramUsers()
+        self.protection = Protection("PLAINTEXT", personality, self.scram)
         self.faults = Faults()
         self.requests: list[LoggedRequest] = []
         self.failures: list[Exception] = []

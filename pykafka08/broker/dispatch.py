@@ -6,6 +6,7 @@ wrong is the script's.
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from pykafka08.broker.call import Call, CloseConnection, Reply
@@ -13,6 +14,7 @@ from pykafka08.broker.cluster_state import ClusterState, Node
 from pykafka08.broker.faults import LoggedRequest
 from pykafka08.broker.handlers import Handler, load_handlers
 from pykafka08.broker.personality import Manners
+from pykafka08.broker.security.sasl_session import SaslSession
 from pykafka08.error_codes import ErrorCode
 from pykafka08.protocol.headers import RequestHeader, decode_request_header, response_parts
 from pykafka08.protocol.messages import REGISTRY, ApiKey, request_class
@@ -26,7 +28,12 @@ _HANDLERS: dict[int, Handler] = {}
 
 
 def begin(
-    cluster: ClusterState, node: Node, frame: Buffer, client_host: str, session_state: dict[str, object]
+    cluster: ClusterState,
+    node: Node,
+    frame: Buffer,
+    client_host: str,
+    session_state: dict[str, object],
+    sasl: SaslSession | None = None,
 ) -> tuple[Call, Reply]:
     """Hand a request to its handler.
 
@@ -35,8 +42,10 @@ def begin(
     header = decode_request_header(frame)
     manners, version = cluster.personality.manners(header.api_key, header.api_version, cluster.served)
     script = cluster.faults.for_request(header.api_key, node.node_id)
-    call = Call(cluster, node, header, version, script, client_host, session_state)
+    call = Call(cluster, node, header, version, script, client_host, session_state, sasl)
     _log(call)
+    if sasl is not None and not sasl.allows(header.api_key, time.time()):
+        raise CloseConnection(f"{_name(header)} before authentication, or after the session's end")
     script.act()
     if script.takes("close_before"):
         raise CloseConnection("scripted: closed before the request was performed")

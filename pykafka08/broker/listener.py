@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Protocol, cast
@@ -23,6 +24,8 @@ __all__ = ["Listener", "bind", "listen"]
 READ_BYTES = 64 * 1024
 BACKLOG = 128
 TURNS_TO_ANNOUNCE = 3  # of the loop, from asyncio's accept to connection_made
+HANDSHAKE_S = 10.0
+"""Seconds that a client may take for the TLS handshake."""
 MOST_UNSENT_BYTES = 64 * 1024  # as asyncio has it
 
 
@@ -67,12 +70,14 @@ def bind(host: str, port: int) -> socket.socket:
     return bound
 
 
-async def listen(bound: socket.socket, new_session: SessionFactory, tasks: TaskTree) -> Listener:
-    """Accept connections on ``bound``; each gets a session of its own."""
+async def listen(
+    bound: socket.socket, new_session: SessionFactory, tasks: TaskTree, tls: ssl.SSLContext | None = None
+) -> Listener:
+    """Accept connections on ``bound``, with TLS if a context is given; each gets a session of its own."""
     loop = asyncio._get_running_loop()
     if loop is not None:
-        return await _AsyncioListener.open(loop, bound, new_session)
-    return _StreamListener(bound, new_session, tasks)
+        return await _AsyncioListener.open(loop, bound, new_session, tls)
+    return _StreamListener(bound, new_session, tasks, tls)
 
 
 class _AsyncioListener:
@@ -84,11 +89,19 @@ class _AsyncioListener:
 
     @classmethod
     async def open(
-        cls, loop: asyncio.AbstractEventLoop, bound: socket.socket, new_session: SessionFactory
+        cls,
+        loop: asyncio.AbstractEventLoop,
+        bound: socket.socket,
+        new_session: SessionFactory,
+        tls: ssl.SSLContext | None,
     ) -> _AsyncioListener:
         listener = cls()
         listener._server = await loop.create_server(
-            lambda: _AsyncioConnection(listener, new_session), sock=bound, backlog=BACKLOG
+            lambda: _AsyncioConnection(listener, new_session),
+            sock=bound,
+            backlog=BACKLOG,
+            ssl=tls,
+            ssl_handshake_timeout=HANDSHAKE_S if tls is not None else None,
         )
         return listener
 
@@ -175,7 +188,10 @@ class _AsyncioConnection(asyncio.BufferedProtocol):
 
 
 class _StreamListener:
-    def __init__(self, bound: socket.socket, new_session: SessionFactory, tasks: TaskTree) -> None:
+    def __init__(
+        self, bound: socket.socket, new_session: SessionFactory, tasks: TaskTree, tls: ssl.SSLContext | None
+    ) -> None:
+        self._tls = tls
         self._scope = TaskScope()
         self._ended = Wakeup()
         bound.listen(BACKLOG)
@@ -190,9 +206,23 @@ class _StreamListener:
                 async with trio.open_nursery() as nursery, listener:
                     while True:
                         stream = await listener.accept()
-                        nursery.start_soon(_StreamConnection(stream, new_session).run)
+                        nursery.start_soon(self._serve, stream, new_session)
         finally:
             self._ended.set()
+
+    async def _serve(self, stream: Any, new_session: SessionFactory) -> None:
+        import trio
+
+        peer = _peer_of(stream)
+        if self._tls is not None:
+            stream = trio.SSLStream(stream, self._tls, server_side=True, https_compatible=True)
+            try:
+                with trio.fail_after(HANDSHAKE_S):
+                    await stream.do_handshake()
+            except (trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError):
+                await trio.aclose_forcefully(stream)
+                return
+        await _StreamConnection(stream, peer, new_session).run()
 
     async def aclose(self) -> None:
         self._scope.cancel()
@@ -201,8 +231,9 @@ class _StreamListener:
 
 
 class _StreamConnection:
-    def __init__(self, stream: Any, new_session: SessionFactory) -> None:
+    def __init__(self, stream: Any, peer: str, new_session: SessionFactory) -> None:
         self._stream = stream
+        self._raw = getattr(stream, "socket", None)  # a TLS stream has none
         self._written: list[bytes] = []
         self._unsent = 0
         self._is_full = False
@@ -210,7 +241,7 @@ class _StreamConnection:
         self._to_read = Wakeup()
         self._is_paused = False
         self._is_ending = False
-        self._session = new_session(_peer_of(stream), self)
+        self._session = new_session(peer, self)
 
     async def run(self) -> None:
         import trio
@@ -232,12 +263,19 @@ class _StreamConnection:
                 await self._to_read.wait()
             room = self._session.next_buffer(READ_BYTES)
             try:
-                size = await self._stream.socket.recv_into(room)
-            except (OSError, trio.ClosedResourceError):
+                size = await self._receive_into(room)
+            except (OSError, trio.ClosedResourceError, trio.BrokenResourceError):
                 return
             if not size:
                 return
             self._session.bytes_received(size)
+
+    async def _receive_into(self, room: memoryview) -> int:
+        if self._raw is not None:
+            return int(await self._raw.recv_into(room))
+        data = await self._stream.receive_some(len(room))
+        room[: len(data)] = data
+        return len(data)
 
     async def _write_all(self, scope: Any) -> None:
         import trio

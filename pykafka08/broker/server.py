@@ -38,6 +38,8 @@ from pykafka08.broker.log_dir import LogDir
 from pykafka08.broker.log_manager import DEFAULT_MEMORY_BYTES
 from pykafka08.broker.personality import Personality
 from pykafka08.broker.properties import StaticProperties, node_properties
+from pykafka08.broker.security.mechanisms import TokenCheck
+from pykafka08.broker.security.protection import Protection
 from pykafka08.broker.session import Output, Session
 from pykafka08.broker.state import MOST_PARTITIONS, Partition, Topic
 from pykafka08.broker.topic_configs import topic_config_fault
@@ -82,6 +84,10 @@ class EmbeddedCluster:
     Topics keep records as ``retention.ms``, ``retention.bytes`` and ``cleanup.policy`` say.  All records together take
     at most ``max_memory_bytes`` of memory (1 GiB); above that, the oldest are deleted, and a warning is logged.
 
+    ``security`` is SSL, SASL_PLAINTEXT or SASL_SSL for brokers that clients must authenticate to; ``users`` maps names
+    to passwords, for PLAIN and SCRAM.  ``ca_file`` and ``client_settings()`` are what clients need.  With
+    ``client_auth="required"`` TLS clients need a certificate of the cluster's CA.
+
     With ``log_dir``, topics, records, committed offsets, transactions, producer ids and the cluster id are kept in that
     directory too; the next cluster with the same directory restores them, also after a crash of the process.
 
@@ -117,6 +123,11 @@ class EmbeddedCluster:
         host: str = LOOPBACK,
         port: int = 0,
         advertised_host: str | None = None,
+        security: str = "PLAINTEXT",
+        users: Mapping[str, str] | None = None,
+        mechanisms: Sequence[str] | None = None,
+        client_auth: str = "none",
+        check_token: TokenCheck | None = None,
     ) -> None:
         check_number("brokers", brokers, 1, MOST_BROKERS)
         check_number("default_partitions", default_partitions, 1, MOST_PARTITIONS)
@@ -157,6 +168,16 @@ class EmbeddedCluster:
             ),
             configs=Configs(personality, static.values),
             max_memory_bytes=max_memory_bytes,
+        )
+        self._state.protection = Protection(
+            security,
+            personality,
+            self._state.scram,
+            users=users,
+            check_token=check_token,
+            mechanisms=mechanisms,
+            client_auth=client_auth,
+            reauthentication_ms=int(static.values.get("connections.max.reauth.ms", 0)),
         )
         if group_version is not None:
             self._state.features["group.version"] = group_version
@@ -248,6 +269,7 @@ class EmbeddedCluster:
         self._state.transactions.close()
         if self._log_dir is not None:
             self._log_dir.close()
+        self._state.protection.close()
         await self._tasks.aclose()
 
     def _warn_of_host(self) -> None:
@@ -260,7 +282,9 @@ class EmbeddedCluster:
         bound = self._kept.pop(node_id, None) or bind(node.bind_host, node.port)
         node.port = bound.getsockname()[1]
         self._state.configs.nodes[str(node_id)] = node_properties(self._state.personality, node)
-        self._listeners[node_id] = await listen(bound, partial(self._new_session, node), self._tasks)
+        self._listeners[node_id] = await listen(
+            bound, partial(self._new_session, node), self._tasks, self._state.protection.server_context()
+        )
         node.is_running = True
 
     async def _shut(self, node_id: int) -> None:
@@ -280,6 +304,21 @@ class EmbeddedCluster:
     def bootstrap_servers(self) -> str:
         """``"host:port,host:port"`` of the running brokers."""
         return ",".join(node.address for node in self._state.live_nodes())
+
+    @property
+    def ca_file(self) -> str:
+        """PEM file of the CA that has signed the brokers' certificates; ConfigError without TLS."""
+        certificates = self._state.protection.certificates
+        if certificates is None:
+            raise ConfigError(f"security={self._state.protection.protocol!r} has no certificates")
+        return certificates.ca_file
+
+    def client_settings(self, user: str | None = None) -> dict[str, Any]:
+        """Keyword arguments for Producer, Consumer and Admin, by default as the first user.
+
+        They contain the user's password.
+        """
+        return {"bootstrap_servers": self.bootstrap_servers, **self._state.protection.client_settings(user)}
 
     @property
     def version(self) -> str:

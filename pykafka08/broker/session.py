@@ -6,6 +6,7 @@ ones behind it and no other connection.  What one read brings is answered with o
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from functools import partial
 from typing import Protocol
@@ -14,12 +15,14 @@ from pykafka08.broker.call import Call, CloseConnection
 from pykafka08.broker.cluster_state import ClusterState, Node
 from pykafka08.broker.dispatch import begin, encode_answer
 from pykafka08.broker.faults import ConnectionLife
+from pykafka08.broker.security.mechanisms import Refused
+from pykafka08.broker.security.sasl_session import SaslSession
 from pykafka08.broker.timers import Timer
 from pykafka08.driver import Waiter
 from pykafka08.errors import ClosedError, KafkaError
 from pykafka08.protocol.framing import FrameSplitter
 from pykafka08.protocol.schema import Response
-from pykafka08.wire import Buffer
+from pykafka08.wire import INT32, Buffer
 
 __all__ = ["Output", "Session"]
 
@@ -56,6 +59,7 @@ class Session:
         self._life: Timer | None = None
         self._waiter: Waiter[Response | None] | None = None
         self._state: dict[str, object] = {}
+        self._sasl = SaslSession(cluster.protection) if cluster.protection.uses_sasl else None
         self._is_busy = False
         self._is_serving = False
         self._is_closed = False
@@ -127,8 +131,11 @@ class Session:
         if self._death is not None and self._death.way == "before":
             self._end("scripted: its life ended before a request was performed")
             return
+        if self._sasl is not None and self._sasl.takes_bare_tokens:
+            self._authenticate(self._sasl, bytes(frame))
+            return
         try:
-            call, reply = begin(self._cluster, self._node, frame, self._client_host, self._state)
+            call, reply = begin(self._cluster, self._node, frame, self._client_host, self._state, self._sasl)
         except (CloseConnection, KafkaError) as error:
             self._end(str(error))
             return
@@ -142,6 +149,15 @@ class Session:
             reply.add_done_callback(partial(self._replied, call))
         else:
             self._answer(call, reply)
+
+    def _authenticate(self, sasl: SaslSession, token: bytes) -> None:
+        """Take a token without a header; brokers that take such tokens close the connection to refuse one."""
+        try:
+            answer, _ = sasl.authenticate(token, time.time())
+        except Refused as refused:
+            self._end(str(refused))
+            return
+        self._answers.append(INT32.pack(len(answer)) + answer)
 
     def _replied(self, call: Call, waiter: Waiter[Response | None]) -> None:
         self._waiter = None
@@ -180,6 +196,8 @@ class Session:
                 self._end(repr(error))
                 return
             self._send_frame(call, frame)
+        if self._sasl is not None and self._sasl.has_failed:
+            self._end("authentication failed")
 
     def _send_frame(self, call: Call, frame: bytes) -> None:
         script, death = call.script, self._death

@@ -1,0 +1,224 @@
+"""TLS and SASL of the embedded broker, with this client and with other people's."""
+
+from __future__ import annotations
+
+import ssl
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import pytest
+
+from pykafka08 import Admin, AuthenticationError, Consumer, EmbeddedCluster, Producer, TlsError
+from pykafka08.broker.security.mechanisms import Principal, Refused
+from pykafka08.errors import ConfigError, KafkaError
+
+pytestmark = pytest.mark.anyio
+
+USERS = {"alice": "alice's secret", "bob": "b,o=b"}
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+WAYS = [
+    ("SSL", None),
+    *(("SASL_PLAINTEXT", mechanism) for mechanism in MECHANISMS),
+    *(("SASL_SSL", mechanism) for mechanism in MECHANISMS),
+]
+
+
+async def round_trip(settings: dict[str, Any], topic: str = "t") -> None:
+    async with Producer(**settings) as producer:
+        await producer.send(topic, b"value", partition=0)
+    async with Consumer(topic, auto_offset_reset="earliest", group_id=topic, **settings) as consumer:
+        assert (await consumer.getone(timeout=10)).value == b"value"
+
+
+@pytest.mark.parametrize(("protocol", "mechanism"), WAYS)
+async def test_clients_pass_with_every_mechanism(protocol: str, mechanism: str | None) -> None:
+    async with EmbeddedCluster(security=protocol, users=USERS, topics={"t": 1}) as cluster:
+        for user in USERS if mechanism else (None,):
+            settings = cluster.client_settings(user)
+            if mechanism:
+                settings["sasl_mechanism"] = mechanism
+            await round_trip(settings)
+
+
+@pytest.mark.parametrize("version", ["0.10.2", "0.11", "1.1", "2.1", "2.8", "3.9"])
+async def test_each_release_frames_tokens_in_its_way(version: str) -> None:
+    async with EmbeddedCluster(version=version, security="SASL_PLAINTEXT", users=USERS, topics={"t": 1}) as cluster:
+        for mechanism in MECHANISMS:
+            await round_trip({**cluster.client_settings(), "sasl_mechanism": mechanism})
+        asked = {(each.api, each.version) for each in cluster.requests if each.api.startswith("Sasl")}
+    first = ("SaslHandshake", 0 if version.startswith("0.") else 1)
+    assert first in asked
+    assert any(name == "SaslAuthenticate" for name, _ in asked) is not version.startswith("0.")
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("changed", [{"sasl_plain_password": "wrong"}, {"sasl_plain_username": "carol"}])
+@pytest.mark.parametrize("version", ["0.10.2", "4.3"])
+async def test_wrong_credentials_are_refused(version: str, changed: dict[str, str], mechanism: str) -> None:
+    async with EmbeddedCluster(version=version, security="SASL_PLAINTEXT", users=USERS) as cluster:
+        settings = {**cluster.client_settings(), "sasl_mechanism": mechanism, **changed}
+        with pytest.raises(AuthenticationError, match="check sasl_plain_username and sasl_plain_password") as caught:
+            async with Admin(**settings):
+                pass
+        assert caught.value.mechanism == mechanism
+
+
+async def test_a_mechanism_that_the_cluster_lacks_is_named_with_the_others() -> None:
+    async with EmbeddedCluster(security="SASL_PLAINTEXT", users=USERS, mechanisms=["SCRAM-SHA-256"]) as cluster:
+        settings = {**cluster.client_settings(), "sasl_mechanism": "PLAIN"}
+        with pytest.raises(AuthenticationError, match="it offers SCRAM-SHA-256"):
+            async with Admin(**settings):
+                pass
+
+
+@pytest.mark.parametrize(
+    ("protocol", "changed", "kind"),
+    [
+        ("SASL_PLAINTEXT", {"security_protocol": "PLAINTEXT"}, AuthenticationError),
+        ("PLAINTEXT", {"security_protocol": "SASL_PLAINTEXT"}, AuthenticationError),
+        ("PLAINTEXT", {"security_protocol": "SSL"}, TlsError),
+        ("SSL", {"security_protocol": "PLAINTEXT"}, KafkaError),
+        ("SSL", {"ssl_cafile": None}, TlsError),
+    ],
+)
+async def test_a_wrong_protocol_is_an_error_at_once(protocol: str, changed: dict[str, Any], kind: type) -> None:
+    sasl = {"sasl_mechanism": "PLAIN", "sasl_plain_username": "alice", "sasl_plain_password": "x"}
+    async with EmbeddedCluster(security=protocol, users=USERS) as cluster:
+        settings = {**sasl, **cluster.client_settings(), **changed}
+        with anyio.fail_after(10), pytest.raises(kind):
+            async with Admin(**settings):
+                pass
+
+
+def mode_of(path: str) -> int | None:
+    """The permissions of a file; None if there is none."""
+    return Path(path).stat().st_mode & 0o777 if Path(path).exists() else None
+
+
+async def test_a_required_client_certificate_is_demanded_and_taken() -> None:
+    async with EmbeddedCluster(security="SSL", client_auth="required", topics={"t": 1}) as cluster:
+        settings = cluster.client_settings("alice")
+        await round_trip(settings)
+        certificate = settings.pop("ssl_certfile")
+        assert mode_of(certificate) == 0o600
+        with anyio.fail_after(10), pytest.raises(KafkaError):
+            async with Admin(**settings, default_api_timeout_ms=3000):
+                pass
+    assert mode_of(certificate) is None
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+async def test_sessions_are_renewed_while_records_pass(mechanism: str) -> None:
+    properties = {"connections.max.reauth.ms": "200"}
+    async with EmbeddedCluster(
+        security="SASL_PLAINTEXT", users=USERS, topics={"t": 1}, properties=properties
+    ) as cluster:
+        settings = {**cluster.client_settings(), "sasl_mechanism": mechanism}
+        async with (
+            Producer(**settings, linger_ms=0) as producer,
+            Consumer("t", auto_offset_reset="earliest", **settings) as consumer,
+        ):
+            for number in range(60):
+                await producer.send("t", b"%d" % number)
+                assert (await consumer.getone(timeout=10)).value == b"%d" % number
+                await anyio.sleep(0.01)
+        renewed = sum(each.api == "SaslHandshake" for each in cluster.requests)
+    assert renewed > 5
+
+
+async def test_a_session_that_is_not_renewed_is_closed() -> None:
+    import socket
+
+    from pykafka08.protocol.headers import encode_request
+    from pykafka08.protocol.messages.metadata import MetadataRequest
+    from pykafka08.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
+    from pykafka08.protocol.messages.sasl_handshake import SaslHandshakeRequest
+
+    def talk(port: int) -> bytes:
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as raw:
+
+            def ask(request: Any, version: int) -> bytes:
+                frame = encode_request(request, version, 1, "me")
+                raw.sendall(len(frame).to_bytes(4, "big") + frame)
+                return raw.recv(65536)
+
+            assert ask(SaslHandshakeRequest(mechanism="PLAIN"), 1)
+            assert ask(SaslAuthenticateRequest(auth_bytes=b"\0alice\0alice's secret"), 1)
+            assert ask(MetadataRequest(topics=[]), 1)
+            time.sleep(0.3)
+            return ask(MetadataRequest(topics=[]), 1)
+
+    async with EmbeddedCluster(
+        security="SASL_PLAINTEXT", users=USERS, properties={"connections.max.reauth.ms": "200"}
+    ) as cluster:
+        assert await anyio.to_thread.run_sync(talk, cluster.brokers[0].port) == b""
+
+
+def check_token(token: str) -> Principal:
+    if token != "good":
+        raise Refused("the token is not the good one")
+    return Principal("oauth", time.time() + 3600)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"security": "TLS"}, "security='TLS' is not one of"),
+        ({"security": "SSL", "client_auth": "maybe"}, "client_auth"),
+        ({"security": "SASL_SSL", "version": "0.9"}, "needs version 0.10.0"),
+        ({"security": "SASL_PLAINTEXT", "mechanisms": ["OAUTHBEARER"]}, "OAUTHBEARER"),
+    ],
+)
+def test_impossible_arguments_are_refused(arguments: dict[str, Any], text: str) -> None:
+    with pytest.raises(ConfigError, match=text):
+        EmbeddedCluster(**arguments)
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.parametrize(
+    ("protocol", "mechanism"), [("SSL", None), ("SASL_SSL", "PLAIN"), ("SASL_SSL", "SCRAM-SHA-512")]
+)
+async def test_other_clients_pass(protocol: str, mechanism: str | None) -> None:
+    async with EmbeddedCluster(security=protocol, users=USERS, topics={"t": 1}) as cluster:
+        context = ssl.create_default_context(cafile=cluster.ca_file)
+        sasl = {"sasl_mechanism": mechanism, "sasl_plain_username": "alice", "sasl_plain_password": USERS["alice"]}
+        own = sasl if mechanism else {}
+        from aiokafka import AIOKafkaProducer
+
+        async with AIOKafkaProducer(
+            bootstrap_servers=cluster.bootstrap_servers, security_protocol=protocol, ssl_context=context, **own
+        ) as producer:
+            assert (await producer.send_and_wait("t", b"1")).offset == 0
+
+        def others() -> None:
+            from confluent_kafka import Producer as ConfluentProducer
+
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of what kafka-python imports
+                from kafka import KafkaProducer
+
+            with KafkaProducer(
+                bootstrap_servers=cluster.bootstrap_servers,
+                security_protocol=protocol,
+                ssl_cafile=cluster.ca_file,
+                **own,
+            ) as theirs:
+                assert theirs.send("t", b"2").get(20).offset == 1
+            settings = {
+                "bootstrap.servers": cluster.bootstrap_servers,
+                "security.protocol": protocol.lower(),
+                "ssl.ca.location": cluster.ca_file,
+            }
+            if mechanism:
+                settings |= {"sasl.mechanism": mechanism, "sasl.username": "alice", "sasl.password": USERS["alice"]}
+            sender = ConfluentProducer(settings)
+            delivered = []
+            sender.produce("t", b"3", callback=lambda error, message: delivered.append((error, message.offset())))
+            sender.flush(20)
+            assert delivered == [(None, 2)]
+
+        await anyio.to_thread.run_sync(others)
