@@ -64,10 +64,21 @@ class EventHubs:
     """Connection, API and version of each request."""
     resets: int = 0
     idle_closes: int = 0
+    _idle: anyio.Event | None = None
 
     @property
     def address(self) -> str:
         return f"{LOOPBACK}:{self.port}"
+
+    async def wait_idle_close(self) -> None:
+        """Until the next connection is closed because it was idle."""
+        self._idle = anyio.Event()
+        await self._idle.wait()
+
+    def closed_idle(self) -> None:
+        self.idle_closes += 1
+        if self._idle is not None:
+            self._idle.set()
 
 
 class _Passage:
@@ -88,7 +99,7 @@ class _Passage:
             with anyio.move_on_after(idle_s) as idle:
                 frame = await _frame(self._client)
             if idle.cancelled_caught:
-                self._hubs.idle_closes += 1
+                self._hubs.closed_idle()
                 return
             if frame is None:
                 return

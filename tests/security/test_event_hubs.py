@@ -1,0 +1,78 @@
+"""The settings of docs/clouds.md for Azure Event Hubs, against a proxy with the limits of Event Hubs."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+import trustme
+
+from pykafka08 import Admin, Consumer, EmbeddedCluster, Producer
+from pykafka08.protocol.messages import REGISTRY
+from tests.security.event_hubs import MISSING, event_hubs
+
+pytestmark = pytest.mark.anyio
+
+USER, CONNECTION_STRING = "$ConnectionString", "Endpoint=sb://ns.servicebus.windows.net/;SharedAccessKey=a=b,c;"
+
+
+@pytest.fixture(scope="module")
+def namespace(tmp_path_factory: pytest.TempPathFactory) -> tuple[ssl.SSLContext, str]:
+    """The server's context, and the CA file for clients."""
+    ca = trustme.CA()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    ca.issue_cert("127.0.0.1").configure_cert(context)
+    path: Path = tmp_path_factory.mktemp("namespace") / "ca.pem"
+    ca.cert_pem.write_to_path(str(path))
+    return context, str(path)
+
+
+def settings_of(address: str, ca_file: str) -> dict[str, Any]:
+    return {
+        "bootstrap_servers": address,
+        "security_protocol": "SASL_SSL",
+        "sasl_mechanism": "PLAIN",
+        "sasl_plain_username": USER,
+        "sasl_plain_password": CONNECTION_STRING,
+        "ssl_cafile": ca_file,
+    }
+
+
+async def test_clients_work_within_the_limits_of_event_hubs(namespace: tuple[ssl.SSLContext, str]) -> None:
+    users = {USER: CONNECTION_STRING}
+    async with (
+        EmbeddedCluster(brokers=2, security="SASL_PLAINTEXT", users=users, topics={"t": 4}) as cluster,
+        event_hubs(cluster.bootstrap_servers.split(",")[0], tls=namespace[0]) as hubs,
+    ):
+        settings = settings_of(hubs.address, namespace[1])
+        for node in cluster.brokers[1:]:
+            await cluster.stop_broker(node.node_id)  # one address serves the namespace
+        async with Admin(**settings) as admin:
+            assert await admin.list_topics() == ["t"]
+        async with Producer(**settings) as producer:
+            await producer.send_many("t", [b"%d" % number for number in range(200)])
+        async with Consumer("t", group_id="g", auto_offset_reset="earliest", **settings) as consumer:
+            got = [await consumer.getone(timeout=20) for _ in range(200)]
+            await consumer.commit()
+        assert sorted(int(record.value or b"") for record in got) == list(range(200))
+    assert hubs.resets == 0
+    assert max(version for _, name, version in hubs.requests if name == "ApiVersions") == 3
+    missing = {REGISTRY[key].name for key in MISSING if key in REGISTRY}
+    assert missing
+    assert not {name for _, name, _ in hubs.requests} & missing
+
+
+async def test_connections_that_event_hubs_closes_when_idle_lose_nothing(namespace: tuple[ssl.SSLContext, str]) -> None:
+    users = {USER: CONNECTION_STRING}
+    async with (
+        EmbeddedCluster(security="SASL_PLAINTEXT", users=users, topics={"t": 1}) as cluster,
+        event_hubs(cluster.bootstrap_servers, tls=namespace[0], idle_s=0.05) as hubs,
+        Producer(**settings_of(hubs.address, namespace[1])) as producer,
+    ):
+        for number in range(4):
+            assert (await producer.send("t", b"value")).offset == number
+            with anyio.fail_after(10):
+                await hubs.wait_idle_close()
