@@ -144,6 +144,19 @@ def echo(start: str) -> Tamper:
 NOT_BASE64 = ("!!!!", "QUJD*", "QUI", "QUJD====", "QUJDRB==", "QUI=QUI=", "Ä")
 """Foreign characters, missing and excess padding, bits that are too many, padding within."""
 
+NO_NUMBERS = (
+    "many",
+    "-4096",
+    "+4096",
+    "4096.0",
+    "4_096",
+    " 4096",
+    "4096\n",
+    "04096",
+    "\u0664\u0660\u0669\u0666",
+    "4\u00b3",
+)
+
 FORM = "does not consist of fields of the form name=value"
 
 EITHER: tuple[Fault, ...] = (
@@ -185,12 +198,7 @@ FIRST: tuple[Fault, ...] = (
     Fault("iterations-missing", without("i"), "no number of iterations"),
     Fault("iterations-empty", field("i", ""), "no number of iterations"),
     Fault("iterations-twice", twice("i"), "more than one number of iterations"),
-    *(
-        Fault(f"iterations-no-number-{at}", field("i", text), "iterations is not a number")
-        for at, text in enumerate(
-            ("many", "-4096", "+4096", "4096.0", "4_096", " 4096", "4096\n", "04096", "٤٠٩٦", "4³")
-        )
-    ),
+    *(Fault(f"iterations-no-number-{at}", field("i", text), "is not a number") for at, text in enumerate(NO_NUMBERS)),
     *(
         Fault(f"iterations-{number}", field("i", str(number)), f"asks for {number} iterations; 4096 to 1000000")
         for number in (0, 1, 4095, 1_000_001, 10**9)
