@@ -105,6 +105,8 @@ class SecurityConfig:
     """User of PLAIN and SCRAM."""
     sasl_plain_password: Secret | str | PasswordProvider | None = None
     """Password of PLAIN and SCRAM, or a function, plain or async, that returns it."""
+    sasl_scram_tokenauth: bool = False
+    """The user and password of SCRAM are the id and the HMAC of a delegation token (KIP-48)."""
     sasl_oauth_token_provider: Any = None
     """Object with ``async def token() -> str`` (as in aiokafka), for OAUTHBEARER."""
     sasl_kerberos_service_name: str = "kafka"

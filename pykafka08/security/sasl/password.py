@@ -12,35 +12,68 @@ __all__ = ["Credentials"]
 
 
 class Credentials:
-    """``sasl_plain_username`` and ``sasl_plain_password``; ConfigError if one is missing."""
+    """``sasl_plain_username`` and ``sasl_plain_password``; ConfigError if one is missing or cannot be sent."""
 
     def __init__(self, config: SecurityConfig, mechanism: str) -> None:
-        for name in ("sasl_plain_username", "sasl_plain_password"):
-            if not getattr(config, name):
-                raise ConfigError(f"sasl_mechanism={mechanism!r} needs {name}")
-        assert config.sasl_plain_username is not None
-        assert config.sasl_plain_password is not None
-        self.username = config.sasl_plain_username
-        self._password = config.sasl_plain_password
+        self.username = _username(config.sasl_plain_username, mechanism)
+        given = config.sasl_plain_password
+        if given is None:
+            raise ConfigError(f"sasl_mechanism={mechanism!r} needs sasl_plain_password")
+        self._password = Secret(given) if isinstance(given, (str, Secret)) else given
         self._mechanism = mechanism
-        if "\0" in self.username:
-            raise ConfigError("sasl_plain_username has a NUL character")
+        if isinstance(self._password, Secret):
+            fault = _fault(self._password)
+            if fault is not None:
+                raise ConfigError(f"sasl_plain_password {fault}")
+        elif not callable(given):
+            kind = type(given).__name__
+            raise ConfigError(f"sasl_plain_password is of type {kind}, not a string or a function that returns one")
 
     async def password(self) -> Secret:
-        """The password for one exchange."""
+        """The password for one exchange.  AuthenticationError if the application's function has none to give."""
         given = self._password
-        if isinstance(given, (str, Secret)):
-            return self._checked(given)
-        supplied = given()
-        return self._checked(await supplied if inspect.isawaitable(supplied) else supplied)
-
-    def _checked(self, password: object) -> Secret:
-        if not isinstance(password, (str, Secret)):
-            kind = type(password).__name__
-            raise AuthenticationError(
-                f"the function in sasl_plain_password returned {kind}, not a string", mechanism=self._mechanism
-            )
-        secret = Secret(password)
-        if not secret or "\0" in secret.reveal():
-            raise AuthenticationError("sasl_plain_password is empty or has a NUL character", mechanism=self._mechanism)
+        if isinstance(given, Secret):
+            return given
+        try:
+            supplied = given()
+            secret = _secret(await supplied if inspect.isawaitable(supplied) else supplied)
+        except Exception as error:
+            # The error's own text stays out of this one: it belongs to the application and may hold anything.
+            raise self._unusable(f"raised {type(error).__name__}") from error
+        if isinstance(secret, str):
+            raise self._unusable(secret)
         return secret
+
+    def _unusable(self, what: str) -> AuthenticationError:
+        return AuthenticationError(f"the function in sasl_plain_password {what}", mechanism=self._mechanism)
+
+
+def _secret(password: object) -> Secret | str:
+    """A function's result as a secret, or what is wrong with it."""
+    if not isinstance(password, (str, Secret)):
+        return f"returned {type(password).__name__}, not a string"
+    secret = Secret(password)
+    fault = _fault(secret)
+    return secret if fault is None else f"returned a password that {fault}"
+
+
+def _fault(text: Secret) -> str | None:
+    """Why a text cannot be sent; None if it can.  Nothing is raised here, as an error would hold the text."""
+    if not text:
+        return "is empty"
+    if "\0" in text.reveal():
+        return "has a NUL character"
+    if any("\ud800" <= character <= "\udfff" for character in text.reveal()):
+        return "cannot be written as UTF-8"
+    return None
+
+
+def _username(name: object, mechanism: str) -> str:
+    if name is None:
+        raise ConfigError(f"sasl_mechanism={mechanism!r} needs sasl_plain_username")
+    if not isinstance(name, str):
+        raise ConfigError(f"sasl_plain_username is of type {type(name).__name__}, not a string")
+    fault = _fault(Secret(name))
+    if fault is not None:
+        raise ConfigError(f"sasl_plain_username {fault}")
+    return name

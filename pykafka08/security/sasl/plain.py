@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pykafka08.errors import AuthenticationError
+from pykafka08.errors import AuthenticationError, ConfigError
 from pykafka08.logs import library_logger
 from pykafka08.security.sasl.password import Credentials
 from pykafka08.security.settings import SecurityConfig
@@ -21,6 +21,8 @@ class PlainLogin:
 
     def __init__(self, config: SecurityConfig) -> None:
         self._credentials = Credentials(config, NAME)
+        if config.sasl_scram_tokenauth:
+            raise ConfigError("sasl_scram_tokenauth needs SCRAM-SHA-256 or SCRAM-SHA-512 as sasl_mechanism, not PLAIN")
         if not config.uses_tls:
             log.warning(
                 "security.password_in_clear",
@@ -43,13 +45,29 @@ class _Plain:
 
     def __init__(self, credentials: Credentials) -> None:
         self._credentials = credentials
+        self._is_over = False
         self.is_complete = False
 
     async def respond(self, challenge: bytes | None) -> bytes | None:
+        if self._is_over:
+            raise _wrong("the broker sent a message after authentication had succeeded")
         if not self.is_complete:
-            password = await self._credentials.password()
-            self.is_complete = True
-            return f"\0{self._credentials.username}\0{password.reveal()}".encode()
+            return await self._message(challenge)
+        if challenge is None:
+            raise _wrong("the broker's answer to the credentials is missing")
         if challenge:
-            raise AuthenticationError("the broker sent a challenge in PLAIN, which has none", mechanism=NAME)
+            raise _wrong("the broker sent a challenge, which this mechanism does not have")
+        self._is_over = True
         return None
+
+    async def _message(self, challenge: bytes | None) -> bytes:
+        """The only token: no authorization identity, so that the broker takes the user's, the user, the password."""
+        if challenge is not None:
+            raise _wrong("the broker sent a challenge before the credentials")
+        password = await self._credentials.password()
+        self.is_complete = True
+        return f"\0{self._credentials.username}\0{password.reveal()}".encode()
+
+
+def _wrong(text: str) -> AuthenticationError:
+    return AuthenticationError(f"{NAME}: {text}", mechanism=NAME)

@@ -1,0 +1,367 @@
+"""A hostile SASL server: it speaks just enough Kafka to authenticate, and misbehaves at one step.
+
+``CASES`` is the table of what it may do, with the error that a client must raise.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+import anyio
+
+from pykafka08.error_codes import ErrorCode
+from pykafka08.errors import (
+    AuthenticationError,
+    KafkaError,
+    RemoteProtocolError,
+    ResponseTooLargeError,
+    TransportError,
+)
+from pykafka08.protocol.messages.sasl_authenticate import SaslAuthenticateResponse
+from pykafka08.protocol.messages.sasl_handshake import SaslHandshakeResponse
+from pykafka08.protocol.schema import Response
+from tests.connection.answers import Asked, answer_to, framed, read_request, usual_answer
+from tests.connection.peers import Caller, Play
+from tests.security.scram_faults import FINAL, FIRST, ScramServer, StoredPassword, Tamper
+
+USER = "alice"
+PASSWORD = "alice-secret"
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+BARE = "0.10.2"
+"""A release with SaslHandshake v0, after which tokens are frames of their own."""
+
+
+class Step(Enum):
+    """What the client has just sent."""
+
+    API_VERSIONS = "versions"
+    HANDSHAKE = "handshake"
+    FIRST = "first"
+    """Its first token."""
+    FINAL = "final"
+    """Its second token, in SCRAM."""
+    AFTER = "after"
+    """The first request after authentication."""
+
+
+@dataclass
+class Turn:
+    """One step of one connection: what the client sent, and what an honest broker answers."""
+
+    caller: Caller
+    asked: Asked | None
+    """None for a bare token."""
+    honest: bytes
+    """The honest answer's whole frame."""
+    token: bytes
+    """The token in it."""
+    scram: ScramServer | None
+
+    def with_token(self, token: bytes, **fields: Any) -> bytes:
+        """The answer's frame with another token."""
+        if self.asked is None:
+            return framed(token)
+        return answer_to(self.asked, SaslAuthenticateResponse(auth_bytes=token, **fields))
+
+    def with_response(self, response: Response) -> bytes:
+        assert self.asked is not None
+        return answer_to(self.asked, response)
+
+
+class Ended(Exception):
+    """The server closes the connection."""
+
+
+Behaviour = Callable[[Turn], Awaitable[None]]
+
+
+async def honest(turn: Turn) -> None:
+    await turn.caller.send(turn.honest)
+
+
+async def silent(turn: Turn) -> None:
+    """Read on, and never answer."""
+
+
+async def closes(turn: Turn) -> None:
+    raise Ended
+
+
+async def closes_within_a_frame(turn: Turn) -> None:
+    await turn.caller.send(struct.pack(">i", 100) + b"cut")
+    raise Ended
+
+
+async def drips(turn: Turn) -> None:
+    """A frame whose bytes come one by one and never end."""
+    await turn.caller.send(struct.pack(">i", 100_000))
+    while True:
+        await turn.caller.send(b"\0")
+        await anyio.sleep(0.01)
+
+
+async def twice(turn: Turn) -> None:
+    await honest(turn)
+    await honest(turn)
+
+
+async def answers_another_request(turn: Turn) -> None:
+    """The answer has another correlation id."""
+    frame = bytearray(turn.honest)
+    frame[7] ^= 1
+    await turn.caller.send(bytes(frame))
+
+
+async def cuts_the_body(turn: Turn) -> None:
+    """A whole frame whose content ends early."""
+    await turn.caller.send(framed(turn.honest[4:-3]))
+
+
+async def speaks_http(turn: Turn) -> None:
+    await turn.caller.send(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+
+
+def announces(size: int) -> Behaviour:
+    """The size of a frame, and its first bytes."""
+
+    async def behave(turn: Turn) -> None:
+        await turn.caller.send(struct.pack(">i", size) + bytes(64))
+
+    return behave
+
+
+def floods(size: int) -> Behaviour:
+    """A frame of zeros of this size, sent whole."""
+
+    async def behave(turn: Turn) -> None:
+        await turn.caller.send(struct.pack(">i", size))
+        for _ in range(size // 65536):
+            await turn.caller.send(bytes(65536))
+
+    return behave
+
+
+def tampers(tamper: Tamper) -> Behaviour:
+    """One SCRAM message of the server, changed."""
+
+    async def behave(turn: Turn) -> None:
+        assert turn.scram is not None
+        await turn.caller.send(turn.with_token(tamper(turn.token, turn.scram)))
+
+    return behave
+
+
+def sends_token(token: bytes) -> Behaviour:
+    async def behave(turn: Turn) -> None:
+        await turn.caller.send(turn.with_token(token))
+
+    return behave
+
+
+def lives(milliseconds: int) -> Behaviour:
+    """The honest token, in a session of this length."""
+
+    async def behave(turn: Turn) -> None:
+        await turn.caller.send(turn.with_token(turn.token, session_lifetime_ms=milliseconds))
+
+    return behave
+
+
+def refuses_mechanism(code: int, *mechanisms: str) -> Behaviour:
+    async def behave(turn: Turn) -> None:
+        await turn.caller.send(turn.with_response(SaslHandshakeResponse(error_code=code, mechanisms=list(mechanisms))))
+
+    return behave
+
+
+def refuses_token(code: int, message: str | None = None) -> Behaviour:
+    async def behave(turn: Turn) -> None:
+        await turn.caller.send(turn.with_response(SaslAuthenticateResponse(error_code=code, error_message=message)))
+        raise Ended
+
+    return behave
+
+
+@dataclass(frozen=True)
+class Case:
+    """A script: what the server does at the steps where it is not honest, and the client's error (None: there is none).
+
+    ``waits``: the client gives up when its set-up time-out has passed, and not before.
+    """
+
+    name: str
+    script: Mapping[Step, Behaviour]
+    error: type[KafkaError] | None
+    says: str = ""
+    mechanism: str = "SCRAM-SHA-256"
+    release: str = "4.3"
+    waits: bool = False
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of the client that the case needs."""
+
+    @property
+    def credentials(self) -> dict[str, Any]:
+        """Settings of a client that authenticates with the server."""
+        return {
+            "security_protocol": "SASL_PLAINTEXT",
+            "sasl_mechanism": self.mechanism,
+            "sasl_plain_username": USER,
+            "sasl_plain_password": PASSWORD,
+            **self.settings,
+        }
+
+
+class Server:
+    """Plays one case; ``play`` is for :func:`tests.connection.peers.peer`.  ``seen`` are the steps of all connections."""
+
+    def __init__(self, case: Case) -> None:
+        self.case = case
+        self.seen: list[Step] = []
+        self._users = {} if case.mechanism == "PLAIN" else {USER: StoredPassword.of(case.mechanism, PASSWORD)}
+
+    async def play(self, caller: Caller) -> None:
+        try:
+            await _Session(self, caller).run()
+        except Ended:
+            return
+
+    def scram(self) -> ScramServer | None:
+        return ScramServer(self.case.mechanism, self._users) if self._users else None
+
+
+class _Session:
+    """One connection."""
+
+    def __init__(self, server: Server, caller: Caller) -> None:
+        self.server = server
+        self.caller = caller
+        self.scram = server.scram()
+        self.are_tokens_bare = False
+        self.tokens = 0
+        self.is_authenticated = False
+
+    async def run(self) -> None:
+        while (frame := await self.caller.frame()) is not None:
+            is_bare = self.are_tokens_bare and not self.is_authenticated
+            asked = None if is_bare else read_request(frame)
+            step = self._step(asked)
+            self.server.seen.append(step)
+            turn = Turn(self.caller, asked, *self._honest(asked, frame), self.scram)
+            await self.server.case.script.get(step, honest)(turn)
+
+    def _step(self, asked: Asked | None) -> Step:
+        if asked is None or asked.name == "SaslAuthenticate":
+            return Step.FINAL if self.tokens == 1 and self.scram is not None else Step.FIRST
+        named = {"ApiVersions": Step.API_VERSIONS, "SaslHandshake": Step.HANDSHAKE}
+        return named.get(asked.name, Step.AFTER)
+
+    def _honest(self, asked: Asked | None, frame: bytes) -> tuple[bytes, bytes]:
+        """The honest answer, and the token in it."""
+        if asked is None:
+            token = self._token(frame)
+            return framed(token), token
+        if asked.name == "SaslAuthenticate":
+            token = self._token(asked.request.auth_bytes)
+            return answer_to(asked, SaslAuthenticateResponse(auth_bytes=token)), token
+        if asked.name == "SaslHandshake":
+            self.are_tokens_bare = asked.header.api_version == 0
+            self.tokens, self.is_authenticated = 0, False
+            self.scram = self.server.scram()
+            return answer_to(asked, SaslHandshakeResponse(mechanisms=[self.server.case.mechanism])), b""
+        answer = usual_answer(asked, self.server.case.release, self.caller.address)
+        assert answer is not None
+        return answer, b""
+
+    def _token(self, token: bytes) -> bytes:
+        self.tokens += 1
+        if self.scram is None:
+            self.is_authenticated = True
+            assert token == f"\0{USER}\0{PASSWORD}".encode()
+            return b""
+        if self.tokens == 1:
+            return self.scram.first(token)
+        self.is_authenticated = True
+        return self.scram.final(token)
+
+
+def _everywhere(
+    name: str, behaviour: Behaviour, error: type[KafkaError] | None, says: str = "", **more: Any
+) -> list[Case]:
+    """The same at every step of the authentication, for tokens in requests and for bare ones."""
+    return [
+        Case(f"{name}-at-{step.value}-{release}", {step: behaviour}, error, says, release=release, **more)
+        for release in ("4.3", BARE)
+        for step in Step
+        if step is not Step.AFTER
+    ]
+
+
+DURING = "during SASL authentication"
+SETUP = (Step.API_VERSIONS, Step.HANDSHAKE)
+TOKENS = (Step.FIRST, Step.FINAL)
+
+CASES: tuple[Case, ...] = (
+    # Honest ones: a test that uses the table must be able to succeed.
+    *(
+        Case(f"honest-{mechanism}-{release}", {}, None, mechanism=mechanism, release=release)
+        for mechanism in MECHANISMS
+        for release in ("4.3", BARE)
+    ),
+    *(
+        Case(f"session-of-{milliseconds}-ms", {Step.FINAL: lives(milliseconds)}, None)
+        for milliseconds in (-(2**63), -1, 2**63 - 1)
+    ),
+    # SCRAM messages.
+    *(
+        Case(f"scram-first-{fault.name}-{mechanism}", {Step.FIRST: tampers(fault.tamper)}, AuthenticationError, fault.says, mechanism)
+        for fault in FIRST
+        for mechanism in MECHANISMS[1:]
+    ),
+    *(
+        Case(f"scram-final-{fault.name}-{mechanism}", {Step.FINAL: tampers(fault.tamper)}, AuthenticationError, fault.says, mechanism)
+        for fault in FINAL
+        for mechanism in MECHANISMS[1:]
+    ),
+    Case("scram-empty-final-bare", {Step.FINAL: sends_token(b"")}, AuthenticationError, "is empty", release=BARE),
+    *(
+        Case(f"plain-challenge-{release}", {Step.FIRST: sends_token(b"?")}, AuthenticationError, "a challenge", "PLAIN", release)
+        for release in ("4.3", BARE)
+    ),
+    # Refusals.
+    Case(
+        "mechanism-refused",
+        {Step.HANDSHAKE: refuses_mechanism(ErrorCode.UNSUPPORTED_SASL_MECHANISM, "GSSAPI", "PLAIN")},
+        AuthenticationError,
+        "does not offer sasl_mechanism='SCRAM-SHA-256'; it offers GSSAPI, PLAIN",
+    ),
+    Case(
+        "mechanism-refused-for-thousands",
+        {Step.HANDSHAKE: refuses_mechanism(ErrorCode.UNSUPPORTED_SASL_MECHANISM, *["M" * 2000] * 200)},
+        AuthenticationError,
+        "does not offer sasl_mechanism='SCRAM-SHA-256'",
+    ),
+    Case(
+        "handshake-illegal-state",
+        {Step.HANDSHAKE: refuses_mechanism(ErrorCode.ILLEGAL_SASL_STATE)},
+        AuthenticationError,
+        "does not use SASL",
+    ),
+    Case(
+        "handshake-unknown-error", {Step.HANDSHAKE: refuses_mechanism(-1)}, AuthenticationError, "refused SaslHandshake"
+    ),
+    *(
+        Case(f"token-refused-at-{step.value}-{code.name}", {step: refuses_token(code, message)}, AuthenticationError, says)
+        for step in TOKENS
+        for code, message, says in (
+            (ErrorCode.SASL_AUTHENTICATION_FAILED, "wrong password", "wrong password; check sasl_plain_username"),
+            (ErrorCode.SASL_AUTHENTICATION_FAILED, None, "check sasl_plain_username and sasl_plain_password"),
+            (ErrorCode.SASL_AUTHENTICATION_FAILED, "long " * 5000, "long long"),
+            (ErrorCode.ILLEGAL_SASL_STATE, None, "the broker refused the credentials"),
+            (ErrorCode.UNSUPPORTED_SASL_MECHANISM, None, "the broker refused the credentials"),
+        )
+    ),
+)
