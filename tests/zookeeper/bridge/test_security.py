@@ -61,6 +61,6 @@ async def test_tls() -> None:
                 assert len((await zk.read("/a")).data) == 500_000
             await fails(ZooKeeperConnectionError, "certificate", f"127.0.0.1:{port}", **ours)
             await fails(ZooKeeperConnectionError, "certificate", f"localhost:{port}", tls=True)
-            async with client(f"127.0.0.1:{port}", tls_check_hostname=False, **ours) as zk:
+            async with client(f"127.0.0.1:{port}", tls_insecure_skip_hostname_check=True, **ours) as zk:
                 assert await zk.exists("/a") is not None
         await fails(ZooKeeperConnectionError, "no TLS", server.address, connection_timeout_ms=2000, **ours)
