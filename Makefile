@@ -147,7 +147,7 @@ LOCKS := $(addprefix requirements/,build.txt dev.txt sources.txt)
 $(VENV)/.developing: pyproject.toml $(LOCKS) | $(BIN)/python kerberos
 	$(BIN)/python $(LOCKED) requirements/build.txt
 	CFLAGS="-O0 -g0" $(BIN)/python $(LOCKED) requirements/sources.txt & \
-	  $(BIN)/python $(LOCKED) requirements/dev.txt && wait $$!
+	  $(BIN)/python $(LOCKED) requirements/dev.txt; rest=$$?; wait $$! && exit $$rest
 	$(BIN)/python $(INSTALL) --editable .
 	$(BIN)/python -m pip check --disable-pip-version-check
 	touch $@ $(VENV)/.installed $(VENV)/.pipeline

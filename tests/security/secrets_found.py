@@ -29,6 +29,8 @@ from types import FunctionType, MethodType, ModuleType, TracebackType
 from typing import Any, NamedTuple
 from urllib.parse import quote, quote_plus
 
+import pytest
+
 from pykafka08.security.hidden_text import HiddenText
 from pykafka08.security.secret import Secret
 
@@ -41,8 +43,6 @@ WALKED = ("pykafka08", "pyspark_pykafka08", "kazoo", "puresasl", "httpx", "httpc
 """Packages whose objects are walked through; of all others only the ``repr`` is read."""
 LEAST_LENGTH = 6
 MOST_OBJECTS = 100_000
-LEAST_LEVEL = 1
-"""kazoo logs below DEBUG, at 5."""
 
 
 class Finding(NamedTuple):
@@ -115,8 +115,7 @@ class SecretSearch:
     @contextmanager
     def of_logs(self) -> Iterator[None]:
         """Search what every logger says inside the block, at every level, with its arguments and tracebacks."""
-        handler = _Handler(self._of_record)
-        with _listening(handler):
+        with _listening(self._of_record):
             yield
 
     def _of_record(self, record: logging.LogRecord) -> None:
@@ -254,35 +253,18 @@ def _unpacked(data: bytes) -> bytes:
     return data
 
 
-class _Handler(logging.Handler):
-    def __init__(self, search: Callable[[logging.LogRecord], None]) -> None:
-        super().__init__(LEAST_LEVEL)
-        self._search = search
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self._search(record)
-
-
 @contextmanager
-def _listening(handler: logging.Handler) -> Iterator[None]:
-    """Every logger hands everything to the handler, also those that do not propagate and those made later."""
-    root = logging.getLogger()
-    known = [each for each in logging.Logger.manager.loggerDict.values() if isinstance(each, logging.Logger)]
-    before = [(each, each.level, each.disabled) for each in (root, *known)]
-    apart = [each for each in known if not each.propagate]
-    disabled = root.manager.disable
-    logging.disable(logging.NOTSET)
-    for each, _, _ in before:
-        each.setLevel(LEAST_LEVEL)
-        each.disabled = False
-    for each in (root, *apart):
-        each.addHandler(handler)
-    try:
+def _listening(search: Callable[[logging.LogRecord], None]) -> Iterator[None]:
+    """Every logger of every thread makes each record, also at levels that are switched off; handlers get no more."""
+    kind = logging.Logger
+    is_enabled_for, handle = kind.isEnabledFor, kind.handle
+
+    def search_and_handle(logger: logging.Logger, record: logging.LogRecord) -> None:
+        search(record)
+        if is_enabled_for(logger, record.levelno):
+            handle(logger, record)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kind, "isEnabledFor", lambda logger, level: True)
+        patch.setattr(kind, "handle", search_and_handle)
         yield
-    finally:
-        for each in (root, *apart):
-            each.removeHandler(handler)
-        for each, level, was_disabled in before:
-            each.setLevel(level)
-            each.disabled = was_disabled
-        logging.disable(disabled)
