@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import trustme
 from cryptography.hazmat.primitives import serialization
+from kazoo.protocol.connection import ConnectionHandler
 
 from pykafka08 import LegacyConsumer, Mirror
 from pykafka08.broker.zookeeper import EmbeddedZooKeeper
@@ -74,12 +75,15 @@ async def test_credentials_that_are_refused(search: SecretSearch) -> None:
 
 @pytest.mark.anyio
 async def test_an_error_inside_kazoo(search: SecretSearch, monkeypatch: pytest.MonkeyPatch) -> None:
-    """kazoo logs it with a traceback, whose local variables are the credentials."""
+    """kazoo logs it with a traceback, in whose frames the packet is that has the credentials."""
+    write = ConnectionHandler._write
 
-    def fail(*arguments: object, **_: object) -> None:
-        raise RuntimeError("broken")
+    def fail(handler: ConnectionHandler, packet: bytes, timeout: float) -> None:
+        if PASSWORD.encode() in packet:
+            raise RuntimeError("broken")
+        write(handler, packet, timeout)
 
-    monkeypatch.setattr("kazoo.protocol.connection.ConnectionHandler._invoke", fail)
+    monkeypatch.setattr(ConnectionHandler, "_write", fail)
     with search.of_logs():
         async with EmbeddedZooKeeper() as server:
             with pytest.raises(ZooKeeperConnectionError) as failed:
