@@ -14,7 +14,7 @@ from kazoo.protocol.connection import ConnectionHandler
 from pykafka08 import LegacyConsumer, Mirror
 from pykafka08.broker.zookeeper import EmbeddedZooKeeper
 from pykafka08.cli.zk import settings_of_zookeeper, zk_parser
-from pykafka08.errors import ConfigError, NoAuthError, ZooKeeperAuthError, ZooKeeperConnectionError
+from pykafka08.errors import ConfigError, NoAuthError, ZooKeeperAuthError, ZooKeeperConnectionError, ZooKeeperError
 from pykafka08.security.secret import Secret
 from pykafka08.zookeeper import ZooKeeperAdmin
 from pykafka08.zookeeper.bridge import ZooKeeper
@@ -86,7 +86,7 @@ async def test_an_error_inside_kazoo(search: SecretSearch, monkeypatch: pytest.M
     monkeypatch.setattr(ConnectionHandler, "_write", fail)
     with search.of_logs():
         async with EmbeddedZooKeeper() as server:
-            with pytest.raises(ZooKeeperConnectionError) as failed:
+            with pytest.raises(ZooKeeperError) as failed:
                 await ZooKeeper(server.address, connection_timeout_ms=300, **DIGEST).__aenter__()
             search.of_error("broken", failed.value)
     assert search.found == []
