@@ -129,7 +129,7 @@ class KazooSession:
         self._is_open = False
         self._handler = Handler(
             f"pykafka08 zookeeper {config.name}".rstrip(),
-            config.tls_context(),
+            config.tls_context,
             failed=lambda failure: self._report(NotReached(failure)),
             crashed=lambda error: self._report(Crashed(error)),
         )

@@ -39,6 +39,10 @@ class TlsFront:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._listener.settimeout(TURN_SECONDS)
 
+    def use(self, certificate: trustme.LeafCert) -> None:
+        """Show this certificate to clients that connect from now on."""
+        certificate.configure_cert(self._context)
+
     def __enter__(self) -> int:
         self._start(self._accept)
         port: int = self._listener.getsockname()[1]
