@@ -3,12 +3,24 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo venv test test-pure test-spark compiled test-compiled soak mirror-soak zookeeper-soak docker-test check pipeline-demo pipeline-soak spark-soak bench bench-quick clean peers jars
+.PHONY: demo venv lock test test-pure test-spark compiled test-compiled soak mirror-soak zookeeper-soak docker-test check pipeline-demo pipeline-soak spark-soak bench bench-quick clean kerberos peers jars
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py
 
 venv: $(VENV)/.developing
+
+# Renews the locked versions and hashes in requirements/, for every Python that the package supports.
+LOCK := build/lock/bin/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --upgrade --native-tls \
+	--custom-compile-command "make lock"
+lock:
+	$(PYTHON) -m venv build/lock
+	build/lock/bin/python -m pip install --quiet --disable-pip-version-check 'uv>=0.9'
+	$(LOCK) --extra dev pyproject.toml --output-file build/lock/all.txt
+	$(LOCK) --extra dev pyproject.toml --no-emit-package gssapi --no-emit-package pyspark --output-file requirements/dev.txt
+	$(LOCK) --no-deps --no-annotate --constraint build/lock/all.txt requirements/sources.in \
+	  --output-file requirements/sources.txt
+	$(LOCK) requirements/build.in --output-file requirements/build.txt
 
 TEST_OPTIONS := --numprocesses auto --durations 30 --durations-min 2
 test: test-pure
@@ -94,6 +106,18 @@ peers:
 	    >/dev/null || echo "kcat could not be installed"; \
 	fi
 
+# The headers that gssapi is compiled with.
+kerberos:
+	@if ! command -v krb5-config >/dev/null; then \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "installing libkrb5-dev"; \
+	    { $(APT_GET) update && DEBIAN_FRONTEND=noninteractive $(APT_GET) install -y --no-install-recommends libkrb5-dev; } \
+	      >/dev/null; \
+	  else \
+	    echo "install the Kerberos library's development files first (Debian: libkrb5-dev)" >&2; exit 1; \
+	  fi; \
+	fi
+
 # Kafka's jars and those of Spark's connector, all at once: else the first test of each release fetches that one's.
 jars: $(VENV)/.developing
 	@$(BIN)/python -m tests.integration.prepare
@@ -115,6 +139,15 @@ $(VENV)/.pipeline: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[pipeline]'
 	touch $@
 
-$(VENV)/.developing: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+# Locked: only files whose hashes are in requirements/ are installed, first those that build others. The two big builds run
+# beside the rest; gssapi is not optimised, which takes three times as long. pip check: the lock has every dependency.
+INSTALL := -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation
+LOCKED := $(INSTALL) --require-hashes --requirement
+LOCKS := $(addprefix requirements/,build.txt dev.txt sources.txt)
+$(VENV)/.developing: pyproject.toml $(LOCKS) | $(BIN)/python kerberos
+	$(BIN)/python $(LOCKED) requirements/build.txt
+	CFLAGS="-O0 -g0" $(BIN)/python $(LOCKED) requirements/sources.txt & \
+	  $(BIN)/python $(LOCKED) requirements/dev.txt; rest=$$?; wait $$! && exit $$rest
+	$(BIN)/python $(INSTALL) --editable .
+	$(BIN)/python -m pip check --disable-pip-version-check
 	touch $@ $(VENV)/.installed $(VENV)/.pipeline

@@ -5,15 +5,28 @@ One small module is compiled here, not the package's list: that is what `make co
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import sys
 import sysconfig
 import zipfile
+from importlib import metadata as installed
 from pathlib import Path
+from typing import Any
 
 import pytest
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
+from packaging.requirements import Requirement
+
+from tools.sbom import bill_of_materials
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD_S = 600  # the machine may be busy
@@ -56,6 +69,33 @@ def contents(wheel: Path) -> tuple[set[str], str]:
         return names, archive.read(metadata).decode()
 
 
+def sbom(wheel: Path) -> dict[str, Any]:
+    """The wheel's bill of materials, checked against CycloneDX's schema."""
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = [name for name in archive.namelist() if ".dist-info/sboms/" in name]
+        text = archive.read(name).decode()
+    assert name.endswith("/pykafka08.cdx.json")
+    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is None
+    document: dict[str, Any] = json.loads(text)
+    assert document["metadata"]["component"]["version"] in wheel.name
+    return document
+
+
+def components(document: dict[str, Any], scope: str) -> dict[str, list[str]]:
+    """The allowed versions of each dependency, as the document has them."""
+    return {
+        each["name"]: [fact["value"] for fact in each["properties"]]
+        for each in document["components"]
+        if each["scope"] == scope
+    }
+
+
+def required(wheel_metadata: str) -> dict[str, Requirement]:
+    lines = [line.partition(": ")[2] for line in wheel_metadata.splitlines() if line.startswith("Requires-Dist: ")]
+    requirements = [Requirement(line) for line in lines]
+    return {each.name: each for each in requirements if "extra" not in str(each.marker)}
+
+
 @pytest.mark.parametrize("switch", [{}, {"PYKAFKA08_COMPILE": "0"}])
 def test_the_ordinary_wheel_is_pure(source: Path, tmp_path: Path, switch: dict[str, str]) -> None:
     made = build(source, tmp_path, **switch)
@@ -67,6 +107,17 @@ def test_the_ordinary_wheel_is_pure(source: Path, tmp_path: Path, switch: dict[s
     assert "pykafka08/wire.py" in names
     needed = [line for line in metadata.splitlines() if line.startswith("Requires-Dist: librt")]
     assert all("extra ==" in line for line in needed)
+    document = sbom(wheel)
+    listed = components(document, "required")
+    assert listed == {name: [str(each.specifier)] for name, each in required(metadata).items()}
+    assert len(listed) == 6
+    optional = components(document, "optional")
+    assert {"gssapi", "httpx", "pyspark", "zstandard"} <= optional.keys()
+    assert '>=0.19; extra uvloop; sys_platform != "win32"' in optional["uvloop"]
+    assert not {"pykafka08", "pytest", "ruff"} & (optional.keys() | listed.keys())
+    (root, *others) = document["dependencies"]
+    listed_once = {each["purl"] for each in document["components"]}
+    assert set(root["dependsOn"]) == {each["ref"] for each in others} == listed_once
 
 
 @pytest.mark.timeout(BUILD_S + 60)
@@ -81,7 +132,8 @@ def test_the_compiled_wheel_is_for_this_python_and_runs(source: Path, tmp_path: 
     built = {name for name in names if name.endswith(suffix)}
     assert built == {f"pykafka08/wire{suffix}", f"pykafka08/hot__mypyc{suffix}"}
     assert "pykafka08/wire.py" in names
-    assert [line for line in metadata.splitlines() if line.startswith("Requires-Dist: librt") and "extra" not in line]
+    assert str(required(metadata)["librt"].specifier) == "<0.17,>=0.16"
+    assert components(sbom(wheel), "required")["librt"] == ["<0.17,>=0.16"]
     assert not list(source.rglob(f"*{suffix}"))
     zipfile.ZipFile(wheel).extractall(tmp_path / "installed")
     code = "import pykafka08, pykafka08.form as f; print(pykafka08.compiled, *f.compiled_modules())"
@@ -106,3 +158,37 @@ def test_a_switch_that_is_neither_is_refused(source: Path, tmp_path: Path) -> No
     made = build(source, tmp_path, PYKAFKA08_COMPILE="yes")
     assert made.returncode != 0
     assert "PYKAFKA08_COMPILE is 'yes'" in made.stderr
+
+
+def test_the_same_project_gives_the_same_bill_of_materials_and_another_one_another() -> None:
+    def serial(version: str, needed: str) -> str:
+        text = bill_of_materials(
+            name="p",
+            version=version,
+            description="",
+            licence="MIT",
+            required=[needed],
+            extras={},
+            licences={"anyio": "MIT"},
+        )
+        return str(json.loads(text)["serialNumber"])
+
+    first = serial("1", "anyio>=4")
+    assert first == serial("1", "anyio>=4")
+    assert len({first, serial("2", "anyio>=4"), serial("1", "anyio>=5")}) == 3
+
+
+def test_the_licences_are_those_of_the_installed_dependencies() -> None:
+    """Of those whose metadata have an SPDX expression."""
+    compared = []
+    tools = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
+    licences = tools["hatch"]["build"]["targets"]["wheel"]["hooks"]["custom"]["licences"]
+    for name, licence in licences.items():
+        try:
+            expression = installed.metadata(name).get("License-Expression")
+        except installed.PackageNotFoundError:  # tomli, which older Pythons need
+            continue
+        if expression is not None:
+            compared.append(name)
+            assert licence == expression, name
+    assert {"anyio", "cryptography"} <= set(compared)

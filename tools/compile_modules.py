@@ -38,7 +38,8 @@ def compile_in(tree: Path, modules: Sequence[str]) -> list[Path]:
         raise SystemExit(f"the compiled form needs a C compiler, and {compiler!r} is not there; set CC to another")
     environment = {**os.environ, "MYPYPATH": ""}
     command = [sys.executable, str(Path(__file__).resolve()), *modules]
-    if subprocess.run(command, cwd=tree, env=environment, stdout=sys.stderr, check=False).returncode:
+    run = subprocess.run(command, cwd=tree, env=environment, stdout=sys.stderr, check=False)  # noqa: S603 - this file
+    if run.returncode:
         raise SystemExit("the modules could not be compiled; see above")
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
     return sorted(path.relative_to(tree) for path in (tree / "pykafka08").rglob(f"*{suffix}"))

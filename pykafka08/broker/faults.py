@@ -178,7 +178,7 @@ class Faults:
     def __init__(self) -> None:
         self._script: list[_Fault] = []
         self._lives: tuple[float, float] | None = None
-        self._chance = random.Random()
+        self._chance = random.Random()  # noqa: S311 - chooses faults
 
     def answer(
         self,
@@ -284,7 +284,7 @@ class Faults:
         if not 0 <= shortest <= longest:
             raise ConfigError(f"lives from {shortest!r} to {longest!r} seconds cannot be had")
         self._lives = shortest, longest
-        self._chance = random.Random(seed)
+        self._chance = random.Random(seed)  # noqa: S311 - chooses faults
 
     def next_life(self) -> ConnectionLife | None:
         """The life of a connection that is made now; None if it has no end."""

@@ -79,7 +79,7 @@ def old_plan(options: argparse.Namespace, record_format: RecordFormat) -> OldPla
         raise ConfigError(f"--group {options.group} and group.id={settings['group_id']} exclude each other")
     is_group_ours = "group_id" not in settings
     if is_group_ours:
-        settings["group_id"] = f"console-consumer-{random.randrange(100_000)}"
+        settings["group_id"] = f"console-consumer-{random.randrange(100_000)}"  # noqa: S311 - a name, as Kafka's tool makes it
     settings.setdefault("auto_commit_interval_ms", COMMIT_EVERY_MS)
     if options.from_beginning:
         settings["auto_offset_reset"] = "smallest"

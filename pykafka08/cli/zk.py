@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def settings_of_zookeeper(options: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any]]:
     """Keyword arguments for the session with ZooKeeper, and for clients of the brokers."""
-    from pykafka08.zookeeper.settings import ZooKeeperConfig
+    from pykafka08.zookeeper.settings import ZooKeeperConfig, without_secrets
 
     properties = {**(read_properties(options.config) if options.config else {}), **parse_pairs(options.properties)}
     shortened = {re.sub(r"^zookeeper[._]", "", name): value for name, value in properties.items()}
@@ -62,9 +62,10 @@ def settings_of_zookeeper(options: argparse.Namespace) -> tuple[dict[str, Any], 
         from pykafka08.zookeeper.operations import CREATOR_WRITES
 
         zookeeper["acl"] = CREATOR_WRITES
-    if options.auth:
-        zookeeper["auth"] = tuple(_credential(text) for text in options.auth)
-    return {"servers": options.zookeeper, **zookeeper}, {
+    credentials = options.auth or [text for name, text in found.items() if name == "auth"]
+    if credentials:
+        zookeeper["auth"] = tuple(_credential(text) for text in credentials)
+    return {"servers": options.zookeeper, **without_secrets(zookeeper)}, {
         name: value for name, value in found.items() if name not in names
     }
 
@@ -72,7 +73,7 @@ def settings_of_zookeeper(options: argparse.Namespace) -> tuple[dict[str, Any], 
 def _credential(text: str) -> tuple[str, str]:
     scheme, colon, credential = text.partition(":")
     if not (scheme and colon and credential):
-        raise ConfigError("--auth is SCHEME:CREDENTIAL, such as digest:user:password")
+        raise ConfigError("--auth and the property auth are SCHEME:CREDENTIAL, such as digest:user:password")
     return scheme, credential
 
 
@@ -92,7 +93,9 @@ def _shared_options() -> argparse.ArgumentParser:
     shared = argparse.ArgumentParser(add_help=False)
     add = shared.add_argument
     add("--zookeeper", "-z", required=True, metavar="HOST:PORT,.../CHROOT", help="the ensemble, and the chroot")
-    add("--auth", action="append", default=[], metavar="SCHEME:CREDENTIAL", help="such as digest:user:password")
+    add("--auth", action="append", default=[], metavar="SCHEME:CREDENTIAL",
+        help="such as digest:user:password, which other users see in the list of processes; "
+        "the property auth in the file of --zookeeper-config hides it")  # fmt: skip
     add("--zookeeper-property", dest="properties", action="append", default=[], metavar="NAME=VALUE",
         help="a setting of the session or of the brokers' client, such as session.timeout.ms")  # fmt: skip
     add("--zookeeper-config", dest="config", metavar="FILE", help="a properties file with settings")

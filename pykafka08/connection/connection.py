@@ -112,7 +112,7 @@ class Connection:
             config.client_id,
             Handshake(name, __version__, known=known, previous=previous, probe=probe, mechanism=mechanism),
             Authentication(mechanism, name, was_served=self._was_served) if mechanism is not None else None,
-            jitter=random.random(),
+            jitter=random.random(),  # noqa: S311 - jitter
             now=self._now(),
             setup_deadline=self._setup_deadline,
             request_timeout=config.request_timeout_ms / 1000,

@@ -357,7 +357,7 @@ class GroupOffsets:
         nodes = sorted(self._client.metadata.brokers)
         if not nodes:
             raise TransportError("the cluster's metadata names no broker; it is asked for again")
-        return random.choice(nodes)
+        return random.choice(nodes)  # noqa: S311 - spreads load
 
     async def _ask_noted(
         self, api: Api, node: int | None, call: Callable[[BrokerVersions], Request[R]], deadline: float

@@ -42,6 +42,7 @@ from pykafka08.mirror.resume import find_place
 from pykafka08.mirror.tenure import Tenure
 from pykafka08.producer.producer import Producer
 from pykafka08.records.record import TopicPartition
+from pykafka08.zookeeper.settings import without_secrets
 
 __all__ = ["Mirror"]
 
@@ -112,6 +113,7 @@ class Mirror:
         source_settings: Mapping[str, Any] | None = None,
         target_settings: Mapping[str, Any] | None = None,
     ) -> None:
+        zookeeper_settings = without_secrets(zookeeper_settings or {})
         chosen = [topics] if isinstance(topics, str) else list(dict.fromkeys(topics))
         self._selection = Selection(tuple(chosen), _compiled(pattern), _compiled(excluded), dict(rename or {}))
         groups = [groups] if isinstance(groups, str) else list(groups)
@@ -122,7 +124,7 @@ class Mirror:
             raise ConfigError("zookeeper_groups need the address of the source's zookeeper, and it is for them alone")
         if not isinstance(name, str) or not re.fullmatch(r"[a-zA-Z0-9._-]+", name):
             raise ConfigError(f"name={name!r} is not made of letters, digits, dots, dashes and underscores")
-        self._carrier = GroupCarrier(groups, zookeeper_groups, zookeeper, zookeeper_settings or {}, is_forced=force)
+        self._carrier = GroupCarrier(groups, zookeeper_groups, zookeeper, zookeeper_settings, is_forced=force)
         self._tenure = Tenure(uuid4().hex[:16])
         self._own_group = f"pykafka08-mirror-{name}"
         self._name = name

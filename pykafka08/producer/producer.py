@@ -65,7 +65,8 @@ class Producer(ColumnProducing):
         client, config = build({"bootstrap_servers": bootstrap_servers, **settings}, ClientConfig, ProducerConfig)
         self._config: ProducerConfig = config
         self._encoding = encoding_of(client, config)
-        chooser = chooser_factory(config.partitioner, random.Random(), config.batch_size)
+        chance = random.Random()  # noqa: S311 - spreads records
+        chooser = chooser_factory(config.partitioner, chance, config.batch_size)
         self._machine = machine_of(config, client, make_chooser=chooser, chance=random.random)
         self._transactions = Transactions(self._machine, config, self.flush, self._check_open, self._allow_records)
         self._accumulator = accumulator = self._machine.accumulator

@@ -14,7 +14,7 @@ from typing import Any
 import anyio
 
 from pykafka08.config import build
-from pykafka08.driver import current_time
+from pykafka08.driver import current_time, library_logger
 from pykafka08.errors import (
     NoAuthError,
     NodeExistsError,
@@ -30,10 +30,11 @@ from pykafka08.zookeeper.operations import Acl, Node, Operation, Stat
 from pykafka08.zookeeper.probes import find_kafka, find_release
 from pykafka08.zookeeper.session import State
 from pykafka08.zookeeper.session_driver import SessionDriver
-from pykafka08.zookeeper.settings import ZooKeeperConfig
+from pykafka08.zookeeper.settings import ZooKeeperConfig, without_secrets
 
 __all__ = ["ZooKeeper"]
 
+log = library_logger("zookeeper")
 MOST_IN_FLIGHT = 128
 """Calls that kazoo has at a time; the others wait here, where they can be taken back."""
 SINCE_MULTI = (3, 4)
@@ -57,8 +58,11 @@ class ZooKeeper:
     def __init__(self, servers: str, **settings: Any) -> None:
         """``settings`` are the fields of :class:`ZooKeeperConfig`."""
         self._config: ZooKeeperConfig
+        settings = without_secrets(settings)
         (self._config,) = build({"servers": servers, **settings}, ZooKeeperConfig)
-        self._config.tls_context()  # what is wrong with the files shows at once
+        self._config.tls_context()  # wrong files are found at once
+        if self._config.tls_insecure_skip_hostname_check:
+            log.warning("zookeeper.tls_hostname_not_checked", servers=self._config.shown_servers)
         self._driver = SessionDriver(self._config)
         self._clock = self._driver.clock
         self._release: tuple[int, int] | None = None

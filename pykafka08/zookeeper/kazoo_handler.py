@@ -21,6 +21,7 @@ from typing import Any
 from kazoo.handlers.threading import SequentialThreadingHandler
 
 from pykafka08.config import Address
+from pykafka08.errors import ConfigError
 
 __all__ = ["Connection", "DialFailure", "Handler"]
 
@@ -126,14 +127,14 @@ class Handler(SequentialThreadingHandler):  # type: ignore[misc]
     def __init__(
         self,
         thread_name: str,
-        tls: ssl.SSLContext | None,
+        new_tls_context: Callable[[], ssl.SSLContext | None],
         *,
         failed: Callable[[DialFailure], None],
         crashed: Callable[[BaseException], None],
     ) -> None:
         super().__init__()
         self._thread_name = thread_name
-        self._tls = tls
+        self._new_tls_context = new_tls_context
         self._failed = failed
         self._crashed = crashed
         self._is_aborted = threading.Event()
@@ -206,7 +207,7 @@ class Handler(SequentialThreadingHandler):  # type: ignore[misc]
         return readable, [key.fileobj for key, events in found if events & WRITE], []
 
     def create_connection(self, address: Address, *, hostname: str, timeout: float, **_: Any) -> Connection:
-        """kazoo's arguments for TLS do not matter: the context was made before."""
+        """kazoo's arguments for TLS do not matter: the files are read here, since they may have changed on disk."""
         named = (hostname, address[1])
         deadline = time.monotonic() + max(LEAST_DIAL_SECONDS, timeout)
         sock = socket.socket(socket.AF_INET6 if ":" in address[0] else socket.AF_INET, socket.SOCK_STREAM)
@@ -214,10 +215,11 @@ class Handler(SequentialThreadingHandler):  # type: ignore[misc]
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             sock.setblocking(False)
             self._connect(sock, address, deadline)
-            if self._tls is not None:
-                sock = self._tls.wrap_socket(sock, server_hostname=hostname, do_handshake_on_connect=False)
+            context = self._new_tls_context()
+            if context is not None:
+                sock = context.wrap_socket(sock, server_hostname=hostname, do_handshake_on_connect=False)
                 self._shake_hands(sock, deadline)
-        except OSError as error:
+        except (OSError, ConfigError) as error:
             sock.close()
             self._failed(_failure(named, error))
             raise OSError(getattr(error, "strerror", None) or str(error)) from error
@@ -259,7 +261,9 @@ def _handshake_step(sock: ssl.SSLSocket) -> int | None:
     return None
 
 
-def _failure(address: Address, error: OSError) -> DialFailure:
+def _failure(address: Address, error: OSError | ConfigError) -> DialFailure:
+    if isinstance(error, ConfigError):
+        return DialFailure(address, str(error))
     if isinstance(error, ssl.SSLCertVerificationError):
         return DialFailure(address, f"its certificate was refused: {error.verify_message}", is_final=True)
     if isinstance(error, ssl.SSLError):

@@ -2,16 +2,20 @@
 
 kazoo's thread and the event loop meet in two places: :meth:`KazooSession.submit`, under a lock that also says whether
 there is a connection, and ``report``, which the thread calls in the order things happen.  No secret is logged: kazoo's
-lines of DEBUG and below, which show credentials and the session's password, are dropped.
+lines of DEBUG and below, which show credentials and the session's password, are dropped, and its exceptions are logged
+without their frames, whose local variables are the credentials.
 """
 
 from __future__ import annotations
 
 import socket
+import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from kazoo.client import KazooClient
@@ -49,6 +53,8 @@ _KINDS = {
 RECONNECT_DELAY = 0.1
 MOST_RECONNECT_DELAY = 0.5
 """kazoo's own is an hour."""
+MOST_PLACES = 5
+"""Frames of an exception that a log line names."""
 
 
 class Call:
@@ -123,7 +129,7 @@ class KazooSession:
         self._is_open = False
         self._handler = Handler(
             f"pykafka08 zookeeper {config.name}".rstrip(),
-            config.tls_context(),
+            config.tls_context,
             failed=lambda failure: self._report(NotReached(failure)),
             crashed=lambda error: self._report(Crashed(error)),
         )
@@ -131,7 +137,7 @@ class KazooSession:
             hosts=config.shown_servers,
             timeout=config.session_timeout_ms / 1000,
             handler=self._handler,
-            auth_data=set(config.auth),
+            auth_data=config.credentials(),
             sasl_options=config.sasl_options(),
             connection_retry=KazooRetry(
                 max_tries=-1,
@@ -255,7 +261,10 @@ class _KazooLog:
     info = warning = warn = error = _say
 
     def exception(self, template: str, *args: Any, **_: Any) -> None:
-        self._log.debug("kazoo", says=template, exc_info=True, **self._facts)
+        kind, error, frames = sys.exc_info()
+        places = [f"{Path(each.filename).name}:{each.lineno} {each.name}" for each in traceback.extract_tb(frames)]
+        cause = f"{kind.__name__}: {error}" if kind is not None else None
+        self._log.debug("kazoo", says=template, cause=cause, places=places[-MOST_PLACES:], **self._facts)
 
     def debug(self, *_: Any, **__: Any) -> None:
         """Dropped."""

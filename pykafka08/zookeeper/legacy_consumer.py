@@ -31,6 +31,7 @@ from pykafka08.zookeeper.legacy.settings import LegacyConfig, settings_of
 from pykafka08.zookeeper.legacy.streams import LegacyStream, StreamBatches
 from pykafka08.zookeeper.machine import LegacyMember, State
 from pykafka08.zookeeper.rebalance import Profile
+from pykafka08.zookeeper.settings import without_secrets
 from pykafka08.zookeeper.topic_filter import TopicFilter
 
 __all__ = ["LegacyConsumer"]
@@ -74,6 +75,8 @@ class LegacyConsumer:
         properties: str | Mapping[str, str] | None = None,
         **settings: Any,
     ) -> None:
+        if "zookeeper_settings" in settings:
+            settings = {**settings, "zookeeper_settings": without_secrets(settings["zookeeper_settings"])}
         given = _of_properties(properties)
         servers = zookeeper if zookeeper is not None else given.pop(CONNECT, None)
         given.pop(CONNECT, None)

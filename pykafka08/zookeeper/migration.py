@@ -31,6 +31,7 @@ from pykafka08.setting_hints import hint
 from pykafka08.zookeeper import paths, reading
 from pykafka08.zookeeper.bridge import ZooKeeper
 from pykafka08.zookeeper.same_cluster import why_two_clusters
+from pykafka08.zookeeper.settings import without_secrets
 
 __all__ = ["GroupMigration", "MigratedPartition", "MigrationReport", "Outcome"]
 
@@ -100,7 +101,8 @@ class GroupMigration:
     ) -> None:
         paths.consumer_group(group_id)  # a name that cannot be is told at once
         self._group_id = group_id
-        self._zookeeper = ZooKeeper(zookeeper, **(zookeeper_settings or {}))
+        zookeeper_settings = without_secrets(zookeeper_settings or {})
+        self._zookeeper = ZooKeeper(zookeeper, **zookeeper_settings)
         self._admin = Admin(bootstrap_servers, **settings)
         self._consumer = Consumer(bootstrap_servers=bootstrap_servers, **settings)
         self._opened: AsyncExitStack | None = None

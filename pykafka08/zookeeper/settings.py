@@ -3,20 +3,47 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from pykafka08.config import Address
 from pykafka08.errors import ConfigError
+from pykafka08.security.hidden_text import hidden
+from pykafka08.security.secret import Secret
 from pykafka08.zookeeper.operations import Acl
 
-__all__ = ["ZooKeeperConfig", "parse_servers", "path_fault"]
+__all__ = ["ZooKeeperConfig", "parse_servers", "path_fault", "without_secrets"]
 
 DEFAULT_PORT = 2181
 LEAST_SESSION_MS, MOST_SESSION_MS = 100, 2**31 - 1
 MECHANISMS = ("DIGEST-MD5", "GSSAPI")
+SECRETS = ("sasl_password", "tls_key_password")
+
+
+def without_secrets(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of keyword arguments with :class:`Secret` objects as passwords, so that no traceback shows one."""
+    protected = dict(settings)
+    for name in SECRETS:
+        if isinstance(protected.get(name), str):
+            protected[name] = Secret(protected[name])
+    credentials = protected.get("auth")
+    if isinstance(credentials, str):
+        protected["auth"] = Secret(credentials)
+    elif isinstance(credentials, Sequence):
+        protected["auth"] = tuple(_without_secret(each) for each in credentials)
+    return protected
+
+
+def _without_secret(credential: object) -> object:
+    """Everything but the scheme of a pair is a secret, in pairs of the wrong form too."""
+    if isinstance(credential, str):
+        return Secret(credential)
+    if not isinstance(credential, Sequence):
+        return credential
+    scheme, *others = credential or [""]
+    return (scheme, *(Secret(each) if isinstance(each, str) else each for each in others))
 
 
 def path_fault(path: object) -> str | None:
@@ -79,19 +106,22 @@ class ZooKeeperConfig:
     """How long opening may take; the session's time-out if None."""
     request_timeout_ms: int = 15_000
     """Deadline of a call that was given no ``timeout``."""
-    auth: Sequence[tuple[str, str]] = field(default=(), repr=False)
+    auth: Sequence[tuple[str, Secret | str]] = field(default=(), repr=False)
     """Pairs of scheme and credential: ``("digest", "user:password")``."""
     acl: Acl | None = None
     """Of the nodes that are made; open to everybody if None."""
     sasl_mechanism: str | None = None
     sasl_username: str | None = None
-    sasl_password: str | None = field(default=None, repr=False)
+    sasl_password: Secret | str | None = field(default=None, repr=False)
     tls: bool = False
     tls_ca_file: str | None = None
     tls_certificate_file: str | None = None
     tls_key_file: str | None = None
-    tls_key_password: str | None = field(default=None, repr=False)
+    tls_key_password: Secret | str | None = field(default=None, repr=False)
     tls_check_hostname: bool = True
+    """Only True; see ``tls_insecure_skip_hostname_check``."""
+    tls_insecure_skip_hostname_check: bool = False
+    """Accept a certificate that was issued for another host."""
     name: str = ""
     """Appears in the name of the thread and in log lines."""
 
@@ -108,11 +138,26 @@ class ZooKeeperConfig:
                 continue
             if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
                 raise ConfigError(f"{name}={value!r} is not a whole number from {least} to {most}")
-        if isinstance(self.auth, str) or not all(_is_pair(each) for each in self.auth):
+        for name, value in without_secrets(vars(self)).items():
+            object.__setattr__(self, name, value)
+        if not isinstance(self.auth, Sequence) or not all(_is_pair(each) for each in self.auth):
             raise ConfigError("auth is not a list of pairs such as ('digest', 'user:password')")
+        self._check_texts()
         self._check_sasl()
+        if self.tls_check_hostname is not True:
+            raise ConfigError(
+                f"tls_check_hostname={self.tls_check_hostname!r} is not supported; "
+                "tls_insecure_skip_hostname_check=True accepts a certificate of another host"
+            )
         if not self.tls and (self.tls_ca_file or self.tls_certificate_file or self.tls_key_file):
             raise ConfigError("tls_... files are given, but tls=True is not")
+
+    def _check_texts(self) -> None:
+        """Codecs name the text that they cannot encode; kazoo would raise such an error with the password in it."""
+        texts = [("auth", each) for _, each in self.auth] + [(name, getattr(self, name)) for name in SECRETS]
+        for name, value in texts:
+            if isinstance(value, Secret) and not _is_unicode(value):
+                raise ConfigError(f"{name} has a character that UTF-8 cannot encode (a lone surrogate)")
 
     def _check_sasl(self) -> None:
         if self.sasl_mechanism is None:
@@ -143,13 +188,17 @@ class ZooKeeperConfig:
     def shown_servers(self) -> str:
         return ",".join(f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in self.addresses)
 
+    def credentials(self) -> set[tuple[str, str]]:
+        """``auth`` as kazoo takes it."""
+        return {(scheme, hidden(Secret(text))) for scheme, text in self.auth}
+
     def sasl_options(self) -> dict[str, Any] | None:
         """As kazoo takes them."""
         if self.sasl_mechanism is None:
             return None
         options: dict[str, Any] = {"mechanism": self.sasl_mechanism}
         if self.sasl_mechanism == "DIGEST-MD5":
-            options.update(username=self.sasl_username, password=self.sasl_password)
+            options.update(username=self.sasl_username, password=hidden(Secret(self.sasl_password or "")))
         return options
 
     def tls_context(self) -> ssl.SSLContext | None:
@@ -158,13 +207,26 @@ class ZooKeeperConfig:
             return None
         try:
             context = ssl.create_default_context(cafile=self.tls_ca_file)
-            context.check_hostname = self.tls_check_hostname
+            context.check_hostname = not self.tls_insecure_skip_hostname_check
             if self.tls_certificate_file:
-                context.load_cert_chain(self.tls_certificate_file, self.tls_key_file, self.tls_key_password)
+                # Without a function OpenSSL asks for the passphrase of an encrypted key on the terminal.
+                passphrase = Secret(self.tls_key_password or "")
+                context.load_cert_chain(self.tls_certificate_file, self.tls_key_file, passphrase.reveal)
         except (OSError, ssl.SSLError) as error:
             raise ConfigError(f"the files for TLS cannot be used: {error}") from error
         return context
 
 
 def _is_pair(each: object) -> bool:
-    return isinstance(each, tuple) and len(each) == 2 and all(isinstance(part, str) and part for part in each)
+    if not isinstance(each, tuple) or len(each) != 2:
+        return False
+    scheme, credential = each
+    return isinstance(scheme, str) and isinstance(credential, str | Secret) and bool(scheme) and bool(credential)
+
+
+def _is_unicode(secret: Secret) -> bool:
+    try:
+        secret.reveal().encode()
+    except UnicodeEncodeError:
+        return False
+    return True

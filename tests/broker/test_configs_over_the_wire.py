@@ -286,7 +286,7 @@ async def test_a_resource_that_does_not_exist_is_not_described(kind: int, name: 
         {"log.retention.ms": "x"},
         {"num.partitions": 3},
         {"num.partitions": "0"},
-        {"log.dirs": "/tmp/kafka"},
+        {"log.dirs": "/tmp/kafka"},  # noqa: S108 - refused
         {"listeners": "PLAINTEXT://0.0.0.0:9092"},
         ["x"],
     ],

@@ -11,6 +11,8 @@ import re
 import secrets
 from collections.abc import Mapping
 
+from pykafka08.security.secret import Secret
+
 __all__ = ["DigestMd5"]
 
 REALM = "zk-sasl-md5"
@@ -24,7 +26,7 @@ def _md5(data: bytes) -> bytes:
 class DigestMd5:
     """``step`` gives the next token; ``user`` is known once the client has proved itself."""
 
-    def __init__(self, passwords: Mapping[str, str]) -> None:
+    def __init__(self, passwords: Mapping[str, Secret]) -> None:
         self._passwords = passwords
         self._nonce = secrets.token_urlsafe(24)
         self.user: str | None = None
@@ -44,9 +46,9 @@ class DigestMd5:
         self.user = user
         return f"rspauth={self._proof(user, password, fields, ':')}".encode()
 
-    def _proof(self, user: str, password: str, fields: Mapping[str, str], verb: str) -> str:
+    def _proof(self, user: str, password: Secret, fields: Mapping[str, str], verb: str) -> str:
         cnonce, qop = fields.get("cnonce", ""), fields.get("qop", "auth")
-        who = _md5(f"{user}:{fields.get('realm', '')}:{password}".encode())
+        who = _md5(f"{user}:{fields.get('realm', '')}:{password.reveal()}".encode())
         first = who + f":{self._nonce}:{cnonce}".encode()
         if "authzid" in fields:
             first += f":{fields['authzid']}".encode()

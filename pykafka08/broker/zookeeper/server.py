@@ -21,6 +21,7 @@ from pykafka08.broker.zookeeper.sessions import Sessions
 from pykafka08.broker.zookeeper.tree import EPHEMERAL, SEQUENCE
 from pykafka08.driver import TaskTree, Wakeup
 from pykafka08.errors import BadVersionError, ClosedError, ConfigError, NodeExistsError, NoNodeError, ZooKeeperError
+from pykafka08.security.secret import Secret
 
 __all__ = ["EmbeddedZooKeeper"]
 
@@ -66,7 +67,7 @@ class EmbeddedZooKeeper:
             release, Sessions(tick_ms / 1000, least / 1000, max_session_timeout_ms / 1000), allowed_words=words
         )
         self._service.touched = self._wake
-        self._service.passwords = dict(users or {})
+        self._service.passwords = {name: Secret(password) for name, password in (users or {}).items()}
         self._tasks = TaskTree()
         self._listener: Listener | None = None
         self._wakeup = Wakeup()

@@ -11,6 +11,7 @@ from pykafka08.broker.zookeeper.sessions import Sessions
 from pykafka08.broker.zookeeper.tree import Tree
 from pykafka08.broker.zookeeper.watches import Watches
 from pykafka08.errors import ConfigError
+from pykafka08.security.secret import Secret
 
 if TYPE_CHECKING:
     from pykafka08.broker.zookeeper.conversation import Conversation
@@ -47,7 +48,7 @@ class Service:
         self.cut_off: dict[int, float | None] = {}
         """Sessions whose connections are refused, until when; None for until they are let in."""
         self.refused_schemes: set[str] = set()
-        self.passwords: Mapping[str, str] = {}
+        self.passwords: Mapping[str, Secret] = {}
         """Of SASL's users."""
         self.requests_served = 0
         self.touched: Callable[[], None] = lambda: None

@@ -75,7 +75,8 @@ async def end_transaction(client: Client, transaction: OpenTransaction, *, is_co
     now = clock()
     config = client.config
     first, most = config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000
-    machine = _TakenOver(transaction, lambda attempts: pause_after(attempts, first, most, random.random()))
+    jitter = random.random
+    machine = _TakenOver(transaction, lambda attempts: pause_after(attempts, first, most, jitter()))
     (machine.commit if is_commit else machine.abort)()
     requests = TransactionRequests(transaction.transactional_id, 0)
     with anyio.move_on_after(timeout) as scope:

@@ -14,6 +14,7 @@ from pykafka08.protocol.messages import ApiKey
 from pykafka08.zookeeper.admin.release import REGISTERS_AS_0_8, Capabilities, ask_brokers, is_0_8_2, refuse_under_kraft
 from pykafka08.zookeeper.admin.settings import check_settings
 from pykafka08.zookeeper.bridge import ZooKeeper
+from pykafka08.zookeeper.settings import without_secrets
 
 __all__ = ["Guarded", "wait_until"]
 
@@ -51,6 +52,7 @@ class Guarded:
         client: Mapping[str, Any] | None = None,
         **settings: Any,
     ) -> None:
+        settings = without_secrets(settings)
         self._is_owner = isinstance(zookeeper, str)
         if settings and not isinstance(zookeeper, str):
             raise ConfigError(f"a ZooKeeper that is open takes no settings: {', '.join(settings)}")

@@ -114,7 +114,7 @@ class TopicAdministration(Guarded):
         if partitions < 1 or replicas < 1:
             raise ConfigError(f"partitions={partitions}, replication_factor={replicas}: both are at least 1")
         size = max(1, len(alive))
-        start, shift = random.randrange(size), random.randrange(size)
+        start, shift = random.randrange(size), random.randrange(size)  # noqa: S311 - spreads load
         return place(alive, partitions, replicas, start=start, shift=shift, racks=_racks(found))
 
     async def _create(self, topic: _NewTopic) -> None:

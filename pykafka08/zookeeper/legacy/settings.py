@@ -15,6 +15,7 @@ from pykafka08.errors import ConfigError
 from pykafka08.group.settings import GroupConfig
 from pykafka08.setting_hints import hint
 from pykafka08.zookeeper.assignment import STRATEGIES
+from pykafka08.zookeeper.settings import without_secrets
 
 __all__ = ["LegacyConfig", "settings_of"]
 
@@ -55,7 +56,7 @@ class LegacyConfig:
     zookeeper_connection_timeout_ms: int | None = None
     """None for the session's."""
     zookeeper_sync_time_ms: int = 2_000
-    zookeeper_settings: Mapping[str, Any] = field(default_factory=dict)
+    zookeeper_settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """What else :class:`ZooKeeper` takes: ``auth``, ``acl``, ``sasl_..``, ``tls_..``."""
     rebalance_max_retries: int = 4
     rebalance_backoff_ms: int | None = None
@@ -89,6 +90,7 @@ class LegacyConfig:
     socket_receive_buffer_bytes: int = 65_536
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "zookeeper_settings", without_secrets(self.zookeeper_settings))
         if not isinstance(self.group_id, str) or not self.group_id:
             raise ConfigError("a LegacyConsumer is a member of a group: give group_id='...'")
         for name in ("group_id", "client_id", "consumer_id"):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Any
 
 import anyio
 import anyio.abc
 import pytest
+import trustme
 
 from pykafka08.broker.zookeeper import EmbeddedZooKeeper
 from pykafka08.errors import NoAuthError, ZooKeeperAuthError, ZooKeeperConnectionError
@@ -61,6 +63,24 @@ async def test_tls() -> None:
                 assert len((await zk.read("/a")).data) == 500_000
             await fails(ZooKeeperConnectionError, "certificate", f"127.0.0.1:{port}", **ours)
             await fails(ZooKeeperConnectionError, "certificate", f"localhost:{port}", tls=True)
-            async with client(f"127.0.0.1:{port}", tls_check_hostname=False, **ours) as zk:
+            async with client(f"127.0.0.1:{port}", tls_insecure_skip_hostname_check=True, **ours) as zk:
                 assert await zk.exists("/a") is not None
         await fails(ZooKeeperConnectionError, "no TLS", server.address, connection_timeout_ms=2000, **ours)
+
+
+async def test_files_that_change_are_read_for_the_next_connection(tmp_path: Path) -> None:
+    old, new = trustme.CA(), trustme.CA()
+    file = tmp_path / "ca.pem"
+    file.write_bytes(old.cert_pem.bytes())
+    async with EmbeddedZooKeeper() as server:
+        front = TlsFront(server.port, old.issue_cert("localhost"))
+        with front as port:
+            async with client(f"localhost:{port}", tls=True, tls_ca_file=str(file)) as zk:
+                await event_of(zk, Connected)
+                front.use(new.issue_cert("localhost"))
+                file.write_bytes(b"half of a file")
+                server.cut(zk.session_id)
+                await event_of(zk, Suspended)
+                file.write_bytes(new.cert_pem.bytes())
+                await event_of(zk, Connected)
+                assert await zk.children("/") == ["zookeeper"]

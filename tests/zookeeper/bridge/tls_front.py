@@ -8,6 +8,8 @@ import ssl
 import threading
 from pathlib import Path
 
+import trustme
+
 __all__ = ["CERTIFICATE", "TlsFront"]
 
 DATA = Path(__file__).parent / "data"
@@ -19,14 +21,27 @@ PATIENCE = 30.0
 class TlsFront:
     """``with TlsFront(port) as tls_port``."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(
+        self, port: int, certificate: trustme.LeafCert | None = None, *, client_ca: trustme.CA | None = None
+    ) -> None:
+        """With ``client_ca`` clients must show a certificate of that CA."""
         self._port = port
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        self._context.load_cert_chain(CERTIFICATE, str(DATA / "localhost-key.pem"))
+        if certificate is None:
+            self._context.load_cert_chain(CERTIFICATE, str(DATA / "localhost-key.pem"))
+        else:
+            certificate.configure_cert(self._context)
+        if client_ca is not None:
+            client_ca.configure_trust(self._context)
+            self._context.verify_mode = ssl.CERT_REQUIRED
         self._is_over = threading.Event()
         self._threads: list[threading.Thread] = []
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._listener.settimeout(TURN_SECONDS)
+
+    def use(self, certificate: trustme.LeafCert) -> None:
+        """Show this certificate to clients that connect from now on."""
+        certificate.configure_cert(self._context)
 
     def __enter__(self) -> int:
         self._start(self._accept)
