@@ -75,6 +75,7 @@ _HOME = {
     "NoOffsetError": "errors",
     "NodeExistsError": "errors",
     "NotEmptyError": "errors",
+    "OAuthToken": "security.oauth.token",
     "OffsetAndMetadata": "group.requests",
     "OffsetAndTimestamp": "consumer.offsets",
     "OffsetOutOfRangeError": "errors",
@@ -164,6 +165,7 @@ __all__ = [
     "NoOffsetError",
     "NodeExistsError",
     "NotEmptyError",
+    "OAuthToken",
     "OffsetAndMetadata",
     "OffsetAndTimestamp",
     "OffsetOutOfRangeError",
@@ -295,6 +297,7 @@ if TYPE_CHECKING:
     from pykafka08.producer.producer import Producer
     from pykafka08.records.compression import Codec
     from pykafka08.records.record import NewRecord, Record, TopicPartition
+    from pykafka08.security.oauth.token import OAuthToken
     from pykafka08.security.secret import Secret
     from pykafka08.zookeeper.legacy.health import LegacyHealth
     from pykafka08.zookeeper.legacy_consumer import LegacyConsumer

@@ -62,6 +62,7 @@ class Authentication:
         self._is_handshake_open = False
         self._token: bytes | None = None
         self._ends_with_token = False
+        self._refusal: str | None = None
         self._has_sent_token = False
         self._is_answer_due = False
 
@@ -78,11 +79,15 @@ class Authentication:
         self._is_handshake_due = self._handshake_version is not None
         self._is_handshake_open = self._has_sent_token = self._is_answer_due = self.is_done = False
         self._ends_with_token = False
-        self._token = None
+        self._token = self._refusal = None
         self.is_renewal = is_renewal
 
-    def token_made(self, token: bytes | None, *, is_answered: bool = True) -> None:
-        """The mechanism's next token; None if it has succeeded.  ``is_answered`` False: a bare one gets no answer."""
+    def token_made(self, token: bytes | None, *, is_answered: bool = True, refusal: str | None = None) -> None:
+        """The mechanism's next token; None if it has succeeded.
+
+        ``is_answered`` False: a bare one gets no answer.  ``refusal``: why the broker has refused the token before.
+        """
+        self._refusal = refusal
         self._token = token
         self._ends_with_token = not is_answered and self._token_version is None
         self.is_done = token is None
@@ -118,12 +123,12 @@ class Authentication:
             code = ErrorCode.of(answer.error_code)
             raise self._refused(f"the broker refused SaslHandshake: {getattr(code, 'name', code)}")
 
-    def token_answered(self, answer: SaslAuthenticateResponse, *, refusal: str | None = None) -> bytes:
-        """The broker's token; AuthenticationError if it refused ours.  ``refusal`` is what the mechanism knows."""
+    def token_answered(self, answer: SaslAuthenticateResponse) -> bytes:
+        """The broker's token; AuthenticationError if it refused ours."""
         if answer.error_code:
             code = ErrorCode.of(answer.error_code)
             reason = (answer.error_message or "")[:LONGEST_REASON] or getattr(code, "meaning", f"error code {code}")
-            raise self._refused(f"the broker refused the credentials: {reason}", refusal=refusal)
+            raise self._refused(f"the broker refused the credentials: {reason}")
         self.lifetime = max(0, answer.session_lifetime_ms) / 1000
         return answer.auth_bytes
 
@@ -143,8 +148,8 @@ class Authentication:
             return refused
         return TransportError(f"{error.message} during SASL authentication", broker=self.broker)
 
-    def _refused(self, text: str, *, refusal: str | None = None) -> AuthenticationError:
+    def _refused(self, text: str) -> AuthenticationError:
         hint = CREDENTIALS.get(self.mechanism)
-        details = f" ({refusal})" if refusal else ""
+        details = f" ({self._refusal})" if self._refusal else ""
         ending = f"; {hint}" if hint and "credentials" in text else ""
         return AuthenticationError(f"{text}{details}{ending}", mechanism=self.mechanism, broker=self.broker)

@@ -357,7 +357,8 @@ class Connection:
             failure.__cause__ = error
             machine.authentication_failed(failure, self._now())
         else:
-            if machine.token_made(token, self._now(), is_answered=is_answered):
+            refusal = getattr(mechanism, "refusal", None)  # of OAUTHBEARER alone
+            if machine.token_made(token, self._now(), is_answered=is_answered, refusal=refusal):
                 self._log.debug("connection.authenticated", broker=machine.broker, mechanism=mechanism.name)
             if self._transport is not None:
                 self._transport.wake_writer()

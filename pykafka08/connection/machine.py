@@ -209,7 +209,9 @@ class ConnectionMachine:
             return
         self._poison(error)
 
-    def token_made(self, token: bytes | None, now: float, *, is_answered: bool = True) -> bool:
+    def token_made(
+        self, token: bytes | None, now: float, *, is_answered: bool = True, refusal: str | None = None
+    ) -> bool:
         """What the mechanism made of the last :class:`Authenticate`; see :meth:`Authentication.token_made`.
 
         True if that was the end of the exchange.
@@ -219,7 +221,7 @@ class ConnectionMachine:
         assert self._authentication is not None
         if self._authentication.is_renewal:
             self._is_renewing = True
-        self._authentication.token_made(token, is_answered=is_answered)
+        self._authentication.token_made(token, is_answered=is_answered, refusal=refusal)
         self._continue_authentication(now)
         return self._authentication.is_done
 

@@ -7,7 +7,7 @@ of aiokafka and kafka-python (``ssl_cafile``, ``sasl_plain_username``) stand bes
 from __future__ import annotations
 
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -25,6 +25,8 @@ PasswordProvider = Callable[[], "str | Awaitable[str]"]
 SECRETS = frozenset(
     {
         "sasl_jaas_config",
+        "sasl_oauthbearer_assertion_private_key_passphrase",
+        "sasl_oauthbearer_client_credentials_client_secret",
         "sasl_plain_password",
         "ssl_key_password",
         "ssl_keystore_key",
@@ -34,6 +36,32 @@ SECRETS = frozenset(
     }
 )
 """Settings that never appear in a text."""
+
+LONGEST_MS = 2**31 - 1
+
+OAUTH_RANGES = {
+    "sasl_login_connect_timeout_ms": (1, LONGEST_MS),
+    "sasl_login_read_timeout_ms": (1, LONGEST_MS),
+    "sasl_login_retry_backoff_ms": (0, LONGEST_MS),
+    "sasl_login_retry_backoff_max_ms": (0, LONGEST_MS),
+    "sasl_login_refresh_window_factor": (0.5, 1.0),
+    "sasl_login_refresh_window_jitter": (0.0, 0.25),
+    "sasl_login_refresh_min_period_seconds": (0, 900),
+    "sasl_login_refresh_buffer_seconds": (0, 3600),
+    "sasl_oauthbearer_assertion_claim_exp_seconds": (0, 86_400),
+    "sasl_oauthbearer_assertion_claim_nbf_seconds": (0, 3600),
+}
+"""Least and largest values, as in Kafka."""
+OPTIONAL_NUMBERS = ("sasl_login_connect_timeout_ms", "sasl_login_read_timeout_ms")
+
+
+def _endpoint_tls(settings: Mapping[str, Any]) -> SecurityConfig:
+    """TLS settings of another connection; Kafka's property names are accepted too."""
+    named = {name.replace(".", "_"): value for name, value in settings.items()}
+    unknown = sorted(name for name in named if not name.startswith("ssl_") or name not in SecurityConfig.names())
+    if unknown:
+        raise ConfigError(f"sasl_oauthbearer_ssl: no such setting: {', '.join(map(shortened, unknown[:5]))}")
+    return SecurityConfig(security_protocol="SSL", **named)
 
 
 def protect(settings: dict[str, Any]) -> None:
@@ -108,7 +136,73 @@ class SecurityConfig:
     sasl_scram_tokenauth: bool = False
     """The user and password of SCRAM are the id and the HMAC of a delegation token (KIP-48)."""
     sasl_oauth_token_provider: Any = None
-    """Object with ``async def token() -> str`` (as in aiokafka), for OAUTHBEARER."""
+    """Source of the tokens of OAUTHBEARER: an object with ``token()``, plain or async, or a function.
+
+    It returns the token as text; or, with the time at which it expires, an :class:`~pykafka08.OAuthToken`, an object
+    with ``token`` and ``expiry`` or ``expires_on``, or ``(token, expiry)``.  A token with an expiry is used until it
+    has to be refreshed; without one the provider is called for each connection and each renewal.  ``extensions()``, if
+    the object has it, returns SASL extensions (KIP-342).
+    """
+    sasl_oauthbearer_token_endpoint_url: str | None = None
+    """URL of the OAuth token endpoint (KIP-768), or a ``file:`` URL of a file that contains a token."""
+    sasl_oauthbearer_client_credentials_client_id: str | None = None
+    sasl_oauthbearer_client_credentials_client_secret: Secret | str | None = None
+    sasl_oauthbearer_scope: str | None = None
+    """Scope to ask the token endpoint for."""
+    sasl_oauthbearer_header_urlencode: bool = False
+    """URL-encode id and secret in the request's Authorization header, as RFC 6749 asks for."""
+    sasl_oauthbearer_jwt_retriever_class: str | None = None
+    """Java's class: ClientCredentialsJwtRetriever, JwtBearerJwtRetriever, FileJwtRetriever or DefaultJwtRetriever."""
+    sasl_oauthbearer_assertion_file: str | None = None
+    """File of a signed assertion (JWT) for the token endpoint, read again for each request (KIP-1139)."""
+    sasl_oauthbearer_assertion_private_key_file: str | None = None
+    """PEM file of the private key that signs assertions, read again for each request."""
+    sasl_oauthbearer_assertion_private_key_passphrase: Secret | str | None = None
+    sasl_oauthbearer_assertion_algorithm: str = "RS256"
+    """RS256 or ES256."""
+    sasl_oauthbearer_assertion_template_file: str | None = None
+    """JSON file with the objects ``header`` and ``payload`` to start assertions from."""
+    sasl_oauthbearer_assertion_claim_aud: str | None = None
+    sasl_oauthbearer_assertion_claim_exp_seconds: int = 300
+    sasl_oauthbearer_assertion_claim_iss: str | None = None
+    sasl_oauthbearer_assertion_claim_jti_include: bool = False
+    sasl_oauthbearer_assertion_claim_nbf_seconds: int = 60
+    sasl_oauthbearer_assertion_claim_sub: str | None = None
+    sasl_oauthbearer_extensions: Mapping[str, str] | None = None
+    """SASL extensions (KIP-342) beside the token: ``extension_NAME`` in Java's login configuration."""
+    sasl_oauthbearer_ssl: SecurityConfig | Mapping[str, Any] | None = None
+    """``ssl_`` settings for the token endpoint; by default the system's CA certificates are trusted."""
+    sasl_oauthbearer_unsecured_login: Mapping[str, str] | None = None
+    """Options of unsigned tokens, as in Java's login configuration: ``{"unsecuredLoginStringClaim_sub": "alice"}``.
+
+    For development: everybody can make such a token.
+    """
+    sasl_login_callback_handler_class: str | None = None
+    """Java's OAuthBearerLoginCallbackHandler, which the settings ``sasl_oauthbearer_`` stand for; no other class."""
+    sasl_client_callback_handler_class: str | None = None
+    """Java's IAMClientCallbackHandler of Amazon MSK, with ``sasl_mechanism="AWS_MSK_IAM"``; no other class."""
+    sasl_login_connect_timeout_ms: int | None = None
+    """Most time to connect to the token endpoint; None for 10 seconds."""
+    sasl_login_read_timeout_ms: int | None = None
+    """Longest silence of the token endpoint; None for 10 seconds."""
+    sasl_login_retry_backoff_ms: int = 100
+    """Pause after a failed request to the token endpoint; it doubles with each further failure."""
+    sasl_login_retry_backoff_max_ms: int = 10_000
+    """Most time for all requests to the token endpoint until one succeeds."""
+    sasl_login_refresh_window_factor: float = 0.8
+    """Part of a token's lifetime after which it is refreshed."""
+    sasl_login_refresh_window_jitter: float = 0.05
+    """Largest random part of the lifetime that is added to that."""
+    sasl_login_refresh_min_period_seconds: int = 60
+    sasl_login_refresh_buffer_seconds: int = 300
+    """Least time before a token's expiry at which it is refreshed; not for tokens with a shorter lifetime."""
+    sasl_msk_iam_region: str | None = None
+    """AWS region of the MSK cluster; by default it is read from the broker's host name, then from ``AWS_REGION``."""
+    sasl_msk_iam_profile: str | None = None
+    """Profile of the AWS configuration files to take credentials from."""
+    sasl_msk_iam_role_arn: str | None = None
+    """IAM role to assume."""
+    sasl_msk_iam_role_session_name: str | None = None
     sasl_kerberos_service_name: str = "kafka"
     sasl_kerberos_domain_name: str | None = None
     """Host part of the broker's principal, if it is not the broker's host name."""
@@ -123,6 +217,17 @@ class SecurityConfig:
             value = getattr(self, name)
             if isinstance(value, str):
                 object.__setattr__(self, name, Secret(value))
+        self._check_oauth()
+
+    def _check_oauth(self) -> None:
+        for name, (least, most) in OAUTH_RANGES.items():
+            value = getattr(self, name)
+            if value is None and name in OPTIONAL_NUMBERS:
+                continue
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value <= most:
+                raise ConfigError(f"{name}={shortened(repr(value))} is not a number from {least} to {most}")
+        if isinstance(self.sasl_oauthbearer_ssl, Mapping):
+            object.__setattr__(self, "sasl_oauthbearer_ssl", _endpoint_tls(self.sasl_oauthbearer_ssl))
 
     @property
     def uses_tls(self) -> bool:

@@ -1,0 +1,73 @@
+"""The application's token provider, ``sasl_oauth_token_provider``.
+
+Accepted are an object with ``token()``, plain or async, as kafka-python and aiokafka have it, and a function.  Either
+returns the token as text, an :class:`OAuthToken`, an object with ``token`` and ``expiry`` or ``expires_on``, or the
+tuple ``(token, expiry)``.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import anyio.to_thread
+
+from pykafka08.errors import AuthenticationError, ConfigError
+from pykafka08.security.oauth.token import OAuthToken
+
+__all__ = ["Provider"]
+
+EXPIRY_NAMES = ("expiry", "expires_on", "expires_at")
+
+
+class Provider:
+    """A token provider in the form that the rest of this package uses."""
+
+    def __init__(self, provider: Any) -> None:
+        token = getattr(provider, "token", None)
+        self._token: Callable[[], Any] = token if callable(token) else provider
+        if not callable(self._token):
+            raise ConfigError(
+                f"sasl_oauth_token_provider is {type(provider).__name__}: "
+                "it must be an object with a method token(), or a function"
+            )
+        extensions = getattr(provider, "extensions", None)
+        self._extensions: Callable[[], Any] | None = extensions if callable(extensions) else None
+
+    async def token(self) -> OAuthToken:
+        """A token; AuthenticationError if the provider returned something else."""
+        answer = await _called(self._token)
+        extensions = await _called(self._extensions) if self._extensions is not None else None
+        return _as_token(answer, extensions)
+
+
+async def _called(function: Callable[[], Any]) -> Any:
+    """The result of a plain or async function.  A plain one runs in a thread: it may ask a server."""
+    if _is_async(function):
+        return await function()
+    # In a tuple, because trio refuses functions that return a coroutine.
+    (answer,) = await anyio.to_thread.run_sync(lambda: (function(),), abandon_on_cancel=True)
+    return await answer if inspect.isawaitable(answer) else answer
+
+
+def _is_async(function: Callable[[], Any]) -> bool:
+    while isinstance(function, partial):
+        function = function.func
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
+
+
+def _as_token(answer: Any, extensions: Any) -> OAuthToken:
+    if isinstance(answer, OAuthToken):
+        return answer if extensions is None else OAuthToken(answer.token, answer.expiry, extensions)
+    if not isinstance(answer, str):
+        if hasattr(answer, "token"):
+            expiry = next((found for name in EXPIRY_NAMES if (found := getattr(answer, name, None)) is not None), None)
+            return OAuthToken(answer.token, expiry, extensions or getattr(answer, "extensions", None))
+        if isinstance(answer, tuple) and len(answer) == 2:
+            return OAuthToken(*answer, extensions)
+        raise AuthenticationError(
+            f"sasl_oauth_token_provider returned {type(answer).__name__}, not a token", mechanism="OAUTHBEARER"
+        )
+    return OAuthToken(answer, None, extensions)
