@@ -72,17 +72,17 @@ class Kdc:
         """Where the keytab of that name is."""
         return self.folder / f"{name}.keytab"
 
-    def write_config(self, *, port: int | None = None, realm: str = REALM, name: str = "krb5.conf", more: str = "") -> Path:
+    def write_config(self, name: str = "krb5.conf", *, port: int | None = None, more: str = "") -> Path:
         """Write a krb5.conf, by default the one of this KDC."""
         path = self.folder / name
         path.write_text(
             "[libdefaults]\n"
-            f"  default_realm = {realm}\n"
+            f"  default_realm = {REALM}\n"
             "  dns_lookup_kdc = false\n  dns_lookup_realm = false\n"
             "  dns_canonicalize_hostname = false\n  rdns = false\n  udp_preference_limit = 1\n"
             f"{more}"
             "[realms]\n"
-            f"  {realm} = {{\n    kdc = {HOST}:{port or self.port}\n  }}\n"
+            f"  {REALM} = {{\n    kdc = {HOST}:{port or self.port}\n  }}\n"
         )
         return path
 

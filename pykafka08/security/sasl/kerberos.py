@@ -25,7 +25,7 @@ from pykafka08.short_names import shortened
 __all__ = ["KerberosLogin", "login_of"]
 
 KDC_SECONDS = 8.0
-"""For the tickets of one exchange; less than the set-up time-out of a connection, whose error would not name the KDC."""
+"""For the tickets of one exchange; less than a connection's set-up time-out, whose error would not name the KDC."""
 LONGEST_CHALLENGE = 65_536
 NO_SECURITY_LAYER = 1
 SECURITY_LAYERS = {1: "none (auth)", 2: "integrity (auth-int)", 4: "confidentiality (auth-conf)"}
