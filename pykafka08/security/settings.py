@@ -206,6 +206,12 @@ class SecurityConfig:
     sasl_kerberos_service_name: str = "kafka"
     sasl_kerberos_domain_name: str | None = None
     """Host part of the broker's principal, if it is not the broker's host name."""
+    sasl_kerberos_principal: str | None = None
+    """Who authenticates, ``name@REALM``; by default the principal of the keytab or of the credential cache."""
+    sasl_kerberos_keytab: str | None = None
+    """File with the principal's key, from which tickets are renewed; by default the ticket of ``kinit`` is used."""
+    sasl_kerberos_ticket_cache: str | None = None
+    """Credential cache of ``kinit`` to use without a keytab; by default the one of the Kerberos library."""
 
     def __post_init__(self) -> None:
         protocol = self.security_protocol

@@ -71,8 +71,9 @@ def _up_parser() -> argparse.ArgumentParser:
     p.add_argument("--topic", action="append", default=[], metavar="NAME[:PARTITIONS[:REPLICAS[:k=v,...]]]")
     p.add_argument("--prop", action="append", default=[], metavar="[ID:]KEY=VALUE", help="a broker property")
     p.add_argument(
-        "--sasl", default="", metavar="MECHANISMS", help="plain,scram-sha-256,scram-sha-512: adds a listener"
+        "--sasl", default="", metavar="MECHANISMS", help="plain,scram-sha-256,scram-sha-512,gssapi: adds a listener"
     )
+    p.add_argument("--kerberos", type=Path, help="with --sasl gssapi: folder of a KDC (tests/security/kdc.py)")
     p.add_argument(
         "--ssl", action="store_true", help="adds an SSL listener (with --sasl SASL_SSL), with a CA of its own"
     )
@@ -107,6 +108,7 @@ def kafka_up() -> int:
         topics=[parse_topic(text, args.brokers) for text in args.topic],
         props=[parse_prop(text) for text in args.prop],
         sasl=[name.lower() for name in args.sasl.split(",") if name],
+        kerberos=args.kerberos,
         ssl=args.ssl,
         kraft=args.kraft,
         docker=args.docker,

@@ -10,8 +10,14 @@ from tests.brokers.processes import run_quietly, run_side_by_side
 from tests.brokers.properties import STORE_PASSWORD, write_properties
 from tests.brokers.tools import tool_command
 
-MECHANISMS = {"plain": "PLAIN", "scram-sha-256": "SCRAM-SHA-256", "scram-sha-512": "SCRAM-SHA-512"}
+MECHANISMS = {
+    "plain": "PLAIN",
+    "scram-sha-256": "SCRAM-SHA-256",
+    "scram-sha-512": "SCRAM-SHA-512",
+    "gssapi": "GSSAPI",
+}
 LOGIN_MODULES = "org.apache.kafka.common.security"
+KERBEROS_SERVICE, KERBEROS_HOST, KERBEROS_USER = "kafka", "localhost", "alice"
 
 
 def scram_mechanisms(cluster: Cluster) -> list[str]:
@@ -27,7 +33,17 @@ def write_jaas(cluster: Cluster) -> None:
         lines.append(f"  {LOGIN_MODULES}.plain.PlainLoginModule required {login} {users};")
     if scram_mechanisms(cluster):
         lines.append(f"  {LOGIN_MODULES}.scram.ScramLoginModule required {login};")
+    if "GSSAPI" in cluster.sasl:
+        lines.append(f"  {_kerberos_login(cluster, KERBEROS_SERVICE, f'{KERBEROS_SERVICE}/{KERBEROS_HOST}')}")
+        login = _kerberos_login(cluster, KERBEROS_USER, KERBEROS_USER)
+        lines += ["};", "KafkaClient {", f"  {login}"]  # for tools without sasl.jaas.config, before 0.10.2
     (cluster.folder / "conf" / "jaas.conf").write_text("\n".join([*lines, "};", ""]))
+
+
+def _kerberos_login(cluster: Cluster, keytab: str, principal: str) -> str:
+    """A login with a keytab of the KDC's folder."""
+    options = f'useKeyTab=true storeKey=true keyTab="{cluster.kerberos}/{keytab}.keytab" principal="{principal}"'
+    return f"com.sun.security.auth.module.Krb5LoginModule required {options};"
 
 
 def write_client_configs(cluster: Cluster) -> None:
@@ -43,7 +59,11 @@ def write_client_configs(cluster: Cluster) -> None:
     for mechanism in cluster.sasl:
         module = "plain.PlainLoginModule" if mechanism == "PLAIN" else "scram.ScramLoginModule"
         login = f'{LOGIN_MODULES}.{module} required username="alice" password="{USERS["alice"]}";'
+        if mechanism == "GSSAPI":
+            login = _kerberos_login(cluster, KERBEROS_USER, KERBEROS_USER)
         sasl = {"sasl.mechanism": mechanism, "sasl.jaas.config": login}
+        if mechanism == "GSSAPI":
+            sasl["sasl.kerberos.service.name"] = KERBEROS_SERVICE
         name = mechanism.lower()
         write_properties(folder / f"client-sasl-{name}.properties", {"security.protocol": "SASL_PLAINTEXT", **sasl})
         if "SASL_SSL" in cluster.listeners:

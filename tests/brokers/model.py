@@ -76,6 +76,8 @@ class Cluster:
     count: int
     listeners: list[str]
     sasl: list[str] = field(default_factory=list)
+    kerberos: str | None = None
+    """The folder with the KDC's krb5.conf and keytabs."""
     props: list[Property] = field(default_factory=list)
     chroot: str = ""
     jvm: list[str] = field(default_factory=list)

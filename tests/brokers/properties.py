@@ -37,6 +37,8 @@ def broker_properties(cluster: Cluster, ident: int) -> dict[str, str]:
         properties["ssl.key.password"] = STORE_PASSWORD
     if cluster.sasl:
         properties["sasl.enabled.mechanisms"] = ",".join(cluster.sasl)
+    if cluster.kerberos:
+        properties["sasl.kerberos.service.name"] = "kafka"
     properties |= {one.key: one.value for one in cluster.props if one.broker in (None, ident)}
     return properties
 

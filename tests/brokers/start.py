@@ -50,6 +50,7 @@ class Plan:
     topics: list[Topic] = field(default_factory=list)
     props: list[Property] = field(default_factory=list)
     sasl: list[str] = field(default_factory=list)
+    kerberos: Path | None = None
     ssl: bool = False
     kraft: bool = False
     docker: bool = False
@@ -84,6 +85,7 @@ def start(plan: Plan) -> Cluster:
             count=plan.brokers,
             listeners=listeners,
             sasl=[credentials.MECHANISMS[name] for name in plan.sasl],
+            kerberos=str(plan.kerberos.resolve()) if plan.kerberos else None,
             props=plan.props,
             jvm=plan.jvm,
             heap=plan.heap,
@@ -130,7 +132,9 @@ def _check(plan: Plan, version: Version) -> None:
         (bool(unknown), f"--sasl knows {', '.join(credentials.MECHANISMS)}, not {', '.join(unknown)}"),
         (is_kraft and version < (3, 3), "--kraft is for Kafka 3.3 and later"),
         (plan.ssl and version < (0, 9), "Kafka has SSL since 0.9"),
-        (bool(plan.sasl) and version < (0, 10), "Kafka has SASL/PLAIN since 0.10.0"),
+        (bool(plan.sasl) and version < (0, 9), "Kafka has SASL since 0.9"),
+        (bool(set(plan.sasl) - {"gssapi"}) and version < (0, 10), "Kafka has SASL/PLAIN since 0.10.0"),
+        (("gssapi" in plan.sasl) != (plan.kerberos is not None), "--sasl gssapi goes with --kerberos"),
         (scram and version < (0, 10, 2), "Kafka has SASL/SCRAM since 0.10.2"),
         (scram and is_kraft and version < (3, 5), "KRaft has SASL/SCRAM since 3.5"),
         (bool(plan.chroot) and version < (0, 8, 1), "Kafka 0.8.0 can't make its chroot"),
@@ -228,6 +232,8 @@ def _java(cluster: Cluster, heap: str) -> list[str]:
     flags += properties.logging_flags(cluster.dir)
     if cluster.sasl:
         flags += [f"-Djava.security.auth.login.config={cluster.dir}/conf/jaas.conf", "-Dzookeeper.sasl.client=false"]
+    if cluster.kerberos:
+        flags.append(f"-Djava.security.krb5.conf={cluster.kerberos}/krb5.conf")
     return [cluster.java, *jvm_flags(cluster.release), *flags, *cluster.jvm]
 
 
