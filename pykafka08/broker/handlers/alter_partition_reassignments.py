@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pykafka08.acl_operations import AclResourceType
 from pykafka08.broker.call import Call, Reply, controller_error
 from pykafka08.broker.handlers import handles
 from pykafka08.error_codes import ErrorCode
@@ -17,7 +18,7 @@ __all__ = ["alter_partition_reassignments"]
 
 @handles(AlterPartitionReassignmentsRequest)
 def alter_partition_reassignments(call: Call, request: AlterPartitionReassignmentsRequest) -> Reply:
-    code = call.scripted_error() or controller_error(call)
+    code = call.scripted_error() or call.denied(AclResourceType.CLUSTER) or controller_error(call)
     if code:
         return AlterPartitionReassignmentsResponse(error_code=code)
     may_resize = request.allow_replication_factor_change

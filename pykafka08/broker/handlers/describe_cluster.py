@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pykafka08.acl_operations import AclResourceType
 from pykafka08.broker.call import Call, Reply
 from pykafka08.broker.handlers import handles
 from pykafka08.error_codes import ErrorCode
@@ -23,7 +24,7 @@ def describe_cluster(call: Call, request: DescribeClusterRequest) -> Reply:
         code = ErrorCode.MISMATCHED_ENDPOINT_TYPE
     if code:
         return DescribeClusterResponse(error_code=code)
-    return DescribeClusterResponse(
+    response = DescribeClusterResponse(
         cluster_id=call.cluster.cluster_id,
         controller_id=call.cluster.controller_id,
         brokers=[
@@ -31,3 +32,6 @@ def describe_cluster(call: Call, request: DescribeClusterRequest) -> Reply:
             for node in call.cluster.live_nodes()
         ],
     )
+    if request.include_cluster_authorized_operations:
+        response.cluster_authorized_operations = call.authorized_operations(AclResourceType.CLUSTER)
+    return response

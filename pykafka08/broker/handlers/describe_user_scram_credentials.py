@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pykafka08.acl_operations import AclResourceType
 from pykafka08.broker.call import Call, Reply
 from pykafka08.broker.handlers import handles
 from pykafka08.error_codes import ErrorCode
@@ -17,7 +18,7 @@ __all__ = ["describe_user_scram_credentials"]
 
 @handles(DescribeUserScramCredentialsRequest)
 def describe_user_scram_credentials(call: Call, request: DescribeUserScramCredentialsRequest) -> Reply:
-    code = call.scripted_error()
+    code = call.scripted_error() or call.denied(AclResourceType.CLUSTER)
     if code:
         return DescribeUserScramCredentialsResponse(error_code=code)
     named = [each.name for each in request.users or ()] or call.cluster.scram.names()
