@@ -122,6 +122,12 @@ class Call:
             supported = supported - {AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS}
         return sum(1 << each for each in supported if not self.denied(kind, name, each))
 
+    def cluster_operations(self) -> int:
+        """The operations on the cluster, as a bit field; none without DESCRIBE."""
+        if self.denied(AclResourceType.CLUSTER, operation=AclOperation.DESCRIBE):
+            return 0
+        return self.authorized_operations(AclResourceType.CLUSTER)
+
     def led_partition(
         self, topic: Topic | None, name: str, index: int, leader_epoch: int = -1, *, or_follows: bool = False
     ) -> tuple[Partition | None, int]:
@@ -187,10 +193,15 @@ def mapped(result: Waiter[R] | R, response: Callable[[R], Response]) -> Reply:
 
 
 def coordinator_error(
-    call: Call, key: str, kind: AclResourceType = AclResourceType.GROUP, *, takes_scripted: bool = True
+    call: Call, key: str, kind: AclResourceType | None = AclResourceType.GROUP, *, takes_scripted: bool = True
 ) -> int:
-    """Scripted error, refusal, or NOT_COORDINATOR where another broker coordinates ``key``; 0 if it is ours."""
-    code = (call.scripted_error() if takes_scripted else 0) or call.denied(kind, key)
+    """Scripted error, refusal, or NOT_COORDINATOR where another broker coordinates ``key``; 0 if it is ours.
+
+    ``kind``: the type of the resource that the key names; None if the request needs no right to it.
+    """
+    code = call.scripted_error() if takes_scripted else 0
+    if not code and kind is not None:
+        code = call.denied(kind, key)
     if code:
         return code
     return ErrorCode.NONE if call.cluster.coordinator(key) is call.node else ErrorCode.NOT_COORDINATOR

@@ -109,7 +109,7 @@ def config_access_denied(call: Call, kind: int, name: str) -> int:
     if kind == ResourceType.TOPIC:
         return call.denied(AclResourceType.TOPIC, name)
     if kind == ResourceType.GROUP:
-        return call.denied(AclResourceType.GROUP, name)
+        return call.denied(AclResourceType.GROUP, name) if has_groups(call.personality) else ErrorCode.NONE
     return call.denied(AclResourceType.CLUSTER)
 
 

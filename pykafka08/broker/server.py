@@ -347,6 +347,11 @@ class EmbeddedCluster:
         """Every request so far (the last 100,000), oldest first; clear the list to start anew."""
         return self._state.requests
 
+    @property
+    def principals(self) -> dict[str, str]:
+        """Principals (``"User:alice"``) of connections without authentication, by client id, for tests with ACLs."""
+        return self._state.principals
+
     # -- topics
 
     @property

@@ -51,7 +51,9 @@ def _add(call: Call, asked: AddPartitionsToTxnTransaction) -> list[AddPartitions
     identity = Identity(asked.producer_id, asked.producer_epoch)
     transactions = call.cluster.transactions
     codes: dict[tuple[str, int], int] = {}
-    code = coordinator_error(call, asked.transactional_id, AclResourceType.TRANSACTIONAL_ID)
+    is_producer = call.version < MANY_TRANSACTIONS_VERSION
+    code = call.denied(AclResourceType.TRANSACTIONAL_ID, asked.transactional_id) if is_producer else 0
+    code = code or coordinator_error(call, asked.transactional_id, None)
     if not code and asked.verify_only:
         codes = {key: transactions.verify(asked.transactional_id, identity, partition=key) for key in keys}
     elif not code:

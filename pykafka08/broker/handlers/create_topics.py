@@ -35,7 +35,10 @@ def create_topics(call: Call, request: CreateTopicsRequest) -> Reply:
         if not code:
             code, reason = _check(call, asked)
         if code:
-            results.append(CreatableTopicResult(name=asked.name, error_code=code, error_message=reason, configs=None))
+            result = CreatableTopicResult(name=asked.name, error_code=code, error_message=reason, configs=None)
+            if call.personality.has_zookeeper:
+                result.topic_config_error_code = _configs_denied(call, asked.name)
+            results.append(result)
         else:
             results.append(_create(call, asked, is_only_checked=request.validate_only))
     return CreateTopicsResponse(topics=results)
@@ -47,6 +50,10 @@ def _denied(call: Call, name: str) -> int:
     if code and call.personality >= SINCE_CREATE_ON_TOPICS:
         return call.denied(AclResourceType.TOPIC, name)
     return code
+
+
+def _configs_denied(call: Call, name: str) -> int:
+    return call.denied(AclResourceType.TOPIC, name, AclOperation.DESCRIBE_CONFIGS)
 
 
 def _check(call: Call, asked: CreatableTopic) -> tuple[ErrorCode, str | None]:
@@ -124,7 +131,7 @@ def _create(call: Call, asked: CreatableTopic, *, is_only_checked: bool) -> Crea
             for entry in topic_entries(cluster.configs, config, str(call.node.node_id))
         ],
     )
-    hidden = call.denied(AclResourceType.TOPIC, asked.name, AclOperation.DESCRIBE_CONFIGS)
+    hidden = _configs_denied(call, asked.name)
     if hidden:
         result.num_partitions = result.replication_factor = -1
         result.topic_config_error_code, result.configs = hidden, None

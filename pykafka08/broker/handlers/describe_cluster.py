@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pykafka08.acl_operations import AclResourceType
 from pykafka08.broker.call import Call, Reply
 from pykafka08.broker.handlers import handles
 from pykafka08.error_codes import ErrorCode
@@ -33,5 +32,5 @@ def describe_cluster(call: Call, request: DescribeClusterRequest) -> Reply:
         ],
     )
     if request.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = call.authorized_operations(AclResourceType.CLUSTER)
+        response.cluster_authorized_operations = call.cluster_operations()
     return response

@@ -20,7 +20,12 @@ __all__ = ["describe_user_scram_credentials"]
 def describe_user_scram_credentials(call: Call, request: DescribeUserScramCredentialsRequest) -> Reply:
     code = call.scripted_error() or call.denied(AclResourceType.CLUSTER)
     if code:
-        return DescribeUserScramCredentialsResponse(error_code=code)
+        response = DescribeUserScramCredentialsResponse(error_code=code)
+        if not call.personality.has_zookeeper:
+            response.results = [
+                DescribeUserScramCredentialsResult(user=each.name, error_code=code) for each in request.users or ()
+            ]
+        return response
     named = [each.name for each in request.users or ()] or call.cluster.scram.names()
     return DescribeUserScramCredentialsResponse(
         error_message="",

@@ -54,10 +54,8 @@ def metadata(call: Call, request: MetadataRequest) -> Reply:
         controller_id=call.cluster.controller_id,
         topics=topics,
     )
-    if request.include_cluster_authorized_operations and not call.denied(AclResourceType.CLUSTER):
-        response.cluster_authorized_operations = call.authorized_operations(AclResourceType.CLUSTER)
-    elif request.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = 0
+    if request.include_cluster_authorized_operations:
+        response.cluster_authorized_operations = call.cluster_operations()
     return response
 
 

@@ -27,6 +27,7 @@ from pykafka08.protocol.messages.offset_fetch import (
 
 __all__ = ["offset_fetch"]
 
+RESPONSE_ERROR_VERSION = 2
 MANY_GROUPS_VERSION = 8
 MEMBER_VERSION = 9
 TOPIC_ID_VERSION = 10
@@ -46,7 +47,7 @@ def offset_fetch(call: Call, request: OffsetFetchRequest) -> Reply:
     asked = None if request.topics is None else [(topic.name, topic.partition_indexes) for topic in request.topics]
     if not asked and call.version == 1 and (0, 9) <= call.personality.numbers < (0, 10, 2):
         asked = None
-    if code and asked is None:
+    if code and (asked is None or call.version >= RESPONSE_ERROR_VERSION):
         asked = []
     stored = _stored(call, request.group_id)
 
