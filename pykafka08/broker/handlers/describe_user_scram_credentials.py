@@ -15,13 +15,16 @@ from pykafka08.protocol.messages.describe_user_scram_credentials import (
 
 __all__ = ["describe_user_scram_credentials"]
 
+SINCE_USERS_ARE_LISTED = (3, 0)
+"""A refused request is answered with an error for each named user: 3.9 does it, 2.8 does not."""
+
 
 @handles(DescribeUserScramCredentialsRequest)
 def describe_user_scram_credentials(call: Call, request: DescribeUserScramCredentialsRequest) -> Reply:
     code = call.scripted_error() or call.denied(AclResourceType.CLUSTER)
     if code:
         response = DescribeUserScramCredentialsResponse(error_code=code)
-        if not call.personality.has_zookeeper:
+        if call.personality >= SINCE_USERS_ARE_LISTED:
             response.results = [
                 DescribeUserScramCredentialsResult(user=each.name, error_code=code) for each in request.users or ()
             ]
