@@ -91,11 +91,11 @@ class AuthorizationError(BrokerError):
         self.resource_type = kind.name.lower().replace("_", " ")
         self.resource_name = names.get(kind)
         self.operation = operation
-        resource = f"the {self.resource_type}"
+        resource = "the cluster" if kind is AclResourceType.CLUSTER else f"a {self.resource_type}"
         if self.resource_name is not None and kind is not AclResourceType.CLUSTER:
             resource = f"{self.resource_type} {shortened(self.resource_name)!r}"
-        text = f"the user may not {operation or 'use'} {resource}: {ErrorCode(code).name} ({code})"
-        self.args = (f"{text}: {message}" if message else f"{text}; add an ACL that allows it",)
+        text = f"the user may not {operation or 'use'} {resource}: {self.code.name if isinstance(self.code, ErrorCode) else code} ({code})"
+        self.args = (f"{text}{f': {message}' if message else ''}; add an ACL that allows it",)
 
 
 class ProducerFencedError(BrokerError):
