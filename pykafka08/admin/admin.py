@@ -205,7 +205,9 @@ class Admin(Asking):
         refused: dict[str, KafkaError] = {}
         for group_id in group_ids:
             if code := await self._retried(seconds, partial(self._delete_group, group_id)):
-                refused[group_id] = broker_error(code, f"group {group_id!r} was not deleted", api="DeleteGroups")
+                refused[group_id] = broker_error(
+                    code, f"group {group_id!r} was not deleted", api="DeleteGroups", group=group_id
+                )
         return refused
 
     async def _delete_group(self, group_id: str, left: float) -> int:

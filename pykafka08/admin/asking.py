@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import anyio
 
+from pykafka08.acl_operations import REFUSALS
 from pykafka08.backoff import Backoff
 from pykafka08.cluster.client import Client
 from pykafka08.config import ClientConfig, build
@@ -214,11 +215,11 @@ def check_code(
     """BrokerError for an error code."""
     if not code:
         return
-    if group is not None:
+    if group is not None and code not in REFUSALS.values():
         known = ErrorCode.of(code)
         said = message or (known.meaning if isinstance(known, ErrorCode) else "not known to this release")
         message = f"group {shortened(group)!r}: {said}"
-    raise broker_error(code, message, api=api, topic=topic, broker=broker)
+    raise broker_error(code, message, api=api, topic=topic, broker=broker, group=group)
 
 
 def only(entries: Iterable[T], name_of: Callable[[T], str | None], name: str, api: str, broker: str | None) -> T:

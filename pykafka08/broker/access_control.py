@@ -1,20 +1,21 @@
-"""Access control lists: stored, matched and checked as in Kafka's StandardAuthorizer, but not enforced.
+"""Access control lists: stored, matched and checked as in Kafka's StandardAuthorizer; ``authorizer`` enforces them.
 
 Numbers are those of Kafka's enums; see ``protocol.messages.describe_acls``.  Source: KIP-11, KIP-140, KIP-290.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from pykafka08.acl_operations import CLUSTER_NAME, AclResourceType
 from pykafka08.error_codes import ErrorCode
 
-__all__ = ["Acl", "AclFilter", "Acls", "acl_fault", "is_known"]
+__all__ = ["ALLOW", "DENY", "EVERY_NAME", "PREFIXED", "Acl", "AclFilter", "Acls", "acl_fault", "is_known"]
 
 ANY = 1
 MATCH, LITERAL, PREFIXED = 2, 3, 4
-CLUSTER, CLUSTER_NAME = 4, "kafka-cluster"
+DENY, ALLOW = 2, 3
 EVERY_NAME = "*"
 LARGEST = (7, 4, 15, 3)
 """The largest valid resource type, pattern type, operation and permission type."""
@@ -86,7 +87,7 @@ def acl_fault(acl: Acl) -> tuple[ErrorCode, str | None]:
         return ErrorCode.INVALID_REQUEST, f"principal {acl.principal!r:.300} is not of the form type:name"
     if not acl.resource_name:
         return ErrorCode.INVALID_REQUEST, "the resource's name must not be empty"
-    if acl.resource_type == CLUSTER and acl.resource_name != CLUSTER_NAME:
+    if acl.resource_type == AclResourceType.CLUSTER and acl.resource_name != CLUSTER_NAME:
         return ErrorCode.INVALID_REQUEST, f"the cluster's name is {CLUSTER_NAME}, not {acl.resource_name!r:.300}"
     return ErrorCode.NONE, ""
 
@@ -96,6 +97,9 @@ class Acls:
 
     def __init__(self) -> None:
         self._acls: dict[Acl, None] = {}
+
+    def __iter__(self) -> Iterator[Acl]:
+        return iter(self._acls)
 
     def add(self, acl: Acl) -> None:
         self._acls[acl] = None

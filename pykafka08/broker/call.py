@@ -5,6 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias, TypeVar
 
+from pykafka08.acl_operations import (
+    CLUSTER_NAME,
+    OPERATIONS,
+    REFUSALS,
+    SUPPORTED_OPERATIONS,
+    AclOperation,
+    AclResourceType,
+)
+from pykafka08.broker.authorizer import ANONYMOUS
 from pykafka08.broker.cluster_state import ClusterState, Node
 from pykafka08.broker.faults import ScriptedCall
 from pykafka08.broker.personality import Personality
@@ -13,6 +22,7 @@ from pykafka08.broker.state import NO_LEADER, Partition, Topic
 from pykafka08.driver import Waiter
 from pykafka08.error_codes import ErrorCode
 from pykafka08.protocol.headers import RequestHeader
+from pykafka08.protocol.messages import REGISTRY
 from pykafka08.protocol.schema import Response
 
 __all__ = ["Call", "CloseConnection", "Reply", "answered_later", "controller_error", "coordinator_error", "mapped"]
@@ -30,7 +40,17 @@ class CloseConnection(Exception):
 class Call:
     """A request with its surroundings.  ``version`` is the one it is answered in."""
 
-    __slots__ = ("client_host", "cluster", "header", "node", "sasl", "script", "session_state", "version")
+    __slots__ = (
+        "client_host",
+        "cluster",
+        "header",
+        "node",
+        "principal",
+        "sasl",
+        "script",
+        "session_state",
+        "version",
+    )
 
     def __init__(
         self,
@@ -52,6 +72,17 @@ class Call:
         self.session_state = session_state
         self.sasl = sasl
         """SASL of the connection; None on a listener without."""
+        authenticated = None if sasl is None else sasl.principal
+        if authenticated is not None:
+            self.principal = f"User:{authenticated.name}"
+        else:
+            self.principal = cluster.principals.get(self.client_id, ANONYMOUS)
+        """The user of the connection, as in access control lists (``"User:alice"``)."""
+
+    @property
+    def host(self) -> str:
+        """The client's address, as in access control lists."""
+        return self.client_host
 
     @property
     def personality(self) -> Personality:
@@ -69,6 +100,34 @@ class Call:
         """The code that a test wants though the request was performed, 0 for none."""
         return self.script.error(topic, partition, after=True)
 
+    def denied(self, kind: AclResourceType, name: str = CLUSTER_NAME, operation: AclOperation | None = None) -> int:
+        """The error code if the principal may not do this to the resource, else 0.
+
+        ``operation``: by default the one that the request's API needs on resources of that type.
+        """
+        authorizer = self.cluster.authorizer
+        if authorizer is None:
+            return ErrorCode.NONE
+        if operation is None:
+            operation = OPERATIONS.get(REGISTRY[self.header.api_key].name, {}).get(kind)
+            if operation is None:
+                return ErrorCode.NONE
+        may = authorizer.authorize(self.principal, self.host, operation, (kind, name))
+        return ErrorCode.NONE if may else REFUSALS[kind]
+
+    def authorized_operations(self, kind: AclResourceType, name: str = CLUSTER_NAME) -> int:
+        """The operations that the principal may perform on the resource, as a bit field."""
+        supported = SUPPORTED_OPERATIONS[kind]
+        if kind is AclResourceType.GROUP and self.personality < (4, 0):
+            supported = supported - {AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS}
+        return sum(1 << each for each in supported if not self.denied(kind, name, each))
+
+    def cluster_operations(self) -> int:
+        """The operations on the cluster, as a bit field; none without DESCRIBE."""
+        if self.denied(AclResourceType.CLUSTER, operation=AclOperation.DESCRIBE):
+            return 0
+        return self.authorized_operations(AclResourceType.CLUSTER)
+
     def led_partition(
         self, topic: Topic | None, name: str, index: int, leader_epoch: int = -1, *, or_follows: bool = False
     ) -> tuple[Partition | None, int]:
@@ -76,7 +135,7 @@ class Call:
 
         ``or_follows``: or of which it has a replica in sync.
         """
-        code = self.scripted_error(name, index)
+        code = self.scripted_error(name, index) or (self.denied(AclResourceType.TOPIC, name) if name else 0)
         if code:
             return None, code
         if topic is None or not 0 <= index < len(topic.partitions):
@@ -133,9 +192,16 @@ def mapped(result: Waiter[R] | R, response: Callable[[R], Response]) -> Reply:
     return waiter
 
 
-def coordinator_error(call: Call, key: str, *, takes_scripted: bool = True) -> int:
-    """Scripted error, or NOT_COORDINATOR where another broker coordinates ``key``; 0 if it is ours."""
+def coordinator_error(
+    call: Call, key: str, kind: AclResourceType | None = AclResourceType.GROUP, *, takes_scripted: bool = True
+) -> int:
+    """Scripted error, refusal, or NOT_COORDINATOR where another broker coordinates ``key``; 0 if it is ours.
+
+    ``kind``: the type of the resource that the key names; None if the request needs no right to it.
+    """
     code = call.scripted_error() if takes_scripted else 0
+    if not code and kind is not None:
+        code = call.denied(kind, key)
     if code:
         return code
     return ErrorCode.NONE if call.cluster.coordinator(key) is call.node else ErrorCode.NOT_COORDINATOR

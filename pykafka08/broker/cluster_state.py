@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Callable, Mapping
 
 from pykafka08.broker.access_control import Acls
+from pykafka08.broker.authorizer import Authorizer
 from pykafka08.broker.client_quotas import ClientQuotas
 from pykafka08.broker.configs import Configs
 from pykafka08.broker.faults import Faults, LoggedRequest
@@ -90,6 +91,9 @@ class ClusterState:
             self.topics, self.groups, self.timers, new_producer_id=self.new_producer_id, now_ms=self.now_ms
         )
         self.acls = Acls()
+        self.authorizer: Authorizer | None = None
+        self.principals: dict[str, str] = {}
+        """Principals of connections without authentication, by client id, for tests of access control lists."""
         self.quotas = ClientQuotas()
         self.scram = ScramUsers()
         self.protection = Protection("PLAINTEXT", personality, self.scram)

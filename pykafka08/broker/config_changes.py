@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
+from pykafka08.acl_operations import AclResourceType
 from pykafka08.broker.broker_configs import broker_change_fault, broker_keys
 from pykafka08.broker.call import Call
 from pykafka08.broker.config_keys import ConfigKey, ConfigType, items_of, values_fault
@@ -20,7 +21,16 @@ from pykafka08.broker.state import is_valid_topic_name
 from pykafka08.broker.topic_configs import topic_config_fault, topic_keys
 from pykafka08.error_codes import ErrorCode
 
-__all__ = ["Change", "Operation", "ResourceType", "alter", "has_client_metrics", "has_groups", "has_loggers"]
+__all__ = [
+    "Change",
+    "Operation",
+    "ResourceType",
+    "alter",
+    "config_access_denied",
+    "has_client_metrics",
+    "has_groups",
+    "has_loggers",
+]
 
 LEVELS = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL")
 SINCE_ELIGIBLE_REPLICAS = (4, 1)
@@ -84,7 +94,7 @@ def alter(
 
     ``replaces``: all other configs are reset to their defaults (AlterConfigs).
     """
-    code = call.scripted_error(name)
+    code = call.scripted_error(name) or config_access_denied(call, kind, name)
     if code:
         return code, None
     try:
@@ -92,6 +102,15 @@ def alter(
     except _Refused as refusal:
         return refusal.code, str(refusal)
     return ErrorCode.NONE, None
+
+
+def config_access_denied(call: Call, kind: int, name: str) -> int:
+    """The error code if the request's API is not allowed on the configs of a resource; brokers are the cluster's."""
+    if kind == ResourceType.TOPIC:
+        return call.denied(AclResourceType.TOPIC, name)
+    if kind == ResourceType.GROUP:
+        return call.denied(AclResourceType.GROUP, name) if has_groups(call.personality) else ErrorCode.NONE
+    return call.denied(AclResourceType.CLUSTER)
 
 
 def _alter(

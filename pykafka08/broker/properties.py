@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pykafka08.broker.authorizer import AUTHORIZER_PROPERTIES
 from pykafka08.broker.broker_configs import broker_keys
 from pykafka08.broker.cluster_state import Node
 from pykafka08.broker.config_keys import value_fault
@@ -36,6 +37,8 @@ class StaticProperties:
         if not isinstance(given, Mapping):
             raise ConfigError(f"properties={given!r:.100} is not a mapping of names to texts")
         for name, value in given.items():
+            if name in AUTHORIZER_PROPERTIES and isinstance(value, str):
+                continue
             key = keys.get(name) if isinstance(name, str) else None
             if key is None:
                 raise ConfigError(f"properties: Kafka {personality.release} has no broker property {name!r:.100}")
@@ -44,9 +47,11 @@ class StaticProperties:
             fault = value_fault(key, value) if isinstance(value, str) else f"{name}={value!r:.100} is not a text"
             if fault is not None:
                 raise ConfigError(f"properties: {fault}")
+        self.given = dict(given)
+        """The properties as they were given, those of the authorizer included."""
         self._arguments = {name: str(value).lower() for name, value in arguments.items()}
         known = {name: value for name, value in self._arguments.items() if name in keys}
-        self.values = {**known, **given}
+        self.values = {**known, **{name: given[name] for name in given if name not in AUTHORIZER_PROPERTIES}}
         """Properties in DescribeConfigs answers, without arguments for which the release has no property."""
 
     def number(self, name: str) -> int:

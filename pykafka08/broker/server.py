@@ -18,6 +18,7 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
+from pykafka08.broker.authorizer import authorizer_of
 from pykafka08.broker.checks import (
     check_hosts,
     check_number,
@@ -179,6 +180,7 @@ class EmbeddedCluster:
             client_auth=client_auth,
             reauthentication_ms=int(static.values.get("connections.max.reauth.ms", 0)),
         )
+        self._state.authorizer = authorizer_of(self._state.acls, static.given)
         if group_version is not None:
             self._state.features["group.version"] = group_version
         self._state.transactions.marker_delay = transaction_marker_delay_ms / 1000
@@ -344,6 +346,11 @@ class EmbeddedCluster:
     def requests(self) -> list[LoggedRequest]:
         """Every request so far (the last 100,000), oldest first; clear the list to start anew."""
         return self._state.requests
+
+    @property
+    def principals(self) -> dict[str, str]:
+        """Principals (``"User:alice"``) of connections without authentication, by client id, for tests with ACLs."""
+        return self._state.principals
 
     # -- topics
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pykafka08.acl_operations import CLUSTER_NAME, OPERATIONS, REFUSALS, AclResourceType
 from pykafka08.error_codes import ErrorCode
 from pykafka08.errors.root import KafkaError
+from pykafka08.short_names import shortened
 
 __all__ = [
     "AuthorizationError",
@@ -54,7 +56,46 @@ class OffsetOutOfRangeError(BrokerError):
 
 
 class AuthorizationError(BrokerError):
-    """The principal may not use the topic, group, cluster or transactional id."""
+    """An access control list does not let the user do something; trying again does not change that.
+
+    ``resource_type`` is one of "topic", "group", "cluster", "transactional id" and "delegation token".
+    ``resource_name`` is the name of the resource, None if the broker does not tell it.  ``operation`` is the operation
+    that an ACL has to allow, as in Kafka's tools ("READ", "WRITE", ...), None if it is unknown.
+    """
+
+    def __init__(
+        self,
+        code: int,
+        message: str | None = None,
+        *,
+        broker: str | None = None,
+        api: str | None = None,
+        topic: str | None = None,
+        partition: int | None = None,
+        offset: int | None = None,
+        group: str | None = None,
+        transactional_id: str | None = None,
+        operation: str | None = None,
+    ) -> None:
+        super().__init__(code, message, broker=broker, api=api, topic=topic, partition=partition, offset=offset)
+        kind = _TYPE_OF_CODE[code]
+        if operation is None and kind in OPERATIONS.get(api or "", {}):
+            operation = OPERATIONS[api or ""][kind].name
+        names = {
+            AclResourceType.TOPIC: topic,
+            AclResourceType.GROUP: group,
+            AclResourceType.CLUSTER: CLUSTER_NAME,
+            AclResourceType.TRANSACTIONAL_ID: transactional_id,
+        }
+        self.group = group
+        self.resource_type = kind.name.lower().replace("_", " ")
+        self.resource_name = names.get(kind)
+        self.operation = operation
+        resource = "the cluster" if kind is AclResourceType.CLUSTER else f"a {self.resource_type}"
+        if self.resource_name is not None and kind is not AclResourceType.CLUSTER:
+            resource = f"{self.resource_type} {shortened(self.resource_name)!r}"
+        text = f"the user may not {operation or 'use'} {resource}: {self.code.name if isinstance(self.code, ErrorCode) else code} ({code})"
+        self.args = (f"{text}{f': {message}' if message else ''}; add an ACL that allows it",)
 
 
 class ProducerFencedError(BrokerError):
@@ -77,6 +118,9 @@ _CLASS_OF_CODE: dict[int, type[BrokerError]] = {
 }
 
 
+_TYPE_OF_CODE = {int(code): kind for kind, code in REFUSALS.items()}
+
+
 def broker_error(
     code: int,
     message: str | None = None,
@@ -86,7 +130,26 @@ def broker_error(
     topic: str | None = None,
     partition: int | None = None,
     offset: int | None = None,
+    group: str | None = None,
+    transactional_id: str | None = None,
 ) -> BrokerError:
-    """The exception for ``code``: a subclass of BrokerError where an application would catch one."""
+    """The exception for ``code``: a subclass of BrokerError where an application would catch one.
+
+    ``group`` and ``transactional_id`` are those of the request, of which an AuthorizationError may name one.
+    """
     kind = _CLASS_OF_CODE.get(code, BrokerError)
-    return kind(code, message, broker=broker, api=api, topic=topic, partition=partition, offset=offset)
+    if kind is AuthorizationError:
+        return AuthorizationError(
+            code,
+            message,
+            broker=broker,
+            api=api,
+            topic=topic,
+            partition=partition,
+            offset=offset,
+            group=group,
+            transactional_id=transactional_id,
+        )
+    error = kind(code, message, broker=broker, api=api, topic=topic, partition=partition, offset=offset)
+    error.group = group
+    return error

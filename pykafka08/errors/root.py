@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from pykafka08.short_names import MOST_SHOWN, shortened
 
 __all__ = [
@@ -39,6 +42,12 @@ class KafkaError(Exception):
         self.partition = partition
         self.offset = offset
 
+    def __reduce__(
+        self,
+    ) -> tuple[Callable[..., KafkaError], tuple[type[KafkaError], tuple[object, ...], dict[str, Any]]]:
+        """Copies and pickles keep the text: the arguments of subclasses are not those of this class."""
+        return _restored, (type(self), self.args, self.__dict__)
+
     @property
     def message(self) -> str:
         """The text without the facts that ``str()`` adds."""
@@ -59,3 +68,9 @@ class KafkaError(Exception):
             if value is not None
         ]
         return f"{text} [{', '.join(facts)}]" if facts else text
+
+
+def _restored(kind: type[KafkaError], args: tuple[object, ...], attributes: dict[str, Any]) -> KafkaError:
+    error: KafkaError = kind.__new__(kind, *args)
+    error.__dict__.update(attributes)
+    return error

@@ -160,9 +160,7 @@ def group_error(
 ) -> BrokerError:
     """The exception for an error code in an answer of the group's coordinator."""
     topic, partition = tp if tp is not None else (None, None)
-    error = broker_error(code, message, broker=broker, api=api.value, topic=topic, partition=partition)
-    error.group = group
-    return error
+    return broker_error(code, message, broker=broker, api=api.value, topic=topic, partition=partition, group=group)
 
 
 def invalid_answer_error(

@@ -37,7 +37,14 @@ def broker_name(snapshot: Snapshot, node_id: int) -> str:
     return broker.name if broker is not None else f"id {node_id}"
 
 
-def produce_error(snapshot: Snapshot, node_id: int, batch: Batch, code: int, message: str | None) -> BrokerError:
+def produce_error(
+    snapshot: Snapshot,
+    node_id: int,
+    batch: Batch,
+    code: int,
+    message: str | None,
+    transactional_id: str | None = None,
+) -> BrokerError:
     """The broker answered with ``code`` for the batch."""
     return broker_error(
         code,
@@ -46,6 +53,7 @@ def produce_error(snapshot: Snapshot, node_id: int, batch: Batch, code: int, mes
         api="Produce",
         topic=batch.topic,
         partition=batch.partition,
+        transactional_id=transactional_id,
     )
 
 

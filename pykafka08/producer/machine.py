@@ -86,7 +86,9 @@ class ProducerMachine:
             is_given=is_transactional,
             backoff=self._backoff,
         )
-        self._outcomes = Outcomes(self.accumulator, self._deadlines, self._keeper, self._backoff)
+        self._outcomes = Outcomes(
+            self.accumulator, self._deadlines, self._keeper, self._backoff, config.transactional_id
+        )
 
     @property
     def counters(self) -> Counters:

@@ -44,6 +44,7 @@ class Outcomes:
         deadlines: Deadlines,
         keeper: IdentityKeeper,
         backoff: Callable[[int], float],
+        transactional_id: str | None = None,
     ) -> None:
         self.acknowledged = self.failed = self.retries = 0
         self.is_refresh_wanted = False
@@ -54,6 +55,7 @@ class Outcomes:
         self._deadlines = deadlines
         self._keeper = keeper
         self._backoff = backoff
+        self._transactional_id = transactional_id
 
     def counters(self, requests: int) -> Counters:
         """``requests`` were sent."""
@@ -93,7 +95,7 @@ class Outcomes:
         if batch.is_done:
             return
         snapshot, node_id = self._accumulator.snapshot, send.node_id
-        error = produce_error(snapshot, node_id, batch, outcome.code, outcome.message)
+        error = produce_error(snapshot, node_id, batch, outcome.code, outcome.message, self._transactional_id)
         if outcome.record_errors and reaction is Reaction.FAIL:
             errors: dict[int, KafkaError] = {
                 index: produce_error(snapshot, node_id, batch, outcome.code, text or outcome.message)

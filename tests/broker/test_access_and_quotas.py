@@ -24,7 +24,10 @@ from tests.broker.raw import Raw, connect
 
 pytestmark = pytest.mark.anyio
 
-AUTHORIZER = {"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}
+AUTHORIZER = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
+}
 EVERYTHING: dict[str, Any] = {
     "resource_type_filter": 1,
     "resource_name_filter": None,

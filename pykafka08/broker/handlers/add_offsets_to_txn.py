@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pykafka08.acl_operations import AclResourceType
 from pykafka08.broker.call import Call, Reply, coordinator_error
 from pykafka08.broker.handlers import handles
 from pykafka08.broker.transaction import Identity
@@ -14,7 +15,9 @@ __all__ = ["add_offsets_to_txn"]
 
 @handles(AddOffsetsToTxnRequest)
 def add_offsets_to_txn(call: Call, request: AddOffsetsToTxnRequest) -> Reply:
-    code = coordinator_error(call, request.transactional_id)
+    code = coordinator_error(call, request.transactional_id, AclResourceType.TRANSACTIONAL_ID) or call.denied(
+        AclResourceType.GROUP, request.group_id
+    )
     if not code and not request.group_id:
         code = ErrorCode.INVALID_GROUP_ID
     if not code:

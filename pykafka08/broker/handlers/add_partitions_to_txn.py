@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
+from pykafka08.acl_operations import AclResourceType
 from pykafka08.broker.call import Call, Reply, coordinator_error
 from pykafka08.broker.handlers import handles
 from pykafka08.broker.transaction import Identity
@@ -27,6 +28,9 @@ ABORTABLE_VERSION = 5
 @handles(AddPartitionsToTxnRequest)
 def add_partitions_to_txn(call: Call, request: AddPartitionsToTxnRequest) -> Reply:
     if call.version >= MANY_TRANSACTIONS_VERSION:
+        denied = call.denied(AclResourceType.CLUSTER)
+        if denied:
+            return AddPartitionsToTxnResponse(error_code=denied)
         return AddPartitionsToTxnResponse(
             results_by_transaction=[
                 AddPartitionsToTxnResult(transactional_id=each.transactional_id, topic_results=_add(call, each))
@@ -47,11 +51,13 @@ def _add(call: Call, asked: AddPartitionsToTxnTransaction) -> list[AddPartitions
     identity = Identity(asked.producer_id, asked.producer_epoch)
     transactions = call.cluster.transactions
     codes: dict[tuple[str, int], int] = {}
-    code = coordinator_error(call, asked.transactional_id)
+    is_producer = call.version < MANY_TRANSACTIONS_VERSION
+    code = call.denied(AclResourceType.TRANSACTIONAL_ID, asked.transactional_id) if is_producer else 0
+    code = code or coordinator_error(call, asked.transactional_id, None)
     if not code and asked.verify_only:
         codes = {key: transactions.verify(asked.transactional_id, identity, partition=key) for key in keys}
     elif not code:
-        codes = _unknown(call, keys)
+        codes = _refused(call, keys)
         if not codes:
             code = transactions.add(asked.transactional_id, identity, partitions=keys)
     return [
@@ -71,10 +77,14 @@ def _add(call: Call, asked: AddPartitionsToTxnTransaction) -> list[AddPartitions
     ]
 
 
-def _unknown(call: Call, keys: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
-    """Nothing is added if one partition is not there."""
-    missing = {key for key in keys if call.cluster.topics.find_partition(*key) is None}
-    if not missing:
-        return {}
-    unknown, left = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.OPERATION_NOT_ATTEMPTED
-    return {key: unknown if key in missing else left for key in keys}
+def _refused(call: Call, keys: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:
+    """Error codes of all partitions if one is missing or may not be written: nothing is added then."""
+    codes: dict[tuple[str, int], int] = {}
+    for key in keys:
+        # Producers of transactions v2 do not call this API; brokers, which do, are not asked for topics.
+        code = call.denied(AclResourceType.TOPIC, key[0]) if call.version < MANY_TRANSACTIONS_VERSION else 0
+        if not code and call.cluster.topics.find_partition(*key) is None:
+            code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        codes[key] = code or ErrorCode.OPERATION_NOT_ATTEMPTED
+    is_whole = all(code == ErrorCode.OPERATION_NOT_ATTEMPTED for code in codes.values())
+    return {} if is_whole else codes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pykafka08.acl_operations import AclResourceType
 from pykafka08.broker.call import Call, Reply
 from pykafka08.broker.client_quotas import alteration_fault
 from pykafka08.broker.handlers import handles
@@ -29,7 +30,7 @@ def _alter(call: Call, entry: RequestEntryData, *, is_only_checked: bool) -> Res
     entity = tuple(sorted({each.entity_type: each.entity_name for each in entry.entity}.items()))
     operations = [(each.key, each.value, each.remove) for each in entry.ops]
     code: int
-    code, reason = call.scripted_error(), None
+    code, reason = call.scripted_error() or call.denied(AclResourceType.CLUSTER), None
     if not code:
         fault = alteration_fault(entity, operations)
         if fault:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pykafka08.acl_operations import AclResourceType
 from pykafka08.broker.call import Call, Reply, controller_error
 from pykafka08.broker.handlers import handles
 from pykafka08.error_codes import ErrorCode
@@ -17,7 +18,10 @@ __all__ = ["alter_partition_reassignments"]
 
 @handles(AlterPartitionReassignmentsRequest)
 def alter_partition_reassignments(call: Call, request: AlterPartitionReassignmentsRequest) -> Reply:
-    code = call.scripted_error() or controller_error(call)
+    denied = call.denied(AclResourceType.CLUSTER)
+    code = call.scripted_error() or denied or controller_error(call)
+    if code and code == denied:
+        return _denied(request, denied)
     if code:
         return AlterPartitionReassignmentsResponse(error_code=code)
     may_resize = request.allow_replication_factor_change
@@ -34,6 +38,22 @@ def alter_partition_reassignments(call: Call, request: AlterPartitionReassignmen
         responses.append(ReassignableTopicResponse(name=topic.name, partitions=partitions))
     return AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=may_resize, error_message=None, responses=responses
+    )
+
+
+def _denied(request: AlterPartitionReassignmentsRequest, code: int) -> AlterPartitionReassignmentsResponse:
+    return AlterPartitionReassignmentsResponse(
+        error_code=code,
+        responses=[
+            ReassignableTopicResponse(
+                name=topic.name,
+                partitions=[
+                    ReassignablePartitionResponse(partition_index=each.partition_index, error_code=code)
+                    for each in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ],
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from pykafka08.acl_operations import AclResourceType
 from pykafka08.broker.call import Call, Reply, controller_error
 from pykafka08.broker.handlers import handles
 from pykafka08.broker.scram_users import Credential
@@ -25,7 +26,7 @@ ScramChange: TypeAlias = "ScramCredentialDeletion | ScramCredentialUpsertion"
 def alter_user_scram_credentials(call: Call, request: AlterUserScramCredentialsRequest) -> Reply:
     changes: list[ScramChange] = [*request.deletions, *request.upsertions]
     users = [change.name for change in changes]
-    refused = call.scripted_error() or controller_error(call)
+    refused = call.scripted_error() or call.denied(AclResourceType.CLUSTER) or controller_error(call)
     results = {}
     for change in changes:
         code, reason = refused, None

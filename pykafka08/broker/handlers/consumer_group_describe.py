@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import groupby
 
+from pykafka08.acl_operations import AclResourceType
 from pykafka08.broker.call import Call, Reply, coordinator_error
 from pykafka08.broker.consumer_group import ConsumerGroup
 from pykafka08.broker.consumer_member import ConsumerMember
@@ -28,7 +29,11 @@ CLASSIC_MEMBER, CONSUMER_MEMBER = 0, 1
 
 @handles(ConsumerGroupDescribeRequest)
 def consumer_group_describe(call: Call, request: ConsumerGroupDescribeRequest) -> Reply:
-    return ConsumerGroupDescribeResponse(groups=[_group(call, group_id) for group_id in request.group_ids])
+    response = ConsumerGroupDescribeResponse(groups=[_group(call, group_id) for group_id in request.group_ids])
+    for group in response.groups:
+        if request.include_authorized_operations and not group.error_code:
+            group.authorized_operations = call.authorized_operations(AclResourceType.GROUP, group.group_id)
+    return response
 
 
 def _group(call: Call, group_id: str) -> DescribedGroup:
@@ -39,6 +44,10 @@ def _group(call: Call, group_id: str) -> DescribedGroup:
     if group is None:
         text = f"there is no consumer group {group_id!r}"
         return DescribedGroup(group_id=group_id, error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=text)
+    names = {name for member in group.members.values() for name in _topic_names(call, member)}
+    if any(call.denied(AclResourceType.TOPIC, name) for name in names):
+        text = "the group has topics that the client may not describe"
+        return DescribedGroup(group_id=group_id, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, error_message=text)
     return DescribedGroup(
         group_id=group_id,
         group_state=group.state.value,
@@ -47,6 +56,11 @@ def _group(call: Call, group_id: str) -> DescribedGroup:
         assignor_name=group.assignor,
         members=[_member(call, group, each) for each in group.members.values()],
     )
+
+
+def _topic_names(call: Call, member: ConsumerMember) -> set[str]:
+    assigned = (call.cluster.topics.find_id(topic_id) for topic_id, _ in (*member.assigned, *member.target))
+    return {*member.names, *(topic.name for topic in assigned if topic is not None)}
 
 
 def _member(call: Call, group: ConsumerGroup, member: ConsumerMember) -> Member:

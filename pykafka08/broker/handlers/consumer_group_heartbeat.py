@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Iterable
 from itertools import groupby
 
+from pykafka08.acl_operations import AclResourceType
 from pykafka08.broker.call import Call, Reply, coordinator_error
 from pykafka08.broker.consumer_groups import Refusal, check_request
 from pykafka08.broker.handlers import handles
@@ -32,6 +33,8 @@ def consumer_group_heartbeat(call: Call, request: ConsumerGroupHeartbeatRequest)
     code = coordinator_error(call, request.group_id)
     if code:
         return ConsumerGroupHeartbeatResponse(error_code=code)
+    if any(call.denied(AclResourceType.TOPIC, name) for name in request.subscribed_topic_names or ()):
+        return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     groups = call.cluster.groups
     try:
         check_request(request, call.version)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pykafka08.acl_operations import AclResourceType
 from pykafka08.broker.access_control import Acl, acl_fault, is_known
 from pykafka08.broker.call import Call, CloseConnection, Reply
 from pykafka08.broker.handlers import handles
@@ -34,7 +35,7 @@ def create_acls(call: Call, request: CreateAclsRequest) -> Reply:
 
 def _create(call: Call, acl: Acl) -> AclCreationResult:
     code: int
-    code, reason = call.scripted_error(), None
+    code, reason = call.scripted_error() or call.denied(AclResourceType.CLUSTER), None
     if not code and not has_authorizer(call):
         code, reason = ErrorCode.SECURITY_DISABLED, NO_AUTHORIZER
     if not code:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pykafka08.acl_operations import AclResourceType
 from pykafka08.broker.call import Call, Reply, controller_error
 from pykafka08.broker.handlers import handles
 from pykafka08.broker.state import MOST_PARTITIONS
@@ -28,7 +29,7 @@ def create_partitions(call: Call, request: CreatePartitionsRequest) -> Reply:
 
 
 def _check(call: Call, asked: CreatePartitionsTopic) -> tuple[int, str | None]:
-    code = call.scripted_error(asked.name) or controller_error(call)
+    code = call.scripted_error(asked.name) or call.denied(AclResourceType.TOPIC, asked.name) or controller_error(call)
     if code:
         return code, None
     topic = call.cluster.topics.find(asked.name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pykafka08.acl_operations import AclOperation, AclResourceType
 from pykafka08.broker.call import Call, Reply, controller_error
 from pykafka08.broker.config_entries import topic_entries
 from pykafka08.broker.handlers import handles
@@ -19,6 +20,7 @@ from pykafka08.protocol.messages.create_topics import (
 __all__ = ["create_topics"]
 
 DEFAULT = -1
+SINCE_CREATE_ON_TOPICS = (2, 0)
 
 
 @handles(CreateTopicsRequest)
@@ -27,16 +29,31 @@ def create_topics(call: Call, request: CreateTopicsRequest) -> Reply:
     results = []
     for asked in request.topics:
         code: int
-        code, reason = call.scripted_error(asked.name) or controller_error(call), None
+        code, reason = call.scripted_error(asked.name) or controller_error(call) or _denied(call, asked.name), None
         if not code and names.count(asked.name) > 1:
             code, reason = ErrorCode.INVALID_REQUEST, "the topic is named twice"
         if not code:
             code, reason = _check(call, asked)
         if code:
-            results.append(CreatableTopicResult(name=asked.name, error_code=code, error_message=reason, configs=None))
+            result = CreatableTopicResult(name=asked.name, error_code=code, error_message=reason, configs=None)
+            if call.personality.has_zookeeper:
+                result.topic_config_error_code = _configs_denied(call, asked.name)
+            results.append(result)
         else:
             results.append(_create(call, asked, is_only_checked=request.validate_only))
     return CreateTopicsResponse(topics=results)
+
+
+def _denied(call: Call, name: str) -> int:
+    """The code of a user who may create neither any topic nor this one; rights to one topic came with 2.0 (KIP-277)."""
+    code = call.denied(AclResourceType.CLUSTER)
+    if code and call.personality >= SINCE_CREATE_ON_TOPICS:
+        return call.denied(AclResourceType.TOPIC, name)
+    return code
+
+
+def _configs_denied(call: Call, name: str) -> int:
+    return call.denied(AclResourceType.TOPIC, name, AclOperation.DESCRIBE_CONFIGS)
 
 
 def _check(call: Call, asked: CreatableTopic) -> tuple[ErrorCode, str | None]:
@@ -114,6 +131,10 @@ def _create(call: Call, asked: CreatableTopic, *, is_only_checked: bool) -> Crea
             for entry in topic_entries(cluster.configs, config, str(call.node.node_id))
         ],
     )
+    hidden = _configs_denied(call, asked.name)
+    if hidden:
+        result.num_partitions = result.replication_factor = -1
+        result.topic_config_error_code, result.configs = hidden, None
     if not is_only_checked:
         topic: Topic
         if replicas:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pykafka08.acl_operations import AclResourceType
 from pykafka08.broker.access_control import AclFilter, is_known
 from pykafka08.broker.call import Call, CloseConnection, Reply
 from pykafka08.broker.handlers import handles
@@ -38,7 +39,7 @@ def delete_acls(call: Call, request: DeleteAclsRequest) -> Reply:
 
 
 def _delete(call: Call, wanted: AclFilter) -> DeleteAclsFilterResult:
-    code = call.scripted_error()
+    code = call.scripted_error() or call.denied(AclResourceType.CLUSTER)
     if code:
         return DeleteAclsFilterResult(error_code=code)
     if not has_authorizer(call):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from pykafka08.acl_operations import AclOperation, AclResourceType
 from pykafka08.broker.call import Call, Reply, controller_error
 from pykafka08.broker.handlers import handles
 from pykafka08.broker.state import Topic
 from pykafka08.error_codes import ErrorCode
+from pykafka08.protocol.fields import ZERO_UUID
 from pykafka08.protocol.messages.delete_topics import (
     DeletableTopicResult,
     DeleteTopicsRequest,
@@ -36,6 +38,14 @@ def delete_topics(call: Call, request: DeleteTopicsRequest) -> Reply:
 
 def _delete(call: Call, topic: Topic | None, name: str | None, topic_id: UUID | None) -> DeletableTopicResult:
     code = call.scripted_error(name) or controller_error(call)
+    known = name if topic is None else topic.name
+    if not code and known is not None and call.denied(AclResourceType.TOPIC, known):
+        is_seen = name is not None or not call.denied(AclResourceType.TOPIC, known, AclOperation.DESCRIBE)
+        return DeletableTopicResult(
+            name=known if is_seen else None,
+            topic_id=ZERO_UUID if topic_id is None else topic_id,
+            error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        )
     if not code and topic is None:
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if topic_id is None else ErrorCode.UNKNOWN_TOPIC_ID
     result = DeletableTopicResult(name=name, error_code=code)

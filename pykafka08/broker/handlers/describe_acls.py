@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pykafka08.acl_operations import AclResourceType
 from pykafka08.broker.access_control import AclFilter, is_known
 from pykafka08.broker.call import Call, CloseConnection, Reply
 from pykafka08.broker.handlers import handles
@@ -31,7 +32,7 @@ def describe_acls(call: Call, request: DescribeAclsRequest) -> Reply:
     )
     if not is_known(wanted.numbers):
         raise CloseConnection(f"the filter has an invalid enum value: {wanted}")
-    code = call.scripted_error()
+    code = call.scripted_error() or call.denied(AclResourceType.CLUSTER)
     if code:
         return DescribeAclsResponse(error_code=code)
     if not has_authorizer(call):

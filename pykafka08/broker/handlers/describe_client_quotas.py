@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pykafka08.acl_operations import AclResourceType
 from pykafka08.broker.call import Call, Reply
 from pykafka08.broker.client_quotas import Condition, conditions_fault
 from pykafka08.broker.handlers import handles
@@ -18,7 +19,7 @@ __all__ = ["describe_client_quotas"]
 
 @handles(DescribeClientQuotasRequest)
 def describe_client_quotas(call: Call, request: DescribeClientQuotasRequest) -> Reply:
-    code = call.scripted_error()
+    code = call.scripted_error() or call.denied(AclResourceType.CLUSTER)
     if code:
         return DescribeClientQuotasResponse(error_code=code, entries=None)
     conditions = [Condition(each.entity_type, each.match_type, each.match) for each in request.components]

@@ -23,7 +23,7 @@ def describe_cluster(call: Call, request: DescribeClusterRequest) -> Reply:
         code = ErrorCode.MISMATCHED_ENDPOINT_TYPE
     if code:
         return DescribeClusterResponse(error_code=code)
-    return DescribeClusterResponse(
+    response = DescribeClusterResponse(
         cluster_id=call.cluster.cluster_id,
         controller_id=call.cluster.controller_id,
         brokers=[
@@ -31,3 +31,6 @@ def describe_cluster(call: Call, request: DescribeClusterRequest) -> Reply:
             for node in call.cluster.live_nodes()
         ],
     )
+    if request.include_cluster_authorized_operations:
+        response.cluster_authorized_operations = call.cluster_operations()
+    return response

@@ -8,7 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pykafka08.broker.call import Call, Reply
-from pykafka08.broker.config_changes import ResourceType, has_client_metrics, has_groups, has_loggers
+from pykafka08.broker.config_changes import (
+    ResourceType,
+    config_access_denied,
+    has_client_metrics,
+    has_groups,
+    has_loggers,
+)
 from pykafka08.broker.config_entries import (
     ConfigEntry,
     all_brokers_entries,
@@ -68,7 +74,7 @@ def _described(call: Call, asked: DescribeConfigsResource, *, has_synonyms: bool
 def _entries(call: Call, asked: DescribeConfigsResource) -> Iterator[ConfigEntry]:
     kind, name, configs = asked.resource_type, asked.resource_name, call.cluster.configs
     node_id = str(call.node.node_id)
-    code = call.scripted_error(name)
+    code = call.scripted_error(name) or config_access_denied(call, kind, name)
     if code:
         raise _Refused(code)
     if kind == ResourceType.TOPIC:

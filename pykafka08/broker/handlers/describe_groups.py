@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pykafka08.acl_operations import AclResourceType
 from pykafka08.broker.call import Call, Reply, coordinator_error
 from pykafka08.broker.group import GroupState
 from pykafka08.broker.handlers import handles
@@ -20,7 +21,11 @@ NOT_FOUND_VERSION = 6
 
 @handles(DescribeGroupsRequest)
 def describe_groups(call: Call, request: DescribeGroupsRequest) -> Reply:
-    return DescribeGroupsResponse(groups=[_group(call, group_id) for group_id in request.groups])
+    response = DescribeGroupsResponse(groups=[_group(call, group_id) for group_id in request.groups])
+    for group in response.groups:
+        if request.include_authorized_operations and not group.error_code:
+            group.authorized_operations = call.authorized_operations(AclResourceType.GROUP, group.group_id)
+    return response
 
 
 def _group(call: Call, group_id: str) -> DescribedGroup:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pykafka08.acl_operations import AclResourceType
 from pykafka08.broker.call import Call, Reply
 from pykafka08.broker.handlers import handles
+from pykafka08.error_codes import ErrorCode
 from pykafka08.protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,
@@ -24,6 +26,9 @@ ERROR_VERSION = 3
 
 @handles(DescribeLogDirsRequest)
 def describe_log_dirs(call: Call, request: DescribeLogDirsRequest) -> Reply:
+    denied = call.denied(AclResourceType.CLUSTER)
+    if denied:
+        return DescribeLogDirsResponse(error_code=denied if call.version >= ERROR_VERSION else ErrorCode.NONE)
     code = call.scripted_error()
     if code and call.version >= ERROR_VERSION:
         return DescribeLogDirsResponse(error_code=code)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pykafka08.acl_operations import AclResourceType
 from pykafka08.broker.call import Call, Reply
 from pykafka08.broker.handlers import handles
 from pykafka08.error_codes import ErrorCode
@@ -23,7 +24,7 @@ NODES_VERSION = 2
 
 @handles(DescribeQuorumRequest)
 def describe_quorum(call: Call, request: DescribeQuorumRequest) -> Reply:
-    code = call.scripted_error()
+    code = call.scripted_error() or call.denied(AclResourceType.CLUSTER)
     if code:
         return DescribeQuorumResponse(error_code=code)
     response = DescribeQuorumResponse(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import groupby
 
+from pykafka08.acl_operations import AclResourceType
 from pykafka08.broker.call import Call, Reply, coordinator_error
 from pykafka08.broker.handlers import handles
 from pykafka08.error_codes import ErrorCode
@@ -27,7 +28,7 @@ def _state(call: Call, transactional_id: str) -> TransactionState:
     if not code and not transactional_id:
         code = ErrorCode.INVALID_REQUEST
     if not code:
-        code = coordinator_error(call, transactional_id, takes_scripted=False)
+        code = coordinator_error(call, transactional_id, AclResourceType.TRANSACTIONAL_ID, takes_scripted=False)
     known = call.cluster.transactions.find(transactional_id)
     if not code and known is None:
         code = ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
@@ -43,5 +44,6 @@ def _state(call: Call, transactional_id: str) -> TransactionState:
         topics=[
             TopicData(topic=topic, partitions=[index for _, index in run])
             for topic, run in groupby(sorted(known.partitions), key=lambda key: key[0])
+            if not call.denied(AclResourceType.TOPIC, topic)
         ],
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pykafka08.acl_operations import AclResourceType
 from pykafka08.broker.call import Call, Reply
 from pykafka08.broker.handlers import handles
 from pykafka08.error_codes import ErrorCode
@@ -14,12 +15,20 @@ from pykafka08.protocol.messages.describe_user_scram_credentials import (
 
 __all__ = ["describe_user_scram_credentials"]
 
+SINCE_USERS_ARE_LISTED = (3, 0)
+"""A refused request is answered with an error for each named user: 3.9 does it, 2.8 does not."""
+
 
 @handles(DescribeUserScramCredentialsRequest)
 def describe_user_scram_credentials(call: Call, request: DescribeUserScramCredentialsRequest) -> Reply:
-    code = call.scripted_error()
+    code = call.scripted_error() or call.denied(AclResourceType.CLUSTER)
     if code:
-        return DescribeUserScramCredentialsResponse(error_code=code)
+        response = DescribeUserScramCredentialsResponse(error_code=code)
+        if call.personality >= SINCE_USERS_ARE_LISTED:
+            response.results = [
+                DescribeUserScramCredentialsResult(user=each.name, error_code=code) for each in request.users or ()
+            ]
+        return response
     named = [each.name for each in request.users or ()] or call.cluster.scram.names()
     return DescribeUserScramCredentialsResponse(
         error_message="",

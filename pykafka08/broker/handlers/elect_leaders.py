@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pykafka08.acl_operations import AclResourceType
 from pykafka08.broker.call import Call, Reply, controller_error
 from pykafka08.broker.handlers import handles
 from pykafka08.broker.state import NO_LEADER
@@ -29,7 +30,7 @@ def elect_leaders(call: Call, request: ElectLeadersRequest) -> Reply:
         asked = [(topic.name, range(len(topic.partitions))) for topic in topics]
     else:
         asked = [(each.topic, each.partitions) for each in request.topic_partitions]
-    refused = call.scripted_error() or controller_error(call)
+    refused = call.scripted_error() or call.denied(AclResourceType.CLUSTER) or controller_error(call)
     kind = request.election_type if call.version >= RESPONSE_ERROR_VERSION else PREFERRED
     reason = None
     if not refused and kind not in (PREFERRED, UNCLEAN):

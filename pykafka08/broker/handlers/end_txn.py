@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pykafka08.acl_operations import AclResourceType
 from pykafka08.broker.call import Call, Reply, coordinator_error
 from pykafka08.broker.handlers import handles
 from pykafka08.broker.transaction import Identity
@@ -15,7 +16,7 @@ EPOCH_BUMP_VERSION = 5
 
 @handles(EndTxnRequest)
 def end_txn(call: Call, request: EndTxnRequest) -> Reply:
-    code = coordinator_error(call, request.transactional_id)
+    code = coordinator_error(call, request.transactional_id, AclResourceType.TRANSACTIONAL_ID)
     if code:
         return EndTxnResponse(error_code=code)
     is_v2 = call.version >= EPOCH_BUMP_VERSION

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 from uuid import UUID
 
+from pykafka08.acl_operations import AclResourceType
 from pykafka08.broker.call import Call, Reply, answered_later
 from pykafka08.broker.fetch_sessions import FetchSession, PartitionKey
 from pykafka08.broker.handlers import handles
@@ -139,6 +140,8 @@ def _must_wait(call: Call, wanted: list[_Wanted], request: FetchRequest) -> bool
     size, min_bytes = 0, request.min_bytes
     for each in wanted:
         if each.topic is None or not 0 <= each.asked.partition < len(each.topic.partitions):
+            return False
+        if call.denied(AclResourceType.TOPIC, each.topic.name):
             return False
         partition = each.topic.partitions[each.asked.partition]
         log, offset = partition.log, each.asked.fetch_offset

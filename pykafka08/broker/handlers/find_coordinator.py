@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pykafka08.acl_operations import AclResourceType
 from pykafka08.broker.call import Call, Reply
 from pykafka08.broker.handlers import handles
 from pykafka08.error_codes import ErrorCode
@@ -10,13 +11,16 @@ from pykafka08.protocol.messages.find_coordinator import Coordinator, FindCoordi
 __all__ = ["find_coordinator"]
 
 MANY_KEYS_VERSION = 4
+TRANSACTIONAL_ID = 1
 
 
 @handles(FindCoordinatorRequest)
 def find_coordinator(call: Call, request: FindCoordinatorRequest) -> Reply:
     if call.version >= MANY_KEYS_VERSION:
-        return FindCoordinatorResponse(coordinators=[_coordinator(call, key) for key in request.coordinator_keys])
-    found = _coordinator(call, request.key)
+        return FindCoordinatorResponse(
+            coordinators=[_coordinator(call, key, request.key_type) for key in request.coordinator_keys]
+        )
+    found = _coordinator(call, request.key, request.key_type)
     return FindCoordinatorResponse(
         error_code=found.error_code,
         error_message=found.error_message,
@@ -26,8 +30,9 @@ def find_coordinator(call: Call, request: FindCoordinatorRequest) -> Reply:
     )
 
 
-def _coordinator(call: Call, key: str) -> Coordinator:
-    code = call.scripted_error()
+def _coordinator(call: Call, key: str, key_type: int) -> Coordinator:
+    kind = AclResourceType.TRANSACTIONAL_ID if key_type == TRANSACTIONAL_ID else AclResourceType.GROUP
+    code = call.scripted_error() or call.denied(kind, key)
     node = call.cluster.coordinator(key)
     if code or node is None:
         code = code or ErrorCode.COORDINATOR_NOT_AVAILABLE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from pykafka08.acl_operations import AclResourceType
 from pykafka08.broker.call import Call, Reply
 from pykafka08.broker.config_changes import ResourceType
 from pykafka08.broker.handlers import handles
@@ -21,7 +22,7 @@ ALL_TYPES_VERSION = 1
 
 @handles(ListConfigResourcesRequest)
 def list_config_resources(call: Call, request: ListConfigResourcesRequest) -> Reply:
-    code: int = call.scripted_error()
+    code: int = call.scripted_error() or call.denied(AclResourceType.CLUSTER)
     kinds: Iterable[int] = request.resource_types or ResourceType
     if call.version < ALL_TYPES_VERSION:
         kinds = (ResourceType.CLIENT_METRICS,)

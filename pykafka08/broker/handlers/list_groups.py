@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pykafka08.acl_operations import AclResourceType
 from pykafka08.broker.call import Call, Reply
 from pykafka08.broker.handlers import handles
 from pykafka08.broker.handlers.describe_groups import state_name
@@ -20,6 +21,7 @@ def list_groups(call: Call, request: ListGroupsRequest) -> Reply:
     code = call.scripted_error()
     if code:
         return ListGroupsResponse(error_code=code)
+    sees_all = not call.denied(AclResourceType.CLUSTER)
     states = {state.lower() for state in request.states_filter}
     types = {kind.lower() for kind in request.types_filter}
     return ListGroupsResponse(
@@ -27,6 +29,7 @@ def list_groups(call: Call, request: ListGroupsRequest) -> Reply:
             each
             for each in _all(call)
             if call.cluster.coordinator(each.group_id) is call.node
+            and (sees_all or not call.denied(AclResourceType.GROUP, each.group_id))
             and (not states or each.group_state.lower() in states)
             and (not types or each.group_type.lower() in types)
         ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pykafka08.acl_operations import AclResourceType
 from pykafka08.broker.call import Call, Reply, controller_error
 from pykafka08.broker.handlers import handles
 from pykafka08.protocol.messages.list_partition_reassignments import (
@@ -14,5 +15,5 @@ __all__ = ["list_partition_reassignments"]
 
 @handles(ListPartitionReassignmentsRequest)
 def list_partition_reassignments(call: Call, request: ListPartitionReassignmentsRequest) -> Reply:
-    code = call.scripted_error() or controller_error(call)
+    code = call.scripted_error() or call.denied(AclResourceType.CLUSTER) or controller_error(call)
     return ListPartitionReassignmentsResponse(error_code=code, error_message=None)

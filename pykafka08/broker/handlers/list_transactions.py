@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from pykafka08.acl_operations import AclResourceType
 from pykafka08.broker.call import Call, Reply
 from pykafka08.broker.handlers import handles
 from pykafka08.broker.transaction import Transaction, TransactionState
@@ -38,6 +39,7 @@ def list_transactions(call: Call, request: ListTransactionsRequest) -> Reply:
             )
             for each in call.cluster.transactions
             if call.cluster.coordinator(each.transactional_id) is call.node
+            and not call.denied(AclResourceType.TRANSACTIONAL_ID, each.transactional_id)
             and _is_wanted(each, request, call.cluster.now_ms())
             and (pattern is None or pattern.fullmatch(each.transactional_id))
         ],

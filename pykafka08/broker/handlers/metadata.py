@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from uuid import UUID
 
+from pykafka08.acl_operations import AclOperation, AclResourceType
 from pykafka08.broker.call import Call, Reply
 from pykafka08.broker.handlers import handles
 from pykafka08.broker.state import NO_LEADER, Partition, Topic, is_valid_topic_name
@@ -31,11 +32,19 @@ __all__ = ["metadata"]
 def metadata(call: Call, request: MetadataRequest) -> Reply:
     is_all = request.topics is None or (call.version == 0 and not request.topics)
     if is_all:
-        topics = [_described(call, topic) for topic in call.cluster.topics]
+        topics = [
+            _described(call, topic)
+            for topic in call.cluster.topics
+            if not call.denied(AclResourceType.TOPIC, topic.name)
+        ]
     else:
         allowed = request.allow_auto_topic_creation
         topics = [_asked(call, asked, allowed) for asked in request.topics or ()]
-    return MetadataResponse(
+    if request.include_topic_authorized_operations:
+        for topic in topics:
+            if topic.name is not None and not topic.error_code:
+                topic.topic_authorized_operations = call.authorized_operations(AclResourceType.TOPIC, topic.name)
+    response = MetadataResponse(
         brokers=[
             MetadataResponseBroker(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)
             for node in call.cluster.live_nodes()
@@ -45,6 +54,9 @@ def metadata(call: Call, request: MetadataRequest) -> Reply:
         controller_id=call.cluster.controller_id,
         topics=topics,
     )
+    if request.include_cluster_authorized_operations:
+        response.cluster_authorized_operations = call.cluster_operations()
+    return response
 
 
 def _lists_broker(call: Call, node_id: int, topics: Iterable[MetadataResponseTopic]) -> bool:
@@ -59,6 +71,9 @@ def _lists_broker(call: Call, node_id: int, topics: Iterable[MetadataResponseTop
 def _asked(call: Call, asked: MetadataRequestTopic, is_creation_allowed: bool) -> MetadataResponseTopic:
     if asked.name is None:
         return _asked_by_id(call, asked.topic_id)
+    denied = call.denied(AclResourceType.TOPIC, asked.name)
+    if denied:
+        return MetadataResponseTopic(error_code=denied, name=asked.name)
     topic = call.cluster.topics.find(asked.name)
     if topic is not None:
         return _described(call, topic)
@@ -70,11 +85,17 @@ def _asked(call: Call, asked: MetadataRequestTopic, is_creation_allowed: bool) -
     return MetadataResponseTopic(error_code=code, name=asked.name)
 
 
-def _created(call: Call, name: str) -> ErrorCode:
+def _created(call: Call, name: str) -> int:
     """The answer about an unknown topic, which is made if the cluster does so.
 
     The broker that makes a topic answers before it has a leader; the next request finds it.
     """
+    if call.cluster.auto_create_topics:
+        denied = call.denied(AclResourceType.CLUSTER, operation=AclOperation.CREATE) and (
+            call.denied(AclResourceType.TOPIC, name, AclOperation.CREATE)
+        )
+        if denied:
+            return denied
     topic = call.cluster.auto_create(name)
     if call.personality.has_zookeeper:
         if topic is not None:
@@ -86,6 +107,9 @@ def _created(call: Call, name: str) -> ErrorCode:
 
 def _asked_by_id(call: Call, topic_id: UUID) -> MetadataResponseTopic:
     topic = call.cluster.topics.find_id(topic_id)
+    if topic is not None and call.denied(AclResourceType.TOPIC, topic.name):
+        hidden = None if call.version >= 12 else ""
+        return MetadataResponseTopic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=hidden, topic_id=topic_id)
     if topic is not None:
         return _described(call, topic)
     name = None if call.version >= 12 else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pykafka08.acl_operations import AclResourceType
 from pykafka08.broker.call import Call, Reply, coordinator_error
 from pykafka08.broker.groups import CommittedOffset
 from pykafka08.broker.handlers import handles
@@ -25,8 +26,8 @@ TOPIC_ID_VERSION = 10
 
 @handles(OffsetCommitRequest)
 def offset_commit(call: Call, request: OffsetCommitRequest) -> Reply:
-    code: int = ErrorCode.NONE
-    if call.version > 0:
+    code: int = call.denied(AclResourceType.GROUP, request.group_id)
+    if call.version > 0 and not code:
         code = coordinator_error(call, request.group_id, takes_scripted=False) or call.cluster.groups.check_commit(
             request.group_id,
             request.member_id,
@@ -45,7 +46,10 @@ def _topic(call: Call, group_id: str, asked: OffsetCommitRequestTopic, code: int
     name = topic.name if topic is not None else asked.name
     answers = []
     for each in asked.partitions:
-        result = call.scripted_error(name, each.partition_index) or code
+        result = call.scripted_error(name, each.partition_index)
+        if not result and code != ErrorCode.GROUP_AUTHORIZATION_FAILED and name:
+            result = call.denied(AclResourceType.TOPIC, name)
+        result = result or code
         result = result or _refusal(call, topic, unknown, each)
         if not result:
             _store(call, group_id, name, each)

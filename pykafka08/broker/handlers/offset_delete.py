@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pykafka08.acl_operations import AclResourceType
 from pykafka08.broker.call import Call, Reply, coordinator_error
 from pykafka08.broker.handlers import handles
 from pykafka08.error_codes import ErrorCode
@@ -18,7 +19,7 @@ __all__ = ["offset_delete"]
 @handles(OffsetDeleteRequest)
 def offset_delete(call: Call, request: OffsetDeleteRequest) -> Reply:
     groups, group_id = call.cluster.groups, request.group_id
-    code = coordinator_error(call, group_id)
+    code: int = coordinator_error(call, group_id)
     if not code:
         code = ErrorCode.NONE if group_id else ErrorCode.INVALID_GROUP_ID
     if not code:
@@ -30,7 +31,10 @@ def offset_delete(call: Call, request: OffsetDeleteRequest) -> Reply:
     for topic in request.topics:
         partitions = []
         for each in topic.partitions:
-            if call.cluster.topics.find_partition(topic.name, each.partition_index) is None:
+            denied = call.denied(AclResourceType.TOPIC, topic.name)
+            if denied:
+                code = denied
+            elif call.cluster.topics.find_partition(topic.name, each.partition_index) is None:
                 code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             else:
                 code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if topic.name in read else ErrorCode.NONE

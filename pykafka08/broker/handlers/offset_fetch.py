@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from uuid import UUID
 
+from pykafka08.acl_operations import AclResourceType
 from pykafka08.broker.call import Call, Reply, coordinator_error
 from pykafka08.broker.groups import CommittedOffset, Offsets
 from pykafka08.broker.handlers import handles
@@ -26,6 +27,7 @@ from pykafka08.protocol.messages.offset_fetch import (
 
 __all__ = ["offset_fetch"]
 
+RESPONSE_ERROR_VERSION = 2
 MANY_GROUPS_VERSION = 8
 MEMBER_VERSION = 9
 TOPIC_ID_VERSION = 10
@@ -38,11 +40,14 @@ def offset_fetch(call: Call, request: OffsetFetchRequest) -> Reply:
         return OffsetFetchResponse(
             groups=[_group(call, group, require_stable=request.require_stable) for group in request.groups]
         )
-    code = coordinator_error(call, request.group_id) if call.version > 0 else call.scripted_error()
+    if call.version > 0:
+        code = coordinator_error(call, request.group_id)
+    else:
+        code = call.scripted_error() or call.denied(AclResourceType.GROUP, request.group_id)
     asked = None if request.topics is None else [(topic.name, topic.partition_indexes) for topic in request.topics]
     if not asked and call.version == 1 and (0, 9) <= call.personality.numbers < (0, 10, 2):
         asked = None
-    if code and asked is None:
+    if code and (asked is None or call.version >= RESPONSE_ERROR_VERSION):
         asked = []
     stored = _stored(call, request.group_id)
 
@@ -50,7 +55,8 @@ def offset_fetch(call: Call, request: OffsetFetchRequest) -> Reply:
         return _unstable(call, request.group_id, topic, partition) if request.require_stable else ErrorCode.NONE
 
     def wrong(topic: str, partition: int) -> int:
-        return code or call.scripted_error(topic, partition) or unstable(topic, partition)
+        scripted = call.scripted_error(topic, partition)
+        return code or scripted or call.denied(AclResourceType.TOPIC, topic) or unstable(topic, partition)
 
     return OffsetFetchResponse(
         error_code=code,
@@ -59,7 +65,7 @@ def offset_fetch(call: Call, request: OffsetFetchRequest) -> Reply:
                 name=name,
                 partitions=[_partition(call, stored, name, p, wrong(name, p)) for p in partitions],
             )
-            for name, partitions in (_all(stored) if asked is None else asked)
+            for name, partitions in (_all(call, stored) if asked is None else asked)
         ],
     )
 
@@ -75,11 +81,12 @@ def _stored(call: Call, group_id: str) -> Offsets:
     return groups.offsets_v0.of(group_id) if call.version == 0 else groups.offsets(group_id)
 
 
-def _all(stored: Offsets) -> list[tuple[str, list[int]]]:
+def _all(call: Call, stored: Offsets) -> list[tuple[str, list[int]]]:
+    """The partitions with offsets, of the topics that the client may describe."""
     topics: dict[str, list[int]] = {}
     for topic, partition in stored:
         topics.setdefault(topic, []).append(partition)
-    return list(topics.items())
+    return [(name, found) for name, found in topics.items() if not call.denied(AclResourceType.TOPIC, name)]
 
 
 def _partition(call: Call, stored: Offsets, topic: str, partition: int, code: int) -> OffsetFetchResponsePartition:
@@ -107,7 +114,7 @@ def _group(call: Call, asked: OffsetFetchRequestGroup, *, require_stable: bool) 
     stored = call.cluster.groups.offsets(asked.group_id)
     wanted: Iterable[tuple[str, UUID, list[int]]]
     if asked.topics is None:
-        wanted = [(name, _topic_id(call, name), partitions) for name, partitions in _all(stored)]
+        wanted = [(name, _topic_id(call, name), partitions) for name, partitions in _all(call, stored)]
     else:
         wanted = [(each.name, each.topic_id, each.partition_indexes) for each in asked.topics]
     topics = []
@@ -121,7 +128,8 @@ def _group(call: Call, asked: OffsetFetchRequestGroup, *, require_stable: bool) 
         for partition in partitions:
             unstable = _unstable(call, asked.group_id, name, partition) if require_stable else ErrorCode.NONE
             scripted = call.scripted_error(name, partition) if name else ErrorCode.NONE
-            answers.append(_modern_partition(stored, name, partition, unknown or scripted or unstable))
+            denied = call.denied(AclResourceType.TOPIC, name) if name else ErrorCode.NONE
+            answers.append(_modern_partition(stored, name, partition, unknown or scripted or denied or unstable))
         topics.append(OffsetFetchResponseTopics(name=name, topic_id=topic_id, partitions=answers))
     return OffsetFetchResponseGroup(group_id=asked.group_id, topics=topics)
 

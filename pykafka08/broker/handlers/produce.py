@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from pykafka08.acl_operations import AclResourceType
 from pykafka08.broker.append import AppendResult, append
 from pykafka08.broker.call import Call, CloseConnection, Reply, answered_later
 from pykafka08.broker.handlers import handles
@@ -25,6 +26,7 @@ from pykafka08.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
+from pykafka08.wire import Buffer
 
 __all__ = ["produce"]
 
@@ -34,12 +36,15 @@ ABORTABLE_VERSION = 11
 JOINS_TRANSACTION_VERSION = 12
 NEVER = 1 << 15
 ALL_IN_SYNC = -1
+SINCE_ID_IS_CHECKED_ONCE = (2, 8)
+MAGIC_AT, PRODUCER_ID_AT, PRODUCER_ID_END = 16, 43, 51  # in the header of a record batch
 
 
 @handles(ProduceRequest)
 def produce(call: Call, request: ProduceRequest) -> Reply:
     response = ProduceResponse()
     waits_for_acks = False
+    refusal = _request_refusal(call, request)
     for data in request.topic_data:
         if call.version >= TOPIC_ID_VERSION:
             topic, unknown = call.cluster.topics.find_id(data.topic_id), ErrorCode.UNKNOWN_TOPIC_ID
@@ -49,7 +54,10 @@ def produce(call: Call, request: ProduceRequest) -> Reply:
             name = data.name
         answers = []
         for each in data.partition_data:
-            partition, result = _append(call, request, topic, name, each)
+            if refusal:
+                partition, result = None, AppendResult(refusal)
+            else:
+                partition, result = _append(call, request, topic, name, each)
             if topic is None and result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 result = result._replace(error_code=unknown)
             if partition is not None and request.acks > len(partition.isr):
@@ -65,6 +73,23 @@ def produce(call: Call, request: ProduceRequest) -> Reply:
     if waits_for_acks:
         return answered_later(call, request.timeout_ms / 1000, lambda: response)[0]
     return response
+
+
+def _request_refusal(call: Call, request: ProduceRequest) -> int:
+    """The code of all partitions: records in a transaction, or with a producer id, need rights beside the topic's."""
+    if request.transactional_id is not None:
+        return call.denied(AclResourceType.TRANSACTIONAL_ID, request.transactional_id)
+    if call.personality < SINCE_ID_IS_CHECKED_ONCE and any(
+        _has_producer_id(each.records) for data in request.topic_data for each in data.partition_data
+    ):
+        return call.denied(AclResourceType.CLUSTER)
+    return ErrorCode.NONE
+
+
+def _has_producer_id(records: Buffer | None) -> bool:
+    if records is None or len(records) < PRODUCER_ID_END or records[MAGIC_AT] < 2:
+        return False
+    return int.from_bytes(records[PRODUCER_ID_AT:PRODUCER_ID_END], "big", signed=True) >= 0
 
 
 def _append(

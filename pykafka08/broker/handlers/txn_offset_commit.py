@@ -5,6 +5,7 @@ Source: KIP-98, KIP-447 (v3+, members are checked), KIP-890 (v5, the group joins
 
 from __future__ import annotations
 
+from pykafka08.acl_operations import REFUSALS, AclResourceType
 from pykafka08.broker.call import Call, Reply, coordinator_error
 from pykafka08.broker.groups import CommittedOffset
 from pykafka08.broker.handlers import handles
@@ -29,7 +30,11 @@ NEVER = 1 << 15
 
 @handles(TxnOffsetCommitRequest)
 def txn_offset_commit(call: Call, request: TxnOffsetCommitRequest) -> Reply:
-    code = coordinator_error(call, request.group_id, takes_scripted=False) or _refusal(call, request)
+    code = (
+        call.denied(AclResourceType.TRANSACTIONAL_ID, request.transactional_id)
+        or coordinator_error(call, request.group_id, takes_scripted=False)
+        or _refusal(call, request)
+    )
     return TxnOffsetCommitResponse(
         topics=[
             TxnOffsetCommitResponseTopic(
@@ -38,6 +43,7 @@ def txn_offset_commit(call: Call, request: TxnOffsetCommitRequest) -> Reply:
                     TxnOffsetCommitResponsePartition(
                         partition_index=each.partition_index,
                         error_code=call.scripted_error(topic.name, each.partition_index)
+                        or _topic_denied(call, topic.name, code)
                         or code
                         or _commit(call, request, topic.name, each),
                     )
@@ -47,6 +53,11 @@ def txn_offset_commit(call: Call, request: TxnOffsetCommitRequest) -> Reply:
             for topic in request.topics
         ]
     )
+
+
+def _topic_denied(call: Call, name: str, code: int) -> int:
+    """TOPIC_AUTHORIZATION_FAILED, unless the whole request was refused already."""
+    return 0 if code in REFUSALS.values() else call.denied(AclResourceType.TOPIC, name)
 
 
 def _refusal(call: Call, request: TxnOffsetCommitRequest) -> int:

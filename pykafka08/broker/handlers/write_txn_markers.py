@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pykafka08.acl_operations import AclResourceType
 from pykafka08.broker.append import append_marker
 from pykafka08.broker.call import Call, Reply
 from pykafka08.broker.handlers import handles
@@ -37,7 +38,9 @@ def write_txn_markers(call: Call, request: WriteTxnMarkersRequest) -> Reply:
 
 
 def _written(call: Call, marker: WritableTxnMarker, name: str, index: int) -> WritableTxnMarkerPartitionResult:
-    partition, code = call.led_partition(call.cluster.topics.find(name), name, index)
+    partition, code = None, call.denied(AclResourceType.CLUSTER)
+    if not code:
+        partition, code = call.led_partition(call.cluster.topics.find(name), name, index)
     if partition is not None:
         append_marker(
             partition,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pykafka08.acl_operations import REFUSALS
 from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import BrokerError, KafkaError, ProducerFencedError, TransactionAbortedError, broker_error
 from pykafka08.producer.transactions.actions import AddOffsets, Answer, Call, CommitOffsets, FindCoordinator, KeyType
@@ -29,9 +30,19 @@ def judge(call: Call, answer: Answer, transactional_id: str) -> tuple[Reaction, 
         )
     topic, index = partition if partition is not None else (None, None)
     text = f"{_meaning(call, code, answer)} ({named(call, transactional_id)})"
-    # Only the answer to the abort shows whether the producer is fenced.
-    make = BrokerError if may_have_timed_out(call, code) else broker_error
-    return reaction, make(code, text, broker=answer.broker, api=call.api, topic=topic, partition=index)
+    if may_have_timed_out(call, code):  # only the answer to the abort shows whether the producer is fenced
+        return reaction, BrokerError(code, text, broker=answer.broker, api=call.api, topic=topic, partition=index)
+    error = broker_error(
+        code,
+        answer.message if code in REFUSALS.values() else text,
+        broker=answer.broker,
+        api=call.api,
+        topic=topic,
+        partition=index,
+        group=_group_of(call),
+        transactional_id=transactional_id,
+    )
+    return reaction, error
 
 
 def _meaning(call: Call, code: int, answer: Answer) -> str:
@@ -46,15 +57,17 @@ def _meaning(call: Call, code: int, answer: Answer) -> str:
 
 def named(call: Call, transactional_id: str) -> str:
     """The transactional id of a request, and its group if it has one, for error texts."""
-    group_id = None
-    if isinstance(call, AddOffsets):
-        group_id = call.group_id
-    elif isinstance(call, CommitOffsets):
-        group_id = call.order.member.group_id
-    elif isinstance(call, FindCoordinator) and call.key_type is KeyType.GROUP:
-        group_id = call.key
+    group_id = _group_of(call)
     text = f"transactional id {transactional_id!r}"
     return text if group_id is None else f"{text}, group {group_id!r}"
+
+
+def _group_of(call: Call) -> str | None:
+    if isinstance(call, AddOffsets):
+        return call.group_id
+    if isinstance(call, CommitOffsets):
+        return call.order.member.group_id
+    return call.key if isinstance(call, FindCoordinator) and call.key_type is KeyType.GROUP else None
 
 
 def says(error: KafkaError, code: ErrorCode) -> bool:
