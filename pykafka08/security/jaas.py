@@ -37,6 +37,8 @@ _NAME = re.compile(r"[a-zA-Z][a-zA-Z_.]{1,60}")
 
 _USELESS = "\0"
 """In the place of a setting: the option is taken, and has no effect here."""
+_UNSECURED = "sasl_oauthbearer_unsecured_login"
+"""Its keys are the options as they are."""
 _OF_PASSWORDS = {
     "username": "sasl_plain_username",
     "password": "sasl_plain_password",
@@ -65,11 +67,10 @@ _OF_KERBEROS = {
     "debug": _USELESS,
 }
 _OF_IAM = {
-    "awsProfileName": "sasl_aws_profile",
-    "awsRoleArn": "sasl_aws_role_arn",
-    "awsRoleSessionName": "sasl_aws_role_session_name",
-    "awsRoleExternalId": "sasl_aws_role_external_id",
-    "awsStsRegion": "sasl_aws_region",
+    "awsProfileName": "sasl_msk_iam_profile",
+    "awsRoleArn": "sasl_msk_iam_role_arn",
+    "awsRoleSessionName": "sasl_msk_iam_role_session_name",
+    "awsStsRegion": "sasl_msk_iam_region",
     "awsDebugCreds": _USELESS,
     "awsMaxRetries": _USELESS,
     "awsMaxBackOffTimeMs": _USELESS,
@@ -81,7 +82,7 @@ class _Module(NamedTuple):
     options: Mapping[str, str]
     """Option -> setting."""
     prefixes: Mapping[str, str] = {}
-    """Beginning of options -> setting that is a mapping of what follows to the value."""
+    """Beginning of options -> setting that is a mapping of the rest of their names to the values."""
     needs: tuple[str, ...] = ()
 
 
@@ -99,7 +100,7 @@ MODULES: Mapping[str, _Module] = {
     "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule": _Module(
         ("OAUTHBEARER",),
         _OF_OAUTH,
-        {"extension_": "sasl_oauthbearer_extensions", "unsecuredLogin": "sasl_oauthbearer_unsecured_login"},
+        {"extension_": "sasl_oauthbearer_extensions", "unsecuredLogin": _UNSECURED},
     ),
     "com.sun.security.auth.module.Krb5LoginModule": _KERBEROS,
     "com.ibm.security.auth.module.Krb5LoginModule": _KERBEROS,
@@ -185,7 +186,7 @@ def _add(settings: dict[str, object], login: JaasLogin, name: str, value: Secret
     if setting is not _USELESS:
         mapping = settings.setdefault(setting, {})
         assert isinstance(mapping, dict)
-        mapping[name.removeprefix(prefix)] = value.reveal()
+        mapping[name if setting == _UNSECURED else name.removeprefix(prefix)] = value.reveal()
 
 
 def _value(login: JaasLogin, name: str, setting: str, value: Secret) -> object:

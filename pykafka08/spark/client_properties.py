@@ -210,12 +210,3 @@ def _built(properties: dict[str, Any], *kinds: type) -> list[Any]:
 
 def _names(kind: type) -> list[str]:
     return sorted(setting_fields(kind), key=len, reverse=True)
-
-
-def client_settings(config: ClientConfig) -> dict[str, Any]:
-    """The keyword arguments of a client with this configuration."""
-    settings = {each.name: getattr(config, each.name) for each in fields(config)}
-    security = settings.pop("security")
-    settings.update({each.name: getattr(security, each.name) for each in fields(security)})
-    settings["bootstrap_servers"] = ",".join(f"[{host}]:{port}" for host, port in config.bootstrap_servers)
-    return settings

@@ -18,7 +18,7 @@ PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 OAUTH = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
 KERBEROS = "com.sun.security.auth.module.Krb5LoginModule"
-SECRET = "Tr0ub4dor-hidden"  # noqa: S105
+SECRET = "Tr0ub4dor-hidden"
 
 
 def options(text: str) -> dict[str, str]:
