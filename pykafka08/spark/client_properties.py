@@ -7,7 +7,6 @@ error that says so; the few that change nothing in Spark's own connector either 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields
 from typing import Any
 
 from pykafka08.config import ClientConfig, ConsumerConfig, ProducerConfig, build, setting_fields
@@ -19,7 +18,6 @@ __all__ = [
     "CONSUMER_PROPERTIES",
     "PREFIX",
     "PRODUCER_PROPERTIES",
-    "client_settings",
     "consumer_settings",
     "producer_settings",
 ]

@@ -23,8 +23,8 @@ from typing import TypeVar
 import anyio
 import pyarrow as pa
 
-from pykafka08.config import client_settings
 from pykafka08.admin.admin import Admin
+from pykafka08.config import client_settings
 from pykafka08.driver import library_logger
 from pykafka08.errors import KafkaError
 from pykafka08.group.requests import OffsetAndMetadata

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from pykafka08.config import client_settings
 from pykafka08.consumer.consumer import Consumer
 from pykafka08.errors import (
     AdminRefusedError,
