@@ -23,6 +23,7 @@ __all__ = [
     "ProducerConfig",
     "build",
     "check_timeout",
+    "client_settings",
     "parse_bootstrap_servers",
     "setting_fields",
 ]
@@ -343,9 +344,18 @@ def build(settings: dict[str, Any], *kinds: type, elsewhere: Iterable[str] = ())
 
 def _built(kind: type, settings: dict[str, Any]) -> Any:
     own = {name: settings[name] for name in settings.keys() & {each.name for each in fields(kind)}}
-    if kind is ClientConfig:
+    if "security" in (each.name for each in fields(kind)):
         own["security"] = _built(SecurityConfig, settings)
     return kind(**own)
+
+
+def client_settings(config: ClientConfig) -> dict[str, Any]:
+    """The keyword arguments of a client with this configuration."""
+    settings = {each.name: getattr(config, each.name) for each in fields(config)}
+    security = settings.pop("security")
+    settings.update({each.name: getattr(security, each.name) for each in fields(security)})
+    settings["bootstrap_servers"] = ",".join(f"[{host}]:{port}" for host, port in config.bootstrap_servers)
+    return settings
 
 
 def _with_protocol(settings: dict[str, Any]) -> dict[str, Any]:

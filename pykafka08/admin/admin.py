@@ -30,6 +30,7 @@ from pykafka08.errors import (
     broker_error,
 )
 from pykafka08.group.requests import OffsetAndMetadata
+from pykafka08.kafka_properties import PropertiesSource, arguments_from
 from pykafka08.protocol.messages.alter_configs import AlterableConfig as WholeConfig
 from pykafka08.protocol.messages.alter_configs import AlterConfigsRequest
 from pykafka08.protocol.messages.alter_configs import AlterConfigsResource as WholeResource
@@ -49,6 +50,7 @@ from pykafka08.protocol.messages.list_groups import ListGroupsRequest
 from pykafka08.protocol.messages.offset_fetch import OffsetFetchRequest
 from pykafka08.protocol.versions import BrokerVersions
 from pykafka08.records.record import TopicPartition
+from pykafka08.security.settings import protect
 from pykafka08.short_names import shortened
 
 __all__ = ["Admin"]
@@ -67,6 +69,15 @@ class Admin(Asking):
     (``default_api_timeout_ms`` without) and raises UnsupportedVersionError, with the release that it needs, where the
     brokers are too old for it.
     """
+
+    @classmethod
+    def from_properties(cls, properties: PropertiesSource, **settings: Any) -> Admin:
+        """An administrator with the settings of a properties file, or a mapping, by the names of Kafka's Java clients.
+
+        ``settings`` come before those of the file.  ConfigError for a property that cannot be honoured.
+        """
+        protect(settings)
+        return cls(**arguments_from(properties, settings))
 
     async def __aenter__(self) -> Admin:
         await self._enter()

@@ -40,6 +40,7 @@ from pykafka08.protocol.messages.list_groups import ListGroupsRequest
 from pykafka08.protocol.messages.offset_fetch import OffsetFetchRequest
 from pykafka08.protocol.schema import Request
 from pykafka08.protocol.versions import BrokerVersions
+from pykafka08.security.settings import protect
 from pykafka08.short_names import shortened
 
 __all__ = ["MOVED", "Asking", "check_code", "only", "refusals"]
@@ -79,6 +80,7 @@ class Asking:
     """An open client and its deadlines; what is asked for is in ``admin``."""
 
     def __init__(self, bootstrap_servers: str | Iterable[str], **settings: Any) -> None:
+        protect(settings)
         (self._config,) = build({"bootstrap_servers": bootstrap_servers, **settings}, ClientConfig)
         self._client: Client | None = None
 

@@ -10,9 +10,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
-from pykafka08.cli.notes import note
-from pykafka08.cli.options import new_parser, positive
-from pykafka08.cli.properties import parse_pairs, settings_of
+from pykafka08.cli.options import IN_NO_TRANSACTION, client_properties, new_parser, positive, settings_and_notes
 from pykafka08.cli.zookeeper_options import add_zookeeper_options, zookeeper_settings
 from pykafka08.errors import ConfigError
 
@@ -70,6 +68,9 @@ def mirror_parser() -> argparse.ArgumentParser:
     add("--force", action="store_true", help="do not ask whether --zookeeper is of the source's cluster")
     add("--from-property", action="append", default=[], metavar="NAME=VALUE", help="a setting of the consumer")
     add("--to-property", action="append", default=[], metavar="NAME=VALUE", help="a setting of the producer")
+    add("--from-config", "--consumer-config", "--consumer.config", metavar="FILE",
+        help="a properties file of Kafka's clients for the source, with security settings too")  # fmt: skip
+    add("--to-config", "--producer-config", "--producer.config", metavar="FILE", help="the same for the target")
     add("--json", action="store_true", help="print the report as JSON")
     return parser
 
@@ -96,8 +97,8 @@ def settings_of_mirror(options: argparse.Namespace) -> dict[str, Any]:
         "replication_factor": options.replication_factor,
         "restart": options.restart,
         "skip_lost": options.skip_lost,
-        "source_settings": _settings(options.from_property, ConsumerConfig),
-        "target_settings": _settings(options.to_property, ProducerConfig),
+        "source_settings": _settings(options.from_config, options.from_property, "--from-property", ConsumerConfig),
+        "target_settings": _settings(options.to_config, options.to_property, "--to-property", ProducerConfig),
     }
 
 
@@ -113,8 +114,8 @@ def _renamed(texts: Iterable[str]) -> Iterable[tuple[str, str]]:
         yield old, new
 
 
-def _settings(texts: Iterable[str], kind: type) -> dict[str, Any]:
-    settings, unknown = settings_of(parse_pairs(texts), kind)
-    if unknown:
-        note(f"settings that mean nothing to this client: {', '.join(unknown)}")
+def _settings(file: str | None, texts: Iterable[str], option: str, kind: type) -> dict[str, Any]:
+    settings = settings_and_notes(client_properties(file, texts, option), kind, refused=IN_NO_TRANSACTION)
+    # --from and --to name the brokers, as --bootstrap-server does for Kafka's tools.
+    settings.pop("bootstrap_servers", None)
     return settings

@@ -19,12 +19,11 @@ import anyio
 from pykafka08.cli.exits import DONE, Interrupt, run_until
 from pykafka08.cli.formats import RecordFormat
 from pykafka08.cli.notes import note
+from pykafka08.cli.options import client_properties
 from pykafka08.cli.printer import Printer
 from pykafka08.cli.progress import Progress
-from pykafka08.cli.properties import parse_pairs
 from pykafka08.cli.streams import OutputClosedError, standard_output
 from pykafka08.errors import AdminRefusedError, ConfigError, KafkaError, NoNodeError
-from pykafka08.properties import read_properties
 from pykafka08.zookeeper import paths
 from pykafka08.zookeeper.bridge import ZooKeeper
 from pykafka08.zookeeper.legacy.settings import settings_of
@@ -70,7 +69,7 @@ def old_plan(options: argparse.Namespace, record_format: RecordFormat) -> OldPla
             raise ConfigError(f"--zookeeper and {option} exclude each other")
     if sum(each is not None for each in (options.topic, options.include, options.blacklist)) != 1:
         raise ConfigError("exactly one of --topic, --whitelist and --blacklist is needed")
-    properties = {**(read_properties(options.config) if options.config else {}), **parse_pairs(options.properties)}
+    properties = client_properties(options.config, options.properties, "--consumer-property")
     settings, notes = settings_of(properties, ("zookeeper_connect",))
     settings.pop("zookeeper_connect", None)  # the option counts, as in Kafka's tool
     for each in notes:

@@ -4,24 +4,33 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
 import pykafka08
 from pykafka08.cli.notes import note
-from pykafka08.cli.properties import parse_pairs, read_properties, settings_of
+from pykafka08.cli.properties import parse_pairs
+from pykafka08.kafka_properties import is_secret, protected, read_client_properties, settings_of
+from pykafka08.security.secret import Secret
 
 __all__ = [
+    "IN_NO_TRANSACTION",
     "MOST",
     "add_client_options",
+    "client_properties",
     "client_settings",
     "count_or_none",
     "natural",
     "new_parser",
     "positive",
+    "settings_and_notes",
     "time_or_none",
     "whole_number",
 ]
+
+SERIALIZERS = frozenset(f"{part}.{what}" for part in ("key", "value") for what in ("serializer", "deserializer"))
+IN_NO_TRANSACTION = {"transactional.id": "the tools write in no transaction; pykafka08.Producer does"}
 
 MOST = 2**63 - 1
 """The largest number that an option takes: that of an offset."""
@@ -61,17 +70,44 @@ def add_client_options(parser: argparse.ArgumentParser, role: str, *, is_bootstr
         metavar="NAME=VALUE", help="a setting of the client, by Kafka's name for it; comes before the file's",
     )  # fmt: skip
     parser.add_argument(
-        "--command-config", f"--{role}.config", dest="config", metavar="FILE", help="a properties file with settings"
-    )
+        "--command-config", f"--{role}-config", f"--{role}.config", dest="config", metavar="FILE",
+        help="a properties file of Kafka's clients, with security settings too",
+    )  # fmt: skip
 
 
-def client_settings(options: argparse.Namespace, *kinds: type) -> dict[str, Any]:
+def client_properties(file: str | None, texts: Iterable[str], option: str) -> dict[str, str | Secret]:
+    """The properties of a file and of arguments, which come before the file's.
+
+    ``option`` is the arguments' option, for a warning about secrets among them.
+    """
+    given = protected(parse_pairs(texts))
+    for name in filter(is_secret, given):
+        note(f"{option} {name}=***: other users see arguments in the list of processes; a file hides them")
+    return {**(read_client_properties(file) if file else {}), **given}
+
+
+def client_settings(
+    options: argparse.Namespace, *kinds: type, refused: Mapping[str, str] | None = None
+) -> dict[str, Any]:
     """Keyword arguments for the client, of the file and the options together."""
-    properties = {**(read_properties(options.config) if options.config else {}), **parse_pairs(options.properties)}
-    settings, unknown = settings_of(properties, *kinds)
+    settings = settings_and_notes(
+        client_properties(options.config, options.properties, "--command-property"), *kinds, refused=refused
+    )
+    settings["bootstrap_servers"] = options.bootstrap_server
+    return settings
+
+
+def settings_and_notes(
+    properties: Mapping[str, str | Secret], *kinds: type, refused: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """Keyword arguments for a client; a note names properties that it does not have.
+
+    The tools hand over bytes, as Kafka's do: serializers and deserializers of a file do not count.
+    """
+    own = {name: value for name, value in properties.items() if name not in SERIALIZERS}
+    settings, unknown, _ = settings_of(own, *kinds, refused=refused)
     if unknown:
         note(f"settings that mean nothing to this client: {', '.join(unknown)}")
-    settings["bootstrap_servers"] = options.bootstrap_server
     return settings
 
 

@@ -24,10 +24,11 @@ from pykafka08.cli.options import (
     time_or_none,
     whole_number,
 )
-from pykafka08.cli.properties import parse_pairs, read_properties
+from pykafka08.cli.properties import parse_pairs
 from pykafka08.config import ConsumerConfig
 from pykafka08.errors import ConfigError
 from pykafka08.group.settings import GroupConfig
+from pykafka08.properties import read_properties
 
 __all__ = ["Plan", "consumer_parser", "plan_of", "record_format_of", "topic_pattern"]
 

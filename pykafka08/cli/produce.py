@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from pykafka08.cli.options import add_client_options, client_settings, natural, new_parser
+from pykafka08.cli.options import IN_NO_TRANSACTION, add_client_options, client_settings, natural, new_parser
 from pykafka08.cli.properties import bytes_of
 from pykafka08.config import ProducerConfig
 from pykafka08.errors import ConfigError, KafkaError
@@ -75,7 +75,7 @@ def produce_parser() -> argparse.ArgumentParser:
 
 
 def plan_of(options: argparse.Namespace) -> Plan:
-    settings = client_settings(options, ProducerConfig)
+    settings = client_settings(options, ProducerConfig, refused=IN_NO_TRANSACTION)
     if options.compression is not None:
         settings["compression_type"] = options.compression
     acks = options.acks if options.acks is not None else settings.get("acks", "all")

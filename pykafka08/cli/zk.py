@@ -13,9 +13,10 @@ from functools import partial
 from typing import Any
 
 from pykafka08.cli import zk_values
-from pykafka08.cli.options import natural, new_parser, positive
-from pykafka08.cli.properties import parse_pairs, read_properties, settings_of
+from pykafka08.cli.options import client_properties, natural, new_parser, positive, settings_and_notes
 from pykafka08.errors import ConfigError
+from pykafka08.kafka_properties import settings_of, typed
+from pykafka08.security.secret import Secret
 
 __all__ = ["main", "settings_of_zookeeper", "zk_parser"]
 
@@ -49,25 +50,41 @@ def settings_of_zookeeper(options: argparse.Namespace) -> tuple[dict[str, Any], 
     """Keyword arguments for the session with ZooKeeper, and for clients of the brokers."""
     from pykafka08.zookeeper.settings import ZooKeeperConfig, without_secrets
 
-    properties = {**(read_properties(options.config) if options.config else {}), **parse_pairs(options.properties)}
-    shortened = {re.sub(r"^zookeeper[._]", "", name): value for name, value in properties.items()}
-    found, unknown = settings_of(shortened, ZooKeeperConfig)
+    properties = client_properties(options.config, options.properties, "--zookeeper-property")
+    kinds = {field.name: str(field.type) for field in fields(ZooKeeperConfig)}
+    zookeeper: dict[str, Any] = {}
+    of_brokers: dict[str, str | Secret] = {}
+    for name, value in properties.items():
+        short = re.sub(r"^zookeeper[._]", "", name)
+        setting = short.replace(".", "_").replace("-", "_")
+        if setting in kinds:
+            found = typed(name, setting, value, kinds[setting])
+            zookeeper[setting] = found.reveal() if isinstance(found, Secret) else found
+        else:
+            of_brokers[short] = value
+    client, unknown, _ = settings_of(of_brokers)
     if unknown:
         raise ConfigError(f"settings that mean nothing here: {', '.join(unknown)}")
-    names = {field.name for field in fields(ZooKeeperConfig)}
-    zookeeper = {name: value for name, value in found.items() if name in names}
     if "acl" in zookeeper:
         raise ConfigError("access lists cannot be given as a property; --secure makes nodes as brokers do")
     if getattr(options, "secure", False):
         from pykafka08.zookeeper.operations import CREATOR_WRITES
 
         zookeeper["acl"] = CREATOR_WRITES
-    credentials = options.auth or [text for name, text in found.items() if name == "auth"]
+    given = zookeeper.pop("auth", None)
+    credentials = options.auth or ([given] if given else [])
     if credentials:
         zookeeper["auth"] = tuple(_credential(text) for text in credentials)
-    return {"servers": options.zookeeper, **without_secrets(zookeeper)}, {
-        name: value for name, value in found.items() if name not in names
-    }
+    client.update(_client_settings(options))
+    return {"servers": options.zookeeper, **without_secrets(zookeeper)}, client
+
+
+def _client_settings(options: argparse.Namespace) -> dict[str, Any]:
+    """Settings of clients of the brokers, without the brokers' addresses."""
+    file, texts = getattr(options, "client_config", None), getattr(options, "client_properties", [])
+    settings = settings_and_notes(client_properties(file, texts, "--command-property"))
+    settings.pop("bootstrap_servers", None)
+    return settings
 
 
 def _credential(text: str) -> tuple[str, str]:
@@ -99,6 +116,10 @@ def _shared_options() -> argparse.ArgumentParser:
     add("--zookeeper-property", dest="properties", action="append", default=[], metavar="NAME=VALUE",
         help="a setting of the session or of the brokers' client, such as session.timeout.ms")  # fmt: skip
     add("--zookeeper-config", dest="config", metavar="FILE", help="a properties file with settings")
+    add("--command-property", dest="client_properties", action="append", default=[], metavar="NAME=VALUE",
+        help="a setting of the brokers' client")  # fmt: skip
+    add("--command-config", dest="client_config", metavar="FILE",
+        help="a properties file of Kafka's clients, with security settings too, for questions to brokers")  # fmt: skip
     add("--json", action="store_true", help="JSON instead of a table")
     add("-v", "--verbose", action="count", default=argparse.SUPPRESS, help="tell what happens; twice: every step")
     return shared

@@ -40,6 +40,7 @@ async def change(options: argparse.Namespace, zookeeper: Settings, client: Setti
     with interrupt.part():
         async with ZooKeeper(**zookeeper) as zk:
             admin = ZooKeeperAdmin(zk, force=getattr(options, "force", False), client=client)
+            options.client_settings = client
             return await _ACTIONS[options.command, options.action](admin, options)
     return DONE
 
@@ -200,7 +201,7 @@ async def _reset_group(admin: ZooKeeperAdmin, options: argparse.Namespace) -> in
         raise no_such_topic(options.topic)
     numbers = options.partition or sorted(topic.partitions)
     partitions = [TopicPartition(options.topic, number) for number in numbers]
-    offsets = await _targets(admin, options.to, partitions)
+    offsets = await _targets(admin, options.to, partitions, options.client_settings)
     before = await admin.reset_group_offsets(options.group, offsets)
     rows = [
         {"topic": tp.topic, "partition": tp.partition, "before": before[tp], "now": offset}
@@ -211,14 +212,15 @@ async def _reset_group(admin: ZooKeeperAdmin, options: argparse.Namespace) -> in
 
 
 async def _targets(
-    admin: ZooKeeperAdmin, target: str | int, partitions: list[TopicPartition]
+    admin: ZooKeeperAdmin, target: str | int, partitions: list[TopicPartition], client: Settings
 ) -> dict[TopicPartition, int]:
     if isinstance(target, int):
         return dict.fromkeys(partitions, target)
-    servers = bootstrap_servers(await reading.brokers(admin.zk))
+    protocol = client.get("security_protocol", "PLAINTEXT")
+    servers = bootstrap_servers(await reading.brokers(admin.zk), protocol)
     if not servers:
         raise ConfigError(f"--to {target}: no broker is alive to be asked; give a number, with --force")
-    async with Consumer(bootstrap_servers=servers) as consumer:
+    async with Consumer(**{**client, "bootstrap_servers": servers}) as consumer:
         asked = consumer.beginning_offsets if target == "earliest" else consumer.end_offsets
         return dict(await asked(partitions))
 

@@ -233,7 +233,8 @@ def _time(timestamp: str | int | None) -> str | None:
 async def _offsets(zk: ZooKeeper, options: argparse.Namespace, client: Settings) -> int:
     servers = options.bootstrap_server.split(",") if options.bootstrap_server else None
     if servers is None:
-        servers = bootstrap_servers(await reading.brokers(zk, _note_trouble))
+        protocol = client.get("security_protocol", "PLAINTEXT")
+        servers = bootstrap_servers(await reading.brokers(zk, _note_trouble), protocol)
     has_ends = options.command == "lag"
     progress = await group_progress(zk, options.group, servers, has_ends=has_ends, client=client)
     if progress is None:

@@ -16,7 +16,7 @@ import anyio.lowlevel
 import anyio.to_thread
 
 from pykafka08.cluster.client import Client
-from pykafka08.config import check_timeout
+from pykafka08.config import ConsumerConfig, check_timeout
 from pykafka08.consumer.batches import Batches, Tables
 from pykafka08.consumer.checks import check_count, check_listener, check_topic, checked
 from pykafka08.consumer.committing import Committing
@@ -34,8 +34,11 @@ from pykafka08.driver import TaskTree, current_time
 from pykafka08.errors import ClosedError, ConfigError, RequestTimeoutError
 from pykafka08.group.coordinator import RebalanceListener
 from pykafka08.group.pattern import SubscriptionPattern
+from pykafka08.group.settings import GroupConfig
+from pykafka08.kafka_properties import PropertiesSource, arguments_from
 from pykafka08.records.batch_records import is_prepared, prepare
 from pykafka08.records.record import Record, TopicPartition
+from pykafka08.security.settings import protect
 
 __all__ = ["Consumer"]
 
@@ -75,6 +78,7 @@ class Consumer(Committing):
         listener: RebalanceListener | None = None,
         **settings: Any,
     ) -> None:
+        protect(settings)
         for topic in topics:
             if not isinstance(topic, SubscriptionPattern):
                 check_topic(topic)
@@ -100,6 +104,16 @@ class Consumer(Committing):
         self._client: Client | None = None
         self._member: ConsumerMember | None = None
         self._tasks = TaskTree()
+
+    @classmethod
+    def from_properties(cls, properties: PropertiesSource, *topics: str, **settings: Any) -> Consumer:
+        """A consumer with the settings of a properties file, or a mapping, by the names of Kafka's Java clients.
+
+        ``settings`` come before those of the file, and take what the constructor takes.  ConfigError for a property
+        that cannot be honoured.
+        """
+        protect(settings)
+        return cls(*topics, **arguments_from(properties, settings, ConsumerConfig, GroupConfig))
 
     # Life
 

@@ -20,6 +20,7 @@ from pykafka08.driver import TaskTree, clock, library_logger
 from pykafka08.errors import BufferFullError, ClosedError, KafkaError, RecordTypeError, RequestTimeoutError
 from pykafka08.group.metadata import OffsetSource
 from pykafka08.group.requests import OffsetAndMetadata
+from pykafka08.kafka_properties import PropertiesSource, arguments_from
 from pykafka08.producer.actions import Counters
 from pykafka08.producer.arrow import Columns
 from pykafka08.producer.batch import RECORD_OVERHEAD, Span, headers_size
@@ -38,6 +39,7 @@ from pykafka08.producer.transactions.handed_over import OpenTransaction
 from pykafka08.producer.transactions.sending import machine_of
 from pykafka08.producer.waits import wait_for_room
 from pykafka08.records.record import NewRecord, TopicPartition
+from pykafka08.security.settings import protect
 
 __all__ = ["Producer"]
 
@@ -62,6 +64,7 @@ class Producer(ColumnProducing):
     """
 
     def __init__(self, bootstrap_servers: str | Iterable[str], **settings: Any) -> None:
+        protect(settings)
         client, config = build({"bootstrap_servers": bootstrap_servers, **settings}, ClientConfig, ProducerConfig)
         self._config: ProducerConfig = config
         self._encoding = encoding_of(client, config)
@@ -87,6 +90,15 @@ class Producer(ColumnProducing):
         self._failure: KafkaError | None = None
         self._is_open = False
         self._yielded_at = 0
+
+    @classmethod
+    def from_properties(cls, properties: PropertiesSource, **settings: Any) -> Producer:
+        """A producer with the settings of a properties file, or a mapping, by the names of Kafka's Java clients.
+
+        ``settings`` come before those of the file.  ConfigError for a property that cannot be honoured.
+        """
+        protect(settings)
+        return cls(**arguments_from(properties, settings, ProducerConfig))
 
     # --- life -------------------------------------------------------------------------------------------------------
 

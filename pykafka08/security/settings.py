@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from pykafka08.errors import ConfigError
+from pykafka08.security.jaas import PROPERTY, jaas_settings, parse_jaas
 from pykafka08.security.secret import Secret
 from pykafka08.short_names import shortened
 
@@ -223,7 +224,22 @@ class SecurityConfig:
             value = getattr(self, name)
             if isinstance(value, str):
                 object.__setattr__(self, name, Secret(value))
+        if self.uses_sasl and isinstance(self.sasl_jaas_config, Secret):
+            self._apply_jaas(self.sasl_jaas_config)
         self._check_oauth()
+
+    def _apply_jaas(self, text: Secret) -> None:
+        login = parse_jaas(text)
+        mechanism, settings = jaas_settings(login, self.sasl_mechanism)
+        defaults = {each.name: each.default for each in fields(self)}
+        for name, value in {"sasl_mechanism": mechanism, **settings}.items():
+            if name not in defaults:
+                raise ConfigError(f"{PROPERTY}: this release has no {name}, which {login.short_name} stands for")
+            given = getattr(self, name)
+            if given == defaults[name]:
+                object.__setattr__(self, name, value)
+            elif given != value:
+                raise ConfigError(f"{name} and {PROPERTY} disagree: give one of them")
 
     def _check_oauth(self) -> None:
         for name, (least, most) in OAUTH_RANGES.items():

@@ -7,7 +7,6 @@ error that says so; the few that change nothing in Spark's own connector either 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields
 from typing import Any
 
 from pykafka08.config import ClientConfig, ConsumerConfig, ProducerConfig, build, setting_fields
@@ -19,7 +18,6 @@ __all__ = [
     "CONSUMER_PROPERTIES",
     "PREFIX",
     "PRODUCER_PROPERTIES",
-    "client_settings",
     "consumer_settings",
     "producer_settings",
 ]
@@ -210,12 +208,3 @@ def _built(properties: dict[str, Any], *kinds: type) -> list[Any]:
 
 def _names(kind: type) -> list[str]:
     return sorted(setting_fields(kind), key=len, reverse=True)
-
-
-def client_settings(config: ClientConfig) -> dict[str, Any]:
-    """The keyword arguments of a client with this configuration."""
-    settings = {each.name: getattr(config, each.name) for each in fields(config)}
-    security = settings.pop("security")
-    settings.update({each.name: getattr(security, each.name) for each in fields(security)})
-    settings["bootstrap_servers"] = ",".join(f"[{host}]:{port}" for host, port in config.bootstrap_servers)
-    return settings

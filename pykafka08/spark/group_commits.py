@@ -12,11 +12,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock
 
 from pykafka08.admin.admin import Admin
-from pykafka08.config import ClientConfig
+from pykafka08.config import ClientConfig, client_settings
 from pykafka08.driver import library_logger
 from pykafka08.errors import KafkaError, NodeExistsError, NoNodeError
 from pykafka08.records.record import TopicPartition
-from pykafka08.spark.client_properties import client_settings, consumer_settings
+from pykafka08.spark.client_properties import consumer_settings
 from pykafka08.spark.committed_group import CommittedGroup, parse_group
 from pykafka08.spark.runtime import runtime
 from pykafka08.zookeeper import paths

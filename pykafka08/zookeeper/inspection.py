@@ -72,7 +72,8 @@ async def group_progress(
     owners = dict(group.owners) if group is not None else {}
     candidates = await _partitions(zk, heard)
     asked = _Brokers(servers, {"default_api_timeout_ms": 10_000, **(client or {})}, trouble)
-    if set(servers) - set(bootstrap_servers(await reading.brokers(zk))):
+    protocol = str((client or {}).get("security_protocol", "PLAINTEXT"))
+    if set(servers) - set(bootstrap_servers(await reading.brokers(zk), protocol)):
         await asked.compare(zk)
     # asking for a group makes its brokers create this topic: without it Kafka has no offsets
     has_offsets = any(each.topic == OFFSETS_TOPIC for each in candidates)

@@ -6,6 +6,7 @@ positions and commits are in ``legacy/reading``.  Here is the public class, and 
 
 from __future__ import annotations
 
+import os
 import socket
 import time
 import uuid
@@ -20,9 +21,10 @@ from pykafka08.consumer.checks import check_listener, check_offset, check_topic,
 from pykafka08.driver import TaskTree, library_logger
 from pykafka08.errors import ClosedError, ConfigError, KafkaError, UnknownTopicError
 from pykafka08.group.coordinator import RebalanceListener
-from pykafka08.properties import read_properties
+from pykafka08.kafka_properties import PropertiesSource, protected, read_client_properties
 from pykafka08.records.reader import FetchedBatch
 from pykafka08.records.record import Record, TopicPartition
+from pykafka08.security.settings import protect
 from pykafka08.zookeeper.bridge import ZooKeeper
 from pykafka08.zookeeper.legacy.health import LegacyHealth
 from pykafka08.zookeeper.legacy.membership import Membership
@@ -72,9 +74,10 @@ class LegacyConsumer:
         black_list: str | None = None,
         streams: int = 1,
         listener: RebalanceListener | None = None,
-        properties: str | Mapping[str, str] | None = None,
+        properties: PropertiesSource | None = None,
         **settings: Any,
     ) -> None:
+        protect(settings)
         if "zookeeper_settings" in settings:
             settings = {**settings, "zookeeper_settings": without_secrets(settings["zookeeper_settings"])}
         given = _of_properties(properties)
@@ -119,6 +122,12 @@ class LegacyConsumer:
         self._reading = Reading(self._zk, self._config, streams, self._tasks, listener)
         self._membership = Membership(self._zk, self._machine, self._reading)
         self._is_entered = self._is_closed = False
+
+    @classmethod
+    def from_properties(cls, properties: PropertiesSource, *topics: str, **settings: Any) -> LegacyConsumer:
+        """A consumer with the settings of a properties file, or a mapping, by the names of Kafka's Java clients."""
+        protect(settings)
+        return cls(*topics, properties=properties, **settings)
 
     # Life
 
@@ -307,14 +316,16 @@ class LegacyConsumer:
         return None if found is None else str(found)
 
 
-def _of_properties(properties: str | Mapping[str, str] | None) -> dict[str, Any]:
+def _of_properties(properties: PropertiesSource | None) -> dict[str, Any]:
     if properties is None:
         return {}
-    if isinstance(properties, str):
-        properties = read_properties(properties)
-    if not isinstance(properties, Mapping):
-        raise ConfigError(f"properties={properties!r:.100} is neither the name of a file nor a mapping")
-    settings, notes = settings_of({str(name): str(text) for name, text in properties.items()}, (CONNECT,))
+    if isinstance(properties, (str, os.PathLike)):
+        given = read_client_properties(properties)
+    elif isinstance(properties, Mapping):
+        given = protected(properties)
+    else:
+        raise ConfigError(f"properties of the type {type(properties).__name__} are neither a file nor a mapping")
+    settings, notes = settings_of(given, (CONNECT,))
     for each in notes:
         log.warning("property.unknown", what=each)
     return settings

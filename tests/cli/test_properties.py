@@ -6,10 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from pykafka08.cli.properties import parse_pairs, read_properties, settings_of
+from pykafka08.cli.options import IN_NO_TRANSACTION
+from pykafka08.cli.properties import parse_pairs
 from pykafka08.config import ConsumerConfig, ProducerConfig
 from pykafka08.errors import ConfigError
 from pykafka08.group.settings import GroupConfig
+from pykafka08.kafka_properties import settings_of
+from pykafka08.properties import read_properties
 
 
 def test_pairs() -> None:
@@ -50,7 +53,7 @@ def test_a_missing_file_is_wrong_usage(tmp_path: Path) -> None:
 
 
 def test_javas_names_become_ours() -> None:
-    settings, unknown = settings_of(
+    settings, unknown, _ = settings_of(
         {
             "auto.offset.reset": "smallest",
             "enable.auto.commit": "FALSE",
@@ -58,7 +61,7 @@ def test_javas_names_become_ours() -> None:
             "fetch.message.max.bytes": "1000",
             "client.id": "08",
             "security.protocol": "plaintext",
-            "key.deserializer": "x",
+            "schema.registry.url": "x",
         },
         ConsumerConfig,
     )
@@ -70,11 +73,11 @@ def test_javas_names_become_ours() -> None:
         "client_id": "08",
         "security_protocol": "plaintext",
     }
-    assert unknown == ["key.deserializer"]
+    assert unknown == ["schema.registry.url"]
 
 
 def test_names_of_groups() -> None:
-    settings, unknown = settings_of(
+    settings, unknown, _ = settings_of(
         {
             "group.id": "g",
             "session.timeout.ms": "6000",
@@ -92,7 +95,7 @@ def test_names_of_groups() -> None:
 
 
 def test_producer_names() -> None:
-    settings, unknown = settings_of(
+    settings, unknown, _ = settings_of(
         {"request.required.acks": "1", "compression.codec": "gzip", "linger.ms": "0.5", "compression.level": "9"},
         ProducerConfig,
     )
@@ -100,18 +103,6 @@ def test_producer_names() -> None:
     assert not unknown
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("security.protocol", "SASL_SSL"),
-        ("transactional.id", "t"),
-        ("partitioner.class", "foo"),
-        ("fetch.min.bytes", "many"),
-        ("check.crcs", "maybe"),
-        ("linger.ms", "-1"),
-    ],
-)
-def test_what_cannot_be_honoured_is_refused(name: str, value: str) -> None:
-    kind = ProducerConfig if name == "linger.ms" else ConsumerConfig
-    with pytest.raises(ConfigError, match=name):
-        settings_of({name: value}, kind)
+def test_the_tools_write_in_no_transaction() -> None:
+    with pytest.raises(ConfigError, match=r"transactional\.id: the tools write in no transaction"):
+        settings_of({"transactional.id": "t"}, ProducerConfig, refused=IN_NO_TRANSACTION)

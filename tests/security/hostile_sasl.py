@@ -17,15 +17,12 @@ from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import (
     AuthenticationError,
     KafkaError,
-    RemoteProtocolError,
-    ResponseTooLargeError,
-    TransportError,
 )
 from pykafka08.protocol.messages.sasl_authenticate import SaslAuthenticateResponse
 from pykafka08.protocol.messages.sasl_handshake import SaslHandshakeResponse
 from pykafka08.protocol.schema import Response
 from tests.connection.answers import Asked, answer_to, framed, read_request, usual_answer
-from tests.connection.peers import Caller, Play
+from tests.connection.peers import Caller
 from tests.security.scram_faults import FINAL, FIRST, ScramServer, StoredPassword, Tamper
 
 USER = "alice"
@@ -317,18 +314,37 @@ CASES: tuple[Case, ...] = (
     ),
     # SCRAM messages.
     *(
-        Case(f"scram-first-{fault.name}-{mechanism}", {Step.FIRST: tampers(fault.tamper)}, AuthenticationError, fault.says, mechanism)
+        Case(
+            f"scram-first-{fault.name}-{mechanism}",
+            {Step.FIRST: tampers(fault.tamper)},
+            AuthenticationError,
+            fault.says,
+            mechanism,
+        )
         for fault in FIRST
         for mechanism in MECHANISMS[1:]
     ),
     *(
-        Case(f"scram-final-{fault.name}-{mechanism}", {Step.FINAL: tampers(fault.tamper)}, AuthenticationError, fault.says, mechanism)
+        Case(
+            f"scram-final-{fault.name}-{mechanism}",
+            {Step.FINAL: tampers(fault.tamper)},
+            AuthenticationError,
+            fault.says,
+            mechanism,
+        )
         for fault in FINAL
         for mechanism in MECHANISMS[1:]
     ),
     Case("scram-empty-final-bare", {Step.FINAL: sends_token(b"")}, AuthenticationError, "is empty", release=BARE),
     *(
-        Case(f"plain-challenge-{release}", {Step.FIRST: sends_token(b"?")}, AuthenticationError, "a challenge", "PLAIN", release)
+        Case(
+            f"plain-challenge-{release}",
+            {Step.FIRST: sends_token(b"?")},
+            AuthenticationError,
+            "a challenge",
+            "PLAIN",
+            release,
+        )
         for release in ("4.3", BARE)
     ),
     # Refusals.
@@ -354,7 +370,12 @@ CASES: tuple[Case, ...] = (
         "handshake-unknown-error", {Step.HANDSHAKE: refuses_mechanism(-1)}, AuthenticationError, "refused SaslHandshake"
     ),
     *(
-        Case(f"token-refused-at-{step.value}-{code.name}", {step: refuses_token(code, message)}, AuthenticationError, says)
+        Case(
+            f"token-refused-at-{step.value}-{code.name}",
+            {step: refuses_token(code, message)},
+            AuthenticationError,
+            says,
+        )
         for step in TOKENS
         for code, message, says in (
             (ErrorCode.SASL_AUTHENTICATION_FAILED, "wrong password", "wrong password; check sasl_plain_username"),

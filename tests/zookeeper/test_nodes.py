@@ -236,11 +236,12 @@ def test_no_bytes_are_too_odd_for_a_clear_error(data: bytes) -> None:
 def test_where_a_broker_listens() -> None:
     first = Broker(version=1, host="h", port=9092)
     assert first.listeners == (Endpoint("PLAINTEXT", "PLAINTEXT", "h", 9092),)
-    assert first.address == ("h", 9092)
+    assert first.address_for("PLAINTEXT") == ("h", 9092)
     named = Broker(version=4, endpoints=["IN://[::1]:1", "OUT://h:2"], protocols={"IN": "SSL", "OUT": "PLAINTEXT"})
     assert named.listeners == (Endpoint("IN", "SSL", "::1", 1), Endpoint("OUT", "PLAINTEXT", "h", 2))
-    assert named.address == ("h", 2)
-    assert Broker(version=2, endpoints=["SSL://h:1"]).address is None
+    assert named.address_for("PLAINTEXT") == ("h", 2)
+    assert named.address_for("SSL") == ("::1", 1)
+    assert Broker(version=2, endpoints=["SSL://h:1"]).address_for("PLAINTEXT") is None
 
 
 def test_a_regex_of_0_8_0_that_is_no_json_is_read_as_it_was_meant() -> None:

@@ -12,9 +12,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pykafka08.config import client_settings
 from pykafka08.producer.delivery import SentRecords
 from pykafka08.producer.producer import Producer
-from pykafka08.spark.client_properties import PREFIX, client_settings
+from pykafka08.spark.client_properties import PREFIX
 from pykafka08.spark.options import WriteOptions
 from pykafka08.spark.runtime import runtime
 from pykafka08.spark.sink.encoding import Run, runs_of

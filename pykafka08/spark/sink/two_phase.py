@@ -24,13 +24,13 @@ import anyio
 import pyarrow as pa
 
 from pykafka08.admin.admin import Admin
+from pykafka08.config import client_settings
 from pykafka08.driver import library_logger
 from pykafka08.errors import KafkaError
 from pykafka08.group.requests import OffsetAndMetadata
 from pykafka08.producer.producer import Producer
 from pykafka08.producer.transactions.handed_over import OpenTransaction, end_transaction
 from pykafka08.protocol.messages.offset_fetch import OffsetFetchRequest
-from pykafka08.spark.client_properties import client_settings
 from pykafka08.spark.options import WriteOptions
 from pykafka08.spark.runtime import runtime
 from pykafka08.spark.sink.encoding import runs_of

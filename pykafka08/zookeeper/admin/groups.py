@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from pykafka08.config import client_settings
 from pykafka08.consumer.consumer import Consumer
 from pykafka08.errors import (
     AdminRefusedError,
@@ -177,12 +178,13 @@ class GroupAdministration(Guarded):
     async def _log_ends(
         self, partitions: Sequence[TopicPartition]
     ) -> tuple[Mapping[TopicPartition, int], Mapping[TopicPartition, int]]:
-        servers = bootstrap_servers(await reading.brokers(self.zk))
+        protocol = self._client_config.security.security_protocol
+        servers = bootstrap_servers(await reading.brokers(self.zk), protocol)
         if not servers:
             raise AdminRefusedError("no broker can be asked how far its log goes", path=paths.BROKER_IDS)
-        settings = {"default_api_timeout_ms": self._client_config.default_api_timeout_ms}
+        settings = {**client_settings(self._client_config), "bootstrap_servers": servers}
         try:
-            async with Consumer(bootstrap_servers=servers, **settings) as consumer:
+            async with Consumer(**settings) as consumer:
                 first = await consumer.beginning_offsets(partitions)
                 return first, await consumer.end_offsets(partitions)
         except KafkaError as error:

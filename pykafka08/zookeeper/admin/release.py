@@ -99,7 +99,7 @@ async def ask_brokers(zk: ZooKeeper, config: ClientConfig) -> Capabilities:
 
 
 async def _ask(broker: Broker, config: ClientConfig) -> BrokerVersions | None:
-    address = broker.address
+    address = broker.address_for(config.security.security_protocol)
     if broker.version == 1 or address is None:  # 0.8 tells nothing but by closing the connection
         return None
     try:
@@ -114,9 +114,10 @@ async def is_0_8_2(broker: Broker, config: ClientConfig) -> bool:
 
     Only worth it where it decides: 0.8.2 makes the topic of committed offsets when it is asked.
     """
-    if broker.address is None:
+    address = broker.address_for(config.security.security_protocol)
+    if address is None:
         return False
-    one = replace(config, bootstrap_servers=(broker.address,))
+    one = replace(config, bootstrap_servers=(address,))
     deadline = anyio.current_time() + config.default_api_timeout_ms / 1000
     try:
         async with Client(one) as client:
@@ -125,9 +126,9 @@ async def is_0_8_2(broker: Broker, config: ClientConfig) -> bool:
         return False
 
 
-def bootstrap_servers(brokers: Mapping[int, Broker]) -> list[str]:
-    """Addresses for clients of the brokers, from what they registered; those that need TLS or SASL are left out."""
-    found = [each.address for _, each in sorted(brokers.items())]
+def bootstrap_servers(brokers: Mapping[int, Broker], protocol: str = "PLAINTEXT") -> list[str]:
+    """Addresses for clients of this security protocol, from what the brokers registered."""
+    found = [each.address_for(protocol.upper()) for _, each in sorted(brokers.items())]
     return [f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in filter(None, found)]
 
 

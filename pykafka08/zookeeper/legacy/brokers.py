@@ -11,10 +11,11 @@ from pykafka08.zookeeper.nodes.brokers import Broker
 __all__ = ["broker_addresses"]
 
 
-async def broker_addresses(zk: ZooKeeper) -> tuple[Address, ...]:
-    """Where they listen for plaintext; NoBrokersError if none does."""
+async def broker_addresses(zk: ZooKeeper, protocol: str = "PLAINTEXT") -> tuple[Address, ...]:
+    """Where they listen for clients of this security protocol; NoBrokersError if none does."""
     found: list[Address] = []
     faults: list[KafkaError] = []
+    others: set[str] = set()
     names = await zk.children(paths.BROKER_IDS)
     for name in names:
         path = f"{paths.BROKER_IDS}/{name}"
@@ -25,9 +26,14 @@ async def broker_addresses(zk: ZooKeeper) -> tuple[Address, ...]:
         except MalformedNodeError as error:
             faults.append(error)
             continue
-        if broker.address is not None:
-            found.append(broker.address)
+        others.update(each.protocol for each in broker.listeners)
+        address = broker.address_for(protocol)
+        if address is not None:
+            found.append(address)
     if not found:
         said = f": {faults[0]}" if faults else ""
-        raise NoBrokersError(f"of {len(names)} broker(s) in ZooKeeper none has a plaintext listener{said}")
+        listed = f" (there are listeners for {', '.join(sorted(others))})" if others else ""
+        raise NoBrokersError(
+            f"of {len(names)} broker(s) in ZooKeeper none has a listener for security_protocol={protocol}{listed}{said}"
+        )
     return tuple(dict.fromkeys(found))

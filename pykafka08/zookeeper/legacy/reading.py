@@ -300,7 +300,7 @@ class Reading:
         await self._brokers_wanted
         while True:
             try:
-                addresses = await broker_addresses(self._zk)
+                addresses = await broker_addresses(self._zk, self._config.security.security_protocol)
                 client = Client(self._config.client(addresses), self._tasks, allow_auto_topic_creation=False)
                 await client.__aenter__()
                 break

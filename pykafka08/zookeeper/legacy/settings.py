@@ -13,6 +13,9 @@ from typing import Any
 from pykafka08.config import Address, ClientConfig, ConsumerConfig
 from pykafka08.errors import ConfigError
 from pykafka08.group.settings import GroupConfig
+from pykafka08.kafka_properties import settings_of as client_settings_of
+from pykafka08.security.secret import Secret
+from pykafka08.security.settings import SecurityConfig
 from pykafka08.setting_hints import hint
 from pykafka08.zookeeper.assignment import STRATEGIES
 from pykafka08.zookeeper.settings import without_secrets
@@ -21,6 +24,7 @@ __all__ = ["LegacyConfig", "settings_of"]
 
 INT32_MAX = 2**31 - 1
 RESETS = {"smallest": "earliest", "largest": "latest", "earliest": "earliest", "latest": "latest"}
+SECURITY = ("security.", "ssl.", "sasl.", "config.providers")
 ID = re.compile(r"[a-zA-Z0-9._-]*")
 NUMBERS: Mapping[str, int] = {
     "zookeeper_session_timeout_ms": 1,
@@ -88,6 +92,8 @@ class LegacyConfig:
     """Taken, and without meaning here, as the next two are: what waits to be read is bounded in bytes."""
     num_consumer_fetchers: int = 1
     socket_receive_buffer_bytes: int = 65_536
+    security: SecurityConfig = field(default_factory=SecurityConfig)
+    """TLS and SASL of connections to brokers.  Users give the fields of :class:`SecurityConfig` beside the others."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "zookeeper_settings", without_secrets(self.zookeeper_settings))
@@ -153,6 +159,7 @@ class LegacyConfig:
             client_id=self.client_id or self.group_id,
             request_timeout_ms=self.socket_timeout_ms,
             retry_backoff_ms=self.refresh_leader_backoff_ms,
+            security=self.security,
         )
 
     @property
@@ -164,20 +171,33 @@ class LegacyConfig:
 _TYPE_OF = {each.name: str(each.type) for each in fields(LegacyConfig)}
 
 
-def settings_of(properties: Mapping[str, str], elsewhere: tuple[str, ...] = ()) -> tuple[dict[str, Any], list[str]]:
-    """Keyword arguments out of Java's names and texts, and what is to be said of names that are none of them."""
-    settings: dict[str, Any] = {}
+def settings_of(
+    properties: Mapping[str, str | Secret], elsewhere: tuple[str, ...] = ()
+) -> tuple[dict[str, Any], list[str]]:
+    """Keyword arguments out of Java's names and texts, and notes on names that are none of them.
+
+    Security settings have the names of later clients: those of 0.8 to 1.1 had none.
+    """
+    security = {name: value for name, value in properties.items() if _is_of_security(name)}
+    settings = client_settings_of(security).settings
     notes = []
-    for name, text in properties.items():
+    for name, value in properties.items():
+        if name in security:
+            continue
+        text = value.reveal() if isinstance(value, Secret) else value
         setting = name.strip().lower().replace(".", "_").replace("-", "_")
         if setting in elsewhere:
             settings[setting] = text.strip()
-        elif setting not in _TYPE_OF or setting == "zookeeper_settings":
+        elif setting not in _TYPE_OF or setting in ("zookeeper_settings", "security"):
             meant = hint(setting, (*_TYPE_OF, *elsewhere))
             notes.append(f"the property {name} means nothing to this consumer" + (f" ({meant})" if meant else ""))
         else:
             settings[setting] = _value(name, text.strip(), _TYPE_OF[setting])
     return settings, notes
+
+
+def _is_of_security(name: str) -> bool:
+    return name.strip().lower().replace("_", ".").replace("-", ".").startswith(SECURITY)
 
 
 def _value(name: str, text: str, kind: str) -> Any:

@@ -95,10 +95,9 @@ class Broker(JsonNode):
         protocol = (self.protocols or {}).get(listener, listener)
         return Endpoint(listener, protocol, plain if bracketed is None else bracketed, int(port))
 
-    @property
-    def address(self) -> tuple[str, int] | None:
-        """The host and port of its first plaintext listener, which clients without settings for TLS or SASL can use."""
-        return next(((each.host, each.port) for each in self.listeners if each.protocol == "PLAINTEXT"), None)
+    def address_for(self, protocol: str) -> tuple[str, int] | None:
+        """The host and port of its first listener for this security protocol; None if it has none."""
+        return next(((each.host, each.port) for each in self.listeners if each.protocol.upper() == protocol), None)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,32 @@
+"""Kafka's client properties, as its Java clients and tools read them, turned into settings of this client.
+
+    tables        which property is honoured, which has no effect and why, which is refused and why
+    providers     ``${file:...}``, ``${directory:...}`` and ``${env:...}`` in values
+    conversion    properties to keyword arguments
+
+Secrets become :class:`Secret` as soon as a file is read.  The syntax of files is in ``pykafka08.properties``.
+"""
+
+from pykafka08.kafka_properties.conversion import (
+    Converted,
+    PropertiesSource,
+    arguments_from,
+    is_secret,
+    protected,
+    read_client_properties,
+    settings_from,
+    settings_of,
+    typed,
+)
+
+__all__ = [
+    "Converted",
+    "PropertiesSource",
+    "arguments_from",
+    "is_secret",
+    "protected",
+    "read_client_properties",
+    "settings_from",
+    "settings_of",
+    "typed",
+]

@@ -1,0 +1,262 @@
+"""Properties of Kafka's Java clients as keyword arguments of this client."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from pykafka08.config import ClientConfig, ProducerConfig, setting_fields
+from pykafka08.errors import ConfigError
+from pykafka08.kafka_properties.providers import resolved
+from pykafka08.kafka_properties.tables import (
+    ASSIGNORS,
+    OBJECTS,
+    OF_CONSUMERS,
+    OF_PRODUCERS,
+    OTHER_NAMES,
+    OTHER_VALUES,
+    PARTITIONERS,
+    REFUSED,
+    WITHOUT_EFFECT,
+)
+from pykafka08.logs import library_logger
+from pykafka08.properties import read_properties
+from pykafka08.security.secret import Secret
+from pykafka08.security.settings import PROTOCOLS, SECRETS
+from pykafka08.setting_hints import hint
+
+__all__ = [
+    "Converted",
+    "PropertiesSource",
+    "arguments_from",
+    "is_secret",
+    "protected",
+    "read_client_properties",
+    "settings_from",
+    "settings_of",
+    "typed",
+]
+
+log = library_logger("config")
+
+PropertiesSource = str | os.PathLike[str] | Mapping[str, Any]
+"""The path of a properties file, or the properties themselves."""
+
+_MOST_DIGITS = 40
+_SECRET = re.compile(r"password|passphrase|secret|jaas|(?:^|\.)auth$|keystore\.key$")
+_LEVEL = re.compile(r"compression\.(gzip|lz4|zstd)\.level")
+_SECURITY = ("security.", "ssl.", "sasl.")
+JAVAS_MECHANISM = "GSSAPI"
+"""``sasl.mechanism`` of Kafka's clients where a file does not have it."""
+
+
+class Converted(NamedTuple):
+    """What properties mean to a client."""
+
+    settings: dict[str, Any]
+    unknown: list[str]
+    """Names that this client does not have; Kafka's clients pass such over, too."""
+    without_effect: dict[str, str]
+    """Property -> why it changes nothing."""
+
+
+def is_secret(name: str) -> bool:
+    """True if the value of this property, by Kafka's name or this client's, must not appear in a text."""
+    dotted = name.strip().lower().replace("_", ".").replace("-", ".")
+    return dotted.replace(".", "_") in SECRETS or _SECRET.search(dotted) is not None
+
+
+def protected(properties: Mapping[str, Any]) -> dict[str, str | Secret]:
+    """A copy as texts, with secrets as :class:`Secret`; ConfigError for a value that is no text, number or boolean."""
+    return {str(name): _as_text(str(name), value) for name, value in properties.items()}
+
+
+def _as_text(name: str, value: object) -> str | Secret:
+    if isinstance(value, bool):
+        value = "true" if value else "false"
+    if isinstance(value, (int, float)):
+        value = str(value)
+    if not isinstance(value, (str, Secret)):
+        raise ConfigError(f"{name}: the value of a property is a text, not of the type {type(value).__name__}")
+    return Secret(value) if is_secret(name) else value
+
+
+def read_client_properties(path: str | os.PathLike[str]) -> dict[str, str | Secret]:
+    """The pairs of a properties file, with secrets as :class:`Secret`."""
+    return protected(read_properties(os.fspath(path)))
+
+
+def arguments_from(properties: PropertiesSource, settings: Mapping[str, Any], *kinds: type) -> dict[str, Any]:
+    """As :func:`settings_from`, with ``settings`` before them; ConfigError if nothing names the brokers."""
+    arguments = {**settings_from(properties, *kinds), **settings}
+    if "bootstrap_servers" not in arguments:
+        raise ConfigError("bootstrap.servers is missing among the properties: give it there, or as bootstrap_servers")
+    return arguments
+
+
+def settings_from(properties: PropertiesSource, *kinds: type) -> dict[str, Any]:
+    """Keyword arguments for a client out of a properties file or a mapping by Kafka's names.
+
+    Names that this client does not have are logged.
+    """
+    if isinstance(properties, (str, os.PathLike)):
+        given = read_client_properties(properties)
+    elif isinstance(properties, Mapping):
+        given = protected(properties)
+    else:
+        raise ConfigError(
+            f"properties are the path of a file or a mapping, not of the type {type(properties).__name__}"
+        )
+    converted = settings_of(given, *kinds)
+    if converted.unknown:
+        log.warning("config.unknown_properties", names=", ".join(converted.unknown))
+    for name, why in converted.without_effect.items():
+        log.debug("config.property_without_effect", property=name, why=why)
+    return converted.settings
+
+
+def settings_of(
+    properties: Mapping[str, str | Secret], *kinds: type, refused: Mapping[str, str] | None = None
+) -> Converted:
+    """Keyword arguments for a client out of Java's names.
+
+    ``kinds`` are ``ProducerConfig``, or ``ConsumerConfig`` and ``GroupConfig``, or none for an admin client.
+    A property that would change what is read, written or trusted is never passed over: it is a ConfigError if it cannot
+    be honoured.  ``refused`` has more of these, with the reason.
+    """
+    given = resolved(protected(properties))
+    types = {name: str(field.type) for name, field in setting_fields(ClientConfig, *kinds).items()}
+    settings: dict[str, Any] = {}
+    found = Converted(settings, [], {})
+    for name, value in given.items():
+        setting = name.strip().replace(".", "_").replace("-", "_")
+        setting = OTHER_NAMES.get(setting, setting)
+        dotted = setting.replace("_", ".")
+        if refused is not None and dotted in refused:
+            raise ConfigError(f"{name}: {refused[dotted]}")
+        if setting in types:
+            _set(settings, name, setting, value, types[setting])
+        elif dotted == "partitioner.class" and ProducerConfig in kinds:
+            _set_partitioner(settings, name, value)
+        elif not _LEVEL.fullmatch(dotted):
+            _pass_over(found, name, dotted, value, types)
+    if ProducerConfig in kinds:
+        _set_level(settings, given)
+        _check_retries(given)
+    protocol = str(settings.get("security_protocol", "")).upper()
+    if protocol in PROTOCOLS and protocol.startswith("SASL_"):
+        settings.setdefault("sasl_mechanism", JAVAS_MECHANISM)
+    return found
+
+
+def _set(settings: dict[str, Any], name: str, setting: str, value: str | Secret, kind: str) -> None:
+    if setting in OBJECTS:
+        raise ConfigError(f"{name}: {OBJECTS[setting]}, and cannot stand in a file: give {setting}=")
+    if setting == "partition_assignment_strategy":
+        settings[setting] = _assignors(_reveal(value))
+        return
+    # Java takes an empty text of these for one that is not given.
+    is_given = bool(_reveal(value).strip()) or "None" not in kind or not setting.startswith(("ssl_", "sasl_"))
+    if is_given:
+        settings[setting] = typed(name, setting, value, kind)
+
+
+def _pass_over(found: Converted, name: str, dotted: str, value: str | Secret, types: Mapping[str, str]) -> None:
+    """Take note of a property that is no setting; ConfigError if that would change what the client does."""
+    of_another = (dotted in OF_PRODUCERS and "acks" not in types) or (
+        dotted in OF_CONSUMERS and "fetch_min_bytes" not in types
+    )
+    if of_another:
+        found.without_effect[name] = "it is for another kind of client"
+    elif dotted in WITHOUT_EFFECT:
+        found.without_effect[name] = WITHOUT_EFFECT[dotted]
+    elif dotted in REFUSED:
+        text = _reveal(value).strip()
+        why, harmless = REFUSED[dotted]
+        parts = [each.strip().rpartition(".")[2] for each in text.split(",")]
+        if not all(part in harmless or part.lower() in harmless for part in parts):
+            shown = "" if isinstance(value, Secret) else f"={text!r:.200}"
+            raise ConfigError(f"{name}{shown}: {why}")
+        found.without_effect[name] = "it asks for what this client does anyway"
+    elif dotted.startswith(_SECURITY):
+        meant = hint(dotted.replace(".", "_"), types, lambda each: each.replace("_", "."))
+        raise ConfigError(f"{name}: no such security property is known" + (f"; {meant}" if meant else ""))
+    else:
+        found.unknown.append(name)
+
+
+def _set_partitioner(settings: dict[str, Any], name: str, value: str | Secret) -> None:
+    class_name = _reveal(value).strip()
+    if not class_name:
+        return
+    partitioner = PARTITIONERS.get(class_name.rpartition(".")[2])
+    if partitioner is None:
+        raise ConfigError(
+            f"{name}={class_name!r:.200}: Java classes cannot be used here; partitioner=murmur2, crc32, ... names one "
+            "of this client"
+        )
+    settings.setdefault("partitioner", partitioner)
+
+
+def _set_level(settings: dict[str, Any], given: Mapping[str, str | Secret]) -> None:
+    """Java has a level for each codec; that of the codec in use counts."""
+    for name, value in given.items():
+        found = _LEVEL.fullmatch(name.strip())
+        if found is None:
+            continue
+        level = typed(name, name, value, "int")
+        if settings.get("compression_type") == found[1] and not (found[1] == "gzip" and level == -1):
+            settings.setdefault("compression_level", level)
+
+
+def _check_retries(given: Mapping[str, str | Secret]) -> None:
+    if _reveal(given.get("retries", "")).strip() == "0":
+        raise ConfigError(
+            "retries=0: a producer tries again until delivery.timeout.ms; idempotence keeps records from doubling"
+        )
+
+
+def _assignors(text: str) -> tuple[str, ...]:
+    names = [name.strip().rpartition(".")[2] for name in text.split(",")]
+    return tuple(ASSIGNORS.get(name, name) for name in names)
+
+
+def _reveal(value: str | Secret) -> str:
+    return value.reveal() if isinstance(value, Secret) else value
+
+
+def typed(name: str, setting: str, value: str | Secret, kind: str) -> Any:
+    """The value of a property for a setting of the type ``kind``; ConfigError with the property's name."""
+    if is_secret(setting):
+        return Secret(_reveal(value).strip())
+    text = _reveal(value).strip()
+    shown = "its value" if isinstance(value, Secret) else None
+    if (setting, text) in OTHER_VALUES:
+        return OTHER_VALUES[setting, text]
+    return _number_or_text(text, kind, lambda what: ConfigError(_fault(name, shown, text, what)))
+
+
+def _fault(name: str, shown: str | None, text: str, what: str) -> str:
+    if shown is not None:
+        return f"{name}: {shown} is {what}"
+    return f"{name}={text!r} is {what}" if len(text) <= _MOST_DIGITS else f"{name}={text[:_MOST_DIGITS]!r}... is {what}"
+
+
+def _number_or_text(text: str, kind: str, wrong: Callable[[str], ConfigError]) -> Any:
+    if "bool" in kind:
+        if text.lower() not in ("true", "false"):
+            raise wrong("neither true nor false")
+        return text.lower() == "true"
+    # Python refuses to read thousands of digits; no setting has a value of more than 19.
+    is_short = len(text) <= _MOST_DIGITS
+    if "int" in kind and is_short and re.fullmatch(r"[+-]?\d+", text):
+        return int(text)
+    if kind in ("float", "float | None") and is_short and re.fullmatch(r"\d+(\.\d+)?", text):
+        return float(text)
+    if kind in ("int", "float", "int | None", "float | None"):
+        raise wrong("not a number" if is_short else "not a number that fits 64 bits")
+    if "Mapping" in kind or ("tuple" in kind and "Address" not in kind):
+        raise wrong("a mapping or list in Python, which a property cannot give")
+    return text

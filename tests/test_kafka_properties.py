@@ -1,0 +1,256 @@
+"""Kafka's client properties: honoured, without effect, or refused; each name of the newest release is one of these."""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pykafka08 import Admin, Consumer, Producer
+from pykafka08.config import ClientConfig, ConsumerConfig, ProducerConfig, setting_fields
+from pykafka08.errors import ConfigError
+from pykafka08.group.settings import GroupConfig
+from pykafka08.kafka_properties import is_secret, read_client_properties, settings_from, settings_of
+from pykafka08.kafka_properties.tables import OF_CONSUMERS, OF_PRODUCERS, REFUSED, WITHOUT_EFFECT
+from pykafka08.security.secret import Secret
+
+NAMES = (Path(__file__).parent / "kafka_client_properties.txt").read_text(encoding="utf-8").splitlines()
+KINDS = {"producer": (ProducerConfig,), "consumer": (ConsumerConfig, GroupConfig), "admin": ()}
+PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
+SECRET = "Tr0ub4dor-hidden"
+OF_CODECS = {f"compression.{codec}.level" for codec in ("gzip", "lz4", "zstd")}
+
+
+def pairs() -> list[tuple[str, str]]:
+    return [(client, name) for client, _, name in (line.partition(" ") for line in NAMES if not line.startswith("#"))]
+
+
+@pytest.mark.parametrize("client", KINDS)
+def test_every_property_of_the_newest_release_is_known(client: str) -> None:
+    names = {name for kind, name in pairs() if kind == client}
+    assert len(names) > 70
+    settings = {name.replace("_", ".") for name in setting_fields(ClientConfig, *KINDS[client])}
+    special = {"partitioner.class", *OF_CODECS} if client == "producer" else set()
+    assert names - settings - set(WITHOUT_EFFECT) - set(REFUSED) - special == set()
+
+
+def test_no_property_is_in_two_tables() -> None:
+    settings = {
+        name.replace("_", ".") for name in setting_fields(ClientConfig, ConsumerConfig, GroupConfig, ProducerConfig)
+    }
+    assert not settings & set(WITHOUT_EFFECT)
+    assert not settings & set(REFUSED)
+    assert not set(REFUSED) & set(WITHOUT_EFFECT)
+
+
+def test_properties_of_one_kind_of_client() -> None:
+    names: dict[str, set[str]] = {client: {name for kind, name in pairs() if kind == client} for client in KINDS}
+    everywhere = set(WITHOUT_EFFECT) | {"interceptor.classes", "default.api.timeout.ms"}
+    assert names["consumer"] - names["producer"] - everywhere == OF_CONSUMERS
+    assert names["producer"] - names["consumer"] - everywhere | {"retries"} == OF_PRODUCERS
+
+
+def test_a_file_of_several_clients() -> None:
+    properties = {"acks": "1", "group.id": "g", "key.serializer": "com.example.Avro", "client.id": "x", "my.own": "y"}
+    found = settings_of(properties, ConsumerConfig, GroupConfig)
+    assert found.settings == {"group_id": "g", "client_id": "x"}
+    assert found.unknown == ["my.own"]
+    assert found.without_effect == dict.fromkeys(("acks", "key.serializer"), "it is for another kind of client")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "client"),
+    [
+        ("interceptor.classes", "com.example.Audit", "consumer"),
+        ("value.deserializer", "io.confluent.kafka.serializers.KafkaAvroDeserializer", "consumer"),
+        ("value.serializer", "org.apache.kafka.common.serialization.LongSerializer", "producer"),
+        ("ssl.engine.factory.class", "com.example.Factory", "admin"),
+        ("sasl.client.callback.handler.class", "com.example.Handler", "admin"),
+        ("sasl.login.callback.handler.class", "com.example.Handler", "admin"),
+        ("sasl.login.class", "com.example.Login", "admin"),
+        ("client.dns.lookup", "resolve_canonical_bootstrap_servers_only", "admin"),
+        ("bootstrap.controllers", "h:1", "admin"),
+        ("exclude.internal.topics", "false", "consumer"),
+        ("partitioner.class", "com.example.Partitioner", "producer"),
+        ("partitioner.ignore.keys", "true", "producer"),
+        ("transaction.two.phase.commit.enable", "true", "producer"),
+        ("retries", "0", "producer"),
+        ("ssl.truststore.loaction", "/x", "admin"),
+        ("sasl.password", "x", "admin"),
+        ("ssl.context", "x", "admin"),
+        ("config.providers", "vault", "admin"),
+        ("fetch.min.bytes", "many", "consumer"),
+        ("check.crcs", "maybe", "consumer"),
+        ("fetch.max.bytes", "9" * 5000, "consumer"),
+        ("linger.ms", "-1", "producer"),
+    ],
+)
+def test_refused(name: str, value: str, client: str) -> None:
+    with pytest.raises(ConfigError, match=rf"^{name.replace('.', '[.]')}") as caught:
+        settings_of({name: value}, *KINDS[client])
+    assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize(("name", "refused"), REFUSED.items())
+def test_harmless_values_are_passed_over(name: str, refused: Any) -> None:
+    for value in refused.harmless:
+        for client in KINDS:
+            found = settings_of({name: f"org.example.{value}" if value.istitle() else value}, *KINDS[client])
+            assert not found.settings
+            assert list(found.without_effect) == [name]
+
+
+def test_values_for_producers() -> None:
+    properties = {
+        "compression.type": "zstd",
+        "compression.zstd.level": "7",
+        "compression.gzip.level": "9",
+        "partitioner.class": "org.apache.kafka.clients.producer.RoundRobinPartitioner",
+        "enable.idempotence": "TRUE",
+        "retries": "2147483647",
+    }
+    assert settings_of(properties, ProducerConfig).settings == {
+        "compression_type": "zstd",
+        "compression_level": 7,
+        "partitioner": "round_robin",
+        "enable_idempotence": True,
+    }
+    properties = {"compression.type": "gzip", "compression.gzip.level": "-1", "partitioner.class": ""}
+    assert settings_of(properties, ProducerConfig).settings == {"compression_type": "gzip"}
+
+
+def test_javas_default_mechanism() -> None:
+    assert settings_of({"security.protocol": "SASL_SSL"}).settings["sasl_mechanism"] == "GSSAPI"
+    assert "sasl_mechanism" not in settings_of({"security.protocol": "SSL"}).settings
+    jaas = f'{PLAIN} required username="u" password="p";'
+    with pytest.raises(ConfigError, match=r"sasl\.jaas\.config: PlainLoginModule is for PLAIN, but .*'GSSAPI'"):
+        Producer.from_properties(
+            {"bootstrap.servers": "h:1", "security.protocol": "SASL_SSL", "sasl.jaas.config": jaas}
+        )
+
+
+def test_empty_texts_as_java_takes_them() -> None:
+    found = settings_of({"ssl.truststore.location": " ", "ssl.endpoint.identification.algorithm": " "})
+    assert found.settings == {"ssl_endpoint_identification_algorithm": ""}
+
+
+def test_clients_from_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "client.properties"
+    path.write_text(
+        "bootstrap.servers=h:1,g:2\n"
+        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=SCRAM-SHA-256\n"
+        "sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required \\\n"
+        f'  username="alice" password="{SECRET}";\n'
+        "group.id=g\nacks=1\nauto.offset.reset=earliest\n",
+        encoding="utf-8",
+    )
+    producer = Producer.from_properties(path, linger_ms=1)
+    consumer = Consumer.from_properties(str(path), "orders", group_id="h")
+    admin = Admin.from_properties(path, client_id="a")
+    for client in (producer, consumer):
+        security = client._client_config.security
+        assert security.sasl_plain_username == "alice"
+        assert security.sasl_plain_password == Secret(SECRET)
+        assert client._client_config.bootstrap_servers == (("h", 1), ("g", 2))
+    assert (producer._config.acks, producer._config.linger_ms) == (1, 1)
+    assert consumer._config.auto_offset_reset == "earliest"
+    assert consumer._config.group_id == "h"
+    assert admin._config.client_id == "a"
+
+
+def test_values_of_python_in_a_mapping() -> None:
+    settings = settings_from({"enable.auto.commit": False, "fetch.min.bytes": 5, "group_id": "g"}, ConsumerConfig)
+    assert settings == {"enable_auto_commit": False, "fetch_min_bytes": 5, "group_id": "g"}
+    with pytest.raises(ConfigError, match=r"^group\.id: the value of a property is a text, not of the type list"):
+        settings_from({"group.id": ["g"]}, ConsumerConfig)
+    with pytest.raises(ConfigError, match="path of a file or a mapping, not of the type int"):
+        settings_from(5)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=r"bootstrap\.servers is missing"):
+        Producer.from_properties({"acks": "1"})
+
+
+def test_unknown_names_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG):
+        settings_from({"schema.registry.url": f"http://u:{SECRET}@h", "metric.reporters": ""}, ConsumerConfig)
+    assert "schema.registry.url" in caplog.text
+    assert "metric.reporters" in caplog.text
+    assert SECRET not in caplog.text
+
+
+def providers(folder: Path) -> dict[str, str]:
+    package = "org.apache.kafka.common.config.provider"
+    return {
+        "config.providers": "file, env,dir",
+        "config.providers.file.class": f"{package}.FileConfigProvider",
+        "config.providers.file.param.allowed.paths": str(folder),
+        "config.providers.env.class": f"{package}.EnvVarConfigProvider",
+        "config.providers.env.param.allowlist.pattern": "KAFKA_.*",
+        "config.providers.dir.class": f"{package}.DirectoryConfigProvider",
+    }
+
+
+def test_config_providers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KAFKA_USER", "alice")
+    (tmp_path / "secrets.properties").write_text(f"pw={SECRET}\n", encoding="utf-8")
+    (tmp_path / "id").write_text("from-directory", encoding="utf-8")
+    properties = {
+        **providers(tmp_path),
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "PLAIN",
+        "sasl.jaas.config": f'{PLAIN} required username="${{env:KAFKA_USER}}" '
+        f'password="${{file:{tmp_path}/secrets.properties:pw}}";',
+        "client.id": f"${{dir:{tmp_path}:id}}-${{other:x}}",
+    }
+    (config,) = ClientsOf(properties)
+    assert config.security.sasl_plain_username == "alice"
+    assert config.security.sasl_plain_password == Secret(SECRET)
+    assert config.client_id == "from-directory-${other:x}"
+
+
+def ClientsOf(properties: dict[str, str]) -> list[Any]:
+    from pykafka08.config import build
+
+    return build({"bootstrap_servers": "h:1", **settings_of(properties).settings}, ClientConfig)
+
+
+def test_references_without_a_provider_stay() -> None:
+    assert settings_of({"client.id": "${env:HOME}"}).settings == {"client_id": "${env:HOME}"}
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        ("${env:HOME}", "allowlist.pattern='KAFKA_.*' does not allow the variable 'HOME'"),
+        ("${env:KAFKA_NOT_SET_HERE}", "the provider 'env' has no value for 'KAFKA_NOT_SET_HERE'"),
+        ("${file:/etc/passwd:root}", "does not allow '/etc/passwd'"),
+        ("${file:FOLDER/secrets.properties:other}", "has no value for 'other'"),
+        ("${dir:FOLDER:../secrets.properties}", "has no value for"),
+    ],
+)
+def test_what_providers_do_not_give(tmp_path: Path, value: str, why: str) -> None:
+    (tmp_path / "secrets.properties").write_text(f"pw={SECRET}\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"^client\.id: ") as caught:
+        settings_of({**providers(tmp_path), "client.id": value.replace("FOLDER", str(tmp_path))})
+    assert why in str(caught.value)
+    assert SECRET not in "".join(traceback.format_exception(caught.value))
+
+
+def test_a_value_of_a_provider_is_not_shown(tmp_path: Path) -> None:
+    (tmp_path / "s").write_text(SECRET, encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"^fetch\.min\.bytes: its value is not a number$"):
+        settings_of({**providers(tmp_path), "fetch.min.bytes": f"${{dir:{tmp_path}:s}}"}, ConsumerConfig)
+
+
+def test_secrets_by_name(tmp_path: Path) -> None:
+    from pykafka08.security.settings import SECRETS, SecurityConfig
+
+    assert all(map(is_secret, SECRETS))
+    shown = {field.name for field in fields(SecurityConfig)} - SECRETS
+    assert [name for name in shown if is_secret(name)] == []
+    path = tmp_path / "p"
+    path.write_text(f"ssl.key.password={SECRET}\nbasic.auth.secret={SECRET}\nacks=1", encoding="utf-8")
+    assert SECRET not in repr(read_client_properties(path))
