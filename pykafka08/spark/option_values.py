@@ -37,9 +37,6 @@ class OptionError(ConfigError):
         self.value = value
         self.why = why
 
-    def __reduce__(self) -> tuple[type[OptionError], tuple[str, str | None, str]]:
-        return OptionError, (self.option, self.value, self.why)
-
 
 def whole(option: str, value: str, bits: int = 64) -> int:
     """A whole number of so many bits, as Java reads it."""

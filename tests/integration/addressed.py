@@ -126,7 +126,9 @@ class AddressedClusters(Clusters):
         super().__init__(folder)
         self._given = AddressedCluster(folder, address, zookeeper)
 
-    def running(self, version: str, brokers: int = 1, props: Sequence[str] = ()) -> RealCluster:
-        if version != self._given.version or brokers > 1 or props:
+    def running(
+        self, version: str, brokers: int = 1, props: Sequence[str] = (), options: Sequence[str] = ()
+    ) -> RealCluster:
+        if version != self._given.version or brokers > 1 or props or options:
             self._given.recorded()
         return self._given

@@ -72,7 +72,11 @@ async def test_every_listener_and_mechanism_carries_records_groups_and_admin(sec
                     await producer.send_many(names[0], values)
             else:
                 await producer.send_many(names[0], values)
-        group = {"group_id": topic, "auto_offset_reset": "earliest", "isolation_level": "read_committed"}
+        group: dict[str, Any] = {
+            "group_id": topic,
+            "auto_offset_reset": "earliest",
+            "isolation_level": "read_committed",
+        }
         async with Consumer(names[0], **settings, **group) as consumer:
             got = await read_records(consumer, RECORDS)
             assert [record.value for record in got] == values

@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
@@ -17,6 +17,9 @@ from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import (
     AuthenticationError,
     KafkaError,
+    RemoteProtocolError,
+    ResponseTooLargeError,
+    TransportError,
 )
 from pykafka08.protocol.messages.sasl_authenticate import SaslAuthenticateResponse
 from pykafka08.protocol.messages.sasl_handshake import SaslHandshakeResponse
@@ -25,11 +28,15 @@ from tests.connection.answers import Asked, answer_to, framed, read_request, usu
 from tests.connection.peers import Caller
 from tests.security.scram_faults import FINAL, FIRST, ScramServer, StoredPassword, Tamper
 
+MIB = 1024 * 1024
 USER = "alice"
 PASSWORD = "alice-secret"
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 BARE = "0.10.2"
 """A release with SaslHandshake v0, after which tokens are frames of their own."""
+
+
+Errors = type[KafkaError] | tuple[type[KafkaError], ...]
 
 
 class Step(Enum):
@@ -102,8 +109,7 @@ async def drips(turn: Turn) -> None:
 
 
 async def twice(turn: Turn) -> None:
-    await honest(turn)
-    await honest(turn)
+    await turn.caller.send(2 * turn.honest)
 
 
 async def answers_another_request(turn: Turn) -> None:
@@ -185,20 +191,20 @@ def refuses_token(code: int, message: str | None = None) -> Behaviour:
 
 @dataclass(frozen=True)
 class Case:
-    """A script: what the server does at the steps where it is not honest, and the client's error (None: there is none).
+    """A script: what the server does at the steps where it is not honest, and the client's error.
+
+    ``errors``: its type, or one of several; None if there is no error.  ``says``: a part of its text.
 
     ``waits``: the client gives up when its set-up time-out has passed, and not before.
     """
 
     name: str
     script: Mapping[Step, Behaviour]
-    error: type[KafkaError] | None
+    errors: Errors | None
     says: str = ""
     mechanism: str = "SCRAM-SHA-256"
     release: str = "4.3"
     waits: bool = False
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    """Settings of the client that the case needs."""
 
     @property
     def credentials(self) -> dict[str, Any]:
@@ -208,12 +214,11 @@ class Case:
             "sasl_mechanism": self.mechanism,
             "sasl_plain_username": USER,
             "sasl_plain_password": PASSWORD,
-            **self.settings,
         }
 
 
 class Server:
-    """Plays one case; ``play`` is for :func:`tests.connection.peers.peer`.  ``seen`` are the steps of all connections."""
+    """Plays one case; ``play`` is for :func:`tests.connection.peers.peer`, ``seen`` has the steps of all connections."""
 
     def __init__(self, case: Case) -> None:
         self.case = case
@@ -285,69 +290,61 @@ class _Session:
         return self.scram.final(token)
 
 
-def _everywhere(
-    name: str, behaviour: Behaviour, error: type[KafkaError] | None, says: str = "", **more: Any
+RELEASES = ("4.3", BARE)
+STEPS = (Step.API_VERSIONS, Step.HANDSHAKE, Step.FIRST, Step.FINAL)
+TOKENS = (Step.FIRST, Step.FINAL)
+
+
+def each_step(
+    name: str,
+    behaviour: Behaviour,
+    errors: Errors,
+    says: str = "",
+    *,
+    steps: Iterable[Step] = STEPS,
+    release: str = "4.3",
+    **more: Any,
 ) -> list[Case]:
-    """The same at every step of the authentication, for tokens in requests and for bare ones."""
+    """A case for each step."""
     return [
-        Case(f"{name}-at-{step.value}-{release}", {step: behaviour}, error, says, release=release, **more)
-        for release in ("4.3", BARE)
-        for step in Step
-        if step is not Step.AFTER
+        Case(f"{name}-at-{step.value}-of-{release}", {step: behaviour}, errors, says, release=release, **more)
+        for step in steps
     ]
 
 
-DURING = "during SASL authentication"
-SETUP = (Step.API_VERSIONS, Step.HANDSHAKE)
-TOKENS = (Step.FIRST, Step.FINAL)
-
-CASES: tuple[Case, ...] = (
-    # Honest ones: a test that uses the table must be able to succeed.
+HONEST = (
     *(
-        Case(f"honest-{mechanism}-{release}", {}, None, mechanism=mechanism, release=release)
+        Case(f"honest-{mechanism}-of-{release}", {}, None, mechanism=mechanism, release=release)
         for mechanism in MECHANISMS
-        for release in ("4.3", BARE)
+        for release in RELEASES
     ),
     *(
         Case(f"session-of-{milliseconds}-ms", {Step.FINAL: lives(milliseconds)}, None)
         for milliseconds in (-(2**63), -1, 2**63 - 1)
     ),
-    # SCRAM messages.
+)
+"""No error: a test that uses the table must be able to succeed."""
+
+MESSAGES = (
+    *(Case(f"first-{each.name}", {Step.FIRST: tampers(each.tamper)}, AuthenticationError, each.says) for each in FIRST),
+    *(Case(f"final-{each.name}", {Step.FINAL: tampers(each.tamper)}, AuthenticationError, each.says) for each in FINAL),
+    Case("first-empty-bare", {Step.FIRST: sends_token(b"")}, AuthenticationError, "does not consist", release=BARE),
+    Case("final-empty-bare", {Step.FINAL: sends_token(b"")}, AuthenticationError, "message is empty", release=BARE),
     *(
         Case(
-            f"scram-first-{fault.name}-{mechanism}",
-            {Step.FIRST: tampers(fault.tamper)},
+            f"plain-challenge-of-{release}",
+            {Step.FIRST: sends_token(PASSWORD.encode())},
             AuthenticationError,
-            fault.says,
-            mechanism,
-        )
-        for fault in FIRST
-        for mechanism in MECHANISMS[1:]
-    ),
-    *(
-        Case(
-            f"scram-final-{fault.name}-{mechanism}",
-            {Step.FINAL: tampers(fault.tamper)},
-            AuthenticationError,
-            fault.says,
-            mechanism,
-        )
-        for fault in FINAL
-        for mechanism in MECHANISMS[1:]
-    ),
-    Case("scram-empty-final-bare", {Step.FINAL: sends_token(b"")}, AuthenticationError, "is empty", release=BARE),
-    *(
-        Case(
-            f"plain-challenge-{release}",
-            {Step.FIRST: sends_token(b"?")},
-            AuthenticationError,
-            "a challenge",
+            "PLAIN: the broker sent a challenge",
             "PLAIN",
             release,
         )
-        for release in ("4.3", BARE)
+        for release in RELEASES
     ),
-    # Refusals.
+)
+"""Tokens that break the mechanism's rules."""
+
+REFUSALS = (
     Case(
         "mechanism-refused",
         {Step.HANDSHAKE: refuses_mechanism(ErrorCode.UNSUPPORTED_SASL_MECHANISM, "GSSAPI", "PLAIN")},
@@ -355,34 +352,91 @@ CASES: tuple[Case, ...] = (
         "does not offer sasl_mechanism='SCRAM-SHA-256'; it offers GSSAPI, PLAIN",
     ),
     Case(
-        "mechanism-refused-for-thousands",
+        "mechanism-refused-for-hundreds-of-long-names",
         {Step.HANDSHAKE: refuses_mechanism(ErrorCode.UNSUPPORTED_SASL_MECHANISM, *["M" * 2000] * 200)},
         AuthenticationError,
         "does not offer sasl_mechanism='SCRAM-SHA-256'",
     ),
     Case(
-        "handshake-illegal-state",
+        "handshake-in-illegal-state",
         {Step.HANDSHAKE: refuses_mechanism(ErrorCode.ILLEGAL_SASL_STATE)},
         AuthenticationError,
         "does not use SASL",
     ),
     Case(
-        "handshake-unknown-error", {Step.HANDSHAKE: refuses_mechanism(-1)}, AuthenticationError, "refused SaslHandshake"
+        "handshake-with-unknown-error",
+        {Step.HANDSHAKE: refuses_mechanism(-1)},
+        AuthenticationError,
+        "refused SaslHandshake",
     ),
     *(
-        Case(
-            f"token-refused-at-{step.value}-{code.name}",
-            {step: refuses_token(code, message)},
-            AuthenticationError,
-            says,
-        )
+        Case(f"token-refused-at-{step.value}-{name}", {step: refuses_token(code, message)}, AuthenticationError, says)
         for step in TOKENS
-        for code, message, says in (
-            (ErrorCode.SASL_AUTHENTICATION_FAILED, "wrong password", "wrong password; check sasl_plain_username"),
-            (ErrorCode.SASL_AUTHENTICATION_FAILED, None, "check sasl_plain_username and sasl_plain_password"),
-            (ErrorCode.SASL_AUTHENTICATION_FAILED, "long " * 5000, "long long"),
-            (ErrorCode.ILLEGAL_SASL_STATE, None, "the broker refused the credentials"),
-            (ErrorCode.UNSUPPORTED_SASL_MECHANISM, None, "the broker refused the credentials"),
+        for name, code, message, says in (
+            (
+                "with-reason",
+                ErrorCode.SASL_AUTHENTICATION_FAILED,
+                "wrong user",
+                "wrong user; check sasl_plain_username",
+            ),
+            (
+                "without-reason",
+                ErrorCode.SASL_AUTHENTICATION_FAILED,
+                None,
+                "sasl_plain_username and sasl_plain_password",
+            ),
+            ("with-long-reason", ErrorCode.SASL_AUTHENTICATION_FAILED, "long " * 5000, "credentials: long long"),
+            ("illegal-state", ErrorCode.ILLEGAL_SASL_STATE, None, "the broker refused the credentials"),
+            ("mechanism", ErrorCode.UNSUPPORTED_SASL_MECHANISM, None, "the broker refused the credentials"),
+            ("unknown-code", 32_000, None, "the broker refused the credentials"),
         )
     ),
 )
+"""Errors 33, 34, 58 and others, at each step that can have them."""
+
+ENDS = (
+    *each_step("close", closes, TransportError, "closed the connection"),
+    *each_step("close", closes, TransportError, "closed the connection", steps=STEPS[:2], release=BARE),
+    # These releases have no other way to refuse credentials.
+    *each_step("close", closes, AuthenticationError, "check sasl_plain_username", steps=TOKENS, release=BARE),
+    *each_step("cut-frame", closes_within_a_frame, TransportError, "closed the connection"),
+    Case(
+        "close-at-plain-of-0.10.2",
+        {Step.FIRST: closes},
+        AuthenticationError,
+        "check sasl_plain_username",
+        "PLAIN",
+        BARE,
+    ),
+)
+"""The server closes the connection."""
+
+WAITS = (
+    *each_step("silence", silent, TransportError, "did not answer", steps=STEPS[:1], waits=True),
+    *each_step("silence", silent, TransportError, "during SASL authentication", steps=STEPS[1:], waits=True),
+    *each_step("silence", silent, TransportError, "SASL authentication", steps=TOKENS, release=BARE, waits=True),
+    *each_step("dripping", drips, TransportError, "did not answer", steps=STEPS[:1], waits=True),
+    *each_step("dripping", drips, TransportError, "during SASL authentication", steps=STEPS[1:], waits=True),
+    *each_step("dripping", drips, TransportError, "SASL authentication", steps=TOKENS, release=BARE, waits=True),
+    Case("silence-at-plain", {Step.FIRST: silent}, TransportError, "during SASL authentication", "PLAIN", waits=True),
+)
+"""The client's set-up time-out ends these."""
+
+FRAMES = (
+    *each_step("other-correlation-id", answers_another_request, RemoteProtocolError, "correlation id"),
+    *each_step("body-too-short", cuts_the_body, RemoteProtocolError, "Response version"),
+    # The second answer at the last step is one after success.
+    *each_step("answer-twice", twice, RemoteProtocolError),
+    *each_step("answer-twice", twice, (RemoteProtocolError, AuthenticationError), steps=STEPS[1:], release=BARE),
+    *each_step("http", speaks_http, RemoteProtocolError, "speaks HTTP"),
+    *each_step("negative-size", announces(-1), RemoteProtocolError, "a frame of -1 bytes"),
+    *each_step("size-0", announces(0), RemoteProtocolError),
+    *each_step("size-of-2-gib", announces(2**31 - 1), ResponseTooLargeError, "2147483647 bytes"),
+    *each_step("size-of-2-mib", announces(2 * MIB), ResponseTooLargeError, "2097152 bytes"),
+    *each_step("size-of-2-mib", announces(2 * MIB), ResponseTooLargeError, steps=TOKENS, release=BARE),
+    *each_step("zeros", floods(MIB), RemoteProtocolError),
+    *each_step("zeros", floods(MIB), AuthenticationError, "at most 8192", steps=TOKENS, release=BARE),
+)
+"""Bytes that are no answer."""
+
+CASES: tuple[Case, ...] = (*HONEST, *MESSAGES, *REFUSALS, *ENDS, *WAITS, *FRAMES)
