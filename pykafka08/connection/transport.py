@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from pykafka08.driver import TaskTree
-from pykafka08.errors import KafkaError, TransportError
+from pykafka08.errors import KafkaError, TlsError, TransportError
 from pykafka08.protocol.framing import FrameSplitter
 from pykafka08.wire import Buffer
 
@@ -104,10 +104,28 @@ def reason_of(error: BaseException) -> str:
     return str(error) or type(error).__name__
 
 
-def lost_connection(error: BaseException | None, splitter: FrameSplitter) -> TransportError:
-    """Ours for the end of a stream: a close by the peer when ``error`` is None."""
+def lost_connection(error: BaseException | None, splitter: FrameSplitter) -> KafkaError:
+    """Ours for the end of a stream: a close by the peer when ``error`` is None.
+
+    TlsError for an alert: in TLS 1.3 a broker refuses a client's certificate after the client's part of the handshake.
+    """
     if error is None:
         return TransportError("the peer closed the connection" + " inside a frame" * splitter.is_mid_frame)
+    if (alert := _alert_of(error)) is not None:
+        return alert
     lost = TransportError(f"the connection was lost: {reason_of(error)}")
     lost.__cause__ = error
     return lost
+
+
+def _alert_of(error: BaseException) -> TlsError | None:
+    inner: BaseException | None = error
+    while inner is not None and not isinstance(inner, ssl.SSLError):
+        inner = inner.__cause__ or inner.__context__
+    if inner is None or "ALERT" not in (inner.reason or ""):
+        return None
+    from pykafka08.security.tls import alert_error  # here: a client without TLS need not load it
+
+    refused = alert_error(inner)
+    refused.__cause__ = error
+    return refused

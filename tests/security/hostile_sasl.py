@@ -218,7 +218,7 @@ class Case:
 
 
 class Server:
-    """Plays one case; ``play`` is for :func:`tests.connection.peers.peer`, ``seen`` has the steps of all connections."""
+    """Plays one case; ``play`` is for :func:`tests.connection.peers.peer`, ``seen`` has all steps."""
 
     def __init__(self, case: Case) -> None:
         self.case = case

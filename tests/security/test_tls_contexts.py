@@ -1,0 +1,317 @@
+"""TLS contexts: which certificates are accepted, every format of stores, changes on disk, and wrong settings."""
+
+from __future__ import annotations
+
+import datetime
+import logging
+import os
+import ssl
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jks
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.serialization import pkcs12
+
+from pykafka08.errors import CertificateError, ConfigError, TlsError
+from pykafka08.security.settings import SecurityConfig
+from pykafka08.security.tls import TlsContexts, tls_error
+from tests.security.authority import Authority, Issued
+
+HOST, ADDRESS = "kafka.example.com", "kafka.example.com:9093"
+PASSWORD, KEY_PASSWORD = "store-secret", "key-secret"
+DAY = datetime.timedelta(days=1)
+
+
+@pytest.fixture(scope="module")
+def authority() -> Authority:
+    return Authority()
+
+
+@pytest.fixture(scope="module")
+def client(authority: Authority) -> Issued:
+    return authority.issue("a client", is_for_clients=True)
+
+
+@pytest.fixture(scope="module")
+def server(authority: Authority) -> Issued:
+    return authority.issue(HOST)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> Path:
+    path = tmp_path_factory.mktemp("tls")
+    (path / "ca.pem").write_bytes(authority.own.pem)
+    return path
+
+
+def config(**settings: Any) -> SecurityConfig:
+    return SecurityConfig(security_protocol="SSL", **settings)
+
+
+def handshake(client: ssl.SSLContext, server: ssl.SSLContext, host: str = HOST) -> ssl.SSLObject:
+    """A handshake in memory; returns the server's side.  Raises what the client raises, else what the server raises."""
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ours = client.wrap_bio(to_client, to_server, server_hostname=host)
+    theirs = server.wrap_bio(to_server, to_client, server_side=True)
+    refusal: ssl.SSLError | None = None
+    for _ in range(6):
+        try:
+            ours.do_handshake()
+            ours.read(1)  # what comes after the handshake of TLS 1.3
+        except ssl.SSLWantReadError:
+            pass
+        try:
+            theirs.do_handshake()
+            theirs.write(b"x" * 20)
+        except ssl.SSLWantReadError:
+            pass
+        except ssl.SSLError as error:
+            refusal = refusal or error
+    if refusal is not None:
+        raise refusal
+    return theirs
+
+
+def refused(settings: SecurityConfig, server: ssl.SSLContext, host: str = HOST) -> TlsError:
+    with pytest.raises(ssl.SSLError) as caught:
+        handshake(TlsContexts(settings).current(), server, host)
+    return tls_error(caught.value, host, ADDRESS)
+
+
+@pytest.mark.parametrize(
+    ("reason", "made"),
+    [
+        ("expired", lambda ca: ca.issue(HOST, begins=-3 * DAY, ends=-DAY)),
+        ("not yet valid", lambda ca: ca.issue(HOST, begins=DAY, ends=2 * DAY)),
+        ("wrong host", lambda ca: ca.issue("other.example.com")),
+        ("self-signed", lambda ca: ca.issue(HOST, is_self_signed=True)),
+        ("unknown CA", lambda ca: Authority("another CA").issue(HOST)),
+        ("wrong purpose", lambda ca: ca.issue(HOST, is_for_clients=True)),
+    ],
+)
+def test_a_bad_certificate_is_refused_with_its_reason(
+    reason: str, made: Callable[[Authority], Issued], authority: Authority, folder: Path
+) -> None:
+    error = refused(config(ssl_cafile=str(folder / "ca.pem")), made(authority).server_context(folder))
+    assert isinstance(error, CertificateError)
+    assert error.reason == reason
+    assert f"({reason})" in str(error)
+    assert ADDRESS in str(error)
+
+
+def test_an_address_must_be_in_the_certificate(authority: Authority, folder: Path, server: Issued) -> None:
+    settings = config(ssl_cafile=str(folder / "ca.pem"))
+    error = refused(settings, server.server_context(folder), "127.0.0.1")
+    assert isinstance(error, CertificateError)
+    assert error.reason == "wrong host"
+    handshake(TlsContexts(settings).current(), authority.issue("127.0.0.1").server_context(folder), "127.0.0.1")
+
+
+def test_a_revoked_certificate_is_refused(authority: Authority, folder: Path, server: Issued) -> None:
+    good, bad = server, authority.issue(HOST)
+    (folder / "crl.pem").write_bytes(authority.revoke(bad))
+    settings = config(ssl_cafile=str(folder / "ca.pem"), ssl_crlfile=str(folder / "crl.pem"))
+    handshake(TlsContexts(settings).current(), good.server_context(folder))
+    error = refused(settings, bad.server_context(folder))
+    assert isinstance(error, CertificateError)
+    assert error.reason == "revoked"
+
+
+def jks_trust(authority: Authority) -> bytes:
+    entry = jks.TrustedCertEntry.new("ca", authority.own.der)
+    saved: bytes = jks.KeyStore.new("jks", [entry]).saves(PASSWORD)
+    return saved
+
+
+def jks_key(client: Issued, authority: Authority) -> bytes:
+    entry = jks.PrivateKeyEntry.new("me", [client.der, authority.own.der], client.key_der, "pkcs8")
+    entry.encrypt(KEY_PASSWORD)
+    saved: bytes = jks.KeyStore.new("jks", [entry]).saves(PASSWORD)
+    return saved
+
+
+def pkcs12_key(client: Issued, authority: Authority) -> bytes:
+    lock = serialization.BestAvailableEncryption(PASSWORD.encode())
+    return pkcs12.serialize_key_and_certificates(
+        b"me", client.key, client.certificate, [authority.own.certificate], lock
+    )
+
+
+def pkcs12_trust(authority: Authority) -> bytes:
+    lock = serialization.BestAvailableEncryption(PASSWORD.encode())
+    return pkcs12.serialize_key_and_certificates(None, None, None, [authority.own.certificate], lock)
+
+
+@pytest.mark.parametrize("kind", [None, "right"])
+@pytest.mark.parametrize("trust", ["JKS", "PKCS12", "PEM", "inline"])
+@pytest.mark.parametrize("own", ["JKS", "PKCS12", "PEM", "PEM locked", "inline", "inline locked", "files"])
+def test_every_format_of_stores_gives_a_mutual_handshake(
+    kind: str | None, trust: str, own: str, authority: Authority, client: Issued, server: Issued, folder: Path
+) -> None:
+    settings: dict[str, Any] = {}
+    if trust == "inline":
+        settings["ssl_truststore_certificates"] = authority.own.pem.decode()
+        settings["ssl_truststore_type"] = "PEM" if kind else None
+    else:
+        data = {"JKS": jks_trust, "PKCS12": pkcs12_trust, "PEM": lambda ca: ca.own.pem}[trust](authority)
+        path = folder / f"trust.{trust}"
+        path.write_bytes(data)
+        settings |= {"ssl_truststore_location": str(path), "ssl_truststore_type": trust if kind else None}
+        if trust != "PEM":
+            settings["ssl_truststore_password"] = PASSWORD
+    name, _, locked = own.partition(" ")
+    key = client.encrypted_key(KEY_PASSWORD) if locked else client.key_pem
+    if name == "inline":
+        settings["ssl_keystore_key"] = key.decode()
+        settings["ssl_keystore_certificate_chain"] = (client.pem + authority.own.pem).decode()
+    elif name == "files":
+        (folder / "own.pem").write_bytes(client.pem)
+        (folder / "own.key").write_bytes(client.encrypted_key(KEY_PASSWORD))
+        settings |= {"ssl_certfile": str(folder / "own.pem"), "ssl_keyfile": str(folder / "own.key")}
+        settings["ssl_password"] = KEY_PASSWORD
+    else:
+        data = key + client.pem
+        if name != "PEM":
+            data = {"JKS": jks_key, "PKCS12": pkcs12_key}[name](client, authority)
+        path = folder / f"own.{name}"
+        path.write_bytes(data)
+        settings |= {"ssl_keystore_location": str(path), "ssl_keystore_type": name if kind else None}
+        if name != "PEM":
+            settings["ssl_keystore_password"] = PASSWORD
+    if locked or name == "JKS":
+        settings["ssl_key_password"] = KEY_PASSWORD
+    context = TlsContexts(config(**settings)).current()
+    side = handshake(context, server.server_context(folder, client_ca=authority.own))
+    certificate = side.getpeercert()
+    assert certificate is not None
+    assert certificate["subject"] == ((("commonName", "a client"),),)
+
+
+def test_a_missing_client_certificate_says_what_to_set(authority: Authority, server: Issued, folder: Path) -> None:
+    error = refused(config(ssl_cafile=str(folder / "ca.pem")), server.server_context(folder, client_ca=authority.own))
+    assert type(error) is TlsError
+    assert "ssl_certfile" in str(error)
+
+
+def test_changed_files_are_used_and_broken_ones_are_not(
+    authority: Authority, folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "ca.pem"
+    path.write_bytes(authority.own.pem)
+    other = Authority("the next CA")
+    contexts = TlsContexts(config(ssl_cafile=str(path)))
+    first = contexts.current()
+    assert contexts.is_current
+    assert contexts.current() is first
+    path.write_bytes(other.own.pem[:100])
+    with caplog.at_level(logging.WARNING):
+        assert not contexts.is_current
+        assert contexts.current() is first
+        assert contexts.current() is first
+    assert len(caplog.records) == 1
+    path.write_bytes(other.own.pem)
+    assert contexts.current() is not first
+    assert contexts.is_current
+    handshake(contexts.current(), other.issue(HOST).server_context(folder))
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"ssl_cafile": "/nowhere/ca.pem"}, "ssl_cafile=/nowhere/ca.pem: no such file"),
+        ({"ssl_cadata": "no certificate"}, "ssl_cadata"),
+        ({"ssl_truststore_location": "/nowhere/t.jks"}, "ssl_truststore_location='/nowhere/t.jks' cannot be read"),
+        ({"ssl_keyfile": "/nowhere/key.pem"}, "ssl_keyfile without ssl_certfile"),
+        ({"ssl_keystore_key": "x"}, "go together"),
+        ({"ssl_check_hostname": False}, "ssl_insecure_skip_hostname_check=True"),
+        ({"ssl_endpoint_identification_algorithm": "ldaps"}, "neither 'https' nor empty"),
+        ({"ssl_enabled_protocols": "TLSv1.1"}, "ssl_enabled_protocols"),
+        ({"ssl_protocol": "SSLv3"}, "ssl_protocol='SSLv3'"),
+        ({"ssl_protocol": "TLSv1.2", "ssl_enabled_protocols": "TLSv1.3"}, "no TLS version in common"),
+        ({"ssl_cipher_suites": "TLS_AES_128_GCM_SHA256"}, "of TLS 1.3 all suites or none"),
+        ({"ssl_cipher_suites": "SSL_RSA_WITH_RC4_128_MD5"}, "ssl_cipher_suites"),
+        ({"ssl_ciphers": "NO-SUCH-CIPHER"}, "ssl_ciphers"),
+        ({"ssl_context": ssl.create_default_context(), "ssl_cafile": "x"}, "leave out ssl_cafile"),
+    ],
+)
+def test_settings_that_cannot_be_used_are_named(settings: dict[str, Any], text: str) -> None:
+    with pytest.raises(ConfigError, match=text.replace("(", r"\(")):
+        TlsContexts(config(**settings))
+
+
+@pytest.mark.parametrize("kind", ["JKS", "PKCS12"])
+def test_a_wrong_password_is_named_and_not_shown(kind: str, authority: Authority, client: Issued, folder: Path) -> None:
+    data = {"JKS": jks_key, "PKCS12": pkcs12_key}[kind](client, authority)
+    (folder / "wrong").write_bytes(data)
+    for password in (None, "not-the-password"):
+        with pytest.raises(ConfigError, match="ssl_keystore_password") as caught:
+            TlsContexts(config(ssl_keystore_location=str(folder / "wrong"), ssl_keystore_password=password))
+        assert "not-the-password" not in str(caught.value)
+
+
+def test_a_key_of_another_certificate_is_named(client: Issued, server: Issued, folder: Path) -> None:
+    (folder / "mixed.pem").write_bytes(client.pem + server.key_pem)
+    with pytest.raises(ConfigError, match="does not belong to the certificate"):
+        TlsContexts(config(ssl_certfile=str(folder / "mixed.pem")))
+
+
+@pytest.mark.parametrize(
+    "settings", [{"ssl_insecure_skip_hostname_check": True}, {"ssl_endpoint_identification_algorithm": ""}]
+)
+def test_without_the_host_check_the_ca_is_checked_all_the_same(
+    settings: dict[str, Any], server: Issued, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        contexts = TlsContexts(config(ssl_cafile=str(folder / "ca.pem"), **settings))
+        handshake(contexts.current(), server.server_context(folder), "another.host")
+    assert [record.getMessage().split()[0] for record in caplog.records] == ["security.hosts_not_checked"]
+    error = refused(
+        config(ssl_cafile=str(folder / "ca.pem"), **settings), Authority().issue(HOST).server_context(folder)
+    )
+    assert isinstance(error, CertificateError)
+
+
+def test_without_any_check_everything_is_accepted_with_a_warning(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        contexts = TlsContexts(config(ssl_insecure_skip_verify=True))
+    handshake(contexts.current(), Authority().issue("x").server_context(folder))
+    assert [record.getMessage().split()[0] for record in caplog.records] == ["security.certificates_not_checked"]
+
+
+def test_versions_and_cipher_suites_are_chosen(server: Issued, folder: Path) -> None:
+    ca = {"ssl_cafile": str(folder / "ca.pem")}
+    for settings, version in (
+        ({}, "TLSv1.3"),
+        ({"ssl_enabled_protocols": "TLSv1.2"}, "TLSv1.2"),
+        ({"ssl_protocol": "TLSv1.2"}, "TLSv1.2"),
+        ({"ssl_cipher_suites": "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384"}, "TLSv1.2"),
+        ({"ssl_cipher_suites": "TLS_AES_256_GCM_SHA384,TLS_AES_128_GCM_SHA256"}, "TLSv1.3"),
+    ):
+        side = handshake(TlsContexts(config(**ca, **settings)).current(), server.server_context(folder))
+        assert side.version() == version
+        if "ssl_cipher_suites" in settings and version == "TLSv1.2":
+            cipher = side.cipher()
+            assert cipher is not None
+            assert cipher[0] == "ECDHE-RSA-AES256-GCM-SHA384"
+    old = server.server_context(folder)
+    old.maximum_version = ssl.TLSVersion.TLSv1_2
+    error = refused(config(**ca, ssl_enabled_protocols="TLSv1.3"), old)
+    assert "ssl_enabled_protocols" in str(error)
+
+
+def test_no_file_with_the_key_is_left_behind(
+    authority: Authority, client: Issued, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(os, "memfd_create", raising=False)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    (folder / "left.p12").write_bytes(pkcs12_key(client, authority))
+    settings = {"ssl_keystore_location": str(folder / "left.p12"), "ssl_keystore_password": PASSWORD}
+    TlsContexts(config(**settings))
+    with pytest.raises(ConfigError):
+        TlsContexts(config(ssl_keystore_key="no key", ssl_keystore_certificate_chain="no chain"))
+    assert list(tmp_path.iterdir()) == []
