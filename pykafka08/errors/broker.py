@@ -94,8 +94,8 @@ class AuthorizationError(BrokerError):
         resource = "the cluster" if kind is AclResourceType.CLUSTER else f"a {self.resource_type}"
         if self.resource_name is not None and kind is not AclResourceType.CLUSTER:
             resource = f"{self.resource_type} {shortened(self.resource_name)!r}"
-        answer = f"{getattr(self.code, 'name', code)} ({code})"
-        text = f"the user may not {operation or 'use'} {resource}: {answer}"
+        name = self.code.name if isinstance(self.code, ErrorCode) else "error code"
+        text = f"the user may not {operation or 'use'} {resource}: {name} ({code})"
         self.args = (f"{text}{f': {message}' if message else ''}; add an ACL that allows it",)
 
 

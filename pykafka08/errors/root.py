@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from pykafka08.short_names import MOST_SHOWN, shortened
@@ -42,9 +41,7 @@ class KafkaError(Exception):
         self.partition = partition
         self.offset = offset
 
-    def __reduce__(
-        self,
-    ) -> tuple[Callable[..., KafkaError], tuple[type[KafkaError], tuple[object, ...], dict[str, Any]]]:
+    def __reduce__(self) -> tuple[Any, ...]:
         """Copies and pickles keep the text: the arguments of subclasses are not those of this class."""
         return _restored, (type(self), self.args, self.__dict__)
 
