@@ -233,7 +233,7 @@ KEY_HINTS = {
 
 def _load_from_memory(context: ssl.SSLContext, own: KeyAndChain) -> None:
     """Load a key that is in no PEM file: OpenSSL takes files alone, so it gets one in memory, or for a moment."""
-    data = own.chain + own.key
+    data = own.chain + b"\n" + own.key  # a text from a properties file may lack its last line feed
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("pykafka08-key")
         path = f"/proc/self/fd/{descriptor}"

@@ -166,7 +166,7 @@ def test_every_format_of_stores_gives_a_mutual_handshake(
     key = client.encrypted_key(KEY_PASSWORD) if locked else client.key_pem
     if name == "inline":
         settings["ssl_keystore_key"] = key.decode()
-        settings["ssl_keystore_certificate_chain"] = (client.pem + authority.own.pem).decode()
+        settings["ssl_keystore_certificate_chain"] = (client.pem + authority.own.pem).decode().strip()
     elif name == "files":
         (folder / "own.pem").write_bytes(client.pem)
         (folder / "own.key").write_bytes(client.encrypted_key(KEY_PASSWORD))
