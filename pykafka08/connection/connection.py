@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
+from math import inf
 from typing import Any, TypeVar
 
 import anyio
@@ -345,7 +346,10 @@ class Connection:
                 self._mechanism = self._login.mechanism(self.address[0])
             mechanism = self._mechanism
             assert mechanism is not None
-            token = await mechanism.respond(challenge)
+            with anyio.CancelScope(deadline=inf if machine.was_ready else self._setup_deadline) as scope:
+                token = await mechanism.respond(challenge)
+            if scope.cancelled_caught:
+                return  # the machine ends at the same time
             is_answered = mechanism.is_last_token_answered or not mechanism.is_complete
         except KafkaError as error:
             self._log.warning("connection.authentication_failed", broker=machine.broker, cause=str(error))

@@ -55,6 +55,38 @@ OAUTH_RANGES = {
 """Least and largest values, as in Kafka."""
 OPTIONAL_NUMBERS = ("sasl_login_connect_timeout_ms", "sasl_login_read_timeout_ms")
 
+IAM_LOGIN_HANDLER = "software.amazon.msk.auth.iam.IAMOAuthBearerLoginCallbackHandler"
+"""Amazon's class for IAM in the mechanism OAUTHBEARER."""
+_OAUTH_CLASSES = "org.apache.kafka.common.security.oauthbearer."
+CLASSES: Mapping[str, tuple[str, ...]] = {
+    "sasl_login_callback_handler_class": (
+        f"{_OAUTH_CLASSES}OAuthBearerLoginCallbackHandler",
+        f"{_OAUTH_CLASSES}secured.OAuthBearerLoginCallbackHandler",
+        f"{_OAUTH_CLASSES}internals.unsecured.OAuthBearerUnsecuredLoginCallbackHandler",
+        IAM_LOGIN_HANDLER,
+    ),
+    "sasl_client_callback_handler_class": (
+        "software.amazon.msk.auth.iam.IAMClientCallbackHandler",
+        "software.amazon.msk.auth.iam.IAMOAuthBearerLoginCallbackHandler",
+    ),
+    "sasl_oauthbearer_jwt_retriever_class": tuple(
+        prefix + name
+        for prefix in (_OAUTH_CLASSES, "")
+        for name in (
+            "DefaultJwtRetriever",
+            "ClientCredentialsJwtRetriever",
+            "JwtBearerJwtRetriever",
+            "FileJwtRetriever",
+        )
+    ),
+}
+"""Java's classes that other settings stand for, or that choose between them."""
+CLASS_ADVICE = {
+    "sasl_login_callback_handler_class": "give a sasl_oauth_token_provider",
+    "sasl_client_callback_handler_class": "only Amazon's for AWS_MSK_IAM is known",
+    "sasl_oauthbearer_jwt_retriever_class": "known are Default-, ClientCredentials-, JwtBearer- and FileJwtRetriever",
+}
+
 
 def _endpoint_tls(settings: Mapping[str, Any]) -> SecurityConfig:
     """TLS settings of another connection; Kafka's property names are accepted too."""
@@ -198,7 +230,7 @@ class SecurityConfig:
     sasl_login_refresh_buffer_seconds: int = 300
     """Least time before a token's expiry at which it is refreshed; not for tokens with a shorter lifetime."""
     sasl_msk_iam_region: str | None = None
-    """AWS region of the MSK cluster; by default it is read from the broker's host name, then from ``AWS_REGION``."""
+    """AWS region of the MSK cluster, if the broker's host name does not have it; by default ``AWS_REGION``."""
     sasl_msk_iam_profile: str | None = None
     """Profile of the AWS configuration files to take credentials from."""
     sasl_msk_iam_role_arn: str | None = None
@@ -248,8 +280,16 @@ class SecurityConfig:
                 continue
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value <= most:
                 raise ConfigError(f"{name}={shortened(repr(value))} is not a number from {least} to {most}")
+        self._check_classes()
         if isinstance(self.sasl_oauthbearer_ssl, Mapping):
             object.__setattr__(self, "sasl_oauthbearer_ssl", _endpoint_tls(self.sasl_oauthbearer_ssl))
+
+    def _check_classes(self) -> None:
+        for name, known in CLASSES.items():
+            value = getattr(self, name)
+            if value is not None and value not in known:
+                shown = shortened(repr(value))
+                raise ConfigError(f"{name}={shown}: Java's classes cannot run here; {CLASS_ADVICE[name]}")
 
     @property
     def uses_tls(self) -> bool:

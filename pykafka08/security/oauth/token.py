@@ -7,12 +7,12 @@ import binascii
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
 
-from pykafka08.errors import AuthenticationError
+from pykafka08.errors import AuthenticationError, KafkaError
 from pykafka08.security.secret import Secret
 
 __all__ = ["LONGEST_TOKEN", "OAuthToken", "checked_extensions", "claims_of", "time_text"]
@@ -88,15 +88,15 @@ def _seconds(expiry: object) -> float | None:
     raise _invalid(f"the token's expiry is {type(expiry).__name__}, not seconds since 1970 or a datetime")
 
 
-def checked_extensions(extensions: object) -> dict[str, str]:
-    """SASL extensions (KIP-342) that a broker takes; AuthenticationError for others."""
+def checked_extensions(extensions: object, error: Callable[[str], KafkaError] = AuthenticationError) -> dict[str, str]:
+    """SASL extensions (KIP-342) that a broker takes; ``error`` for others."""
     if not isinstance(extensions, Mapping):
-        raise _invalid(f"the SASL extensions are {type(extensions).__name__}, not a mapping")
+        raise error(f"the SASL extensions are {type(extensions).__name__}, not a mapping")
     for name, value in extensions.items():
         if not isinstance(name, str) or not EXTENSION_NAME.fullmatch(name) or name.lower() == RESERVED_EXTENSION:
-            raise _invalid(f"SASL extension {str(name)[:100]!r}: names consist of letters, and 'auth' is reserved")
+            raise error(f"SASL extension {str(name)[:100]!r}: names consist of letters, and 'auth' is reserved")
         if not isinstance(value, str) or not EXTENSION_VALUE.fullmatch(value):
-            raise _invalid(f"SASL extension {name[:100]!r}: its value is not printable ASCII text")
+            raise error(f"SASL extension {name[:100]!r}: its value is not printable ASCII text")
     return dict(extensions)
 
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
 from pykafka08.errors import AuthenticationError
 from pykafka08.logs import library_logger
 from pykafka08.security.oauth.shared_token import RefreshTimes, SharedToken
 from pykafka08.security.oauth.sources import source_of
 from pykafka08.security.oauth.token import OAuthToken, claims_of, number_claim, time_text
-from pykafka08.security.settings import SecurityConfig
+from pykafka08.security.settings import IAM_LOGIN_HANDLER, SecurityConfig
+
+if TYPE_CHECKING:
+    from pykafka08.security.sasl.login import Login
 
 __all__ = ["OAuthBearer", "OAuthBearerLogin", "login_of"]
 
@@ -46,8 +50,12 @@ def warn_of_clear_text(config: SecurityConfig) -> None:
         )
 
 
-def login_of(config: SecurityConfig) -> OAuthBearerLogin:
+def login_of(config: SecurityConfig) -> Login:
     """The login for OAUTHBEARER; ConfigError if the settings name no source of tokens."""
+    if config.sasl_login_callback_handler_class == IAM_LOGIN_HANDLER:
+        from pykafka08.security.sasl import aws_msk_iam
+
+        return aws_msk_iam.login_of(config)
     return OAuthBearerLogin(config)
 
 
