@@ -14,6 +14,7 @@ pytest_plugins = [
     "tests.open_sockets",
     "tests.requirements",
     "tests.scheduling",
+    "tests.security.kdc",
     "tests.whole_runs",
     "tests.integration.fixtures",
 ]

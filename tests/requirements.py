@@ -9,6 +9,7 @@ A test names its need with a marker. Without the programs it is skipped, unless 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 import re
 import shutil
@@ -25,6 +26,7 @@ class Need(NamedTuple):
 
     programs: tuple[str, ...]
     purpose: str
+    modules: tuple[str, ...] = ()
 
 
 NEEDS = {
@@ -32,7 +34,10 @@ NEEDS = {
     "compose": Need(("java", "mvn", "docker"), "brokers in containers"),
     "needs_maven": Need(("java", "mvn"), "the files inside Kafka's own jars"),
     "kcat": Need(("kcat",), "kcat as a peer"),
+    "kerberos": Need(("krb5kdc", "kadmin.local", "kinit"), "a Kerberos KDC", ("gssapi",)),
 }
+PATH = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"))
+"""Where programs are looked for; Debian keeps those of the KDC in /usr/sbin."""
 REQUIRE = "PYKAFKA08_REQUIRE_BROKERS"
 """Environment variable; 1 turns every such skip into a failure."""
 SOAK = "PYKAFKA08_SOAK"
@@ -48,7 +53,8 @@ def missing(marker: str, brokers: str) -> str | None:
     need = NEEDS[marker]
     if marker == "brokers" and brokers == "none":
         return f"needs {need.purpose}, switched off by --brokers=none"
-    absent = [program for program in need.programs if shutil.which(program) is None]
+    absent = [program for program in need.programs if shutil.which(program, path=PATH) is None]
+    absent += [f"Python module {module}" for module in need.modules if importlib.util.find_spec(module) is None]
     if absent:
         return f"needs {need.purpose}, and there is no {' and no '.join(absent)} on PATH"
     without_engine = _no_engine() if marker in ("brokers", "compose") and brokers == "docker" else None

@@ -19,14 +19,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.brokers.readiness import free_base_port
+import pytest
 
-__all__ = ["HOST", "PASSWORD", "PROGRAMS", "REALM", "Kdc", "KdcError", "program", "running_kdc"]
+from tests.brokers.readiness import free_base_port
+from tests.requirements import PATH
+
+__all__ = ["HOST", "PASSWORD", "REALM", "Kdc", "KdcError", "kdc", "kerberos", "program", "running_kdc"]
 
 HOST = "127.0.0.1"
 REALM = "EXAMPLE.COM"
 PASSWORD = "alice-secret"
-PROGRAMS = ("krb5kdc", "kdb5_util", "kadmin.local", "kinit")
 START_SECONDS = 20
 PAUSE = 0.01
 
@@ -36,8 +38,8 @@ class KdcError(Exception):
 
 
 def program(name: str) -> str:
-    """The path of a program of Kerberos; Debian keeps the administrator's in /usr/sbin."""
-    found = shutil.which(name) or shutil.which(name, path="/usr/sbin:/usr/local/sbin:/sbin")
+    """The path of a program of Kerberos."""
+    found = shutil.which(name, path=PATH)
     if found is None:
         raise KdcError(f"{name} is not installed; Debian: apt-get install krb5-kdc krb5-admin-server krb5-user")
     return found
@@ -62,11 +64,16 @@ class Kdc:
         return {
             "KRB5_CONFIG": str(self.config),
             "KRB5_KDC_PROFILE": str(self.folder / "kdc.conf"),
-            "KRB5CCNAME": f"FILE:{self.folder}/tickets",
+            "KRB5CCNAME": f"FILE:{self.tickets}",
             "KRB5_KTNAME": f"FILE:{self.keytab('kafka')}",
             "KRB5_CLIENT_KTNAME": f"FILE:{self.folder}/absent.keytab",
             "KRB5RCACHENAME": "none:",
         }
+
+    @property
+    def tickets(self) -> Path:
+        """The default credential cache."""
+        return self.folder / "tickets"
 
     def keytab(self, name: str) -> Path:
         """Where the keytab of that name is."""
@@ -176,6 +183,22 @@ def running_kdc(folder: Path) -> Iterator[Kdc]:
         yield kdc
     finally:
         kdc.stop()
+
+
+@pytest.fixture(scope="session")
+def kdc(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kdc]:
+    """One KDC for all tests of the process."""
+    with running_kdc(tmp_path_factory.mktemp("kdc")) as started:
+        yield started
+
+
+@pytest.fixture
+def kerberos(kdc: Kdc, monkeypatch: pytest.MonkeyPatch) -> Kdc:
+    """The KDC that this process uses during the test, without any ticket."""
+    for variable, value in kdc.environment.items():
+        monkeypatch.setenv(variable, value)
+    kdc.tickets.unlink(missing_ok=True)
+    return kdc
 
 
 if __name__ == "__main__":

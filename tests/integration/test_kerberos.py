@@ -1,0 +1,102 @@
+"""Kerberos on real brokers: the framings that the releases have, over plaintext and TLS, with renewed sessions."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import anyio
+import pytest
+
+from pykafka08 import Admin, AuthenticationError, Consumer, Producer, TopicPartition
+from tests.brokers.releases import version_tuple
+from tests.integration.clusters import Clusters, RealCluster
+from tests.integration.reading import read_records
+from tests.security.kdc import Kdc
+
+pytestmark = [pytest.mark.anyio, pytest.mark.kerberos]
+
+EVERY = ("0.9.0.1", "0.10.2.2", "1.1.1", "2.8.2", "3.9.2", "4.3.1")
+RELEASES = EVERY if os.environ.get("PYKAFKA08_SOAK") else (EVERY[0], EVERY[-1])
+"""Bare tokens without a Kafka request, and SaslAuthenticate; the soak has SaslHandshake with bare tokens as well."""
+RECORDS = 500
+REAUTHENTICATED_MS = 2000
+STREAMED = 100_000
+
+
+@pytest.fixture(params=RELEASES)
+def secured(request: pytest.FixtureRequest, clusters: Clusters, kerberos: Kdc) -> RealCluster:
+    """One broker of the release, with GSSAPI over plaintext and TLS."""
+    release = str(request.param)
+    options = ["--ssl", "--sasl", "gssapi", "--kerberos", str(kerberos.folder)]
+    props = [f"connections.max.reauth.ms={REAUTHENTICATED_MS}"] if version_tuple(release) >= (2, 2) else []
+    return clusters.running(release, props=props, options=options)
+
+
+def settings_of(cluster: RealCluster, kdc: Kdc, protocol: str, **changed: Any) -> dict[str, Any]:
+    """Keyword arguments of a client that logs in as alice."""
+    settings = {
+        "bootstrap_servers": cluster.listener(protocol),
+        "security_protocol": protocol,
+        "sasl_mechanism": "GSSAPI",
+        "sasl_kerberos_domain_name": "localhost",
+        "sasl_kerberos_principal": "alice",
+        "sasl_kerberos_keytab": str(kdc.keytab("alice")),
+    }
+    if "SSL" in protocol:
+        settings["ssl_cafile"] = str(cluster.folder / "ssl" / "ca.pem")
+    return {**settings, **changed}
+
+
+async def test_records_groups_and_admin_with_keytab_and_with_ticket(secured: RealCluster, kerberos: Kdc) -> None:
+    kerberos.kinit("alice", password="alice-secret")
+    ticket = {"sasl_kerberos_principal": None, "sasl_kerberos_keytab": None}
+    for protocol, changed in (("SASL_PLAINTEXT", {}), ("SASL_SSL", ticket)):
+        settings = settings_of(secured, kerberos, protocol, **changed)
+        topic = secured.new_topic("kerberos")
+        async with Admin(**settings) as admin:
+            assert topic in await admin.list_topics()
+        values = [b"%d" % number for number in range(RECORDS)]
+        async with Producer(**settings) as producer:
+            await producer.send_many(topic, values)
+        group = {"group_id": topic, "auto_offset_reset": "earliest"}
+        async with Consumer(topic, **settings, **group) as consumer:
+            got = await read_records(consumer, RECORDS)
+            assert [record.value for record in got] == values
+            await consumer.commit()
+        async with Consumer(topic, **settings, **group) as consumer:
+            assert await consumer.position(TopicPartition(topic, 0)) == RECORDS
+
+
+async def test_wrong_credentials_are_refused_at_once(secured: RealCluster, kerberos: Kdc) -> None:
+    wrong = (
+        ({"sasl_kerberos_domain_name": "other"}, "the KDC does not know the service kafka/other"),
+        ({"sasl_kerberos_domain_name": None}, "refused the credentials|closed the connection after the credentials"),
+        ({"sasl_kerberos_keytab": "absent"}, "cannot read sasl_kerberos_keytab='absent'"),
+    )
+    for changed, text in wrong:
+        with anyio.fail_after(10), pytest.raises(AuthenticationError, match=text):
+            async with Producer(**settings_of(secured, kerberos, "SASL_PLAINTEXT", **changed)):
+                pass
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.parametrize("secured", [release for release in RELEASES if version_tuple(release) >= (2, 2)], indirect=True)
+async def test_a_stream_outlives_renewed_sessions(secured: RealCluster, kerberos: Kdc) -> None:
+    """Nothing is lost, doubled or out of order while sessions end every two seconds (KIP-368)."""
+    topic = secured.new_topic("streamed")
+    settings = settings_of(secured, kerberos, "SASL_SSL")
+    steps = 100
+
+    async def write() -> None:
+        async with Producer(**settings) as producer:
+            for start in range(0, STREAMED, STREAMED // steps):
+                for number in range(start, start + STREAMED // steps):
+                    producer.enqueue(topic, b"%d" % number)
+                await anyio.sleep(3 * REAUTHENTICATED_MS / 1000 / steps)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(write)
+        async with Consumer(topic, group_id=topic, auto_offset_reset="earliest", **settings) as consumer:
+            got = await read_records(consumer, STREAMED)
+    assert [record.value for record in got] == [b"%d" % number for number in range(STREAMED)]
