@@ -103,9 +103,21 @@ class Assignment(Locating):
     def is_settled(self) -> bool:
         """True if each partition has a position, or something in the way of it that may last."""
         return all(
-            state.lookup is None or state.failures >= SETTLED_FAILURES or state.is_halted
+            state.lookup is None or state.failures >= SETTLED_FAILURES or state.is_halted or state.tp in self.denied
             for state in self.states.values()
         )
+
+    def deny(self, tp: TopicPartition) -> bool:
+        """Note that the user may not read it; True if the application is to be told: once for the topic."""
+        is_news = all(each.topic != tp.topic for each in self.denied)
+        self.denied.add(tp)
+        return is_news
+
+    def allow(self, tp: TopicPartition) -> None:
+        """Note that it was read: the next refusal is told, once no other partition of the topic is refused."""
+        if self.denied:
+            gone = {each for each in self.denied if each.topic == tp.topic and each not in self.states}
+            self.denied -= {tp, *gone}
 
     def state(self, tp: TopicPartition) -> PartitionState:
         """ConfigError if the partition is not assigned."""

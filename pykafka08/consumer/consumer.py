@@ -28,10 +28,11 @@ from pykafka08.consumer.member import CLOSE_SECONDS, LEAVE_PATIENCE, ConsumerMem
 from pykafka08.consumer.processing import Handler, Processing, schedule_of
 from pykafka08.consumer.reader import Reader
 from pykafka08.consumer.settings import consumer_settings
+from pykafka08.consumer.topic_rights import TopicRights
 from pykafka08.consumer.topics import PatternTopics
 from pykafka08.consumer.trouble import Trouble
 from pykafka08.driver import TaskTree, current_time
-from pykafka08.errors import ClosedError, ConfigError, RequestTimeoutError
+from pykafka08.errors import AuthorizationError, ClosedError, ConfigError, KafkaError, RequestTimeoutError
 from pykafka08.group.coordinator import RebalanceListener
 from pykafka08.group.pattern import SubscriptionPattern
 from pykafka08.group.settings import GroupConfig
@@ -103,6 +104,7 @@ class Consumer(Committing):
         self._reader.has_source = lambda: is_subscribed or bool(self._assignment.states)
         self._client: Client | None = None
         self._member: ConsumerMember | None = None
+        self._rights: TopicRights | None = None
         self._tasks = TaskTree()
 
     @classmethod
@@ -138,12 +140,20 @@ class Consumer(Committing):
             if self._topics:
                 self._assignment.count_partitions(self._named_topics)
                 client.on_metadata(self._assignment.look_for_topics)  # before the fetcher uses the metadata
-                await client.wait_for_topics(self._named_topics)
+                await self._wait_for_topics(client)
                 client.off_metadata(self._assignment.look_for_topics)
             self._use_topics()
             fetcher.start()
             if self._member is not None:
                 self._member.start()
+            self._rights = TopicRights(
+                client,
+                self._assignment,
+                self._named_topics,
+                tell=self._refused,
+                changed=self._rights_changed,
+            )
+            self._rights.start()
             await self._subscribe(client)
         except BaseException:
             await self.__aexit__()
@@ -158,6 +168,34 @@ class Consumer(Committing):
     def _named_topics(self) -> list[str]:
         return [topic for topic in self._topics if not isinstance(topic, SubscriptionPattern)]
 
+    async def _wait_for_topics(self, client: Client) -> None:
+        """Wait for those that the user may see; AuthorizationError if there are none."""
+        wanted = self._named_topics
+        while True:
+            try:
+                await client.wait_for_topics(wanted)
+            except AuthorizationError as error:
+                wanted = [topic for topic in wanted if topic != error.topic]
+                if not wanted:
+                    raise
+            else:
+                return
+
+    def _refused(self, error: KafkaError) -> None:
+        self._reader.tell(error)
+        if self._reader.fetcher is not None:
+            self._reader.fetcher.wake_readers()
+
+    def _rights_changed(self) -> None:
+        """A group's members may not name hidden topics in the new protocol."""
+        if self._member is not None and self._member.is_subscribed and self._readable_topics:
+            self._member.subscribe(self._readable_topics)
+
+    @property
+    def _readable_topics(self) -> tuple[str, ...]:
+        hidden = frozenset() if self._rights is None else self._rights.hidden
+        return tuple(topic for topic in self._topics if topic not in hidden)
+
     async def _subscribe(self, client: Client) -> None:
         """Begin to read the topics, and wait for positions, so that what is produced from now on is read."""
         subscribe = self._member.subscribe if self._member is not None else self._assignment.subscribe
@@ -167,7 +205,7 @@ class Consumer(Committing):
             self._pattern.follow(client, subscribe, self._assignment.topics_came, may_be_none=may_be_none)
             await client.refresh()
         if self._topics:
-            subscribe(self._topics)
+            subscribe(self._topics if self._member is None else self._readable_topics)
         if not self._topics and (self._pattern is None or not self._pattern.names):
             return
         timeout = self._client_config.default_api_timeout_ms / 1000

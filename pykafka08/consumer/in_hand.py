@@ -260,6 +260,10 @@ class InHand:
         if finishing is not None:
             finishing.set_result(None)
 
+    def tell(self, error: KafkaError) -> None:
+        """Raise it in the next call that reads, before further records."""
+        self._kept_errors.append(error)
+
     def _raise_kept(self) -> None:
         if self._kept_errors and not self._pending:
             raise self._kept_errors.pop(0)

@@ -43,6 +43,8 @@ class Locating:
     def __init__(self, config: ConsumerConfig) -> None:
         self.states: dict[TopicPartition, PartitionState] = {}
         self.ready: deque[PartitionState] = deque()
+        self.denied: set[TopicPartition] = set()
+        """What the user may not read, as the application was told; partition -1 stands for a hidden topic."""
         self.notes: list[Note | StartAnew | CutOff] = []
         self.is_dirty = False
         self.is_shaken = False

@@ -111,6 +111,7 @@ class ConsumerMachine(Handing):
             answer = by_tp.get(ask.tp)
             if answer is None:
                 if is_partial:
+                    self.assignment.allow(state.tp)
                     state.be_healthy()
                     continue
                 self._answer_unusable(state, LEFT_OUT, "Fetch", now, jitter)
@@ -124,6 +125,7 @@ class ConsumerMachine(Handing):
             if answer.preferred_replica >= 0:
                 self._redirected(state, answer.preferred_replica, now)
                 continue
+            self.assignment.allow(state.tp)
             state.is_served(answer.end_offset)
             if answer.diverging is not None:
                 self.assignment.compare_logs(state, answer.diverging)
@@ -323,8 +325,13 @@ class ConsumerMachine(Handing):
             self.assignment.note("offset.out_of_range", state, offset=state.fetch_offset)
             self.assignment.halt(state, None)
             return
-        if reaction is Reaction.RAISE:
+        if reaction is Reaction.RAISE or (reaction is Reaction.RAISE_ONCE and self.assignment.deny(state.tp)):
             self.assignment.halt(state, error)
+            return
+        if reaction is Reaction.RAISE_ONCE:
+            state.trouble, state.troubled_since = error, state.troubled_since or now
+            state.retry_at = now + self._client.retry_backoff_max_ms / 1000
+            self._is_stale = self._is_stale or error.api == "Metadata"
             return
         state.failures += 1
         state.trouble = error

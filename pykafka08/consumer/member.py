@@ -111,6 +111,11 @@ class ConsumerMember:
             tasks.start("auto-commit", self._commit_now_and_then)
         tasks.start("offset renewal", self._renew_offsets)
 
+    @property
+    def is_subscribed(self) -> bool:
+        """True if it reads topics as a member of the group."""
+        return bool(self._topics)
+
     def subscribe(self, topics: Iterable[str]) -> None:
         """Join the group, or read these topics as its member from now on."""
         is_first = not self._topics

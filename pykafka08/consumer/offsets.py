@@ -87,7 +87,7 @@ class OffsetLookUp:
     def _refused(self, tp: TopicPartition, code: int, broker: str | None) -> None:
         error = broker_error(code, api="ListOffsets", topic=tp.topic, partition=tp.partition, broker=broker)
         reaction = reaction_to(code)
-        if reaction in (Reaction.RAISE, Reaction.RESET):
+        if reaction in (Reaction.RAISE, Reaction.RAISE_ONCE, Reaction.RESET):
             raise error
         self.error = error
         if reaction is not Reaction.BACK_OFF:

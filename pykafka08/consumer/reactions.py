@@ -29,6 +29,7 @@ class Reaction(Enum):
     REFRESH = "the leader may have moved: refresh metadata, ask again after the retry backoff"
     REFRESH_THEN_RAISE = "as REFRESH, but an error when it lasts longer than the patience"
     RESET = "the position is outside the log: apply auto_offset_reset"
+    RAISE_ONCE = "tell the application once for the topic, ask again now and then, go on with the other partitions"
     RAISE = "tell the application, go on with the other partitions"
 
 
@@ -41,6 +42,7 @@ REACTIONS: dict[ErrorCode, Reaction] = {
     ErrorCode.INCONSISTENT_TOPIC_ID: Reaction.REFRESH_THEN_RAISE,
     # 0.8 uses it for whatever it has no code for, such as a log that is being opened.
     ErrorCode.UNKNOWN_SERVER_ERROR: Reaction.REFRESH_THEN_RAISE,
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: Reaction.RAISE_ONCE,
     # The broker's own log is damaged: asking again does not mend it.
     ErrorCode.CORRUPT_MESSAGE: Reaction.RAISE,
 }

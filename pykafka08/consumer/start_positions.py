@@ -13,8 +13,8 @@ import anyio
 from pykafka08.consumer.assignment import Assignment
 from pykafka08.consumer.commits import Commits
 from pykafka08.consumer.fetcher import Fetcher
-from pykafka08.driver import Wakeup, library_logger
-from pykafka08.errors import ClosedError, KafkaError, RequestTimeoutError
+from pykafka08.driver import Wakeup, current_time, library_logger
+from pykafka08.errors import AuthorizationError, ClosedError, KafkaError, RequestTimeoutError
 from pykafka08.group.coordinator import GroupCoordinator
 from pykafka08.group.requests import OffsetAndMetadata
 from pykafka08.records.record import TopicPartition
@@ -39,6 +39,8 @@ class StartPositions:
         self._fetcher = fetcher
         self._log = commits.log
         self._changed = Wakeup()
+        self._resting: dict[TopicPartition, float] = {}
+        """When to ask again for partitions that may not be read; the application knows it already."""
 
     def look_again(self) -> None:
         """There may be other partitions that wait, or the same for another answer."""
@@ -47,7 +49,7 @@ class StartPositions:
     async def run(self) -> None:
         """For ever."""
         while True:
-            wanted = self._assignment.awaiting_commit()
+            wanted = self._awaiting()
             if wanted:
                 await self._look_up(wanted)
                 continue
@@ -55,12 +57,18 @@ class StartPositions:
             is_told = any(state.awaits_commit for state in self._assignment.states.values())
             await self._changed.wait(anyio.current_time() + RETRY_SECONDS if is_told else None)
 
+    def _awaiting(self) -> dict[TopicPartition, int]:
+        if self._resting:
+            now = current_time()
+            self._resting = {tp: until for tp, until in self._resting.items() if until > now}
+        return {tp: epoch for tp, epoch in self._assignment.awaiting_commit().items() if tp not in self._resting}
+
     async def _look_up(self, wanted: Mapping[TopicPartition, int]) -> None:
         """Until all are found, or something has changed."""
         async with anyio.create_task_group() as tasks:
 
             async def watch() -> None:
-                while self._assignment.awaiting_commit().items() <= wanted.items():
+                while self._awaiting().items() <= wanted.items():
                     await self._changed.wait()
                 tasks.cancel_scope.cancel()
 
@@ -91,7 +99,13 @@ class StartPositions:
 
     def _refuse(self, wanted: Mapping[TopicPartition, int], error: KafkaError) -> None:
         """The application is told by each partition that cannot be read."""
-        for tp in wanted.keys() & self._assignment.awaiting_commit().keys():
+        refused = wanted.keys() & self._assignment.awaiting_commit().keys()
+        if isinstance(error, AuthorizationError) and error.topic is not None:
+            refused = {tp for tp in refused if tp.topic == error.topic}
+            is_news = [self._assignment.deny(tp) for tp in sorted(refused)]
+            self._resting.update(dict.fromkeys(refused, current_time() + RETRY_SECONDS))
+            refused = {tp for tp, is_first in zip(sorted(refused), is_news, strict=True) if is_first}
+        for tp in refused:
             self._assignment.halt(self._assignment.state(tp), error)
         self._pump()
 

@@ -283,7 +283,7 @@ class _Reading:
     def _refused(self, fetched: Fetched) -> None:
         place = fetched.place
         reaction = reaction_to(fetched.error_code)
-        if reaction is Reaction.RAISE:
+        if reaction in (Reaction.RAISE, Reaction.RAISE_ONCE):
             raise broker_error(
                 fetched.error_code, api="Fetch", topic=place.range.topic, partition=place.range.partition
             )
