@@ -16,7 +16,7 @@ import anyio
 
 from pykafka08.admin import Admin
 from pykafka08.backoff import Backoff
-from pykafka08.config import ClientConfig, setting_fields
+from pykafka08.config import ClientConfig, ConsumerConfig, ProducerConfig, setting_fields
 from pykafka08.consumer.consumer import Consumer
 from pykafka08.driver import library_logger
 from pykafka08.errors import (
@@ -32,6 +32,7 @@ from pykafka08.errors import (
     ResponseTooLargeError,
     UnsupportedVersionError,
 )
+from pykafka08.kafka_properties import PropertiesSource, arguments_from
 from pykafka08.mirror.carrying import GroupCarrier
 from pykafka08.mirror.checkpoint import Checkpoint
 from pykafka08.mirror.copy_state import CopyState, MirrorReport
@@ -147,6 +148,23 @@ class Mirror:
         self._trouble: str | None = None
         self._on_progress: Callable[[MirrorReport], None] = lambda _: None
         self._is_open = False
+
+    @classmethod
+    def from_properties(cls, source: PropertiesSource, target: PropertiesSource, **arguments: Any) -> Mirror:
+        """A mirror between the clusters of two properties files, or mappings, by the names of Kafka's Java clients.
+
+        ``arguments`` are those of the constructor; its ``source_settings`` and ``target_settings`` come before the
+        files.
+        """
+        given = []
+        for properties, name, kind in (
+            (source, "source_settings", ConsumerConfig),
+            (target, "target_settings", ProducerConfig),
+        ):
+            settings = arguments_from(properties, arguments.pop(name, None) or {}, kind)
+            given.append((settings.pop("bootstrap_servers"), settings))
+        (of_source, source_settings), (of_target, target_settings) = given
+        return cls(of_source, of_target, source_settings=source_settings, target_settings=target_settings, **arguments)
 
     # --- life -------------------------------------------------------------------------------------------------------
 

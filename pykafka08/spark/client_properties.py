@@ -7,10 +7,14 @@ error that says so; the few that change nothing in Spark's own connector either 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from typing import Any
 
 from pykafka08.config import ClientConfig, ConsumerConfig, ProducerConfig, build, setting_fields
 from pykafka08.errors import ConfigError
+from pykafka08.kafka_properties import settings_of
+from pykafka08.kafka_properties.tables import WITHOUT_EFFECT as EVERYWHERE_WITHOUT_EFFECT
+from pykafka08.security.settings import SecurityConfig
 from pykafka08.setting_hints import hint
 from pykafka08.spark.option_values import OptionError, boolean, whole
 
@@ -110,7 +114,6 @@ OF_CLIENT: Mapping[str, Convert] = {
     "connections.max.idle.ms": whole,
     "metadata.max.age.ms": whole,
     "receive.message.max.bytes": whole,
-    "security.protocol": _text,
 }
 OF_CONSUMER: Mapping[str, Convert] = {
     "group.id": _text,
@@ -140,8 +143,11 @@ OF_PRODUCER: Mapping[str, Convert] = {
     "max.in.flight.requests.per.connection": whole,
     "partitioner.class": _partitioner,
 }
-CONSUMER_PROPERTIES = frozenset({*OF_CLIENT, *OF_CONSUMER})
-PRODUCER_PROPERTIES = frozenset({*OF_CLIENT, *OF_PRODUCER})
+SECURITY = ("security.", "ssl.", "sasl.", "config.providers")
+"""Beginnings of names that mean the same in every client."""
+SECURITY_PROPERTIES = frozenset(each.name.replace("_", ".") for each in fields(SecurityConfig))
+CONSUMER_PROPERTIES = frozenset({*OF_CLIENT, *OF_CONSUMER, *SECURITY_PROPERTIES})
+PRODUCER_PROPERTIES = frozenset({*OF_CLIENT, *OF_PRODUCER, *SECURITY_PROPERTIES})
 """Names without the prefix."""
 
 
@@ -175,18 +181,32 @@ def _properties(
     if not options.get(f"{PREFIX}bootstrap.servers"):
         what = f"Option 'kafka.bootstrap.servers' must be specified for configuring Kafka {side}"
         raise OptionError("kafka.bootstrap.servers", None, what)
-    result: dict[str, Any] = {}
-    for option, value in options.items():
-        if not option.startswith(PREFIX):
-            continue
+    given = {option: value for option, value in options.items() if option.startswith(PREFIX)}
+    result = _security(given)
+    for option, value in given.items():
         name = option.removeprefix(PREFIX)
+        if name.startswith(SECURITY):
+            continue
         if name in refused:
             raise OptionError(option, value, refused[name])
         if name in known:
             result[name.replace(".", "_")] = known[name](option, value)
-        elif side != "consumer" or name not in WITHOUT_EFFECT:
+        elif name not in EVERYWHERE_WITHOUT_EFFECT and (side != "consumer" or name not in WITHOUT_EFFECT):
             raise OptionError(option, value, _unknown(name, known))
     return result
+
+
+def _security(given: Mapping[str, str]) -> dict[str, Any]:
+    """TLS and SASL, by the rules of every client."""
+    own = {option.removeprefix(PREFIX): value for option, value in given.items()}
+    own = {name: value for name, value in own.items() if name.startswith(SECURITY)}
+    try:
+        return settings_of(own).settings
+    except ConfigError as error:
+        name = next((each for each in own if error.message.startswith(each)), None)
+        if name is None:
+            raise
+        raise OptionError(PREFIX + name, own[name], error.message) from None
 
 
 def _unknown(name: str, known: Mapping[str, Convert]) -> str:

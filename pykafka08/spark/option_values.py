@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from pykafka08.errors import ConfigError
+from pykafka08.kafka_properties import is_secret
 
 __all__ = ["OptionError", "boolean", "milliseconds", "not_negative", "positive", "positive_int", "whole"]
 
@@ -29,9 +30,14 @@ UNITS_SHOWN = (
 
 
 class OptionError(ConfigError):
-    """An option has no possible meaning, or cannot be honoured; ``value`` is None where the option is missing."""
+    """An option has no possible meaning, or cannot be honoured; ``value`` is None where the option is missing.
+
+    The value of an option that is a secret is not kept.
+    """
 
     def __init__(self, option: str, value: str | None, why: str) -> None:
+        if value is not None and is_secret(option):
+            value = "***"
         super().__init__(why if value is None else f"{why} [option {option!r}, value {value!r}]")
         self.option = option
         self.value = value

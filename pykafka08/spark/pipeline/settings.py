@@ -10,13 +10,15 @@ import re
 import sys
 import types
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 from urllib.parse import urlsplit
 
 from pykafka08.errors import ConfigError
+from pykafka08.kafka_properties import is_secret
+from pykafka08.spark.pipeline.client_files import with_properties
 from pykafka08.spark.pipeline.durations import seconds_of
 
 if sys.version_info >= (3, 11):
@@ -73,7 +75,9 @@ class Source:
     """Bound of one micro-batch, 0: none."""
     target_records_per_task: int = 0
     """Small partitions are read together in tasks of so many records, 0: the source's default."""
-    options: Mapping[str, str] = field(default_factory=dict)
+    properties: str = ""
+    """A properties file of Kafka's clients: security and other settings of the connections."""
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Further options of the data source, as ``minPartitions`` or ``kafka.client.id``."""
 
 
@@ -114,7 +118,8 @@ class DeadLetters:
     topic: str
     exactly_once: bool = True
     """In transactions (brokers 0.11 and newer)."""
-    options: Mapping[str, str] = field(default_factory=dict)
+    properties: str = ""
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)
@@ -131,7 +136,8 @@ class Aggregate:
     bootstrap_servers: str = ""
     topic: str = ""
     exactly_once: bool = True
-    options: Mapping[str, str] = field(default_factory=dict)
+    properties: str = ""
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)
@@ -220,12 +226,25 @@ def parse(text: str, folder: Path) -> Pipeline:
         document["sources"] = {
             name: {"name": name, **value} if isinstance(value, dict) else value for name, value in sources.items()
         }
+    for table, is_source in _clusters(document):
+        with_properties(table, folder, is_source=is_source)
     pipeline = _build(Pipeline, document, "")
     for check in CHECKS:
         check(pipeline)
     schema_file = pipeline.decode.avro_schema
     decode = dataclasses.replace(pipeline.decode, avro_schema=str(folder / schema_file) if schema_file else "")
     return dataclasses.replace(pipeline, folder=str(_local(pipeline.folder, folder)), decode=decode)
+
+
+def _clusters(document: dict[str, Any]) -> Iterator[tuple[dict[str, Any], bool]]:
+    """The tables that name a cluster, and whether it is read."""
+    for group, is_source in (("sources", True), ("aggregates", False)):
+        tables = document.get(group)
+        for table in tables.values() if isinstance(tables, dict) else ():
+            if isinstance(table, dict):
+                yield table, is_source
+    if isinstance(document.get("dead_letters"), dict):
+        yield document["dead_letters"], False
 
 
 def _local(text: str, folder: Path) -> Path:
@@ -240,7 +259,7 @@ def _local(text: str, folder: Path) -> Path:
 def _build(kind: type[T], value: Any, where: str) -> T:
     """A dataclass out of a TOML table."""
     if not isinstance(value, dict):
-        raise ConfigError(f"{where}: a table is wanted, not {value!r}")
+        raise ConfigError(f"{where}: a table is wanted, not {_shown(where, value)}")
     fields = {one.name: one for one in dataclasses.fields(kind)}  # type: ignore[arg-type]
     prefix = f"{where}." if where else ""
     for key in value:
@@ -263,15 +282,19 @@ def _value(hint: Any, value: Any, where: str) -> Any:
         return _build(hint, value, where)  # type: ignore[arg-type]
     if origin is tuple:
         if not isinstance(value, list):
-            raise ConfigError(f"{where}: a list is wanted, not {value!r}")
+            raise ConfigError(f"{where}: a list is wanted, not {_shown(where, value)}")
         return tuple(_value(arguments[0], one, where) for one in value)
     if origin is not None:  # Mapping
         if not isinstance(value, dict):
-            raise ConfigError(f"{where}: a table is wanted, not {value!r}")
+            raise ConfigError(f"{where}: a table is wanted, not {_shown(where, value)}")
         return {key: _value(arguments[1], one, f"{where}.{key}") for key, one in value.items()}
     if type(value) is not hint:
-        raise ConfigError(f"{where}: {SCALARS[hint]} is wanted, not {value!r}")
+        raise ConfigError(f"{where}: {SCALARS[hint]} is wanted, not {_shown(where, value)}")
     return value
+
+
+def _shown(where: str, value: object) -> str:
+    return "***" if is_secret(where) else repr(value)
 
 
 SCALARS = {str: "text", int: "a whole number", bool: "true or false"}

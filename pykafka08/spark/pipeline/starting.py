@@ -11,11 +11,11 @@ import os
 import tempfile
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import fields
 from pathlib import Path
 
 from pykafka08 import Admin, TopicPartition
 from pykafka08.cluster.client import Client
+from pykafka08.config import client_settings
 from pykafka08.errors import ConfigError, NoBrokersError, UnknownTopicError
 from pykafka08.spark.locating import OffsetsMismatchError, find_partitions, offsets_of_limit
 from pykafka08.spark.offsets_json import EARLIEST, LATEST, read_offsets, write_offsets
@@ -189,9 +189,7 @@ async def _of_group(source: Source, group: str) -> Offsets:
             committed = dict(known.offsets) if known is not None else {}
         else:
             client = read_options_of(source).settings.client
-            settings = {one.name: getattr(client, one.name) for one in fields(client)}
-            settings["bootstrap_servers"] = source.bootstrap_servers
-            admin = await stack.enter_async_context(Admin(**settings))
+            admin = await stack.enter_async_context(Admin(**client_settings(client)))
             found = await admin.list_group_offsets(group, first)
             committed = {tp: each.offset for tp, each in found.items()}
     _check_any(source, group, committed, first)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from pykafka08.spark.client_properties import PREFIX, SECURITY
 from pykafka08.spark.offsets_json import write_offsets
 from pykafka08.spark.pipeline import tables
 from pykafka08.spark.pipeline.aggregating import current, key_of, windowed
@@ -24,6 +25,7 @@ from pykafka08.spark.pipeline.table_source import NEW_ROWS
 
 __all__ = ["Finding", "all_bronze", "bronze_of", "last_header", "places_in_kafka", "verify"]
 
+OF_SECURITY = tuple(PREFIX + each for each in SECURITY)
 PLACE = ("_source", "_topic", "_partition", "_offset")
 
 
@@ -154,8 +156,9 @@ def _counts(rows: DataFrame, *expressions: str) -> list[int]:
     return [one or 0 for one in found]
 
 
-def _topic(spark: SparkSession, bootstrap_servers: str, topic: str) -> DataFrame:
-    options = {"kafka.bootstrap.servers": bootstrap_servers, "subscribe": topic, "includeHeaders": "true"}
+def _topic(spark: SparkSession, sink: DeadLetters | Aggregate) -> DataFrame:
+    options = {"kafka.bootstrap.servers": sink.bootstrap_servers, "subscribe": sink.topic, "includeHeaders": "true"}
+    options.update({name: value for name, value in sink.options.items() if name.lower().startswith(OF_SECURITY)})
     options["kafka.isolation.level"] = "read_committed"
     return spark.read.format("pykafka08").options(**options).load()
 
@@ -165,7 +168,7 @@ def _letters(spark: SparkSession, pipeline: Pipeline, letters: DeadLetters) -> F
     if not refused:
         return Finding("dead-letters", True, "none was refused")
     names = ("source", "topic", "partition", "offset")
-    places = _topic(spark, letters.bootstrap_servers, letters.topic).select(
+    places = _topic(spark, letters).select(
         *[last_header(f"dead-letter.{name}").cast("string").alias(name) for name in names]
     )
     rows, distinct = _counts(places, "count(*)", f"count(distinct struct({', '.join(names)}))")
@@ -222,7 +225,7 @@ def _published(spark: SparkSession, pipeline: Pipeline, name: str, aggregate: Ag
     )
     if gold.isEmpty():
         return Finding(f"publish-{name}", True, "nothing to publish yet")
-    records = _topic(spark, aggregate.bootstrap_servers, aggregate.topic)
+    records = _topic(spark, aggregate)
     newest = records.groupBy(F.col("key").cast("string").alias("key")).agg(
         F.max_by(F.col("value").cast("string"), "offset").alias("value")
     )
