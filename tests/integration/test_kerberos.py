@@ -59,7 +59,7 @@ async def test_records_groups_and_admin_with_keytab_and_with_ticket(secured: Rea
         values = [b"%d" % number for number in range(RECORDS)]
         async with Producer(**settings) as producer:
             await producer.send_many(topic, values)
-        group = {"group_id": topic, "auto_offset_reset": "earliest"}
+        group: dict[str, Any] = {"group_id": topic, "auto_offset_reset": "earliest"}
         async with Consumer(topic, **settings, **group) as consumer:
             got = await read_records(consumer, RECORDS)
             assert [record.value for record in got] == values
@@ -81,7 +81,9 @@ async def test_wrong_credentials_are_refused_at_once(secured: RealCluster, kerbe
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-@pytest.mark.parametrize("secured", [release for release in RELEASES if version_tuple(release) >= (2, 2)], indirect=True)
+@pytest.mark.parametrize(
+    "secured", [release for release in RELEASES if version_tuple(release) >= (2, 2)], indirect=True
+)
 async def test_a_stream_outlives_renewed_sessions(secured: RealCluster, kerberos: Kdc) -> None:
     """Nothing is lost, doubled or out of order while sessions end every two seconds (KIP-368)."""
     topic = secured.new_topic("streamed")
