@@ -54,8 +54,7 @@ class StreamTransport:
                     connected, hostname=security.host, ssl_context=security.context, standard_compatible=False
                 )
             transport = cls(link, stream, max_frame_bytes)
-            peer = connected.extra(anyio.abc.SocketAttribute.remote_address)  # noqa: S610 - not Django
-            tasks.start(f"bytes of {peer[0]}:{peer[1]}", transport._run)
+            tasks.start("bytes of a connection", transport._run)
         except BaseException:
             await anyio.aclose_forcefully(connected)
             raise
