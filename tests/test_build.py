@@ -178,6 +178,12 @@ def test_the_same_project_gives_the_same_bill_of_materials_and_another_one_anoth
     assert len({first, serial("2", "anyio>=4"), serial("1", "anyio>=5")}) == 3
 
 
+def test_a_dependency_without_a_licence_is_named() -> None:
+    facts = {"name": "p", "version": "1", "description": "", "licence": "MIT"}
+    with pytest.raises(SystemExit, match="add the licences of no-such to"):
+        bill_of_materials(**facts, required=["anyio"], extras={"x": ["no_such>=1"]}, licences={"anyio": "MIT"})
+
+
 def test_the_licences_are_those_of_the_installed_dependencies() -> None:
     """Of those whose metadata have an SPDX expression."""
     compared = []

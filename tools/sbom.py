@@ -31,7 +31,7 @@ def bill_of_materials(
     extras: Mapping[str, Iterable[str]],
     licences: Mapping[str, str],
 ) -> str:
-    """The document.  ``licences`` has the SPDX expression of each dependency; KeyError if one is missing."""
+    """The document.  ``licences`` has the SPDX expression of each dependency; SystemExit if one is missing."""
     own = canonicalize_name(name)
     parts = _Dependencies(own, licences)
     for text in required:
@@ -40,6 +40,8 @@ def bill_of_materials(
         if extra not in NOT_FOR_USERS:
             for text in texts:
                 parts.add(Requirement(text), extra=extra)
+    if missing := sorted(parts.names() - licences.keys()):
+        raise SystemExit(f"pyproject.toml: add the licences of {', '.join(missing)} to hooks.custom.licences")
     components = parts.components()
     root = f"pkg:pypi/{own}@{version}"
     document: dict[str, Any] = {
@@ -82,6 +84,9 @@ class _Dependencies:
         name = canonicalize_name(requirement.name)
         if name != self._own:
             self._found.setdefault(name, []).append((requirement, extra))
+
+    def names(self) -> set[str]:
+        return set(self._found)
 
     def components(self) -> list[dict[str, Any]]:
         return [self._component(name, wanted) for name, wanted in sorted(self._found.items())]
