@@ -110,6 +110,7 @@ class Connections:
             broker=broker.name,
             known=previous if has_sibling else None,
             previous=previous,
+            was_served=bool(self._versions),
             probe=self._probe(address),
             dial_at=self._dial_at(address),
             on_ready=self._ready,

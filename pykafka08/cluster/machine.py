@@ -243,7 +243,8 @@ class ClusterMachine:
             self._causes[address_text(broker.host, broker.port)] = error
         self._hedge_at = now
         # The other brokers know the same credentials.
-        if isinstance(error, AuthenticationError) or (not self._asked and self._next_candidate() is None):
+        is_refused = isinstance(error, AuthenticationError) and error.mechanism is not None
+        if is_refused or (not self._asked and self._next_candidate() is None):
             self._round_failed(now)
 
     # --- outputs ----------------------------------------------------------------------------------------------------

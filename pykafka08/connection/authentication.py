@@ -45,7 +45,7 @@ MOST_MECHANISMS = 20
 class Authentication:
     """SASL of one connection; :meth:`begin` starts it, and starts it again for each renewal.
 
-    ``was_served``: the address has taken these credentials before, so that a closed connection is no refusal.
+    ``was_served``: the cluster has taken these credentials before, so that a closed connection is no refusal.
     """
 
     def __init__(self, mechanism: str, broker: str, *, was_served: bool) -> None:

@@ -60,6 +60,7 @@ class Connection:
     """One connection to one broker; opens in the background from the moment it is made.
 
     ``known`` are the broker's versions if another live connection has them, ``previous`` those of before it was lost;
+    ``was_served``: a broker of the cluster has served this client before, with the same security settings.
     ``probe`` is the result of an earlier handshake.  ``dial_at`` delays the first dial (backoff).
     ``on_ready`` and ``on_end`` are called once each, ``on_end`` always and last; ``on_silence``
     is called repeatedly while an answer is overdue.  ``facts`` are in each log line.  ``login`` has the credentials for
@@ -75,6 +76,7 @@ class Connection:
         broker: str | None = None,
         known: BrokerVersions | None = None,
         previous: BrokerVersions | None = None,
+        was_served: bool = False,
         probe: Probe = NEWEST_PROBE,
         dial_at: float | None = None,
         on_ready: Callable[[Connection], None] | None = None,
@@ -106,12 +108,20 @@ class Connection:
         self._login = login
         self._mechanism: Mechanism | None = None
         mechanism = login.name if login is not None else None
-        self._was_served = previous is not None
+        self._was_served = was_served
         self._setup_deadline = self._dial_at + config.socket_connection_setup_timeout_ms / 1000
         self._machine = ConnectionMachine(
             name,
             config.client_id,
-            Handshake(name, __version__, known=known, previous=previous, probe=probe, mechanism=mechanism),
+            Handshake(
+                name,
+                __version__,
+                known=known,
+                previous=previous,
+                was_served=was_served,
+                probe=probe,
+                mechanism=mechanism,
+            ),
             Authentication(mechanism, name, was_served=self._was_served) if mechanism is not None else None,
             jitter=random.random(),  # noqa: S311 - jitter
             now=self._now(),

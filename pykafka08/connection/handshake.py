@@ -93,6 +93,7 @@ class Handshake:
     ``known`` skips the probe (a ``broker_version`` hint, or another live connection to the same broker).  ``previous``
     is what the broker was before it was lost: an old one is never asked for ApiVersions on a mere close.  ``probe`` is
     the result of an earlier handshake with the address; the attribute ``probe`` is the result of this one.
+    ``was_served``: the cluster has served this client before, so that a closed connection does not mean SASL.
     ``mechanism`` is the SASL mechanism that comes next, if the listener uses SASL.
     """
 
@@ -103,12 +104,13 @@ class Handshake:
         *,
         known: BrokerVersions | None = None,
         previous: BrokerVersions | None = None,
+        was_served: bool = False,
         probe: Probe = NEWEST_PROBE,
         mechanism: str | None = None,
     ) -> None:
         self.broker = broker
         self._mechanism = mechanism
-        self._was_served = previous is not None
+        self._was_served = was_served
         self.versions = known
         self.probe = probe
         self._software_version = software_version

@@ -69,5 +69,6 @@ class KafkaError(Exception):
 
 def _restored(kind: type[KafkaError], args: tuple[object, ...], attributes: dict[str, Any]) -> KafkaError:
     error: KafkaError = kind.__new__(kind, *args)
+    error.args = args  # OSError's own constructor, of those that are time-outs too, drops them
     error.__dict__.update(attributes)
     return error

@@ -6,15 +6,17 @@ of aiokafka and kafka-python (``ssl_cafile``, ``sasl_plain_username``) stand bes
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pykafka08.errors import ConfigError
 from pykafka08.security.jaas import PROPERTY, jaas_settings, parse_jaas
 from pykafka08.security.secret import Secret
 from pykafka08.short_names import shortened
+
+if TYPE_CHECKING:  # importing it takes 10 ms, and loads the socket module
+    import ssl
 
 __all__ = ["PROTOCOLS", "SECRETS", "PasswordProvider", "SecurityConfig", "protect"]
 

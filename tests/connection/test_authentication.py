@@ -43,11 +43,10 @@ class Peer:
         self, release: str | None = "4.3", mechanism: str = "SCRAM-SHA-256", *, was_served: bool = False
     ) -> None:
         known = BrokerVersions.of_release(release) if release is not None else None
-        previous = BrokerVersions.of_release("4.3") if was_served else None
         self.machine = ConnectionMachine(
             BROKER,
             "me",
-            Handshake(BROKER, "1.0", known=known, previous=previous, mechanism=mechanism),
+            Handshake(BROKER, "1.0", known=known, was_served=was_served, mechanism=mechanism),
             Authentication(mechanism, BROKER, was_served=was_served),
             now=0,
             setup_deadline=10,

@@ -371,7 +371,7 @@ async def test_largest_records_pass(release: str) -> None:
         ({"compression_type": "rar"}, "rar"),
         ({"compression_type": "snappy", "compression_level": 3}, "no levels"),
         ({"partitioner": "best"}, "best"),
-        ({"bootstrap_servers": "SSL://host:1"}, "PLAINTEXT"),
+        ({"bootstrap_servers": "TLS://host:1"}, "PLAINTEXT"),
     ],
     ids=str,
 )

@@ -433,7 +433,7 @@ async def test_a_chroot_that_is_not_there_is_one_clear_error() -> None:
         (("t",), {"rebalance_max_retry": 3}, "did you mean rebalance_max_retries"),
         (("t",), {"group_id": "a b"}, "letters, digits"),
         (("t",), {"socket_timeout_ms": 50}, "no fetch would be answered"),
-        (("t",), {"properties": 7}, "properties=7"),
+        (("t",), {"properties": 7}, "neither a file nor a mapping"),
     ],
 )
 def test_settings_without_a_meaning_are_refused(
