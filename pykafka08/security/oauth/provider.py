@@ -16,6 +16,7 @@ import anyio.to_thread
 
 from pykafka08.errors import AuthenticationError, ConfigError
 from pykafka08.security.oauth.token import OAuthToken
+from pykafka08.security.secret import Secret
 
 __all__ = ["Provider"]
 
@@ -38,7 +39,7 @@ class Provider:
 
     async def token(self) -> OAuthToken:
         """A token; AuthenticationError if the provider returned something else."""
-        answer = await _called(self._token)
+        answer = _protected(await _called(self._token))
         extensions = await _called(self._extensions) if self._extensions is not None else None
         return _as_token(answer, extensions)
 
@@ -58,10 +59,19 @@ def _is_async(function: Callable[[], Any]) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
 
 
+def _protected(answer: Any) -> Any:
+    """The provider's answer in a form that a traceback does not show."""
+    if isinstance(answer, str):
+        return Secret(answer)
+    if type(answer) is tuple and answer:
+        return (_protected(answer[0]), *answer[1:])
+    return answer
+
+
 def _as_token(answer: Any, extensions: Any) -> OAuthToken:
     if isinstance(answer, OAuthToken):
         return answer if extensions is None else OAuthToken(answer.token, answer.expiry, extensions)
-    if not isinstance(answer, str):
+    if not isinstance(answer, Secret):
         if hasattr(answer, "token"):
             expiry = next((found for name in EXPIRY_NAMES if (found := getattr(answer, name, None)) is not None), None)
             return OAuthToken(answer.token, expiry, extensions or getattr(answer, "extensions", None))

@@ -28,7 +28,7 @@ EXTENSION_VALUE = re.compile(r"[\x21-\x7E \t\r\n]+")
 RESERVED_EXTENSION = "auth"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class OAuthToken:
     """An access token, as a token provider may return it.
 
@@ -49,6 +49,9 @@ class OAuthToken:
         object.__setattr__(self, "token", _checked_token(token))
         object.__setattr__(self, "expiry", _seconds(expiry))
         object.__setattr__(self, "extensions", checked_extensions(extensions or {}))
+
+    def __repr__(self) -> str:
+        return "OAuthToken(***)"
 
     def expires_at(self) -> float | None:
         """``expiry``, else the claim ``exp`` of a JWT; None if neither is known."""

@@ -7,7 +7,7 @@ import json
 import random
 import ssl
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from functools import partial
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
@@ -42,6 +42,7 @@ DEADLINE_MARGIN = 0.25
 LARGEST_SKEW = 300.0
 RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504})
 """Statuses that may pass."""
+BASIC = "Basic "
 JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 CLIENT_ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
@@ -92,7 +93,7 @@ async def _with_assertion(form: Form, name: str, assertion: Assertion) -> Parts:
 
 def _basic(client_id: str, secret: Secret, *, is_encoded: bool) -> Secret:
     pair = f"{quote_plus(client_id)}:{quote_plus(secret.reveal())}" if is_encoded else f"{client_id}:{secret.reveal()}"
-    return Secret(f"Basic {base64.b64encode(pair.encode()).decode()}")
+    return Secret(f"{BASIC}{base64.b64encode(pair.encode()).decode()}")
 
 
 class TokenEndpoint:
@@ -107,6 +108,7 @@ class TokenEndpoint:
         self._shown = _checked_url(url)
         self._make_parts = make_parts
         self._scope = config.sasl_oauthbearer_scope
+        self._secret = config.sasl_oauthbearer_client_credentials_client_secret
         self._connect_timeout = (config.sasl_login_connect_timeout_ms or 0) / 1000 or DEFAULT_TIMEOUT
         self._read_timeout = (config.sasl_login_read_timeout_ms or 0) / 1000 or DEFAULT_TIMEOUT
         self._pause = config.sasl_login_retry_backoff_ms / 1000
@@ -157,7 +159,7 @@ class TokenEndpoint:
         form, authorization = await self._make_parts()
         if self._scope:
             form["scope"] = self._scope
-        secrets = [value for value in (*form.values(), authorization) if isinstance(value, Secret)]
+        secrets = [value for value in (*form.values(), authorization, self._secret) if isinstance(value, Secret)]
         timeout = httpx.Timeout(self._read_timeout, connect=self._connect_timeout)
         try:
             async with (
@@ -190,7 +192,7 @@ class TokenEndpoint:
         text = printable(str(error)) or "no answer"
         return _Passing(f"{type(error).__name__}: {text}")
 
-    def _refusal(self, response: httpx.Response, body: bytes | None, secrets: list[Secret]) -> Exception:
+    def _refusal(self, response: httpx.Response, body: Secret | None, secrets: list[Secret]) -> Exception:
         status = response.status_code
         reason = _error_of(body, secrets)
         if status in RETRIED:
@@ -204,14 +206,13 @@ class TokenEndpoint:
             )
         return self._failed(f"status {status}{reason}; check the client's id, secret or assertion, and the scope")
 
-    def _parsed(self, body: bytes | None) -> OAuthToken:
+    def _parsed(self, body: Secret | None) -> OAuthToken:
         if body is None:
             raise self._failed(f"its answer has more than {LONGEST_ANSWER} bytes")
-        answer = _json_object(body)
-        token = answer.get("access_token") or answer.get("id_token")
-        if not isinstance(token, str):
+        token, lifetime = _token_and_lifetime(body)
+        if token is None:
             raise self._failed("its answer has no access_token")
-        return _timed(Secret(token), answer, time.time())
+        return _timed(token, lifetime, time.time())
 
     def _failed(self, text: str) -> AuthenticationError:
         return AuthenticationError(f"{MECHANISM}: no token from {self._shown}: {text}", mechanism=MECHANISM)
@@ -225,21 +226,35 @@ def _headers(authorization: Secret | None) -> dict[str, str]:
     return headers
 
 
-async def _body(response: httpx.Response) -> bytes | None:
-    """The answer as it came; None if it is too long."""
+async def _body(response: httpx.Response) -> Secret | None:
+    """The answer, which may have a token or repeat the request; None if it is too long."""
+    import httpx
+
     body = bytearray()
-    async for part in response.aiter_raw():
-        body += part
-        if len(body) > LONGEST_ANSWER:
-            return None
-    return bytes(body)
+    try:
+        async for part in response.aiter_raw():
+            body += part
+            if len(body) > LONGEST_ANSWER:
+                # Ends httpx's generators, which would be left unfinished by a return.
+                await response.aclose()
+    except (httpx.TransportError, httpx.StreamError):
+        if len(body) <= LONGEST_ANSWER:
+            raise
+    if len(body) > LONGEST_ANSWER:
+        return None
+    return Secret(body.decode("utf-8", "replace"))
 
 
-def _timed(token: Secret, answer: Mapping[str, Any], now: float) -> OAuthToken:
+def _token_and_lifetime(body: Secret) -> tuple[Secret | None, float | None]:
+    answer = _json_object(body)
+    token = answer.get("access_token") or answer.get("id_token")
+    return Secret(token) if isinstance(token, str) else None, number_claim(answer, "expires_in")
+
+
+def _timed(token: Secret, lifetime: float | None, now: float) -> OAuthToken:
     """The token with its expiry by this host's clock, which the clock of the token's issuer need not agree with."""
     claims = claims_of(token)
     issued, expires = number_claim(claims, "iat"), number_claim(claims, "exp")
-    lifetime = number_claim(answer, "expires_in")
     if issued is not None and abs(issued - now) > LARGEST_SKEW:
         log.warning(
             "security.clock_skew",
@@ -253,21 +268,21 @@ def _timed(token: Secret, answer: Mapping[str, Any], now: float) -> OAuthToken:
     return OAuthToken(token, expires)
 
 
-def _error_of(body: bytes | None, secrets: list[Secret]) -> str:
+def _error_of(body: Secret | None, secrets: list[Secret]) -> str:
     """``": invalid_client: Unknown client"``, or nothing."""
-    answer = _json_object(body or b"")
+    answer = _json_object(body or Secret(""))
     code = answer.get("error") or answer.get("errorCode")
     description = answer.get("error_description") or answer.get("errorSummary")
     text = "".join(f": {each}" for each in (code, description) if isinstance(each, (str, int)))
     for secret in secrets:
-        for word in secret.reveal().split():
-            text = text.replace(word, "***")
+        for word in (secret.reveal(), secret.reveal().removeprefix(BASIC)):
+            text = text.replace(word, "***") if word else text
     return printable(text)
 
 
-def _json_object(body: bytes) -> dict[str, Any]:
+def _json_object(body: Secret) -> dict[str, Any]:
     try:
-        answer = json.loads(body)
+        answer = json.loads(body.reveal())
     except (ValueError, RecursionError):
         return {}
     return answer if isinstance(answer, dict) else {}

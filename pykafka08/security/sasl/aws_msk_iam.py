@@ -95,6 +95,7 @@ def login_of(config: SecurityConfig) -> AwsMskIamLogin:
 
 def _explained(error: Exception) -> KafkaError:
     """The typed error for a failure of AWS's libraries."""
+    from botocore.exceptions import ConnectionError as AwsConnectionError
     from botocore.exceptions import HTTPClientError, NoCredentialsError
 
     # The signer reads attributes of None if botocore finds no credentials.
@@ -104,7 +105,7 @@ def _explained(error: Exception) -> KafkaError:
             "give the instance or container a role"
         )
     text = "".join(each if each.isprintable() else "?" for each in str(error)[:LONGEST_REASON])
-    if isinstance(error, HTTPClientError):
+    if isinstance(error, (HTTPClientError, AwsConnectionError)):
         return TransportError(f"{SETTING}: AWS does not answer: {text}")
     return _failed(f"no AWS credentials: {type(error).__name__}: {text}")
 
