@@ -97,13 +97,19 @@ bench-quick: compiled
 	$(BIN)/python -m benchmarks.codec
 	$(BIN)/python -m benchmarks.codec --compiled-tree $(DEST)
 
-# kcat is a peer of the embedded broker in the tests; where it cannot be installed they say so in one line.
+# kcat is a peer of the embedded broker in the tests, and krb5kdc a KDC for Kerberos; where they cannot be installed the tests
+# that need them say so in one line.
 APT_GET := apt-get -qq -o Acquire::Retries=5 -o DPkg::Lock::Timeout=120
+KDC_PACKAGES := krb5-kdc krb5-admin-server krb5-user
 peers:
-	@if ! command -v kcat >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-	  echo "installing kcat"; \
-	  { $(APT_GET) update && DEBIAN_FRONTEND=noninteractive $(APT_GET) install -y --no-install-recommends kcat; } \
-	    >/dev/null || echo "kcat could not be installed"; \
+	@wanted=""; command -v kcat >/dev/null || wanted="kcat"; \
+	PATH="$$PATH:/usr/sbin:/sbin" command -v krb5kdc >/dev/null || wanted="$$wanted $(KDC_PACKAGES)"; \
+	if [ -n "$$wanted" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  echo "installing $$wanted"; \
+	  { $(APT_GET) update && DEBIAN_FRONTEND=noninteractive $(APT_GET) install -y --no-install-recommends $$wanted; } \
+	    >/dev/null || echo "$$wanted could not be installed"; \
+	elif [ -n "$$wanted" ]; then \
+	  echo "not installed, and their tests are skipped: $$wanted"; \
 	fi
 
 # The headers that gssapi is compiled with.

@@ -37,6 +37,8 @@ ZOOKEEPER_FLAGS = (
     "-Dzookeeper.4lw.commands.whitelist=*",
 )
 SMALL_AND_QUICK = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+KERBEROS_REALM = "--add-exports=java.security.jgss/sun.security.krb5=ALL-UNNAMED"
+"""Where releases up to 2.0 find the default realm."""
 FOR_BENCHMARKS = ("-XX:+UseG1GC",)
 
 
@@ -233,7 +235,7 @@ def _java(cluster: Cluster, heap: str) -> list[str]:
     if cluster.sasl:
         flags += [f"-Djava.security.auth.login.config={cluster.dir}/conf/jaas.conf", "-Dzookeeper.sasl.client=false"]
     if cluster.kerberos:
-        flags.append(f"-Djava.security.krb5.conf={cluster.kerberos}/krb5.conf")
+        flags += [f"-Djava.security.krb5.conf={cluster.kerberos}/krb5.conf", KERBEROS_REALM]
     return [cluster.java, *jvm_flags(cluster.release), *flags, *cluster.jvm]
 
 
