@@ -157,15 +157,20 @@ class Consumer(Committing):
     async def _wait_for_topics(self, client: Client) -> None:
         """Wait for those that the user may see; AuthorizationError if there are none."""
         wanted = self._named_topics
-        while True:
-            try:
-                await client.wait_for_topics(wanted)
-            except AuthorizationError as error:
-                wanted = [topic for topic in wanted if topic != error.topic]
-                if not wanted:
-                    raise
-            else:
+        while wanted:
+            refused = await self._first_refused(client, wanted)
+            if refused is None:
                 return
+            wanted = [topic for topic in wanted if topic != refused.topic]
+            if not wanted:
+                raise refused
+
+    async def _first_refused(self, client: Client, topics: list[str]) -> AuthorizationError | None:
+        try:
+            await client.wait_for_topics(topics)
+        except AuthorizationError as error:
+            return error
+        return None
 
     def _refused(self, error: KafkaError) -> None:
         self._reader.tell(error)
