@@ -1,0 +1,143 @@
+"""A right that is missing: one clear error at once, of a type of its own; other topics are read on."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import anyio
+import pytest
+
+from pykafka08 import Admin, Consumer, Producer
+from pykafka08.admin.values import NewTopic
+from pykafka08.errors import AuthorizationError, KafkaError
+from pykafka08.records.record import TopicPartition
+from tests.authorization import ALICE, Rights, guarded
+
+pytestmark = pytest.mark.anyio
+
+Action = Callable[[Rights], Awaitable[object]]
+CONNECT_S = 10
+"""The default of the connections' set-up time-out."""
+
+
+def settings(rights: Rights, **more: Any) -> dict[str, Any]:
+    return {"bootstrap_servers": rights.cluster.bootstrap_servers, **ALICE, **more}
+
+
+async def produce(rights: Rights) -> None:
+    async with Producer(**settings(rights)) as producer:
+        await producer.send_and_wait("t", b"x")
+
+
+async def produce_numbered(rights: Rights) -> None:
+    async with Producer(**settings(rights), enable_idempotence=True) as producer:
+        await producer.send_and_wait("t", b"x")
+
+
+async def produce_new(rights: Rights) -> None:
+    async with Producer(**settings(rights)) as producer:
+        await producer.send_and_wait("new", b"x")
+
+
+async def transact(rights: Rights) -> None:
+    async with Producer(**settings(rights), transactional_id="tx") as producer, producer.transaction() as transaction:
+        await transaction.send("t", b"x")
+
+
+async def consume(rights: Rights) -> None:
+    async with Consumer("t", **settings(rights)) as consumer:
+        await consumer.getone()
+
+
+async def consume_in_group(rights: Rights) -> None:
+    async with Consumer("t", **settings(rights), group_id="g", group_protocol="classic") as consumer:
+        await consumer.getone()
+
+
+async def consume_in_new_group(rights: Rights) -> None:
+    async with Consumer("t", **settings(rights), group_id="g", group_protocol="consumer") as consumer:
+        await consumer.getone()
+
+
+async def commit(rights: Rights) -> None:
+    async with Consumer(**settings(rights), group_id="g") as consumer:
+        consumer.assign([TopicPartition("t", 0)])
+        refused = await consumer.commit({TopicPartition("t", 0): 1})
+        for error in (refused or {}).values():
+            raise error
+
+
+async def look_up(rights: Rights) -> None:
+    async with Consumer(**settings(rights)) as consumer:
+        await consumer.end_offsets([TopicPartition("t", 0)])
+
+
+def admin(call: Callable[[Admin], Awaitable[Any]]) -> Action:
+    async def act(rights: Rights) -> None:
+        async with Admin(**settings(rights)) as client:
+            refused = await call(client)
+            if isinstance(refused, dict):
+                for error in refused.values():
+                    if isinstance(error, KafkaError):
+                        raise error
+
+    return act
+
+
+READ = ("READ topic t", "READ group g")
+CASES: dict[str, tuple[tuple[str, ...], Action, tuple[str, str, str], str]] = {
+    "produce, hidden": ((), produce, ("topic", "t", "DESCRIBE"), "Produce"),
+    "produce": (("DESCRIBE topic t",), produce, ("topic", "t", "WRITE"), "Produce"),
+    "produce with numbers": (("DESCRIBE topic t",), produce_numbered, ("cluster", "kafka-cluster", "IDEMPOTENT_WRITE"),
+                             "InitProducerId"),
+    "produce to a new topic": (("DESCRIBE topic new", "WRITE topic new"), produce_new, ("topic", "new", "DESCRIBE"),
+                               "Produce"),
+    "transaction, hidden": ((), transact, ("transactional id", "tx", "DESCRIBE"), "FindCoordinator"),
+    "transaction": (("DESCRIBE transactional-id tx",), transact, ("transactional id", "tx", "WRITE"),
+                    "InitProducerId"),
+    "transaction's topic": (("WRITE transactional-id tx", "DESCRIBE topic t"), transact, ("topic", "t", "WRITE"),
+                            "Produce"),
+    "consume, hidden": ((), consume, ("topic", "t", "DESCRIBE"), "Fetch"),
+    "consume": (("DESCRIBE topic t",), consume, ("topic", "t", "READ"), "Fetch"),
+    "group, hidden": (("READ topic t",), consume_in_group, ("group", "g", "DESCRIBE"), "FindCoordinator"),
+    "group": (("READ topic t", "DESCRIBE group g"), consume_in_group, ("group", "g", "READ"), "JoinGroup"),
+    "new group": (("READ topic t", "DESCRIBE group g"), consume_in_new_group, ("group", "g", "READ"),
+                  "ConsumerGroupHeartbeat"),
+    "group's topic": (("DESCRIBE topic t", "READ group g"), consume_in_group, ("topic", "t", "READ"), "Fetch"),
+    "commit": (("DESCRIBE topic t", "READ group g"), commit, ("topic", "t", "READ"), "OffsetCommit"),
+    "commit of a group": (("READ topic t", "DESCRIBE group g"), commit, ("group", "g", "READ"), "OffsetCommit"),
+    "offsets": ((), look_up, ("topic", "t", "DESCRIBE"), "ListOffsets"),
+    "create topic": ((), admin(lambda each: each.create_topics([NewTopic("new", 1, 1)])), ("topic", "new", "CREATE"),
+                     "CreateTopics"),
+    "delete topic": (("DESCRIBE topic t",), admin(lambda each: each.delete_topics(["t"])), ("topic", "t", "DELETE"),
+                     "DeleteTopics"),
+    "add partitions": (("DESCRIBE topic t",), admin(lambda each: each.create_partitions({"t": 5})),
+                       ("topic", "t", "ALTER"), "CreatePartitions"),
+    "delete group": (("DESCRIBE group g",), admin(lambda each: each.delete_groups(["g"])), ("group", "g", "DELETE"),
+                     "DeleteGroups"),
+    "describe group": ((), admin(lambda each: each.describe_group("g")), ("group", "g", "DESCRIBE"),
+                       "FindCoordinator"),
+    "describe configs": (("DESCRIBE topic t",), admin(lambda each: each.describe_topic_configs(["t"])),
+                         ("topic", "t", "DESCRIBE_CONFIGS"), "DescribeConfigs"),
+    "broker's configs": ((), admin(lambda each: each.describe_broker_configs(0)),
+                         ("cluster", "kafka-cluster", "DESCRIBE_CONFIGS"), "DescribeConfigs"),
+    "alter configs": (("DESCRIBE topic t",), admin(lambda each: each.alter_topic_configs("t", {"retention.ms": "1"})),
+                      ("topic", "t", "ALTER_CONFIGS"), "IncrementalAlterConfigs"),
+}  # fmt: skip
+"""The rights of the user, what she does, the resource and operation that is refused, and the last API asked."""
+
+
+@pytest.mark.parametrize("name", CASES)
+async def test_a_missing_right_is_one_clear_error_at_once(name: str) -> None:
+    given, act, refused, api = CASES[name]
+    async with guarded(topics={"t": 2}) as rights:
+        rights.give(*given)
+        with anyio.fail_after(CONNECT_S), pytest.raises(AuthorizationError) as caught:
+            await act(rights)
+        error = caught.value
+        assert (error.resource_type, error.resource_name, error.operation) == refused
+        resource = "the cluster" if refused[0] == "cluster" else f"{refused[0]} {refused[1]!r}"
+        assert f"the user may not {refused[2]} {resource}: " in error.message
+        assert "ACL" in error.message
+        assert rights.asked(api) <= 2, "it was asked again and again"
