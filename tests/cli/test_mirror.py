@@ -12,6 +12,7 @@ from pykafka08.broker.zookeeper import EmbeddedZooKeeper
 from pykafka08.cli import migrate
 from pykafka08.cli.mirror import main, mirror_parser, settings_of_mirror
 from pykafka08.cli.zookeeper_options import zookeeper_settings
+from pykafka08.security.secret import Secret
 from tests.cli.console import console
 from tests.mirror.embedded import fill, held
 
@@ -131,7 +132,7 @@ SESSION = ("--zookeeper-auth", "digest:me:secret", "--zookeeper-property", "tls=
 
 
 def test_who_one_is_to_zookeeper_is_handed_on() -> None:
-    wanted = {"auth": (("digest", "me:secret"),), "tls": True}
+    wanted = {"auth": (("digest", Secret("me:secret")),), "tls": True}
     words = ("--from", "a:1", "--to", "b:1", "--topics", "t", "--zookeeper", "z:1", "--zookeeper-group", "g", *SESSION)
     assert settings_of_mirror(mirror_parser().parse_args(words))["zookeeper_settings"] == wanted
     options = migrate.migrate_parser().parse_args(("g", "--zookeeper", "z:1", "-b", "a:1", *SESSION))
