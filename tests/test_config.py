@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import math
+import ssl
 from dataclasses import fields
 from typing import Any
 
 import pytest
 
 from pykafka08 import Consumer, Producer
-from pykafka08.config import ClientConfig, ConsumerConfig, ProducerConfig, build, parse_bootstrap_servers
+from pykafka08.config import (
+    ClientConfig,
+    ConsumerConfig,
+    ProducerConfig,
+    build,
+    parse_bootstrap_servers,
+    setting_fields,
+)
 from pykafka08.consumer.settings import consumer_settings
 from pykafka08.errors import ConfigError
 from pykafka08.group.settings import GroupConfig
+from pykafka08.security.secret import Secret
+from pykafka08.security.settings import SECRETS, SecurityConfig
 
 INT32_MAX = 2**31 - 1
 NOT_NUMBERS: tuple[Any, ...] = (None, "1", True, [1], math.nan)
@@ -21,6 +31,51 @@ NOT_NUMBERS: tuple[Any, ...] = (None, "1", True, [1], math.nan)
 def whole(least: int, most: int = INT32_MAX) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     return (least, most), (least - 1, most + 1, least + 0.5, *NOT_NUMBERS)
 
+
+TEXT: tuple[tuple[Any, ...], tuple[Any, ...]] = ((None, "x"), (1, b"x", True, ["x"]))
+FLAG: tuple[tuple[Any, ...], tuple[Any, ...]] = ((True, False), (None, "true", 1))
+MAPPING: tuple[tuple[Any, ...], tuple[Any, ...]] = ((None, {"a": "b"}), ("a=b", ["a"], 1))
+
+
+def number(least: float, most: float) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    return (least, most), (least - 1, most + 1, *NOT_NUMBERS)
+
+
+def optional(row: tuple[tuple[Any, ...], tuple[Any, ...]]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    return (None, *row[0]), tuple(each for each in row[1] if each is not None)
+
+
+SECURITY: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
+    **dict.fromkeys(sorted(SecurityConfig.names()), TEXT),
+    "security_protocol": (("PLAINTEXT", "plaintext", "SSL"), ("TLS", "", None, 1, b"PLAINTEXT")),
+    "ssl_context": ((None, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)), ("x", True)),
+    "ssl_cadata": ((None, "x", b"x"), (1, True)),
+    "ssl_check_hostname": FLAG,
+    "ssl_insecure_skip_hostname_check": FLAG,
+    "ssl_insecure_skip_verify": FLAG,
+    "ssl_endpoint_identification_algorithm": (("https", ""), (None, 1, b"")),
+    "sasl_plain_password": ((None, "x", len), (1, b"x", ["x"])),
+    "sasl_scram_tokenauth": FLAG,
+    "sasl_oauth_token_provider": ((None, len), ()),
+    "sasl_oauthbearer_header_urlencode": FLAG,
+    "sasl_oauthbearer_assertion_algorithm": (("RS256", "ES256"), (None, 1)),
+    "sasl_oauthbearer_assertion_claim_jti_include": FLAG,
+    "sasl_oauthbearer_assertion_claim_exp_seconds": number(0, 86_400),
+    "sasl_oauthbearer_assertion_claim_nbf_seconds": number(0, 3600),
+    "sasl_oauthbearer_extensions": MAPPING,
+    "sasl_oauthbearer_unsecured_login": MAPPING,
+    "sasl_oauthbearer_ssl": ((None,), ("x", 1, {"sasl_mechanism": "PLAIN"})),
+    "sasl_login_connect_timeout_ms": optional(number(1, INT32_MAX)),
+    "sasl_login_read_timeout_ms": optional(number(1, INT32_MAX)),
+    "sasl_login_retry_backoff_ms": number(0, INT32_MAX),
+    "sasl_login_retry_backoff_max_ms": number(0, INT32_MAX),
+    "sasl_login_refresh_window_factor": number(0.5, 1.0),
+    "sasl_login_refresh_window_jitter": number(0.0, 0.25),
+    "sasl_login_refresh_min_period_seconds": number(0, 900),
+    "sasl_login_refresh_buffer_seconds": number(0, 3600),
+    "sasl_kerberos_service_name": (("kafka", "x"), (None, 1, b"x")),
+}
+"""Settings of :class:`SecurityConfig`; text, if no row says something else."""
 
 TABLE: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
     "bootstrap_servers": (
@@ -39,7 +94,7 @@ TABLE: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
     "connections_max_idle_ms": whole(1),
     "metadata_max_age_ms": whole(1),
     "receive_message_max_bytes": whole(1024),
-    "security_protocol": (("PLAINTEXT", "plaintext", "SSL"), ("TLS", "", None, 1, b"PLAINTEXT")),
+    **SECURITY,
     "acks": (("all", -1, 0, 1), (2, "1", True, False, 1.0, None, [1])),
     "enable_idempotence": ((None, True, False), ("true", 0, 1)),
     "transactional_id": ((None, "x"), ("", 1, b"x", "\ud800")),
@@ -83,7 +138,11 @@ OF_GROUP: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
     "client_rack": ((None, "r1"), (1, b"r1", "\ud800", "x" * 32768)),
 }
 """Settings of :class:`GroupConfig`, which are checked whether there is a group or not."""
-KINDS = {field.name: kind for kind in (ClientConfig, ProducerConfig, ConsumerConfig) for field in fields(kind)}
+KINDS = {
+    name: SecurityConfig if name in SecurityConfig.names() else kind
+    for kind in (ClientConfig, ProducerConfig, ConsumerConfig)
+    for name in setting_fields(kind)
+}
 
 
 def made(name: str, value: Any) -> Any:
@@ -96,8 +155,13 @@ def test_every_setting_has_a_row() -> None:
 
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, (good, _) in TABLE.items() for value in good])
 def test_taken(name: str, value: Any) -> None:
-    config = next(each for each in made(name, value) if type(each) is KINDS[name])
+    client, *others = made(name, value)
+    config = next(each for each in (client, client.security, *others) if type(each) is KINDS[name])
     expected = parse_bootstrap_servers(value) if name == "bootstrap_servers" else value
+    if name == "security_protocol":
+        expected = value.upper()
+    if name in SECRETS and isinstance(value, str):
+        expected = Secret(value)
     assert getattr(config, name) == expected
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import MISSING, fields
+from dataclasses import MISSING
 from pathlib import Path
 
-from pykafka08.config import ClientConfig, ConsumerConfig, ProducerConfig
+from pykafka08.config import ClientConfig, ConsumerConfig, ProducerConfig, setting_fields
 from pykafka08.group.settings import GroupConfig
 from pykafka08.producer.partitioners import PARTITIONERS
 
@@ -25,7 +25,7 @@ def documented() -> dict[str, str]:
 
 def test_every_setting_is_there_with_its_default() -> None:
     kinds = (ClientConfig, ProducerConfig, GroupConfig, ConsumerConfig)
-    settings = {field.name: field for kind in kinds for field in fields(kind)}
+    settings = setting_fields(*kinds)
     expected = {
         name: "required" if field.default is MISSING else f"`{field.default!r}`" for name, field in settings.items()
     }

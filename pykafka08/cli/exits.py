@@ -45,6 +45,7 @@ from pykafka08.errors import (
     RemoteProtocolError,
     RequestTimeoutError,
     ResponseTooLargeError,
+    SecurityError,
     TransportError,
     UnknownTopicError,
     UnsupportedVersionError,
@@ -62,6 +63,7 @@ T = TypeVar("T")
 _ADVICE: tuple[tuple[type[KafkaError], str], ...] = (
     (ConfigError, "--help lists the options"),
     (MirrorError, "--dry-run shows what would be done; --restart and --skip-lost are in --help"),
+    (SecurityError, "check security.protocol, ssl.* and sasl.* in the file of --command-config"),
     (NoBrokersError, "check the address of the brokers, and that one listens there"),
     (UnknownTopicError, "check the name; a topic is made by its first producer where the brokers allow it"),
     (AuthorizationError, "ask the cluster's owner for the right"),

@@ -136,6 +136,8 @@ def settings_of(
         dotted = setting.replace("_", ".")
         if refused is not None and dotted in refused:
             raise ConfigError(f"{name}: {refused[dotted]}")
+        if not _is_of_another_client(dotted, types):
+            _check_refused(name, dotted, value)
         if setting in types:
             _set(settings, name, setting, value, types[setting])
         elif dotted == "partitioner.class" and ProducerConfig in kinds:
@@ -165,26 +167,34 @@ def _set(settings: dict[str, Any], name: str, setting: str, value: str | Secret,
 
 def _pass_over(found: Converted, name: str, dotted: str, value: str | Secret, types: Mapping[str, str]) -> None:
     """Take note of a property that is no setting; ConfigError if that would change what the client does."""
-    of_another = (dotted in OF_PRODUCERS and "acks" not in types) or (
-        dotted in OF_CONSUMERS and "fetch_min_bytes" not in types
-    )
-    if of_another:
+    if _is_of_another_client(dotted, types):
         found.without_effect[name] = "it is for another kind of client"
     elif dotted in WITHOUT_EFFECT:
         found.without_effect[name] = WITHOUT_EFFECT[dotted]
     elif dotted in REFUSED:
-        text = _reveal(value).strip()
-        why, harmless = REFUSED[dotted]
-        parts = [each.strip().rpartition(".")[2] for each in text.split(",")]
-        if not all(part in harmless or part.lower() in harmless for part in parts):
-            shown = "" if isinstance(value, Secret) else f"={text!r:.200}"
-            raise ConfigError(f"{name}{shown}: {why}")
         found.without_effect[name] = "it asks for what this client does anyway"
     elif dotted.startswith(_SECURITY):
         meant = hint(dotted.replace(".", "_"), types, lambda each: each.replace("_", "."))
         raise ConfigError(f"{name}: no such security property is known" + (f"; {meant}" if meant else ""))
     else:
         found.unknown.append(name)
+
+
+def _is_of_another_client(dotted: str, types: Mapping[str, str]) -> bool:
+    return (dotted in OF_PRODUCERS and "acks" not in types) or (
+        dotted in OF_CONSUMERS and "fetch_min_bytes" not in types
+    )
+
+
+def _check_refused(name: str, dotted: str, value: str | Secret) -> None:
+    if dotted not in REFUSED:
+        return
+    text = _reveal(value).strip()
+    why, harmless = REFUSED[dotted]
+    parts = [each.strip().rpartition(".")[2] for each in text.split(",")]
+    if not all(part in harmless or part.lower() in harmless for part in parts):
+        shown = "" if isinstance(value, Secret) else f"={text!r:.200}"
+        raise ConfigError(f"{name}{shown}: {why}")
 
 
 def _set_partitioner(settings: dict[str, Any], name: str, value: str | Secret) -> None:

@@ -6,6 +6,7 @@ of aiokafka and kafka-python (``ssl_cafile``, ``sasl_plain_username``) stand bes
 
 from __future__ import annotations
 
+import os
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
@@ -39,6 +40,21 @@ SECRETS = frozenset(
     }
 )
 """Settings that never appear in a text."""
+
+PATHS = ("file", "_location", "_keytab")
+"""Ends of the names of settings that are paths."""
+_TYPES: Mapping[str, tuple[type | tuple[type, ...], str]] = {
+    "bool": (bool, "True or False"),
+    "str": (str, "a string"),
+    "str | None": (str, "a string"),
+    "str | bytes | None": ((str, bytes), "a string or bytes"),
+    "Secret | str | None": ((str, Secret), "a string"),
+    "Secret | str | PasswordProvider | None": ((str, Secret), "a string or a function"),
+    "Mapping[str, str] | None": (Mapping, "a mapping"),
+    "SecurityConfig | Mapping[str, Any] | None": (Mapping, "a mapping"),
+    "ssl.SSLContext | None": (ssl.SSLContext, "an ssl.SSLContext"),
+}
+"""By annotation: what a value has to be, and that in words.  Numbers have ranges of their own."""
 
 LONGEST_MS = 2**31 - 1
 
@@ -249,10 +265,10 @@ class SecurityConfig:
     """Credential cache of ``kinit`` to use without a keytab; by default the one of the Kerberos library."""
 
     def __post_init__(self) -> None:
+        self._check_types()
         protocol = self.security_protocol
-        if not isinstance(protocol, str) or protocol.upper() not in PROTOCOLS:
-            shown = shortened(repr(protocol))
-            raise ConfigError(f"security_protocol={shown} is not one of {', '.join(PROTOCOLS)}")
+        if protocol.upper() not in PROTOCOLS:
+            raise ConfigError(f"security_protocol={protocol!r:.100} is not one of {', '.join(PROTOCOLS)}")
         object.__setattr__(self, "security_protocol", protocol.upper())
         for name in SECRETS:
             value = getattr(self, name)
@@ -261,6 +277,21 @@ class SecurityConfig:
         if self.uses_sasl and isinstance(self.sasl_jaas_config, Secret):
             self._apply_jaas(self.sasl_jaas_config)
         self._check_oauth()
+
+    def _check_types(self) -> None:
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if isinstance(value, os.PathLike) and each.name.endswith(PATHS):
+                value = os.fspath(value)
+                object.__setattr__(self, each.name, value)
+            kinds, what = _TYPES.get(str(each.type), (object, ""))
+            if isinstance(value, kinds) or (value is None and "None" in str(each.type)):
+                continue
+            if each.name == "sasl_plain_password" and callable(value):
+                continue
+            if each.name == "sasl_oauthbearer_ssl" and isinstance(value, SecurityConfig):
+                continue
+            raise ConfigError(f"{each.name} is of type {type(value).__name__}, not {what}")
 
     def _apply_jaas(self, text: Secret) -> None:
         login = parse_jaas(text)

@@ -206,7 +206,9 @@ def _security(given: Mapping[str, str]) -> dict[str, Any]:
         name = next((each for each in own if error.message.startswith(each)), None)
         if name is None:
             raise
-        raise OptionError(PREFIX + name, own[name], error.message) from None
+        # A name that is not known may be a secret's, misspelled.
+        value = own[name] if name in SECURITY_PROPERTIES else None
+        raise OptionError(PREFIX + name, value, error.message) from None
 
 
 def _unknown(name: str, known: Mapping[str, Convert]) -> str:

@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 
+from pykafka08.errors import ConfigError
 from pykafka08.records.record import TopicPartition
 from pykafka08.spark.committed_group import CommittedGroup
 from pykafka08.spark.offsets_json import EARLIEST, LATEST
@@ -244,3 +245,45 @@ def test_refused_by_the_sink(given: dict[str, str], words: str) -> None:
 
 def test_each_option_has_the_spelling_of_users() -> None:
     assert set(SPELLINGS) == {*OF_READ, *OF_WRITE, *STRATEGIES}
+
+
+SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
+HIDDEN = "Tr0ub4dor-hidden"
+SECURED = {
+    "kafka.security.protocol": "SASL_SSL",
+    "kafka.sasl.mechanism": "SCRAM-SHA-512",
+    "kafka.sasl.jaas.config": f'{SCRAM} required username="u" password="{HIDDEN}";',
+    "kafka.ssl.truststore.location": "/t.jks",
+    "kafka.ssl.truststore.password": HIDDEN,
+    "kafka.ssl.endpoint.identification.algorithm": "",
+    "kafka.metric.reporters": "",
+}
+
+
+def test_security_of_source_and_sink() -> None:
+    options = batch(**SECURED)
+    written = write_options({"kafka.bootstrap.servers": "h", **SECURED})
+    for client in (options.client, written.client):
+        security = client.security
+        assert (security.security_protocol, security.sasl_plain_username) == ("SASL_SSL", "u")
+        assert (security.ssl_truststore_location, security.ssl_endpoint_identification_algorithm) == ("/t.jks", "")
+        assert pickle.loads(pickle.dumps(client)) == client
+    assert HIDDEN not in repr(options) + repr(written)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"kafka.sasl.jaas.config": HIDDEN}, "sasl.jaas.config: it does not begin with the class of a login module"),
+        ({"kafka.sasl.password": HIDDEN}, "sasl.password: no such security property is known"),
+        ({"kafka.ssl.truststore.pasword": HIDDEN}, "did you mean ssl.truststore.password?"),
+        ({"kafka.ssl.engine.factory.class": "a.B"}, "Java classes cannot be used here"),
+        ({"kafka.basic.auth.secret": HIDDEN}, "is not supported"),
+    ],
+)
+def test_errors_show_no_secret(given: dict[str, str], words: str) -> None:
+    for read in (lambda options: read_options({**LEAST, **options}, streaming=False), write_options):
+        with pytest.raises(ConfigError) as caught:
+            read({"kafka.bootstrap.servers": "h", **SECURED, **given})
+        assert words in str(caught.value)
+        assert HIDDEN not in str(caught.value) + repr(caught.value.__dict__)

@@ -8,6 +8,7 @@ import pytest
 
 from pykafka08.errors import ConfigError
 from pykafka08.spark.pipeline.settings import Duplicates, parse, read
+from pykafka08.spark.pipeline.starting import read_options_of
 
 GOOD = """
 name = "orders"
@@ -144,3 +145,46 @@ def test_columns_of_gold_have_names_of_their_own(tmp_path: Path) -> None:
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"nothing.toml: No such file"):
         read(tmp_path / "nothing.toml")
+
+
+MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
+
+
+def test_a_cluster_with_a_properties_file_or_security_settings(tmp_path: Path) -> None:
+    (tmp_path / "client.properties").write_text(
+        "bootstrap.servers=new:9093\nsecurity.protocol=SASL_SSL\nsasl.mechanism=PLAIN\nclient.id=flow\n"
+        f'sasl.jaas.config={MODULE} required username="u" password="hidden-word";\n'
+        "auto.offset.reset=earliest\nacks=1\nmetric.reporters=\n",
+        encoding="utf-8",
+    )
+    security = 'security.protocol = "SSL"\nssl_cafile = "/ca.pem"\noptions = { "kafka.client.id" = "x" }'
+    text = GOOD.replace('topics = ["orders"]', f'topics = ["orders"]\n{security}')
+    text += '[sources.new]\nproperties = "client.properties"\ntopics = ["a"]\n'
+    text += '[dead_letters]\nproperties = "client.properties"\ntopic = "b"\noptions = { "kafka.acks" = "all" }\n'
+    (tmp_path / "a.toml").write_text(text)
+    pipeline = read(tmp_path / "a.toml")
+    old, new, letters = pipeline.sources["old"], pipeline.sources["new"], pipeline.dead_letters
+    assert dict(old.options) == {
+        "kafka.security.protocol": "SSL", "kafka.ssl.cafile": "/ca.pem", "kafka.client.id": "x",
+    }  # fmt: skip
+    assert new.bootstrap_servers == "new:9093"
+    assert set(new.options) == {
+        f"kafka.{name}" for name in ("security.protocol", "sasl.mechanism", "sasl.jaas.config", "client.id")
+    }
+    assert letters is not None
+    assert letters.options["kafka.acks"] == "all"
+    assert read_options_of(new).client.security.sasl_plain_username == "u"
+    assert read_options_of(old).client.security.ssl_cafile == "/ca.pem"
+    assert "hidden-word" not in repr(pipeline)
+
+
+def test_errors_of_a_cluster_name_file_and_property_and_no_secret(tmp_path: Path) -> None:
+    (tmp_path / "c").write_text("bootstrap.servers=h\ninterceptor.classes=a.B\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"c: interceptor\.classes='a\.B': Java classes cannot be used here"):
+        parse(GOOD.replace('topics = ["orders"]', 'topics = ["orders"]\nproperties = "c"'), tmp_path)
+    with pytest.raises(ConfigError) as caught:
+        parse(
+            GOOD.replace('topics = ["orders"]', 'topics = ["o"]\noptions = { "kafka.ssl.key.password" = 4711 }'),
+            tmp_path,
+        )
+    assert "ssl.key.password: text is wanted, not ***" in str(caught.value)
