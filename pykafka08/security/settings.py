@@ -239,7 +239,7 @@ class SecurityConfig:
     sasl_login_retry_backoff_ms: int = 100
     """Pause after a failed request to the token endpoint; it doubles with each further failure."""
     sasl_login_retry_backoff_max_ms: int = 10_000
-    """Most time for all requests to the token endpoint until one succeeds."""
+    """Time after which no further request to the token endpoint follows a failed one."""
     sasl_login_refresh_window_factor: float = 0.8
     """Part of a token's lifetime after which it is refreshed."""
     sasl_login_refresh_window_jitter: float = 0.05

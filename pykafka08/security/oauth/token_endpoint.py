@@ -124,14 +124,16 @@ class TokenEndpoint:
         ``sasl_login_retry_backoff_max_ms`` or the caller's deadline.
         """
         started = anyio.current_time()
-        deadline = min(started + self._most_time, anyio.current_effective_deadline() - DEADLINE_MARGIN)
+        last = anyio.current_effective_deadline() - DEADLINE_MARGIN
+        deadline = min(started + self._most_time, last)
         tls = await anyio.to_thread.run_sync(self._context, abandon_on_cancel=True)
         failure = _Passing("it did not answer in time")
         requests = 0
         while requests == 0 or anyio.current_time() < deadline:
             requests += 1
             try:
-                with anyio.fail_after(max(0.0, deadline - anyio.current_time())):
+                longest = max(deadline, anyio.current_time() + self._connect_timeout + self._read_timeout)
+                with anyio.fail_after(max(0.0, min(longest, last) - anyio.current_time())):
                     return await self._requested(tls)
             except TimeoutError:
                 break

@@ -72,7 +72,7 @@ async def plain_token() -> str:
     return TOKEN
 
 
-class Callable_:
+class AsyncCall:
     async def __call__(self) -> str:
         return TOKEN
 
@@ -85,7 +85,7 @@ class Callable_:
         lambda: plain_token(),
         plain_token,
         partial(plain_token),
-        Callable_(),
+        AsyncCall(),
         lambda: OAuthToken(TOKEN),
         lambda: OAuthToken(TOKEN, time.time() + 60),
         lambda: (TOKEN, time.time() + 60),

@@ -198,6 +198,13 @@ async def test_an_endpoint_that_stays_away_is_a_transport_error_with_the_cause(e
         await token_of(closed, sasl_login_retry_backoff_ms=600_000)
 
 
+async def test_no_retries_are_one_request(endpoint: OidcEndpoint) -> None:
+    assert (await token_of(endpoint, sasl_login_retry_backoff_max_ms=0)).token.reveal() == endpoint.issued[0]
+    endpoint.scripted.append(Answer(503))
+    with pytest.raises(TransportError, match=r"after 1 request .* status 503"):
+        await token_of(endpoint, sasl_login_retry_backoff_max_ms=0)
+
+
 async def test_a_long_retry_after_ends_the_tries(endpoint: OidcEndpoint) -> None:
     endpoint.scripted.extend([Answer(429, b"", {"Retry-After": "3600"})] * 3)
     with pytest.raises(TransportError, match="after 1 request "):
