@@ -22,7 +22,7 @@ from pykafka08.consumer.settings import consumer_settings
 from pykafka08.errors import ConfigError
 from pykafka08.group.settings import GroupConfig
 from pykafka08.security.secret import Secret
-from pykafka08.security.settings import SECRETS, SecurityConfig
+from pykafka08.security.settings import CLASSES, SECRETS, SecurityConfig
 
 INT32_MAX = 2**31 - 1
 NOT_NUMBERS: tuple[Any, ...] = (None, "1", True, [1], math.nan)
@@ -73,6 +73,7 @@ SECURITY: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
     "sasl_login_refresh_window_jitter": number(0.0, 0.25),
     "sasl_login_refresh_min_period_seconds": number(0, 900),
     "sasl_login_refresh_buffer_seconds": number(0, 3600),
+    **{name: ((None, *known), (1, "com.example.Class")) for name, known in CLASSES.items()},
     "sasl_kerberos_service_name": (("kafka", "x"), (None, 1, b"x")),
 }
 """Settings of :class:`SecurityConfig`; text, if no row says something else."""

@@ -145,8 +145,6 @@ REFUSED: Mapping[str, Refused] = {
     "key.deserializer": Refused(_BYTES, _BYTES_DESERIALIZERS),
     "key.serializer": Refused(_BYTES, _BYTES_SERIALIZERS),
     "partitioner.ignore.keys": Refused("partitioner=round_robin ignores keys", ("", "false")),
-    "sasl.client.callback.handler.class": Refused(_CALLBACKS, ("", "IAMClientCallbackHandler")),
-    "sasl.login.callback.handler.class": Refused(_CALLBACKS, ("", "OAuthBearerLoginCallbackHandler")),
     "sasl.login.class": Refused(_CALLBACKS, ("", "DefaultLogin", "KerberosLogin", "OAuthBearerRefreshingLogin")),
     "sasl.oauthbearer.jwt.validator.class": Refused(_CLASS, ("", "DefaultJwtValidator", "ClientJwtValidator")),
     "ssl.engine.factory.class": Refused(f"{_CLASS}; give ssl_context=", ("", "DefaultSslEngineFactory")),

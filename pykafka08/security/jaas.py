@@ -99,7 +99,7 @@ MODULES: Mapping[str, _Module] = {
     ),
     "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule": _Module(
         ("OAUTHBEARER",),
-        _OF_OAUTH,
+        {**_OF_OAUTH, **_OF_IAM},
         {"extension_": "sasl_oauthbearer_extensions", "unsecuredLogin": _UNSECURED},
     ),
     "com.sun.security.auth.module.Krb5LoginModule": _KERBEROS,

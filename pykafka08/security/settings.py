@@ -52,7 +52,6 @@ _TYPES: Mapping[str, tuple[type | tuple[type, ...], str]] = {
     "Secret | str | PasswordProvider | None": ((str, Secret), "a string or a function"),
     "Mapping[str, str] | None": (Mapping, "a mapping"),
     "SecurityConfig | Mapping[str, Any] | None": (Mapping, "a mapping"),
-    "ssl.SSLContext | None": (ssl.SSLContext, "an ssl.SSLContext"),
 }
 """By annotation: what a value has to be, and that in words.  Numbers have ranges of their own."""
 
@@ -292,6 +291,11 @@ class SecurityConfig:
             if each.name == "sasl_oauthbearer_ssl" and isinstance(value, SecurityConfig):
                 continue
             raise ConfigError(f"{each.name} is of type {type(value).__name__}, not {what}")
+        if self.ssl_context is not None:
+            import ssl  # here: it is not worth its time to a process that gives no context
+
+            if not isinstance(self.ssl_context, ssl.SSLContext):
+                raise ConfigError(f"ssl_context is of type {type(self.ssl_context).__name__}, not an ssl.SSLContext")
 
     def _apply_jaas(self, text: Secret) -> None:
         login = parse_jaas(text)
