@@ -60,6 +60,8 @@ class KerberosLogin:
         if self._keytab is not None:
             # In memory, so that the user's own cache is left alone.
             self._ticket_cache = _memory_caches.taken(self, (self._principal, self._keytab))
+        self._full_name = self._principal
+        """The principal with its realm, as soon as the library has told it."""
         self._lock: anyio.Lock | None = None
         self._is_asking = False
         self.has_served = False
@@ -71,7 +73,7 @@ class KerberosLogin:
     def identity(self, host: str) -> KerberosIdentity:
         """Who authenticates to the broker on ``host``."""
         identity = KerberosIdentity(shortened(f"{self._service}/{host}"), keytab=self._keytab, may_pass=self.has_served)
-        return identity if self._principal is None else identity.named(self._principal)
+        return identity if self._full_name is None else identity.named(self._full_name)
 
     async def begin(self, host: str) -> tuple[Any, bytes]:
         """A new security context with the service on ``host``, and its first token.
@@ -81,19 +83,18 @@ class KerberosLogin:
         """
         if self._lock is None:
             self._lock = anyio.Lock()
-        identity = self.identity(host)
         async with self._lock:
             if self._is_asking:  # A call that was abandoned.
-                raise kdc_silent(identity, KDC_SECONDS)
+                raise kdc_silent(self.identity(host), KDC_SECONDS)
             with anyio.move_on_after(KDC_SECONDS):
-                return await anyio.to_thread.run_sync(self._begin, host, identity, abandon_on_cancel=True)
-        raise kdc_silent(identity, KDC_SECONDS)
+                return await anyio.to_thread.run_sync(self._begin, host, abandon_on_cancel=True)
+        raise kdc_silent(self.identity(host), KDC_SECONDS)
 
-    def _begin(self, host: str, identity: KerberosIdentity) -> tuple[Any, bytes]:
+    def _begin(self, host: str) -> tuple[Any, bytes]:
         library = self._library
         self._is_asking = True
         try:
-            credentials, identity = self._credentials(identity)
+            credentials = self._credentials(host)
             service = library.Name(f"{self._service}@{host}", library.NameType.hostbased_service)
             flags = library.RequirementFlag.mutual_authentication | library.RequirementFlag.integrity
             context = library.SecurityContext(
@@ -101,21 +102,20 @@ class KerberosLogin:
             )
             return context, context.step() or b""
         except _errors(library) as error:
-            raise failure_of(error, identity, is_broker_involved=False) from error
+            raise failure_of(error, self.identity(host), is_broker_involved=False) from error
         finally:
             self._is_asking = False
 
-    def _credentials(self, identity: KerberosIdentity) -> tuple[Any, KerberosIdentity]:
-        """Credentials of the principal, and the identity with the principal's full name."""
+    def _credentials(self, host: str) -> Any:
         library = self._library
         name = None
         if self._principal is not None:
             given = library.Name(self._principal, library.NameType.kerberos_principal)
             name = given.canonicalize(library.MechType.kerberos)
-            identity = identity.named(str(name))
+            self._full_name = str(name)
         store = {}
         if self._keytab is not None:
-            _check_keytab(self._keytab, identity)
+            _check_keytab(self._keytab, self.identity(host))
             store["client_keytab"] = self._keytab
         if self._ticket_cache is not None:
             store["ccache"] = self._ticket_cache
@@ -124,11 +124,13 @@ class KerberosLogin:
                 name=name, usage="initiate", mechs=[library.MechType.kerberos], store=store or None
             )
         except NotImplementedError:
-            raise identity.error(
+            raise self.identity(host).error(
                 "the Kerberos library of this system takes neither a keytab nor a cache by name",
                 "leave out sasl_kerberos_keytab and sasl_kerberos_ticket_cache, and run kinit",
             ) from None
-        return credentials, identity if name is not None else identity.named(str(credentials.name))
+        if name is None:
+            self._full_name = str(credentials.name)
+        return credentials
 
 
 class _Kerberos:
