@@ -21,6 +21,7 @@ from tests.security.kdc import HOST, PASSWORD, REALM, Kdc
 
 pytestmark = [pytest.mark.anyio, pytest.mark.kerberos]
 
+
 @pytest.fixture(autouse=True)
 def _no_tickets_of_earlier_tests(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module._memory_caches, "_free", {})
@@ -92,11 +93,23 @@ async def test_a_named_ticket_cache_is_used(kerberos: Kdc, tmp_path: Path) -> No
     assert await exchange(kerberos, login_with(sasl_kerberos_ticket_cache=str(tmp_path / "own"))) == f"alice@{REALM}"
 
 
-async def test_the_service_is_named_by_the_host_or_by_the_domain_setting(kerberos: Kdc) -> None:
+async def test_the_service_is_named_by_the_host_or_by_the_domain_setting(
+    kerberos: Kdc, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def found(address: str) -> tuple[str, list[str], list[str]]:
+        if address == HOST:
+            return "localhost", [], [HOST]
+        raise socket.herror("unknown host")
+
+    monkeypatch.setattr(module.socket, "gethostbyaddr", found)
+    kerberos.admin("addprinc -randkey kafka/127.9.9.9", must_succeed=False)
+    kerberos.admin(f"ktadd -k {kerberos.keytab('kafka')} kafka/127.9.9.9")
     asked = [
-        ({}, HOST, f"kafka/{HOST}"),
-        ({"sasl_kerberos_domain_name": "localhost."}, "elsewhere", "kafka/localhost"),
         ({}, "localhost.", "kafka/localhost"),
+        ({}, HOST, "kafka/localhost"),
+        ({}, "127.9.9.9", "kafka/127.9.9.9"),
+        ({"sasl_kerberos_domain_name": "localhost."}, "elsewhere", "kafka/localhost"),
+        ({"sasl_kerberos_domain_name": HOST}, HOST, f"kafka/{HOST}"),
     ]
     for changed, host, service in asked:
         broker = acceptor(kerberos)
@@ -171,6 +184,7 @@ async def test_a_wrong_first_answer_is_refused(kerberos: Kdc, what: str) -> None
     with pytest.raises(AuthenticationError) as caught:
         await mechanism.respond(HOSTILE[what](token if "own" in what else answer))
     assert caught.value.mechanism == "GSSAPI"
+    assert (f"has {LONG} bytes" in str(caught.value)) == (what == "an oversized token")
     assert not mechanism.is_complete
 
 
@@ -197,6 +211,21 @@ async def test_a_token_after_the_exchange_is_refused(kerberos: Kdc) -> None:
     await mechanism.respond(broker.wrap(NO_LAYER, False).message)
     with pytest.raises(AuthenticationError, match="after the exchange"):
         await mechanism.respond(b"more")
+
+
+async def test_a_broker_that_does_not_prove_its_identity_is_refused(
+    kerberos: Kdc, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import gssapi
+
+    login, broker = keytab_login(kerberos), acceptor(kerberos)
+    make, integrity = gssapi.SecurityContext, gssapi.RequirementFlag.integrity
+    monkeypatch.setattr(gssapi, "SecurityContext", lambda **settings: make(**{**settings, "flags": integrity}))
+    mechanism = login.mechanism("localhost")
+    broker.step(await mechanism.respond(None))
+    with pytest.raises(AuthenticationError, match="did not prove its identity"):
+        await mechanism.respond(broker.wrap(NO_LAYER, False).message)
+    assert not mechanism.is_complete
 
 
 # --- errors -------------------------------------------------------------------------------------------------------
@@ -297,6 +326,39 @@ async def test_a_wrong_clock_is_named(kerberos: Kdc) -> None:
     assert f"service kafka/localhost, principal alice@{REALM}" in str(error)
 
 
+async def test_an_expired_ticket_is_named(kerberos: Kdc) -> None:
+    kerberos.kinit("alice", password=PASSWORD)
+    set_clock_offset(kerberos.tickets, 11 * 3600)
+    with pytest.raises(AuthenticationError, match=f"the ticket of alice@{REALM} has expired .*run kinit"):
+        await login_with(sasl_kerberos_principal="alice").mechanism("localhost").respond(None)
+    with pytest.raises(AuthenticationError, match="the ticket of the default principal has expired"):
+        await login_with().mechanism("localhost").respond(None)
+
+
+NEW_KEYS = {
+    "of a later version": ("cpw -randkey kafka/old",),
+    "of the same version": (
+        "delprinc -force kafka/old",
+        "addprinc -randkey kafka/old",
+        "ktadd -k {keytab}.new kafka/old",
+    ),
+}
+
+
+@pytest.mark.parametrize("key", NEW_KEYS)
+async def test_a_brokers_old_key_is_named(kerberos: Kdc, key: str) -> None:
+    keytab = kerberos.keytab("old")
+    kerberos.admin("addprinc -randkey kafka/old", f"ktadd -k {keytab} kafka/old")
+    kerberos.admin(*(command.format(keytab=keytab) for command in NEW_KEYS[key]), must_succeed=False)
+    try:
+        error = await refused_by(kerberos, keytab_login(kerberos, sasl_kerberos_domain_name="old"), "old")
+    finally:
+        kerberos.admin("delprinc -force kafka/old")
+        keytab.unlink()
+    assert "the broker has no valid key of kafka/old" in str(error)
+    assert f"principal alice@{REALM}" in str(error)
+
+
 def set_clock_offset(cache: Path, seconds: int) -> None:
     """Make the library believe that the KDC's clock differs from this machine's."""
     data = cache.read_bytes()
@@ -316,20 +378,22 @@ async def test_an_absent_kdc_is_named_and_passes_for_credentials_that_have_worke
     with free_port() as port:
         absent = str(kerberos.write_config("absent.conf", port=port))
         monkeypatch.setenv("KRB5_CONFIG", absent)
-        with pytest.raises(AuthenticationError, match="no KDC answers.*kafka/localhost.*alice.*krb5.conf"):
+        with pytest.raises(AuthenticationError, match=r"no KDC answers.*kafka/localhost.*alice.*krb5.conf"):
             await login.mechanism("localhost").respond(None)
         monkeypatch.setenv("KRB5_CONFIG", str(kerberos.config))
         await exchange(kerberos, login)
         monkeypatch.setenv("KRB5_CONFIG", absent)
         await exchange(kerberos, login)  # its tickets are at hand
         with pytest.raises(TransportError, match="no KDC answers"):
-            await login.mechanism(HOST).respond(None)
+            await login.mechanism("another").respond(None)
 
 
 async def test_a_silent_kdc_holds_up_neither_the_connection_nor_more_than_one_thread(
     kerberos: Kdc, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     login = keytab_login(kerberos)
+    begin, begun = login._begin, []
+    monkeypatch.setattr(login, "_begin", lambda host: begun.append(host) or begin(host))
     monkeypatch.setattr(module, "KDC_SECONDS", 0.2)
     with free_port(is_listening=True) as port:
         monkeypatch.setenv("KRB5_CONFIG", str(kerberos.write_config("silent.conf", port=port)))
@@ -338,7 +402,8 @@ async def test_a_silent_kdc_holds_up_neither_the_connection_nor_more_than_one_th
                 with pytest.raises(AuthenticationError, match=r"no KDC has answered in 0.2 s .*kafka/localhost"):
                     await login.mechanism("localhost").respond(None)
                 assert login._is_asking
-    while login._is_asking:  # until the library has noticed that the KDC has gone
+    assert begun == ["localhost"]
+    while login._is_asking:  # noqa: ASYNC110 - until the library has noticed that the KDC has gone
         await anyio.sleep(0.01)
     monkeypatch.setenv("KRB5_CONFIG", str(kerberos.config))
     monkeypatch.setattr(module, "KDC_SECONDS", 8)
