@@ -255,7 +255,7 @@ class SecurityConfig:
     sasl_msk_iam_role_session_name: str | None = None
     sasl_kerberos_service_name: str = "kafka"
     sasl_kerberos_domain_name: str | None = None
-    """Host part of the broker's principal, if it is not the broker's host name."""
+    """Host part of the broker's principal; by default its host name, or the name of its IP address in reverse DNS."""
     sasl_kerberos_principal: str | None = None
     """Who authenticates, ``name@REALM``; by default the principal of the keytab or of the credential cache."""
     sasl_kerberos_keytab: str | None = None

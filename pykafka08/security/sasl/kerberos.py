@@ -8,8 +8,10 @@ has written.  Its calls block, so that they run in threads.
 from __future__ import annotations
 
 import errno
+import ipaddress
 import itertools
 import os
+import socket
 import weakref
 from importlib import import_module
 from typing import Any
@@ -60,62 +62,63 @@ class KerberosLogin:
         if self._keytab is not None:
             # In memory, so that the user's own cache is left alone.
             self._ticket_cache = _memory_caches.taken(self, (self._principal, self._keytab))
+        self._full_name = self._principal
+        """The principal with its realm, as soon as the library has told it."""
         self._lock: anyio.Lock | None = None
         self._is_asking = False
         self.has_served = False
         """True once a broker has proved its identity to these credentials."""
 
     def mechanism(self, host: str) -> _Kerberos:
-        return _Kerberos(self, self._library, (self._domain or host).rstrip("."))
+        return _Kerberos(self, self._library, host)
 
     def identity(self, host: str) -> KerberosIdentity:
         """Who authenticates to the broker on ``host``."""
         identity = KerberosIdentity(shortened(f"{self._service}/{host}"), keytab=self._keytab, may_pass=self.has_served)
-        return identity if self._principal is None else identity.named(self._principal)
+        return identity if self._full_name is None else identity.named(self._full_name)
 
-    async def begin(self, host: str) -> tuple[Any, bytes]:
-        """A new security context with the service on ``host``, and its first token.
+    async def begin(self, host: str) -> tuple[Any, bytes, str]:
+        """A new security context with the broker on ``host``, its first token, and the host in the broker's principal.
 
         One call at a time: the library empties a cache before it fills it again, and a KDC that is silent keeps at most
         one thread.
         """
         if self._lock is None:
             self._lock = anyio.Lock()
-        identity = self.identity(host)
         async with self._lock:
             if self._is_asking:  # A call that was abandoned.
-                raise kdc_silent(identity, KDC_SECONDS)
+                raise kdc_silent(self.identity(host), KDC_SECONDS)
             with anyio.move_on_after(KDC_SECONDS):
-                return await anyio.to_thread.run_sync(self._begin, host, identity, abandon_on_cancel=True)
-        raise kdc_silent(identity, KDC_SECONDS)
+                return await anyio.to_thread.run_sync(self._begin, host, abandon_on_cancel=True)
+        raise kdc_silent(self.identity(host), KDC_SECONDS)
 
-    def _begin(self, host: str, identity: KerberosIdentity) -> tuple[Any, bytes]:
+    def _begin(self, host: str) -> tuple[Any, bytes, str]:
         library = self._library
         self._is_asking = True
         try:
-            credentials, identity = self._credentials(identity)
+            host = self._domain.rstrip(".") if self._domain else _host_name(host)
+            credentials = self._credentials(host)
             service = library.Name(f"{self._service}@{host}", library.NameType.hostbased_service)
             flags = library.RequirementFlag.mutual_authentication | library.RequirementFlag.integrity
             context = library.SecurityContext(
                 name=service, creds=credentials, usage="initiate", mech=library.MechType.kerberos, flags=flags
             )
-            return context, context.step() or b""
+            return context, context.step() or b"", host
         except _errors(library) as error:
-            raise failure_of(error, identity, is_broker_involved=False) from error
+            raise failure_of(error, self.identity(host), is_broker_involved=False) from error
         finally:
             self._is_asking = False
 
-    def _credentials(self, identity: KerberosIdentity) -> tuple[Any, KerberosIdentity]:
-        """Credentials of the principal, and the identity with the principal's full name."""
+    def _credentials(self, host: str) -> Any:
         library = self._library
         name = None
         if self._principal is not None:
             given = library.Name(self._principal, library.NameType.kerberos_principal)
             name = given.canonicalize(library.MechType.kerberos)
-            identity = identity.named(str(name))
+            self._full_name = str(name)
         store = {}
         if self._keytab is not None:
-            _check_keytab(self._keytab, identity)
+            _check_keytab(self._keytab, self.identity(host))
             store["client_keytab"] = self._keytab
         if self._ticket_cache is not None:
             store["ccache"] = self._ticket_cache
@@ -124,11 +127,13 @@ class KerberosLogin:
                 name=name, usage="initiate", mechs=[library.MechType.kerberos], store=store or None
             )
         except NotImplementedError:
-            raise identity.error(
+            raise self.identity(host).error(
                 "the Kerberos library of this system takes neither a keytab nor a cache by name",
                 "leave out sasl_kerberos_keytab and sasl_kerberos_ticket_cache, and run kinit",
             ) from None
-        return credentials, identity if name is not None else identity.named(str(credentials.name))
+        if name is None:
+            self._full_name = str(credentials.name)
+        return credentials
 
 
 class _Kerberos:
@@ -146,7 +151,7 @@ class _Kerberos:
 
     async def respond(self, challenge: bytes | None) -> bytes | None:
         if self._context is None:
-            self._context, token = await self._login.begin(self._host)
+            self._context, token, self._host = await self._login.begin(self._host)
             return token
         if self.is_complete:
             if challenge:
@@ -161,10 +166,8 @@ class _Kerberos:
         context = self._context
         try:
             if not context.complete:
-                token = context.step(challenge)
-                if context.complete:
-                    self._check_broker()
-                return token or b""
+                return context.step(challenge) or b""
+            self._check_broker()
             layers = context.unwrap(challenge).message
             answer = context.wrap(self._layer(layers) + str(context.initiator_name).encode(), False).message
         except _errors(self._library) as error:
@@ -227,6 +230,18 @@ def _library() -> Any:
 def _errors(library: Any) -> tuple[type[Exception], ...]:
     """Every exception type of the library."""
     return library.exceptions.GSSError, library.exceptions.GeneralError
+
+
+def _host_name(host: str) -> str:
+    """The host part of a broker's principal; an IP address is looked up in reverse DNS, as Java's client does."""
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return host.rstrip(".")
+    try:
+        return socket.gethostbyaddr(host)[0]
+    except OSError:
+        return host
 
 
 def _check_keytab(keytab: str, identity: KerberosIdentity) -> None:

@@ -20,6 +20,11 @@ FIRST_CODE = 2**32 - 1765328384
 
 KDC_UNREACHABLE = 156
 CACHE_ABSENT = 195
+TICKET_EXPIRED = 32
+MAJOR_CODES = {11 << 16: TICKET_EXPIRED}
+"""Errors that have no minor code: GSS_S_CREDENTIALS_EXPIRED."""
+ROUTINE_ERROR = 0xFF << 16
+"""The part of a major code that is the error."""
 BAD_INTEGRITY = 31
 
 _CLOCK = "the clocks of this machine, the broker and the KDC differ by too much", "synchronise them (NTP)"
@@ -53,7 +58,10 @@ REASONS = {
     23: ("the password of {principal} has expired", "change it, and export the keytab again"),
     24: _WRONG_KEY,
     BAD_INTEGRITY: _WRONG_KEY,
-    32: ("the ticket of {principal} has expired", "run kinit, or set sasl_kerberos_keytab to have it renewed"),
+    TICKET_EXPIRED: (
+        "the ticket of {principal} has expired",
+        "run kinit, or set sasl_kerberos_keytab to have it renewed",
+    ),
     33: _CLOCK,
     35: _BROKERS_KEY,
     36: _BROKERS_KEY,
@@ -67,7 +75,7 @@ REASONS = {
     141: _NO_TICKET,
     148: _CLOCK,
     154: ("krb5.conf names no KDC for the realm", "add the realm with its kdc, or correct the realm of the principal"),
-    KDC_UNREACHABLE: ("no KDC answers", "check the kdc of the realm in krb5.conf, and the network"),
+    KDC_UNREACHABLE: ("no KDC answers", "check the kdc of the realm in krb5.conf, DNS and the network"),
     193: _CACHE,
     194: _CACHE,
     CACHE_ABSENT: _NO_TICKET,
@@ -129,7 +137,7 @@ def failure_of(error: Any, identity: KerberosIdentity, *, is_broker_involved: bo
 
     ``is_broker_involved``: the broker has sent a token, so that keys that do not fit are the broker's.
     """
-    code = getattr(error, "min_code", 0) - FIRST_CODE
+    code = MAJOR_CODES.get(getattr(error, "maj_code", 0) & ROUTINE_ERROR, getattr(error, "min_code", 0) - FIRST_CODE)
     said = shortened(_text_of(error))
     known = REASONS.get(code)
     if is_broker_involved:
@@ -154,5 +162,5 @@ def _text_of(error: Any) -> str:
     statuses = getattr(error, "get_all_statuses", None)
     if statuses is None:
         return str(error)
-    texts = [text for text in statuses(error.min_code, False) if text] if error.min_code else []
+    texts = [text for text in statuses(error.min_code, False) if text not in ("", "Success")]
     return "; ".join(texts or statuses(error.maj_code, True))
