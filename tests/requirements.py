@@ -36,8 +36,9 @@ NEEDS = {
     "kcat": Need(("kcat",), "kcat as a peer"),
     "kerberos": Need(("krb5kdc", "kadmin.local", "kinit"), "a Kerberos KDC", ("gssapi",)),
 }
-PATH = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"))
-"""Where programs are looked for; Debian keeps those of the KDC in /usr/sbin."""
+_folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+PATH = os.pathsep.join([*_folders, *(f"{folder[:-3]}sbin" for folder in _folders if folder.endswith("/bin"))])
+"""Where programs are looked for; Debian keeps those of the KDC in /usr/sbin, which is not on every user's path."""
 REQUIRE = "PYKAFKA08_REQUIRE_BROKERS"
 """Environment variable; 1 turns every such skip into a failure."""
 SOAK = "PYKAFKA08_SOAK"
@@ -54,9 +55,11 @@ def missing(marker: str, brokers: str) -> str | None:
     if marker == "brokers" and brokers == "none":
         return f"needs {need.purpose}, switched off by --brokers=none"
     absent = [program for program in need.programs if shutil.which(program, path=PATH) is None]
-    absent += [f"Python module {module}" for module in need.modules if importlib.util.find_spec(module) is None]
     if absent:
         return f"needs {need.purpose}, and there is no {' and no '.join(absent)} on PATH"
+    for module in need.modules:
+        if importlib.util.find_spec(module) is None:
+            return f"needs {need.purpose}, and the Python module {module} is not installed"
     without_engine = _no_engine() if marker in ("brokers", "compose") and brokers == "docker" else None
     return f"needs {need.purpose}, and {without_engine}" if without_engine else None
 
