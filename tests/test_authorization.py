@@ -27,22 +27,22 @@ def settings(rights: Rights, **more: Any) -> dict[str, Any]:
 
 async def produce(rights: Rights) -> None:
     async with Producer(**settings(rights)) as producer:
-        await producer.send_and_wait("t", b"x")
+        await producer.send("t", b"x")
 
 
 async def produce_numbered(rights: Rights) -> None:
     async with Producer(**settings(rights), enable_idempotence=True) as producer:
-        await producer.send_and_wait("t", b"x")
+        await producer.send("t", b"x")
 
 
 async def produce_new(rights: Rights) -> None:
     async with Producer(**settings(rights)) as producer:
-        await producer.send_and_wait("new", b"x")
+        await producer.send("new", b"x")
 
 
 async def transact(rights: Rights) -> None:
-    async with Producer(**settings(rights), transactional_id="tx") as producer, producer.transaction() as transaction:
-        await transaction.send("t", b"x")
+    async with Producer(**settings(rights), transactional_id="tx") as producer, producer.transaction():
+        await producer.send("t", b"x")
 
 
 async def consume(rights: Rights) -> None:
@@ -116,7 +116,7 @@ CASES: dict[str, tuple[tuple[str, ...], Action, tuple[str, str, str], str]] = {
                        ("topic", "t", "ALTER"), "CreatePartitions"),
     "delete group": (("DESCRIBE group g",), admin(lambda each: each.delete_groups(["g"])), ("group", "g", "DELETE"),
                      "DeleteGroups"),
-    "describe group": ((), admin(lambda each: each.describe_group("g")), ("group", "g", "DESCRIBE"),
+    "describe group": ((), admin(lambda each: each.describe_groups(["g"])), ("group", "g", "DESCRIBE"),
                        "FindCoordinator"),
     "describe configs": (("DESCRIBE topic t",), admin(lambda each: each.describe_topic_configs(["t"])),
                          ("topic", "t", "DESCRIBE_CONFIGS"), "DescribeConfigs"),
@@ -141,3 +141,115 @@ async def test_a_missing_right_is_one_clear_error_at_once(name: str) -> None:
         assert f"the user may not {refused[2]} {resource}: " in error.message
         assert "ACL" in error.message
         assert rights.asked(api) <= 2, "it was asked again and again"
+
+
+# -- one topic of several
+
+
+async def records(consumer: Consumer, count: int) -> tuple[list[str], list[str]]:
+    """The topics of the next records, and those of the errors between them."""
+    topics: list[str] = []
+    refused: list[str] = []
+    with anyio.fail_after(20):
+        while len(topics) < count:
+            try:
+                topics += [record.topic for record in await consumer.getmany(max_records=count - len(topics))]
+            except AuthorizationError as error:
+                refused.append(str(error.resource_name))
+    return topics, refused
+
+
+GROUPS: dict[str, dict[str, Any]] = {
+    "no group": {},
+    "classic": {"group_id": "g", "group_protocol": "classic", "heartbeat_interval_ms": 50},
+    "consumer": {"group_id": "g", "group_protocol": "consumer"},
+}
+
+
+@pytest.mark.parametrize("group", GROUPS)
+@pytest.mark.parametrize("given", [(), ("DESCRIBE topic t",)], ids=["hidden", "visible"])
+async def test_a_topic_without_the_right_is_raised_once_and_the_others_are_read(
+    group: str, given: tuple[str, ...]
+) -> None:
+    async with (
+        guarded(topics={"t": 2, "open": 1}, group_consumer_heartbeat_interval_ms=50) as rights,
+        Producer(bootstrap_servers=rights.cluster.bootstrap_servers) as producer,
+    ):
+        rights.give("READ topic open", "READ group g", *given)
+        for partition in (0, 1):
+            await producer.send("t", b"x", partition=partition)
+        await producer.send("open", b"x")
+        async with Consumer("t", "open", **settings(rights, auto_offset_reset="earliest", **GROUPS[group])) as consumer:
+            topics, refused = await records(consumer, 1)
+            if not refused:
+                with pytest.raises(AuthorizationError, match="topic 't'"):
+                    await consumer.getone(timeout=10)
+            assert (topics, refused[1:]) == (["open"], [])
+            assert await consumer.getmany(timeout=0.3) == []  # refused on, and told once
+            rights.give("READ topic t")
+            topics, refused = await records(consumer, 2)
+            assert (topics, refused) == (["t", "t"], [])
+
+
+@pytest.mark.parametrize("group", GROUPS)
+@pytest.mark.parametrize("taken", [("READ topic t",), ("READ topic t", "DESCRIBE topic t")], ids=["visible", "hidden"])
+async def test_a_right_that_goes_and_returns_is_raised_once_for_each_loss(group: str, taken: tuple[str, ...]) -> None:
+    async with (
+        guarded(topics={"t": 2, "open": 1}, group_consumer_heartbeat_interval_ms=50) as rights,
+        Producer(bootstrap_servers=rights.cluster.bootstrap_servers) as producer,
+    ):
+        rights.give("READ topic open", "READ group g", "READ topic t", "DESCRIBE topic t")
+        async with Consumer(
+            "t",
+            "open",
+            **settings(rights, auto_offset_reset="earliest", fetch_max_wait_ms=20, metadata_max_age_ms=200),
+            **GROUPS[group],
+        ) as consumer:
+            for _ in range(2):
+                for partition in (0, 1):
+                    await producer.send("t", b"x", partition=partition)
+                assert await records(consumer, 2) == (["t", "t"], [])
+                if "group_id" in GROUPS[group]:
+                    assert await consumer.commit() == {}  # later it is refused
+                rights.take(*taken)
+                with pytest.raises(AuthorizationError, match="topic 't'"), anyio.fail_after(10):
+                    await consumer.getone()
+                await producer.send("open", b"x")
+                assert await records(consumer, 1) == (["open"], [])
+                assert await consumer.getmany(timeout=0.5) == []
+                rights.give(*taken)
+
+
+async def test_idempotence_by_default_goes_without_numbers_where_the_cluster_does_not_allow_it() -> None:
+    async with guarded(version="2.4", topics={"t": 1}) as rights:
+        rights.give("WRITE topic t")
+        async with Producer(**settings(rights)) as producer:
+            await producer.send("t", b"x")
+        assert len(rights.cluster.records("t", 0)) == 1
+        with pytest.raises(AuthorizationError, match="IDEMPOTENT_WRITE the cluster"):
+            await produce_numbered(rights)
+
+
+async def test_a_refused_topic_ends_its_transaction_and_not_the_producer() -> None:
+    async with guarded(topics={"t": 1, "u": 1}) as rights:
+        rights.give("WRITE transactional-id tx", "DESCRIBE topic t", "WRITE topic u")
+        async with Producer(**settings(rights), transactional_id="tx") as producer:
+            with pytest.raises(AuthorizationError, match="WRITE topic 't'"):
+                async with producer.transaction():
+                    await producer.send("t", b"x")
+            async with producer.transaction():
+                await producer.send("u", b"x")
+        assert len(rights.cluster.records("u", 0, committed=True)) == 1
+        assert rights.cluster.records("t", 0) == []
+
+
+async def test_offsets_of_one_topic_are_refused_and_those_of_the_others_committed() -> None:
+    async with guarded(topics={"t": 1, "open": 1}) as rights:
+        rights.give("READ topic open", "DESCRIBE topic t", "READ group g")
+        t, other = TopicPartition("t", 0), TopicPartition("open", 0)
+        async with Consumer(**settings(rights), group_id="g") as consumer:
+            consumer.assign([t, other])
+            refused = await consumer.commit({t: 0, other: 0})
+            assert list(refused) == [t]
+            assert isinstance(refused[t], AuthorizationError)
+            assert await consumer.committed([other])
