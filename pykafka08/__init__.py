@@ -8,10 +8,13 @@ A map of the package, from the top down; each line imports only from lines below
     producer  consumer  admin   what applications use
     group                       the member of a consumer group, and its offsets
     cluster                     metadata, routing, one client per cluster
-    connection                  one TCP connection: pipelining, deadlines, versions
+    connection                  one TCP or TLS connection: pipelining, deadlines, versions, authentication
     driver                      the loop that performs what a machine says, and the waiter
     protocol  records           bytes <-> messages, bytes <-> records
-    wire  config  backoff  errors  setting_hints  error_codes
+    kafka_properties            Kafka's Java properties as settings
+    wire  config  backoff
+    security                    TLS, SASL, secrets
+    errors  setting_hints  error_codes
 
 ``broker`` is the embedded broker, beside the tower.  ARCHITECTURE.md, in this folder, follows one record through.
 
