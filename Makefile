@@ -39,14 +39,14 @@ compiled: $(VENV)/.developing
 	$(BIN)/python tools/compiled_tree.py $(DEST)
 
 # The same suite on the compiled form, without the tests that start Spark; child processes of the tests use that form too.
-# Trio is left out where it cannot matter: only modules of consumer and producer are compiled and awaited. So is security: no
-# compiled module takes part in it. It runs at a low
-# priority, because in CI the tests that start Spark run beside it and depend on how fast their processes start.
+# Trio is left out where it cannot matter: only modules of consumer and producer are compiled and awaited. So are TLS and SASL,
+# in which no compiled module takes part. It runs at a low priority, because in CI the tests that start Spark run beside it and
+# depend on how fast their processes start.
+SECURITY_TESTS := tests/security tests/broker/test_security.py $(addprefix tests/integration/test_, secured.py kerberos.py java_properties.py)
 test-compiled: compiled peers jars
 	cd $(DEST) && PYKAFKA08_FORM=compiled PYTHONPATH=$(abspath $(DEST)) \
 	  nice $(abspath $(BIN))/python -m pytest $(TEST_OPTIONS) -m "not spark" -k "not trio or consumer or producer or faults" \
-	  $(addprefix --ignore ,tests/security $(wildcard tests/integration/test_secured.py tests/integration/test_kerberos.py) \
-	  tests/integration/test_java_properties.py tests/broker/test_security.py)
+	  $(addprefix --ignore=,$(SECURITY_TESTS))
 
 # The workloads of docs/reliability.md in full size, with real brokers and every fault; some hours. SEEDS: each cell so often.
 SEEDS ?= 1,2,3,4,5
