@@ -230,8 +230,9 @@ async def test_idempotence_by_default_goes_without_numbers_where_the_cluster_doe
             await produce_numbered(rights)
 
 
-async def test_a_refused_topic_ends_its_transaction_and_not_the_producer() -> None:
-    async with guarded(topics={"t": 1, "u": 1}) as rights:
+@pytest.mark.parametrize("version", ["2.8", "4.3"])
+async def test_a_refused_topic_ends_its_transaction_and_not_the_producer(version: str) -> None:
+    async with guarded(version=version, topics={"t": 1, "u": 1}) as rights:
         rights.give("WRITE transactional-id tx", "DESCRIBE topic t", "WRITE topic u")
         async with Producer(**settings(rights), transactional_id="tx") as producer:
             with pytest.raises(AuthorizationError, match="WRITE topic 't'"):
@@ -253,3 +254,16 @@ async def test_offsets_of_one_topic_are_refused_and_those_of_the_others_committe
             assert list(refused) == [t]
             assert isinstance(refused[t], AuthorizationError)
             assert await consumer.committed([other])
+
+
+async def test_a_right_that_is_given_later_counts_at_the_next_call() -> None:
+    async with guarded(topics={"t": 1}) as rights:
+        async with Producer(**settings(rights)) as producer, Consumer(**settings(rights)) as consumer:
+            with pytest.raises(AuthorizationError):
+                await producer.send("t", b"x")
+            with pytest.raises(AuthorizationError):
+                await consumer.end_offsets([TopicPartition("t", 0)])
+            rights.give("WRITE topic t")
+            with anyio.fail_after(5):
+                await producer.send("t", b"x")
+                assert await consumer.end_offsets([TopicPartition("t", 0)]) == {TopicPartition("t", 0): 1}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import pytest
 
 from pykafka08.errors import (
@@ -57,3 +60,33 @@ def test_what_is_also_an_error_of_python() -> None:
 )
 def test_errors_over_a_size_limit_name_the_setting(code: int, setting: str) -> None:
     assert setting in str(broker_error(code))
+
+
+@pytest.mark.parametrize(
+    ("error", "text", "resource"),
+    [
+        (broker_error(29, api="Produce", topic="t"), "may not WRITE topic 't': TOPIC_AUTHORIZATION_FAILED (29)",
+         ("topic", "t", "WRITE")),
+        (broker_error(30, api="JoinGroup", group="g"), "may not READ group 'g': GROUP_AUTHORIZATION_FAILED (30)",
+         ("group", "g", "READ")),
+        (broker_error(31, api="CreateAcls"), "may not ALTER the cluster: CLUSTER_AUTHORIZATION_FAILED (31)",
+         ("cluster", "kafka-cluster", "ALTER")),
+        (broker_error(53, api="EndTxn", transactional_id="tx"), "may not WRITE transactional id 'tx': TRANSACTIONAL_ID",
+         ("transactional id", "tx", "WRITE")),
+        (broker_error(65, api="RenewDelegationToken"), "may not ALTER a delegation token: DELEGATION_TOKEN",
+         ("delegation token", None, "ALTER")),
+        (broker_error(29), "may not use a topic: TOPIC_AUTHORIZATION_FAILED (29); add an ACL", ("topic", None, None)),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_an_authorization_error_names_resource_and_operation(
+    error: AuthorizationError, text: str, resource: tuple[str, str | None, str | None]
+) -> None:
+    for each in (error, copy.copy(error), pickle.loads(pickle.dumps(error))):
+        assert text in str(each)
+        assert (each.resource_type, each.resource_name, each.operation) == resource
+
+
+@pytest.mark.parametrize("error", [broker_error(3, topic="t"), RequestTimeoutError("late", api="Fetch")], ids=str)
+def test_copies_say_the_same(error: KafkaError) -> None:
+    assert str(copy.copy(error)) == str(pickle.loads(pickle.dumps(error))) == str(error)

@@ -19,7 +19,7 @@ import anyio.to_thread
 from pykafka08.backoff import Backoff
 from pykafka08.cluster.connections import Connections, Purpose
 from pykafka08.cluster.health import ClientHealth, connections_health
-from pykafka08.cluster.machine import Ask, ClusterMachine
+from pykafka08.cluster.machine import UNSOLVABLE, Ask, ClusterMachine
 from pykafka08.cluster.metadata import Broker, LeaderNews, Snapshot
 from pykafka08.cluster.requests import MetadataCall
 from pykafka08.cluster.topic_creation import CREATION_S, creation_check, creation_refusal
@@ -214,6 +214,8 @@ class Client:
         deadline = self._deadline(timeout)
         check_at = self._now() + CREATION_S if self._allow_auto_topic_creation else math.inf
         missing: list[str] = []
+        if any(self.metadata.topic_error(name) in UNSOLVABLE for name in wanted):
+            await self.refresh(timeout=max(0.0, deadline - self._now()))  # the user may have got the right since
         try:
             while missing := [name for name in wanted if not self._machine.is_found(name)]:
                 self.use_topics(wanted)  # each time: another may have dropped them

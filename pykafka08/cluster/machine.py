@@ -44,7 +44,7 @@ from pykafka08.errors import (
 from pykafka08.protocol.messages.metadata import MetadataResponse
 from pykafka08.short_names import address_text
 
-__all__ = ["Ask", "ClusterMachine"]
+__all__ = ["UNSOLVABLE", "Ask", "ClusterMachine"]
 
 SLOW_ANSWER = 1.0
 """A broker that has not answered for so long is not waited for alone: it may be paused, or cut off."""

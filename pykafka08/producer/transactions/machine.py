@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from pykafka08.error_codes import ErrorCode
-from pykafka08.errors import KafkaError, TransactionStateError
+from pykafka08.errors import AuthorizationError, KafkaError, TransactionStateError
 from pykafka08.producer.failures import in_doubt
 from pykafka08.producer.sequences import Identity
 from pykafka08.producer.transactions.actions import (
@@ -177,7 +177,7 @@ class TransactionMachine:
             return TransactionStateError(
                 f"records and offsets go inside of 'async with producer.transaction()': it is {self.state.value}"
             )
-        if self.state is TransactionState.FATAL_ERROR:
+        if self.state is TransactionState.FATAL_ERROR or isinstance(self.error, AuthorizationError):
             return self.error.with_traceback(None)
         return aborted(self.error)
 
