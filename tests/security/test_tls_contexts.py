@@ -17,7 +17,8 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 
 from pykafka08.errors import CertificateError, ConfigError, TlsError
 from pykafka08.security.settings import SecurityConfig
-from pykafka08.security.tls import TlsContexts, tls_error
+from pykafka08.security.tls import TlsContexts
+from pykafka08.security.tls_errors import tls_error
 from tests.security.authority import Authority, Issued
 
 HOST, ADDRESS = "kafka.example.com", "kafka.example.com:9093"
@@ -221,7 +222,7 @@ def test_changed_files_are_used_and_broken_ones_are_not(
 @pytest.mark.parametrize(
     ("settings", "text"),
     [
-        ({"ssl_cafile": "/nowhere/ca.pem"}, "ssl_cafile=/nowhere/ca.pem: no such file"),
+        ({"ssl_cafile": "/nowhere/ca.pem"}, "ssl_cafile='/nowhere/ca.pem' cannot be read: No such file"),
         ({"ssl_cadata": "no certificate"}, "ssl_cadata"),
         ({"ssl_truststore_location": "/nowhere/t.jks"}, "ssl_truststore_location='/nowhere/t.jks' cannot be read"),
         ({"ssl_keyfile": "/nowhere/key.pem"}, "ssl_keyfile without ssl_certfile"),
