@@ -24,20 +24,20 @@ class NamedPeer(ssl.SSLObject):
             raise
 
 
-def names_in(error: ssl.SSLCertVerificationError) -> list[str]:
-    """The host names and IP addresses in the refused certificate; empty if they are not known."""
-    names: list[str] = getattr(error, "peer_names", [])
+def names_in(error: ssl.SSLCertVerificationError) -> list[str] | None:
+    """The host names and IP addresses in the refused certificate; None if they are not known."""
+    names: list[str] | None = getattr(error, "peer_names", None)
     return names
 
 
-def _names_of(connection: ssl.SSLObject) -> list[str]:
+def _names_of(connection: ssl.SSLObject) -> list[str] | None:
     # The public method of Python 3.13 returns bytes alone, which nothing in the standard library reads.  An OpenSSL
     # before 3.0 keeps no certificate that it refused.
     try:
         chain = connection._sslobj.get_unverified_chain()  # type: ignore[attr-defined]
-        names = [value for _, value in chain[0].get_info().get("subjectAltName", ())] if chain else []
+        names = [value for _, value in chain[0].get_info().get("subjectAltName", ())]
     except Exception:  # noqa: BLE001 - the names are an extra; a hostile certificate must not hide the refusal
-        return []
+        return None
     shown = ["".join(filter(str.isprintable, name)) for name in names if isinstance(name, str)]
     more = len(shown) - MOST_NAMES
     return shown[:MOST_NAMES] + [f"{more} more"] * (more > 0)

@@ -102,8 +102,10 @@ def _certificate_error(error: ssl.SSLCertVerificationError, host: str, address: 
     reason, advice = VERIFY_CODES.get(error.verify_code, ("other", GIVE_CA))
     text = f"the certificate of {address} is not accepted ({reason}): {error.verify_message}"
     if reason == "wrong host":
-        names = ", ".join(map(shortened, names_in(error))) or "no host name"
-        text = f"the certificate of {address} is not accepted ({reason}): it is not for {host!r} but for {names}"
+        names = names_in(error)
+        if names is not None:
+            shown = ", ".join(map(shortened, names)) or "no host name"
+            text = f"the certificate of {address} is not accepted ({reason}): it is not for {host!r} but for {shown}"
     return CertificateError(f"{text}; {advice}", reason=reason)
 
 
@@ -122,8 +124,9 @@ def _is_end(error: ssl.SSLError) -> bool:
 
 def _reason_of(error: ssl.SSLError) -> str:
     """OpenSSL's reason in one form: Python has no name for reasons of a newer OpenSSL, only their text."""
-    if error.reason:
-        return error.reason
+    known: str | None = getattr(error, "reason", None)  # errors that Python code made lack it
+    if known:
+        return known
     text = re.sub(r"^\[[^]]*\] *|\(_ssl\.c:\d+\)$", "", error.strerror or str(error)).strip()
     return text.upper().replace(" ", "_") or "UNKNOWN"
 
