@@ -99,7 +99,7 @@ def alert_error(error: ssl.SSLError) -> TlsError:
 
 
 def _certificate_error(error: ssl.SSLCertVerificationError, host: str, address: str) -> CertificateError:
-    reason, advice = VERIFY_CODES.get(error.verify_code, ("other", GIVE_CA))
+    reason, advice = VERIFY_CODES.get(error.verify_code, ("other", "the broker needs another certificate"))
     text = f"the certificate of {address} is not accepted ({reason}): {error.verify_message}"
     if reason == "wrong host":
         names = names_in(error)
