@@ -25,7 +25,8 @@ class _Contexts:
 
     def __init__(self, config: SecurityConfig) -> None:
         # Imported here: a client without TLS need not load it.
-        from pykafka08.security.tls import TlsContexts, tls_error
+        from pykafka08.security.tls import TlsContexts
+        from pykafka08.security.tls_errors import tls_error
 
         self._contexts = TlsContexts(config)
         self._error_of = tls_error

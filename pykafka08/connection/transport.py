@@ -124,7 +124,7 @@ def _alert_of(error: BaseException) -> TlsError | None:
         inner = inner.__cause__ or inner.__context__
     if inner is None or "ALERT" not in (inner.reason or ""):
         return None
-    from pykafka08.security.tls import alert_error  # here: a client without TLS need not load it
+    from pykafka08.security.tls_errors import alert_error  # here: a client without TLS need not load it
 
     refused = alert_error(inner)
     refused.__cause__ = error

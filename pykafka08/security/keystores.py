@@ -1,7 +1,7 @@
 """Certificates and private keys from JKS, PKCS #12 and PEM, as PEM.
 
-Kafka's Java clients take these formats under ``ssl.truststore.*`` and ``ssl.keystore.*``; PEM since KIP-651.  JKS and
-PKCS #12 need the extra ``keystores``.
+Kafka's Java clients take these formats under ``ssl.truststore.*`` and ``ssl.keystore.*``; PEM since KIP-651.  PKCS #12
+needs the extra ``keystores``.
 """
 
 from __future__ import annotations
@@ -13,12 +13,23 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pykafka08.errors import ConfigError
+from pykafka08.security import jks
 from pykafka08.security.secret import Secret
 
-__all__ = ["KeyAndChain", "kind_of", "read_key_and_chain", "read_trusted"]
+__all__ = [
+    "KeyAndChain",
+    "Store",
+    "has_certificate",
+    "has_private_key",
+    "key_in",
+    "library",
+    "read_file",
+    "read_store",
+    "trusted_in",
+]
 
 TYPES = ("JKS", "PKCS12", "PEM")
-_JKS, _JCEKS = b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce"
+_JCEKS = b"\xce\xce\xce\xce"
 _DER_SEQUENCE = b"\x30"
 _PEM = b"-----BEGIN "
 
@@ -34,121 +45,153 @@ class KeyAndChain(NamedTuple):
         return "KeyAndChain(***)"
 
 
-def kind_of(data: bytes) -> str | None:
-    """JKS, PKCS12 or PEM by the content; None for anything else."""
-    if data.startswith((_JKS, _JCEKS)):
-        return "JKS"
-    if data.startswith(_DER_SEQUENCE):
-        return "PKCS12"
-    return "PEM" if _PEM in data else None
+class Store(NamedTuple):
+    """The bytes of a store; ``kind`` is JKS, PKCS12 or PEM, and ``setting`` gave its path."""
+
+    kind: str
+    data: bytes
+    setting: str
+    path: str
+
+    def __repr__(self) -> str:
+        return f"Store({self.named})"
+
+    @property
+    def named(self) -> str:
+        return f"{self.setting}={self.path!r}"
+
+    @property
+    def password_setting(self) -> str:
+        return self.setting.replace("_location", "_password")
 
 
-def read_trusted(path: str, setting: str, kind: str | None, password: Secret | None) -> str:
-    """The trusted certificates of a store, as PEM; ConfigError naming ``setting`` if it has none or cannot be read."""
-    data, kind = _content(path, setting, kind)
-    if kind == "PEM":
-        return data.decode("ascii", "replace")
-    if kind == "JKS":
-        store = _opened_jks(data, path, setting, password)
-        trusted = [entry.cert for entry in store.certs.values()]
+def read_file(path: str, setting: str) -> bytes:
+    """The bytes of a file; ConfigError that names the setting if it cannot be read."""
+    try:
+        return Path(path).read_bytes()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ConfigError(f"{setting}={path!r} cannot be read: {reason}") from error
+
+
+def read_store(path: str, setting: str, kind: str | None) -> Store:
+    """A store of this kind, or of the kind that its content shows.
+
+    A PKCS #12 file under the type JKS is read as Java 9 and later read it, and the other way round.
+    """
+    if kind is not None and kind.upper() not in TYPES:
+        named = setting.replace("_location", "_type")
+        raise ConfigError(f"{named}={kind!r:.100} is not one of {', '.join(TYPES)}")
+    data = read_file(path, setting)
+    found = _kind_of(data)
+    if found is None:
+        advice = " (convert JCEKS with keytool -importkeystore -deststoretype PKCS12)" * data.startswith(_JCEKS)
+        raise ConfigError(f"{setting}={path!r} is neither JKS nor PKCS #12 nor PEM{advice}")
+    if kind is not None and (kind.upper() == "PEM") != (found == "PEM"):
+        raise ConfigError(f"{setting}={path!r} is {found}, not {kind.upper()}")
+    return Store(found, data, setting, path)
+
+
+def trusted_in(store: Store, password: Secret | None) -> str:
+    """The certificates of a trust store, as PEM; ConfigError if it has none or cannot be opened.
+
+    As in Java, the own certificate of a private key counts as trusted.  PKCS #12 stores made by OpenSSL lack Java's
+    mark of trusted certificates; all certificates in them count.
+    """
+    if store.kind == "PEM":
+        if not has_certificate(store.data):
+            raise ConfigError(f"{store.named} has no certificate")
+        return store.data.decode("ascii", "ignore")  # comments may have other letters
+    if store.kind == "JKS":
+        opened = _opened_jks(store, password)
+        trusted: list[Any] = opened.certificates + [key.chain[0] for key in opened.keys if key.chain]
     else:
-        _, certificate, others = _opened_pkcs12(data, path, setting, password)
+        _, certificate, others = _opened_pkcs12(store, password)
         trusted = [each for each in (certificate, *others) if each is not None]
     if not trusted:
-        raise ConfigError(f"{setting}={path!r} has no trusted certificate")
+        raise ConfigError(f"{store.named} has no trusted certificate")
     return "".join(map(_pem_certificate, trusted))
 
 
-def read_key_and_chain(
-    path: str, setting: str, kind: str | None, password: Secret | None, key_password: Secret | None
-) -> KeyAndChain:
-    """The private key of a store and its certificates; ConfigError naming ``setting`` if it has none."""
-    data, kind = _content(path, setting, kind)
-    if kind == "PEM":
-        return KeyAndChain(data, b"", key_password or password)
-    if kind == "JKS":
-        store = _opened_jks(data, path, setting, password)
-        entry = next(iter(store.private_keys.values()), None)
-        if entry is None:
-            raise ConfigError(f"{setting}={path!r} has no private key")
-        _unlocked(entry, path, setting, key_password or password)
-        key = _pem("PRIVATE KEY", entry.pkey_pkcs8)
-        chain = "".join(_pem("CERTIFICATE", der) for _, der in entry.cert_chain)
-        return KeyAndChain(key.encode(), chain.encode(), None)
-    private, certificate, others = _opened_pkcs12(data, path, setting, password)
+def key_in(store: Store, password: Secret | None, key_password: Secret | None) -> KeyAndChain:
+    """The private key of a store and its certificates; ConfigError if it has none or cannot be opened.
+
+    The key of a PEM store may still be locked; others are not.
+    """
+    if store.kind == "PEM":
+        if not (has_private_key(store.data) and has_certificate(store.data)):
+            raise ConfigError(f"{store.named} lacks a private key or its certificate")
+        return KeyAndChain(store.data, b"", key_password or password)
+    if store.kind == "JKS":
+        opened = _opened_jks(store, password)
+        return _key_of_jks(opened, store, password if key_password is None else key_password)
+    private, certificate, others = _opened_pkcs12(store, password)
     if private is None or certificate is None:
-        raise ConfigError(f"{setting}={path!r} has no private key with a certificate")
-    serialization = _library("cryptography.hazmat.primitives.serialization", setting)
+        raise ConfigError(f"{store.named} has no private key with a certificate")
+    serialization = library("cryptography.hazmat.primitives.serialization", store.setting)
     key_pem = private.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     return KeyAndChain(key_pem, "".join(map(_pem_certificate, (certificate, *others))).encode(), None)
 
 
-def _content(path: str, setting: str, kind: str | None) -> tuple[bytes, str]:
-    """The bytes of the file, and what they are.  A PKCS #12 file under the type JKS is read as Java 9 and later do."""
-    if kind is not None and kind.upper() not in TYPES:
-        named = setting.replace("_location", "_type")
-        raise ConfigError(f"{named}={kind!r:.100} is not one of {', '.join(TYPES)}")
-    try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise ConfigError(f"{setting}={path!r} cannot be read: {error.strerror or error}") from error
-    found = kind_of(data)
-    if found is None:
-        raise ConfigError(f"{setting}={path!r} is neither JKS nor PKCS #12 nor PEM")
-    if kind is not None and (kind.upper() == "PEM") != (found == "PEM"):
-        raise ConfigError(f"{setting}={path!r} is {found}, not {kind.upper()}")
-    return data, found
+def has_certificate(pem: bytes) -> bool:
+    return any(f"-----BEGIN {kind}CERTIFICATE-----".encode() in pem for kind in ("", "TRUSTED ", "X509 "))
 
 
-def _opened_jks(data: bytes, path: str, setting: str, password: Secret | None) -> Any:
-    jks = _library("jks", setting)
-    if password is None:
-        raise ConfigError(f"{setting}={path!r} needs {_password_setting(setting)}")
-    try:
-        return jks.KeyStore.loads(data, password.reveal(), try_decrypt_keys=False)
-    except Exception as error:  # noqa: BLE001 - the library raises errors of many kinds for damaged files
-        raise ConfigError(
-            f"{setting}={path!r} cannot be opened ({type(error).__name__}): damaged, or a wrong "
-            f"{_password_setting(setting)}"
-        ) from None
+def has_private_key(pem: bytes) -> bool:
+    return b"PRIVATE KEY-----" in pem
 
 
-def _unlocked(entry: Any, path: str, setting: str, password: Secret | None) -> None:
-    assert password is not None
-    try:
-        if not entry.is_decrypted():
-            entry.decrypt(password.reveal())
-    except Exception as error:  # noqa: BLE001 - as above
-        raise ConfigError(
-            f"the key in {setting}={path!r} cannot be opened ({type(error).__name__}): a wrong ssl_key_password?"
-        ) from None
-
-
-def _opened_pkcs12(data: bytes, path: str, setting: str, password: Secret | None) -> tuple[Any, Any, list[Any]]:
-    pkcs12 = _library("cryptography.hazmat.primitives.serialization.pkcs12", setting)
-    key = password.reveal().encode() if password is not None else None
-    try:
-        private, certificate, others = pkcs12.load_key_and_certificates(data, key)
-    except ValueError:
-        raise ConfigError(
-            f"{setting}={path!r} cannot be opened: damaged, or {_password_setting(setting)} is wrong or missing"
-        ) from None
-    return private, certificate, list(others)
-
-
-def _password_setting(setting: str) -> str:
-    return setting.replace("_location", "_password")
-
-
-def _library(name: str, setting: str) -> Any:
+def library(name: str, setting: str) -> Any:
+    """A module of the extra ``keystores``; ConfigError that names the extra if it is not installed."""
     try:
         return import_module(name)
     except ImportError:
         raise ConfigError(
             f"{setting} in this format needs the extra 'keystores': pip install pykafka08[keystores]"
         ) from None
+
+
+def _kind_of(data: bytes) -> str | None:
+    if data.startswith(jks.MAGIC):
+        return "JKS"
+    if data.startswith(_DER_SEQUENCE):
+        return "PKCS12"
+    return "PEM" if _PEM in data else None
+
+
+def _opened_jks(store: Store, password: Secret | None) -> jks.JksStore:
+    try:
+        return jks.parse_jks(store.data, password)
+    except ValueError as error:
+        raise ConfigError(f"{store.named} cannot be opened: {error}; see {store.password_setting}") from None
+
+
+def _key_of_jks(opened: jks.JksStore, store: Store, password: Secret | None) -> KeyAndChain:
+    entry = next((key for key in opened.keys if key.chain), None)
+    if entry is None:
+        raise ConfigError(f"{store.named} has no private key with a certificate")
+    if password is None:
+        raise ConfigError(f"the private key in {store.named} needs {store.password_setting} or ssl_key_password")
+    try:
+        key = _pem("PRIVATE KEY", jks.unlocked_key(entry, password))
+    except ValueError as error:
+        raise ConfigError(f"{store.named}: {error}; see ssl_key_password") from None
+    return KeyAndChain(key.encode(), "".join(map(_pem_certificate, entry.chain)).encode(), None)
+
+
+def _opened_pkcs12(store: Store, password: Secret | None) -> tuple[Any, Any, list[Any]]:
+    pkcs12 = library("cryptography.hazmat.primitives.serialization.pkcs12", store.setting)
+    key = password.reveal().encode() if password is not None else None
+    try:
+        private, certificate, others = pkcs12.load_key_and_certificates(store.data, key)
+    except Exception as error:  # noqa: BLE001 - damaged files and old ciphers raise errors of many kinds
+        reason = "" if isinstance(error, ValueError) else f" ({type(error).__name__})"
+        raise ConfigError(
+            f"{store.named} cannot be opened{reason}: damaged, or {store.password_setting} is wrong or missing"
+        ) from None
+    return private, certificate, list(others)
 
 
 def _pem_certificate(certificate: Any) -> str:

@@ -120,6 +120,7 @@ async def test_the_certificate_must_be_of_the_host_and_the_ca(ca: trustme.CA, ca
             error = await failure(connection)
             assert isinstance(error, CertificateError)
             assert error.reason in reason
+            assert ("but for kafka.example.com;" in str(error)) == (error.reason == "wrong host")
             assert error.broker is not None
 
 

@@ -87,11 +87,11 @@ class Authority:
             self._signed(name, key, issuer, issuer_key, hosts, begins=begins, ends=ends, is_for_clients=is_for_clients),
         )
 
-    def revoke(self, *issued: Issued) -> bytes:
-        """A revocation list with these certificates, as PEM."""
+    def revoke(self, *issued: Issued, ends: datetime.timedelta = DAY) -> bytes:
+        """A revocation list with these certificates, as PEM; valid until now + ``ends``."""
         now = datetime.datetime.now(datetime.timezone.utc)
         builder = x509.CertificateRevocationListBuilder().issuer_name(_named(self._name))
-        builder = builder.last_update(now - DAY).next_update(now + DAY)
+        builder = builder.last_update(now - 2 * DAY).next_update(now + ends)
         for each in issued:
             entry = x509.RevokedCertificateBuilder().serial_number(each.certificate.serial_number)
             builder = builder.add_revoked_certificate(entry.revocation_date(now - DAY).build())

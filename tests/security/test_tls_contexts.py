@@ -12,15 +12,16 @@ from typing import Any
 
 import jks
 import pytest
+import truststore
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.serialization import pkcs12
 
 from pykafka08.errors import CertificateError, ConfigError, TlsError
-from pykafka08.security.settings import SecurityConfig
-from pykafka08.security.tls import TlsContexts, tls_error
+from pykafka08.security import client_key
+from pykafka08.security.tls import TlsContexts
 from tests.security.authority import Authority, Issued
+from tests.security.handshakes import ADDRESS, HOST, config, handshake, refused
 
-HOST, ADDRESS = "kafka.example.com", "kafka.example.com:9093"
 PASSWORD, KEY_PASSWORD = "store-secret", "key-secret"
 DAY = datetime.timedelta(days=1)
 
@@ -45,40 +46,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> Pa
     path = tmp_path_factory.mktemp("tls")
     (path / "ca.pem").write_bytes(authority.own.pem)
     return path
-
-
-def config(**settings: Any) -> SecurityConfig:
-    return SecurityConfig(security_protocol="SSL", **settings)
-
-
-def handshake(client: ssl.SSLContext, server: ssl.SSLContext, host: str = HOST) -> ssl.SSLObject:
-    """A handshake in memory; returns the server's side.  Raises what the client raises, else what the server raises."""
-    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
-    ours = client.wrap_bio(to_client, to_server, server_hostname=host)
-    theirs = server.wrap_bio(to_server, to_client, server_side=True)
-    refusal: ssl.SSLError | None = None
-    for _ in range(6):
-        try:
-            ours.do_handshake()
-            ours.read(1)  # what comes after the handshake of TLS 1.3
-        except ssl.SSLWantReadError:
-            pass
-        try:
-            theirs.do_handshake()
-            theirs.write(b"x" * 20)
-        except ssl.SSLWantReadError:
-            pass
-        except ssl.SSLError as error:
-            refusal = refusal or error
-    if refusal is not None:
-        raise refusal
-    return theirs
-
-
-def refused(settings: SecurityConfig, server: ssl.SSLContext, host: str = HOST) -> TlsError:
-    with pytest.raises(ssl.SSLError) as caught:
-        handshake(TlsContexts(settings).current(), server, host)
-    return tls_error(caught.value, host, ADDRESS)
 
 
 @pytest.mark.parametrize(
@@ -107,6 +74,8 @@ def test_an_address_must_be_in_the_certificate(authority: Authority, folder: Pat
     error = refused(settings, server.server_context(folder), "127.0.0.1")
     assert isinstance(error, CertificateError)
     assert error.reason == "wrong host"
+    assert "not for '127.0.0.1' but for kafka.example.com; " in str(error)
+    assert "'IP' entry" in str(error)
     handshake(TlsContexts(settings).current(), authority.issue("127.0.0.1").server_context(folder), "127.0.0.1")
 
 
@@ -221,7 +190,7 @@ def test_changed_files_are_used_and_broken_ones_are_not(
 @pytest.mark.parametrize(
     ("settings", "text"),
     [
-        ({"ssl_cafile": "/nowhere/ca.pem"}, "ssl_cafile=/nowhere/ca.pem: no such file"),
+        ({"ssl_cafile": "/nowhere/ca.pem"}, "ssl_cafile='/nowhere/ca.pem' cannot be read: No such file"),
         ({"ssl_cadata": "no certificate"}, "ssl_cadata"),
         ({"ssl_truststore_location": "/nowhere/t.jks"}, "ssl_truststore_location='/nowhere/t.jks' cannot be read"),
         ({"ssl_keyfile": "/nowhere/key.pem"}, "ssl_keyfile without ssl_certfile"),
@@ -304,14 +273,129 @@ def test_versions_and_cipher_suites_are_chosen(server: Issued, folder: Path) -> 
     assert "ssl_enabled_protocols" in str(error)
 
 
-def test_no_file_with_the_key_is_left_behind(
+def test_suites_of_one_version_leave_that_version_alone(server: Issued, folder: Path) -> None:
+    newest = "TLS_AES_256_GCM_SHA384,TLS_AES_128_GCM_SHA256,TLS_EMPTY_RENEGOTIATION_INFO_SCSV"
+    context = TlsContexts(config(ssl_cafile=str(folder / "ca.pem"), ssl_cipher_suites=newest)).current()
+    assert context.minimum_version == ssl.TLSVersion.TLSv1_3
+    with pytest.raises(ConfigError, match="no suite for the TLS versions"):
+        TlsContexts(config(ssl_cipher_suites=newest, ssl_enabled_protocols="TLSv1.2"))
+
+
+def test_a_key_on_disk_is_encrypted_and_removed(
     authority: Authority, client: Issued, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    seen: list[tuple[bytes, int]] = []
+    load = client_key._load
+
+    def looked_at(context: ssl.SSLContext, path: str, *rest: Any) -> None:
+        seen.append((Path(path).read_bytes(), os.stat(path).st_mode & 0o777))
+        load(context, path, *rest)
+
     monkeypatch.delattr(os, "memfd_create", raising=False)
+    monkeypatch.setattr(client_key, "_load", looked_at)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     (folder / "left.p12").write_bytes(pkcs12_key(client, authority))
-    settings = {"ssl_keystore_location": str(folder / "left.p12"), "ssl_keystore_password": PASSWORD}
-    TlsContexts(config(**settings))
-    with pytest.raises(ConfigError):
-        TlsContexts(config(ssl_keystore_key="no key", ssl_keystore_certificate_chain="no chain"))
+    (folder / "left.jks").write_bytes(jks_key(client, authority))
+    inline: dict[str, Any] = {"ssl_keystore_certificate_chain": client.pem.decode()}
+    for settings in (
+        {"ssl_keystore_location": str(folder / "left.p12"), "ssl_keystore_password": PASSWORD},
+        {"ssl_keystore_location": str(folder / "left.jks"), "ssl_key_password": KEY_PASSWORD},
+        {"ssl_keystore_key": client.key_pem.decode(), **inline},
+        {"ssl_keystore_key": client.encrypted_key(KEY_PASSWORD).decode(), "ssl_key_password": KEY_PASSWORD, **inline},
+    ):
+        TlsContexts(config(**settings))
+    assert len(seen) == 4
+    assert all(b"BEGIN ENCRYPTED PRIVATE KEY" in data and mode == 0o600 for data, mode in seen)
+    with pytest.raises(ConfigError, match="does not belong"):
+        TlsContexts(config(ssl_keystore_key=authority.own.key_pem.decode(), **inline))
+    with pytest.raises(ConfigError, match="ssl_keystore_key has a private key that cannot be read"):
+        TlsContexts(config(ssl_keystore_key="no key", **inline))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_trusted_certificate_need_not_be_a_root(authority: Authority, server: Issued, folder: Path) -> None:
+    settings = config(ssl_truststore_certificates=server.pem.decode())
+    handshake(TlsContexts(settings).current(), server.server_context(folder))
+    assert isinstance(refused(settings, authority.issue(HOST).server_context(folder)), CertificateError)
+
+
+def test_a_changed_client_certificate_is_used(
+    authority: Authority, client: Issued, server: Issued, folder: Path, tmp_path: Path
+) -> None:
+    demanding = server.server_context(folder, client_ca=authority.own)
+    store, cert, key = tmp_path / "own.p12", tmp_path / "own.pem", tmp_path / "own.key"
+    store.write_bytes(pkcs12_key(client, authority))
+    cert.write_bytes(client.pem)
+    key.write_bytes(client.key_pem)
+    ca = {"ssl_cafile": str(folder / "ca.pem")}
+    of_store = TlsContexts(config(ssl_keystore_location=str(store), ssl_keystore_password=PASSWORD, **ca))
+    of_files = TlsContexts(config(ssl_certfile=str(cert), ssl_keyfile=str(key), **ca))
+    following = authority.issue("the next client", is_for_clients=True)
+    cert.write_bytes(following.pem)  # the key is not yet there: the last pair stays in use
+    assert _subject(handshake(of_files.current(), demanding)) == "a client"
+    key.write_bytes(following.key_pem)
+    store.write_bytes(pkcs12_key(following, authority))
+    for contexts in (of_store, of_files):
+        assert _subject(handshake(contexts.current(), demanding)) == "the next client"
+
+
+def _subject(side: ssl.SSLObject) -> object:
+    certificate = side.getpeercert()
+    assert certificate is not None
+    subject: Any = certificate["subject"]
+    return subject[0][0][1]
+
+
+def test_a_list_of_revoked_certificates_that_changes_is_read_again(
+    authority: Authority, server: Issued, folder: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "crl.pem"
+    path.write_bytes(authority.revoke())
+    contexts = TlsContexts(config(ssl_cafile=str(folder / "ca.pem"), ssl_crlfile=str(path)))
+    handshake(contexts.current(), server.server_context(folder))
+    path.write_bytes(authority.revoke(server))
+    with pytest.raises(ssl.SSLCertVerificationError):
+        handshake(contexts.current(), server.server_context(folder))
+
+
+def test_client_key_files_that_cannot_be_used_are_named(
+    authority: Authority, client: Issued, folder: Path, tmp_path: Path
+) -> None:
+    for name, data in (
+        ("cert", client.pem),
+        ("locked", client.encrypted_key(KEY_PASSWORD)),
+        ("damaged", client.pem.replace(b"M", b"N")),
+        ("empty", b""),
+        ("crl", authority.revoke()),
+        ("ca", authority.own.pem),
+    ):
+        (tmp_path / name).write_bytes(data)
+    at = {path.name: str(path) for path in tmp_path.iterdir()}
+    locked = {"ssl_certfile": at["cert"], "ssl_keyfile": at["locked"]}
+    cases: list[tuple[dict[str, Any], str]] = [
+        (locked, "locked'.*encrypted: set ssl_password"),
+        ({**locked, "ssl_password": "not-the-password"}, "locked'.*ssl_password is wrong"),
+        ({"ssl_certfile": at["cert"]}, "ssl_certfile='.*cert' has no private key in PEM; give it in ssl_keyfile"),
+        ({"ssl_certfile": at["cert"], "ssl_keyfile": at["empty"]}, "ssl_keyfile='.*empty' has no private key"),
+        ({"ssl_certfile": at["cert"], "ssl_keyfile": "/nowhere/k"}, "ssl_keyfile='/nowhere/k' cannot be read: No such"),
+        ({"ssl_certfile": at["cert"], "ssl_keyfile": str(tmp_path)}, "ssl_keyfile='.*' cannot be read: Is a directory"),
+        ({"ssl_certfile": at["empty"]}, "ssl_certfile='.*empty' has no certificate"),
+        ({"ssl_cafile": at["locked"]}, "ssl_cafile='.*locked' has no certificate"),
+        ({"ssl_cafile": at["damaged"]}, "ssl_cafile='.*damaged' has no certificate, or a damaged one"),
+        ({"ssl_crlfile": at["ca"]}, "ssl_crlfile='.*ca' has certificates, which belong in ssl_cafile"),
+        ({"ssl_crlfile": at["empty"]}, "ssl_crlfile='.*empty' has no revocation list"),
+        ({"ssl_keystore_location": at["cert"]}, "ssl_keystore_location='.*cert' lacks a private key"),
+        ({**locked, "ssl_keystore_location": at["cert"]}, "ssl_certfile and ssl_keystore_location are two ways"),
+    ]
+    for settings, text in cases:
+        with pytest.raises(ConfigError, match=text) as caught:
+            TlsContexts(config(**settings))
+        assert "not-the-password" not in str(caught.value)
+
+
+def test_without_certificates_of_openssl_the_system_is_asked(
+    server: Issued, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ssl, "get_default_verify_paths", lambda: ssl.DefaultVerifyPaths(None, None, "", "", "", ""))
+    assert isinstance(TlsContexts(config()).current(), truststore.SSLContext)
+    assert isinstance(refused(config(), server.server_context(folder)), CertificateError)
