@@ -15,7 +15,7 @@ from pykafka08.errors import KafkaError
 from pykafka08.protocol.messages.metadata import MetadataRequest
 from pykafka08.security.sasl.login import login_of
 from tests.connection.peers import peer
-from tests.security.hostile_sasl import CASES, MIB, PASSWORD, WAITS, Case, Server
+from tests.security.hostile_sasl import ENDS, FRAMES, HONEST, MESSAGES, MIB, PASSWORD, REFUSALS, WAITS, Case, Server
 
 pytestmark = pytest.mark.anyio
 
@@ -54,12 +54,22 @@ def check(case: Case, error: KafkaError | None) -> None:
     assert len(str(error)) < 8000
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if not case.waits], ids=lambda case: case.name)
-async def test_a_hostile_server_is_one_typed_error(case: Case, caplog: pytest.LogCaptureFixture) -> None:
+async def check_with_logs(case: Case, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG, logger="pykafka08"):
         check(case, await outcome(case))
     assert PASSWORD not in caplog.text
     assert not [record for record in caplog.records if PASSWORD in repr(vars(record))]
+
+
+@pytest.mark.parametrize("case", [*HONEST, *REFUSALS, *ENDS, *FRAMES], ids=lambda case: case.name)
+async def test_a_hostile_server_is_one_typed_error(case: Case, caplog: pytest.LogCaptureFixture) -> None:
+    await check_with_logs(case, caplog)
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # sasl/test_scram.py has these messages on both event loops
+@pytest.mark.parametrize("case", MESSAGES, ids=lambda case: case.name)
+async def test_a_wrong_message_is_one_typed_error(case: Case, caplog: pytest.LogCaptureFixture) -> None:
+    await check_with_logs(case, caplog)
 
 
 async def test_silence_ends_with_the_set_up_time() -> None:
@@ -78,7 +88,7 @@ async def test_silence_ends_with_the_set_up_time() -> None:
 async def test_the_memory_stays_flat() -> None:
     tracemalloc.start()
     try:
-        for case in CASES:
+        for case in FRAMES:
             if "zeros" in case.name or "size" in case.name:
                 await outcome(case)
                 assert tracemalloc.get_traced_memory()[1] < 12 * MIB
