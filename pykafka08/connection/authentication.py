@@ -24,6 +24,7 @@ from pykafka08.protocol.messages.sasl_authenticate import SaslAuthenticateReques
 from pykafka08.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from pykafka08.protocol.schema import Request
 from pykafka08.protocol.versions import BrokerVersions
+from pykafka08.security.secret import Secret
 from pykafka08.short_names import shortened
 from pykafka08.wire import Buffer
 
@@ -64,6 +65,7 @@ class Authentication:
         self._ends_with_token = False
         self._refusal: str | None = None
         self._has_sent_token = False
+        self._secret = Secret("")
         self._is_answer_due = False
 
     @property
@@ -101,6 +103,7 @@ class Authentication:
             self._is_handshake_due, self._is_handshake_open = False, True
         if self._token is not None and (self.is_renewal or not self._is_handshake_open):
             token, self._token = self._token, None
+            self._secret = Secret(token.decode("utf-8", "replace").rpartition("\0")[2])
             self._has_sent_token = self._is_answer_due = True
             self.is_done = self._ends_with_token
             if self._token_version is None:

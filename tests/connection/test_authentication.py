@@ -363,3 +363,15 @@ def test_an_empty_frame_is_no_answer_to_a_request() -> None:
     peer.submit()
     peer.machine.frame_received(b"", 0)
     assert isinstance(closing_error(peer), RemoteProtocolError)
+
+
+def test_a_password_that_the_broker_repeats_is_not_shown() -> None:
+    peer = Peer()
+    call = peer.submit()
+    peer.polled()
+    peer.answers(peer.sent()[0], SaslHandshakeResponse(mechanisms=["PLAIN"]))
+    peer.machine.token_made(b"\0alice\0alice-secret", 0)
+    (token,) = peer.sent()
+    refused = SaslAuthenticateResponse(error_code=58, error_message="alice may not log in with alice-secret")
+    peer.answers(token, refused)
+    assert "alice may not log in with ***" in str(call.error)

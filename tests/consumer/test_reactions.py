@@ -37,8 +37,9 @@ def test_the_codes_of_a_leader_that_moves_refresh_metadata() -> None:
         assert reaction_to(code) is Reaction.REFRESH_THEN_RAISE
     for code in (70, 71, 75, 78, 106):
         assert reaction_to(code) is Reaction.BACK_OFF
-    for code in (2, 29, 76, 4711):
-        assert reaction_to(code) is Reaction.RAISE_ONCE
+    for code in (2, 76, 4711):
+        assert reaction_to(code) is Reaction.RAISE
+    assert reaction_to(29) is Reaction.RAISE_ONCE
     assert reaction_to(1) is Reaction.RESET
 
 
