@@ -131,6 +131,8 @@ class Authentication:
         if answer.error_code:
             code = ErrorCode.of(answer.error_code)
             reason = (answer.error_message or "")[:LONGEST_REASON] or getattr(code, "meaning", f"error code {code}")
+            if self._secret:  # a broker may repeat the password of PLAIN
+                reason = reason.replace(self._secret.reveal(), "***")
             raise self._refused(f"the broker refused the credentials: {reason}")
         self.lifetime = max(0, answer.session_lifetime_ms) / 1000
         return answer.auth_bytes
