@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import ssl
 import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -133,7 +134,8 @@ async def test_a_peer_that_is_silent_in_the_handshake_costs_the_set_up_time(ca_f
     async with connected(silence, tls(ca_file), socket_connection_setup_timeout_ms=200) as connection:
         error = await failure(connection)
         assert isinstance(error, TransportError)
-        assert "no TLS handshake within" in str(error)
+        # On a busy machine the end of the set-up may come before the dial's own, slightly earlier end.
+        assert re.search("no TLS handshake within|could not be reached in time", str(error))
 
 
 async def test_a_cancelled_handshake_leaves_nothing_behind(ca_file: str) -> None:
