@@ -46,7 +46,7 @@ SECURITY_TESTS := tests/security tests/broker/test_security.py $(addprefix tests
 test-compiled: compiled peers jars
 	cd $(DEST) && PYKAFKA08_FORM=compiled PYTHONPATH=$(abspath $(DEST)) \
 	  nice $(abspath $(BIN))/python -m pytest $(TEST_OPTIONS) -m "not spark" -k "not trio or consumer or producer or faults" \
-	  $(addprefix --ignore=,$(SECURITY_TESTS))
+	  $(addprefix --deselect=,$(SECURITY_TESTS))
 
 # The workloads of docs/reliability.md in full size, with real brokers and every fault; some hours. SEEDS: each cell so often.
 SEEDS ?= 1,2,3,4,5
