@@ -236,7 +236,13 @@ class Producer(ColumnProducing):
         only the wait: an enqueued record is delivered all the same.
         """
         self._tasks.check_affinity()
-        return await (await self._enqueue_soon(topic, value, key, partition, headers, timestamp_ms))
+        if headers or self._room.has_line:
+            return await (await self._enqueue_soon(topic, value, key, partition, headers, timestamp_ms))
+        try:
+            delivery = self._intake.add(topic, value, key, partition, (), timestamp_ms)
+        except BufferFullError:
+            delivery = await self._enqueue_soon(topic, value, key, partition, (), timestamp_ms)
+        return await delivery
 
     async def send_many(
         self,

@@ -35,11 +35,12 @@ class RecordMetadata(NamedTuple):
 
 async def outcome(batch: Batch, index: int) -> RecordMetadata:
     """Of one record, when it has one; raises the error it ended with."""
-    batch, index = batch.follow(index)
-    while not batch.is_done:
+    while True:
+        if batch.is_forwarded:
+            batch, index = batch.follow(index)
+        if batch.is_done:
+            return metadata_of(batch, index)
         await waiter_of(batch)
-        batch, index = batch.follow(index)
-    return metadata_of(batch, index)
 
 
 async def wait_for_room(room: Room, size: int, until: float) -> bool:
