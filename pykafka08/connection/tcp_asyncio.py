@@ -54,6 +54,7 @@ class AsyncioTransport(asyncio.BufferedProtocol):
         # Under TLS the bytes on the socket are not ours to write.
         is_ours = isinstance(self._loop, asyncio.SelectorEventLoop) and hasattr(raw, "sendmsg") and not uses_tls
         self._socket = raw if is_ours else None
+        self._uses_tls = uses_tls
         self._transport: asyncio.Transport | None = None
         self._is_paused = False
         self._is_flush_due = False
@@ -133,7 +134,8 @@ class AsyncioTransport(asyncio.BufferedProtocol):
         if not parts:
             return
         self._owes_answer = True
-        if len(parts) > MOST_PARTS or sum(map(len, parts)) < JOINED_BYTES:
+        if self._uses_tls or len(parts) > MOST_PARTS or sum(map(len, parts)) < JOINED_BYTES:
+            # Under TLS each piece would be encrypted, and framed, by itself: its bytes are copied in any case.
             transport.write(b"".join(parts))
         else:
             self._send_in_place(transport, parts)
