@@ -31,6 +31,7 @@ _PIECE = 96 << 10
 NOT_ENCODED = (TypeError, AttributeError, ValueError, OverflowError, struct.error)
 """What is raised for a record that cannot be encoded."""
 _LONG_RUN = 32  # records of one timestamp from which on tables made for them alone pay
+_MOST_HEADS = 8  # heads made for a record of a run, most of them for sizes that none has, before a lookup costs less
 
 
 def _varint(value: int) -> bytes:
@@ -308,12 +309,13 @@ def _pack_runs(
             until = bisect_right(offsets, width, start, end, key=len)  # they grow longer at 64 and at 8,192
             rest = around + width + len(stamp)
             run = bodies[start:until]
+            most = max(run)
             table: list[bytes] | dict[int, bytes]
-            if is_small:
-                table = _heads(rest, stamp, max(run), is_value=bodies is sizes)
+            if is_small and (stamp == _STAMPS[0] or most < _MOST_HEADS * len(run)):
+                table = _heads(rest, stamp, most, is_value=bodies is sizes)
             else:
                 spans = {body: span(body) if bodies is sizes else body for body in set(run)}
-                table = {body: _NO_HEADERS + _varint(rest + size) + stamp for body, size in spans.items()}
+                table = {body: _NO_HEADERS + varint(rest + size) + stamp for body, size in spans.items()}
             heads += map(table.__getitem__, run)
             start = until
     step = max(_LONG_RUN, _PIECE * count // (sum(sizes) + sum(key_sizes) + 3 * count))
