@@ -1,4 +1,4 @@
-"""A right that is missing: one clear error at once, of a type of its own; other topics are read on."""
+"""Missing permissions: one typed error at once; other topics are still read."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ SECURITY: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
     "security_protocol": (("PLAINTEXT", "plaintext", "SSL"), ("TLS", "", None, 1, b"PLAINTEXT")),
     "ssl_context": ((None, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)), ("x", True)),
     "ssl_cadata": ((None, "x", b"x"), (1, True)),
-    "ssl_check_hostname": FLAG,
+    "ssl_check_hostname": ((True,), (False, None, 1)),
     "ssl_insecure_skip_hostname_check": FLAG,
     "ssl_insecure_skip_verify": FLAG,
     "ssl_endpoint_identification_algorithm": (("https", ""), (None, 1, b"")),

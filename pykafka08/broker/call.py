@@ -123,7 +123,7 @@ class Call:
         return sum(1 << each for each in supported if not self.denied(kind, name, each))
 
     def cluster_operations(self) -> int:
-        """The operations on the cluster, as a bit field; none without DESCRIBE."""
+        """The operations on the cluster, as a bit field; 0 if the user may not DESCRIBE it."""
         if self.denied(AclResourceType.CLUSTER, operation=AclOperation.DESCRIBE):
             return 0
         return self.authorized_operations(AclResourceType.CLUSTER)

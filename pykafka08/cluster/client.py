@@ -90,9 +90,21 @@ class Client:
             on_end=self._connection_ended,
             facts=self.facts,
         )
+        self._warn_of_unused_credentials()
         self._callbacks: list[Callable[[Snapshot], None]] = []
         self._news: Waiter[Snapshot] = Waiter()
         self._scope = TaskScope()
+
+    def _warn_of_unused_credentials(self) -> None:
+        security = self.config.security
+        unused = () if security.uses_sasl else security.credentials
+        if unused:
+            self._log.warning(
+                "security.credentials_not_used",
+                security_protocol=security.security_protocol,
+                settings=", ".join(unused),
+                advice="set security_protocol to SASL_SSL or SASL_PLAINTEXT",
+            )
 
     # --- life -------------------------------------------------------------------------------------------------------
 

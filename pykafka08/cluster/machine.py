@@ -242,7 +242,7 @@ class ClusterMachine:
         if broker is not None:
             self._causes[address_text(broker.host, broker.port)] = error
         self._hedge_at = now
-        # The other brokers know the same credentials.
+        # All brokers check the same credentials: the others would refuse them too.
         is_refused = isinstance(error, AuthenticationError) and error.mechanism is not None
         if is_refused or (not self._asked and self._next_candidate() is None):
             self._round_failed(now)

@@ -138,7 +138,7 @@ class Authentication:
         return answer.auth_bytes
 
     def bare_token_received(self, frame: Buffer) -> bytes:
-        """The broker's token; the next frame is none until ours was sent."""
+        """The broker's token; no other token may come before the client has answered."""
         self._is_answer_due = False
         return bytes(frame)
 

@@ -150,8 +150,8 @@ class Consumer(Committing):
                 client,
                 self._assignment,
                 self._named_topics,
-                tell=self._refused,
-                changed=self._rights_changed,
+                on_error=self._refused,
+                on_change=self._rights_changed,
             )
             self._rights.start()
             await self._subscribe(client)

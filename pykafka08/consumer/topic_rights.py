@@ -1,4 +1,4 @@
-"""Topics that a consumer names and may not see: told once, left out of the group's subscription, asked for again.
+"""Topics that a consumer subscribes to without the right to see them: reported once, hidden, and asked for again.
 
 Without DESCRIBE, brokers answer Metadata with TOPIC_AUTHORIZATION_FAILED and no partitions.  Partitions that may be
 seen and not read are the machine's (``Reaction.RAISE_ONCE``).
@@ -24,7 +24,7 @@ ALL_PARTITIONS = -1
 
 
 class TopicRights:
-    """``tell`` gets the error of each topic that becomes hidden, ``changed`` is called when ``hidden`` has changed."""
+    """``on_error`` gets the error of each topic that becomes hidden; ``on_change`` follows a change of ``hidden``."""
 
     def __init__(
         self,
@@ -32,15 +32,15 @@ class TopicRights:
         assignment: Assignment,
         topics: Iterable[str],
         *,
-        tell: Callable[[KafkaError], None],
-        changed: Callable[[], None],
+        on_error: Callable[[KafkaError], None],
+        on_change: Callable[[], None],
     ) -> None:
         self.hidden: frozenset[str] = frozenset()
         self._client = client
         self._assignment = assignment
         self._topics = tuple(topics)
-        self._tell = tell
-        self._changed = changed
+        self._on_error = on_error
+        self._on_change = on_change
         self._became_hidden = Wakeup()
 
     def start(self) -> None:
@@ -57,10 +57,10 @@ class TopicRights:
         before, self.hidden = self.hidden, hidden
         for topic in sorted(hidden - before):
             if self._assignment.deny(TopicPartition(topic, ALL_PARTITIONS)):
-                self._tell(broker_error(refused, api="Metadata", topic=topic))
+                self._on_error(broker_error(refused, api="Metadata", topic=topic))
         for topic in before - hidden:
             self._assignment.denied.discard(TopicPartition(topic, ALL_PARTITIONS))
-        self._changed()
+        self._on_change()
         if hidden:
             self._became_hidden.set()
 

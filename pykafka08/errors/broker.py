@@ -134,7 +134,7 @@ def broker_error(
     group: str | None = None,
     transactional_id: str | None = None,
 ) -> BrokerError:
-    """The exception for ``code``: a subclass of BrokerError where an application would catch one.
+    """The exception for ``code``: a subclass of BrokerError if applications need to catch it.
 
     ``group`` and ``transactional_id`` are those of the request, of which an AuthorizationError may name one.
     """

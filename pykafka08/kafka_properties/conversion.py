@@ -123,8 +123,8 @@ def settings_of(
     """Keyword arguments for a client out of Java's names.
 
     ``kinds`` are ``ProducerConfig``, or ``ConsumerConfig`` and ``GroupConfig``, or none for an admin client.
-    A property that would change what is read, written or trusted is never passed over: it is a ConfigError if it cannot
-    be honoured.  ``refused`` has more of these, with the reason.
+    A property that changes what is read, written or trusted raises ConfigError if it is not supported.  ``refused`` has
+    more of these, with the reason.
     """
     given = resolved(protected(properties))
     types = {name: str(field.type) for name, field in setting_fields(ClientConfig, *kinds).items()}

@@ -21,7 +21,7 @@ PACKAGE = "org.apache.kafka.common.config.provider."
 REFERENCE = re.compile(r"\$\{([^}:]*):(?:([^}]*):)?([^}:]*)\}")
 
 Provider = Callable[[str, str, str, Mapping[str, str]], "Secret | None"]
-"""``(property, path, key, parameters) -> value``, None if there is none."""
+"""``(property, path, key, parameters) -> value``, None if the key does not exist."""
 
 
 def resolved(properties: Mapping[str, str | Secret]) -> dict[str, str | Secret]:

@@ -112,7 +112,7 @@ WITHOUT_EFFECT: Mapping[str, str] = {
     "send.buffer.bytes": _SYSTEM,
     "share.acknowledgement.mode": _SHARE,
     "share.acquire.mode": _SHARE,
-    "socket.connection.setup.timeout.max.ms": "socket.connection.setup.timeout.ms holds for each attempt",
+    "socket.connection.setup.timeout.max.ms": "socket.connection.setup.timeout.ms applies to each attempt",
     "ssl.client.auth": _OF_BROKERS,
     "ssl.keymanager.algorithm": _JAVA,
     "ssl.principal.mapping.rules": _OF_BROKERS,
@@ -137,7 +137,7 @@ _CALLBACKS = f"{_CLASS}; give a password function or a token provider in Python"
 REFUSED: Mapping[str, Refused] = {
     "bootstrap.controllers": Refused("this client asks brokers: give bootstrap.servers"),
     "client.dns.lookup": Refused(
-        "a connection goes to each address of the name that is given, as with use_all_dns_ips",
+        "the client tries every address of a host name, as with use_all_dns_ips",
         ("", "default", "use_all_dns_ips"),
     ),
     "exclude.internal.topics": Refused("a pattern never matches internal topics: name them", ("", "true")),

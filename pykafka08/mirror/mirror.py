@@ -151,7 +151,7 @@ class Mirror:
 
     @classmethod
     def from_properties(cls, source: PropertiesSource, target: PropertiesSource, **arguments: Any) -> Mirror:
-        """A mirror between the clusters of two properties files, or mappings, by the names of Kafka's Java clients.
+        """A mirror between the clusters of two properties files, or mappings with the names of Kafka's Java clients.
 
         ``arguments`` are those of the constructor; its ``source_settings`` and ``target_settings`` come before the
         files.

@@ -220,7 +220,7 @@ def _unescaped(match: re.Match[str]) -> str:
 
 
 def _word(tokens: list[_Token], index: int) -> str | None:
-    """A module, a flag or the name of an option; None if no such token is there."""
+    """A module, a flag or the name of an option; None if the next token is something else."""
     if index >= len(tokens) or tokens[index].kind not in ("word", "quoted"):
         return None
     return tokens[index].text.reveal()

@@ -8,7 +8,10 @@ __all__ = ["Secret"]
 
 
 class Secret:
-    """A password, key or token; prints as ``***`` in every form.  :meth:`reveal` returns the text."""
+    """A password, key or token; prints as ``***``.  :meth:`reveal` returns the text.
+
+    Pickled, it holds the text, as other processes of Spark need it: treat pickles of settings as secrets.
+    """
 
     __slots__ = ("_text",)
 

@@ -41,6 +41,15 @@ SECRETS = frozenset(
 )
 """Settings that never appear in a text."""
 
+CREDENTIALS = (
+    "sasl_jaas_config",
+    "sasl_kerberos_keytab",
+    "sasl_oauth_token_provider",
+    "sasl_plain_password",
+    "sasl_plain_username",
+)
+"""Settings without effect where SASL is not used."""
+
 PATHS = ("file", "_location", "_keytab")
 """Ends of the names of settings that are paths."""
 _TYPES: Mapping[str, tuple[type | tuple[type, ...], str]] = {
@@ -123,7 +132,7 @@ def protect(settings: dict[str, Any]) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class SecurityConfig:
-    """How a client reaches and convinces its brokers.  Secrets are given as plain text and kept as :class:`Secret`."""
+    """Security settings of a client.  Secrets are given as plain text and kept as :class:`Secret`."""
 
     security_protocol: str = "PLAINTEXT"
     """PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL, in upper or lower case."""
@@ -225,7 +234,7 @@ class SecurityConfig:
     sasl_oauthbearer_unsecured_login: Mapping[str, str] | None = None
     """Options of unsigned tokens, as in Java's login configuration: ``{"unsecuredLoginStringClaim_sub": "alice"}``.
 
-    For development: everybody can make such a token.
+    For development: anyone can create such a token.
     """
     sasl_login_callback_handler_class: str | None = None
     """Java's OAuthBearerLoginCallbackHandler, which the settings ``sasl_oauthbearer_`` stand for; no other class."""
@@ -257,7 +266,7 @@ class SecurityConfig:
     sasl_kerberos_domain_name: str | None = None
     """Host part of the broker's principal; by default its host name, or the name of its IP address in reverse DNS."""
     sasl_kerberos_principal: str | None = None
-    """Who authenticates, ``name@REALM``; by default the principal of the keytab or of the credential cache."""
+    """Principal of the client, ``name@REALM``; by default the principal of the keytab or of the credential cache."""
     sasl_kerberos_keytab: str | None = None
     """File with the principal's key, from which tickets are renewed; by default the ticket of ``kinit`` is used."""
     sasl_kerberos_ticket_cache: str | None = None
@@ -269,6 +278,11 @@ class SecurityConfig:
         if protocol.upper() not in PROTOCOLS:
             raise ConfigError(f"security_protocol={protocol!r:.100} is not one of {', '.join(PROTOCOLS)}")
         object.__setattr__(self, "security_protocol", protocol.upper())
+        if not self.ssl_check_hostname:
+            raise ConfigError(
+                "ssl_check_hostname=False: to accept certificates of other hosts, "
+                "set ssl_insecure_skip_hostname_check=True"
+            )
         for name in SECRETS:
             value = getattr(self, name)
             if isinstance(value, str):
@@ -335,6 +349,11 @@ class SecurityConfig:
     @property
     def uses_sasl(self) -> bool:
         return self.security_protocol.startswith("SASL_")
+
+    @property
+    def credentials(self) -> tuple[str, ...]:
+        """Names of the settings with a SASL user, password or token that are given."""
+        return tuple(name for name in CREDENTIALS if getattr(self, name) is not None)
 
     @classmethod
     def names(cls) -> frozenset[str]:

@@ -93,14 +93,12 @@ class TlsContexts:
 
     def _check(self) -> None:
         config = self._config
-        if not config.ssl_check_hostname:
-            raise ConfigError("ssl_check_hostname=False: set ssl_insecure_skip_hostname_check=True if that is meant")
         if config.ssl_endpoint_identification_algorithm.lower() not in ("https", ""):
             shown = config.ssl_endpoint_identification_algorithm[:100]
             raise ConfigError(f"ssl_endpoint_identification_algorithm={shown!r} is neither 'https' nor empty")
         for one, other in EITHER:
             if getattr(config, one) is not None and getattr(config, other) is not None:
-                raise ConfigError(f"{one} and {other} are two ways to say one thing: leave one out")
+                raise ConfigError(f"{one} and {other} exclude each other: set only one")
         if config.ssl_context is not None:
             others = sorted(name for name in _changed(config) if name.startswith("ssl_") and name != "ssl_context")
             if others:

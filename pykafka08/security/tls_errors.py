@@ -117,7 +117,7 @@ def _ssl_error_in(error: BaseException) -> ssl.SSLError | None:
 
 
 def _is_end(error: ssl.SSLError) -> bool:
-    """True if the peer closed the connection without a word."""
+    """True if the peer closed the connection without a TLS alert."""
     ends = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
     return isinstance(error, ends) or _reason_of(error).startswith("UNEXPECTED_EOF")
 

@@ -206,7 +206,7 @@ def _security(given: Mapping[str, str]) -> dict[str, Any]:
         name = next((each for each in own if error.message.startswith(each)), None)
         if name is None:
             raise
-        # A name that is not known may be a secret's, misspelled.
+        # An unknown name may be a misspelled secret: its value is not shown.
         value = own[name] if name in SECURITY_PROPERTIES else None
         raise OptionError(PREFIX + name, value, error.message) from None
 

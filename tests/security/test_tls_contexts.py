@@ -195,7 +195,6 @@ def test_changed_files_are_used_and_broken_ones_are_not(
         ({"ssl_truststore_location": "/nowhere/t.jks"}, "ssl_truststore_location='/nowhere/t.jks' cannot be read"),
         ({"ssl_keyfile": "/nowhere/key.pem"}, "ssl_keyfile without ssl_certfile"),
         ({"ssl_keystore_key": "x"}, "go together"),
-        ({"ssl_check_hostname": False}, "ssl_insecure_skip_hostname_check=True"),
         ({"ssl_endpoint_identification_algorithm": "ldaps"}, "neither 'https' nor empty"),
         ({"ssl_enabled_protocols": "TLSv1.1"}, "ssl_enabled_protocols"),
         ({"ssl_protocol": "SSLv3"}, "ssl_protocol='SSLv3'"),
@@ -385,7 +384,7 @@ def test_client_key_files_that_cannot_be_used_are_named(
         ({"ssl_crlfile": at["ca"]}, "ssl_crlfile='.*ca' has certificates, which belong in ssl_cafile"),
         ({"ssl_crlfile": at["empty"]}, "ssl_crlfile='.*empty' has no revocation list"),
         ({"ssl_keystore_location": at["cert"]}, "ssl_keystore_location='.*cert' lacks a private key"),
-        ({**locked, "ssl_keystore_location": at["cert"]}, "ssl_certfile and ssl_keystore_location are two ways"),
+        ({**locked, "ssl_keystore_location": at["cert"]}, "ssl_certfile and ssl_keystore_location exclude each other"),
     ]
     for settings, text in cases:
         with pytest.raises(ConfigError, match=text) as caught:

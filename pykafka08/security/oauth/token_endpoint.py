@@ -183,7 +183,7 @@ class TokenEndpoint:
         return self._parsed(body)
 
     def _unreachable(self, error: Exception) -> Exception:
-        """What a failed connection means: a wrong certificate does not pass, everything else may."""
+        """The error for a failed connection: retriable, unless a certificate is wrong."""
         inner: BaseException | None = error
         while inner is not None:
             if isinstance(inner, ssl.SSLCertVerificationError):
@@ -237,7 +237,7 @@ async def _body(response: httpx.Response) -> Secret | None:
         async for part in response.aiter_raw():
             body += part
             if len(body) > LONGEST_ANSWER:
-                # Ends httpx's generators, which would be left unfinished by a return.
+                # Closes httpx's generators, which a return would leave open.
                 await response.aclose()
     except (httpx.TransportError, httpx.StreamError):
         if len(body) <= LONGEST_ANSWER:

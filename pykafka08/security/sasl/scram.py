@@ -113,7 +113,7 @@ class _SaltedPassword:
         return "***"
 
     def proof(self, signed: bytes) -> bytes:
-        """What convinces the broker that this side knows the password."""
+        """The client proof (RFC 5802)."""
         client_key = self._hmac(self._key, b"Client Key")
         signature = self._hmac(hashlib.new(self._hash_name, client_key).digest(), signed)
         return bytes(a ^ b for a, b in zip(client_key, signature, strict=True))

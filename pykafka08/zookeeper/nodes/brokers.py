@@ -96,7 +96,7 @@ class Broker(JsonNode):
         return Endpoint(listener, protocol, plain if bracketed is None else bracketed, int(port))
 
     def address_for(self, protocol: str) -> tuple[str, int] | None:
-        """The host and port of its first listener for this security protocol; None if it has none."""
+        """The host and port of its first listener for this security protocol; None without one."""
         return next(((each.host, each.port) for each in self.listeners if each.protocol.upper() == protocol), None)
 
 
