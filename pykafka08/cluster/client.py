@@ -35,6 +35,7 @@ from pykafka08.errors import (
     RemoteProtocolError,
     RequestTimeoutError,
     ResponseTooLargeError,
+    SecurityError,
     TlsError,
     TransportError,
 )
@@ -91,6 +92,7 @@ class Client:
             facts=self.facts,
         )
         self._callbacks: list[Callable[[Snapshot], None]] = []
+        self._on_refusal: Callable[[SecurityError], None] = lambda _: None
         self._news: Waiter[Snapshot] = Waiter()
         self._scope = TaskScope()
 
@@ -172,6 +174,10 @@ class Client:
     def off_metadata(self, callback: Callable[[Snapshot], None]) -> None:
         """Undo :meth:`on_metadata`."""
         self._callbacks = [each for each in self._callbacks if each != callback]
+
+    def on_refusal(self, callback: Callable[[SecurityError], None]) -> None:
+        """Call ``callback(error)`` when no broker gives new metadata and one refuses the credentials."""
+        self._on_refusal = callback
 
     def use_topics(self, names: Iterable[str]) -> None:
         """Metadata asks for these topics from now on, too."""
@@ -295,6 +301,8 @@ class Client:
         elif (error := self._machine.take_lasting_error()) is not None:
             waiting, self._news = self._news, Waiter()
             waiting.set_exception(error)
+            if isinstance(error, SecurityError):
+                self._on_refusal(error)
 
     def leaders_learned(self, news: Iterable[LeaderNews], brokers: Iterable[Broker]) -> None:
         """A broker has said who leads partitions that it leads no more: a new snapshot, if it is news (KIP-951)."""

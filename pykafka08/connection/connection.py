@@ -61,6 +61,7 @@ class Connection:
 
     ``known`` are the broker's versions if another live connection has them, ``previous`` those of before it was lost;
     ``was_served``: a broker of the cluster has served this client before, with the same security settings.
+    ``may_pass``: a SecurityError of the set-up fails calls with a TransportError, so that they are repeated.
     ``probe`` is the result of an earlier handshake.  ``dial_at`` delays the first dial (backoff).
     ``on_ready`` and ``on_end`` are called once each, ``on_end`` always and last; ``on_silence``
     is called repeatedly while an answer is overdue.  ``facts`` are in each log line.  ``login`` has the credentials for
@@ -77,6 +78,7 @@ class Connection:
         known: BrokerVersions | None = None,
         previous: BrokerVersions | None = None,
         was_served: bool = False,
+        may_pass: bool = False,
         probe: Probe = NEWEST_PROBE,
         dial_at: float | None = None,
         on_ready: Callable[[Connection], None] | None = None,
@@ -123,6 +125,7 @@ class Connection:
                 mechanism=mechanism,
             ),
             Authentication(mechanism, name, was_served=self._was_served) if mechanism is not None else None,
+            may_pass=may_pass,
             jitter=random.random(),  # noqa: S311 - jitter
             now=self._now(),
             setup_deadline=self._setup_deadline,
@@ -182,6 +185,11 @@ class Connection:
     def error(self) -> KafkaError | None:
         """Why it is closed."""
         return self._machine.error
+
+    @property
+    def is_refused(self) -> bool:
+        """True if TLS or SASL has ended it."""
+        return self._machine.is_refused
 
     @property
     def versions(self) -> BrokerVersions | None:
