@@ -224,10 +224,11 @@ async def test_a_legacy_consumer_raises(monkeypatch: pytest.MonkeyPatch) -> None
 
 async def test_a_legacy_consumer_raises_at_its_start() -> None:
     async with old_and_secured() as old:
+        credentials = _credentials(old.brokers)
         await change_password(old.brokers)
 
         async def start() -> None:
-            async with old.consumer("t", **_credentials(old.brokers)):
+            async with old.consumer("t", **credentials):
                 pass
 
         await raises_soon(start)

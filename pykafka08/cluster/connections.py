@@ -160,9 +160,10 @@ class Connections:
     def _may_pass(self, address: Address) -> bool:
         """True if a refusal may be one of the moments in which credentials or certificates are exchanged.
 
-        It lasts for ``socket_connection_setup_timeout_ms`` from the first refusal of an address that has served.
+        It lasts for ``socket_connection_setup_timeout_ms`` from an address's first refusal.  A broker that stops may
+        close connections in the same way as one that refuses.
         """
-        if address not in self._versions:
+        if not self._versions:
             return False
         now = clock()()
         return now < self._refused_since.get(address, now) + self._config.socket_connection_setup_timeout_ms / 1000
@@ -204,6 +205,8 @@ class Connections:
             self._backoffs[address] = (backoff, clock()() + backoff.failed())
         if connection.is_refused and not connection.was_ready:
             self._refused_since.setdefault(address, clock()())
+        elif not connection.was_ready:
+            self._refused_since.pop(address, None)
         self._on_end(connection)
 
     def _new_backoff(self) -> Backoff:

@@ -22,7 +22,7 @@ from pykafka08.connection.machine import ConnectionMachine, State
 from pykafka08.connection.tcp import open_tcp
 from pykafka08.connection.transport import Dial, Transport
 from pykafka08.driver import TaskTree, Waiter, Wakeup, clock, library_logger
-from pykafka08.errors import AuthenticationError, KafkaError, TlsError, TransportError
+from pykafka08.errors import AuthenticationError, KafkaError
 from pykafka08.protocol.schema import Request, Response
 from pykafka08.protocol.versions import BrokerVersions
 from pykafka08.security.sasl.login import Login
@@ -110,7 +110,6 @@ class Connection:
         self._login = login
         self._mechanism: Mechanism | None = None
         mechanism = login.name if login is not None else None
-        self._was_served = was_served
         self._setup_deadline = self._dial_at + config.socket_connection_setup_timeout_ms / 1000
         self._machine = ConnectionMachine(
             name,
@@ -124,7 +123,7 @@ class Connection:
                 probe=probe,
                 mechanism=mechanism,
             ),
-            Authentication(mechanism, name, was_served=self._was_served) if mechanism is not None else None,
+            Authentication(mechanism, name) if mechanism is not None else None,
             may_pass=may_pass,
             jitter=random.random(),  # noqa: S311 - jitter
             now=self._now(),
@@ -313,8 +312,6 @@ class Connection:
                 self, host, port, deadline=self._dial_deadline(), max_frame_bytes=limit, tasks=self._tasks
             )
         except KafkaError as error:
-            if isinstance(error, TlsError) and error.may_pass and self._was_served:
-                error = TransportError(error.message)
             self._machine.connection_lost(error, self._now())
             self._after_input()
             return
