@@ -129,6 +129,9 @@ class Authentication:
             reason = (answer.error_message or "")[:LONGEST_REASON] or getattr(code, "meaning", f"error code {code}")
             if self._secret:  # a broker may repeat the password of PLAIN
                 reason = reason.replace(self._secret.reveal(), "***")
+            if self._refusal is not None and reason.lstrip().startswith("{"):
+                # Kafka repeats the JSON of its last token.
+                reason, self._refusal = self._refusal, None
             raise self._refused(f"the broker refused the credentials: {reason}")
         self.lifetime = max(0, answer.session_lifetime_ms) / 1000
         return answer.auth_bytes

@@ -22,7 +22,7 @@ from pykafka08.connection.machine import ConnectionMachine, State
 from pykafka08.connection.tcp import open_tcp
 from pykafka08.connection.transport import Dial, Transport
 from pykafka08.driver import TaskTree, Waiter, Wakeup, clock, library_logger
-from pykafka08.errors import AuthenticationError, KafkaError
+from pykafka08.errors import AuthenticationError, KafkaError, ResponseTooLargeError
 from pykafka08.protocol.schema import Request, Response
 from pykafka08.protocol.versions import BrokerVersions
 from pykafka08.security.sasl.login import Login
@@ -258,11 +258,23 @@ class Connection:
         if self._transport is None:  # lost before the dial has returned: dealt with when it has
             self._early_loss = error
             return
+        if self._login is not None and not self.was_ready and isinstance(error, ResponseTooLargeError):
+            error = self._too_large_for_setup(error)
         try:
             self._machine.connection_lost(error, self._now())
             self._after_input()
         except Exception as failure:  # noqa: BLE001 - as above
             self._callback_failed(failure)
+
+    def _too_large_for_setup(self, error: ResponseTooLargeError) -> ResponseTooLargeError:
+        """The error with the limit that counts before authentication, unless the setting's is lower."""
+        limit = self._config.receive_message_max_bytes
+        if limit <= LONGEST_SETUP_FRAME:
+            return error
+        announced = error.message.partition(", more than ")[0]
+        return ResponseTooLargeError(
+            f"{announced}, more than the {LONGEST_SETUP_FRAME} bytes that are accepted before authentication"
+        )
 
     def _callback_failed(self, error: Exception) -> None:
         """Fail the client after an error in a callback, so that the user's next await raises the error."""

@@ -486,8 +486,10 @@ class ConnectionMachine:
             return TransportError("the broker could not be reached in time")
         waited = f" within {now - self._open[0].sent_at:.3g} s" if self._open else " in time"
         if self.state is State.AUTHENTICATING:
-            whose = "the broker did not answer" if self._open else "SASL authentication was not finished"
-            return TransportError(f"{whose}{waited}, during SASL authentication")
+            assert self._authentication is not None
+            if not self._open and not self._authentication.takes_bare_frames:
+                return TransportError("SASL authentication was not finished in time")
+            return TransportError(f"the broker did not answer{waited}, during SASL authentication")
         return TransportError(f"the peer accepted the connection but did not answer{waited}: {NOT_KAFKA}")
 
     def _answer_too_large(self, error: ResponseTooLargeError) -> None:

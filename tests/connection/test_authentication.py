@@ -249,6 +249,36 @@ def test_silence_during_authentication_ends_with_the_set_up_time() -> None:
     assert "the broker did not answer within 10 s, during SASL authentication" in str(error)
 
 
+@pytest.mark.parametrize("is_token_sent", [False, True])
+def test_silence_is_told_once_with_bare_tokens(is_token_sent: bool) -> None:
+    """Without a token it is the mechanism, not the broker, that takes too long."""
+    peer = Peer("0.10.2")
+    peer.polled()
+    peer.answers(peer.sent()[0], SaslHandshakeResponse(mechanisms=["SCRAM-SHA-256"]))
+    if is_token_sent:
+        peer.machine.token_made(FIRST, 0)
+        peer.written()
+    text = str(closing_error(peer, 10))
+    assert text.count("SASL authentication") == 1
+    assert ("the broker did not answer in time" in text) is is_token_sent
+
+
+def test_the_reason_of_a_refused_bearer_token_is_told_once() -> None:
+    peer = Peer(mechanism="OAUTHBEARER")
+    peer.polled()
+    peer.answers(peer.sent()[0], SaslHandshakeResponse(mechanisms=["OAUTHBEARER"]))
+    peer.machine.token_made(b"n,,", 0)
+    peer.answers(peer.sent()[0], SaslAuthenticateResponse(auth_bytes=b'{"status":"invalid_token"}'))
+    peer.polled()
+    peer.machine.token_made(b"\x01", 0, refusal="status=invalid_token; the token expired at noon")
+    code = ErrorCode.SASL_AUTHENTICATION_FAILED
+    answer = SaslAuthenticateResponse(error_code=code, error_message='{"status":"invalid_token"}')
+    peer.answers(peer.sent()[0], answer)
+    text = str(closing_error(peer))
+    assert text.count("invalid_token") == 1
+    assert "refused the credentials: status=invalid_token; the token expired at noon; check the token" in text
+
+
 def test_a_mechanism_that_fails_closes_the_connection() -> None:
     peer = Peer()
     call = peer.submit()
