@@ -333,6 +333,38 @@ def test_a_limited_session_is_renewed_in_time_with_one_flight() -> None:
     assert peer.machine.next_wakeup() == pytest.approx(2 * renewed_at)
 
 
+@pytest.mark.parametrize("tokens", [1, 2])
+def test_requests_wait_for_a_renewal_no_longer_than_its_tokens_travel(tokens: int) -> None:
+    """None is lost, doubled or reordered; one round trip for each token, and SaslHandshake takes none of its own."""
+    peer = Peer()
+    peer.authenticate(lifetime_ms=100_000)
+    renewed_at = peer.machine.next_wakeup()
+    assert renewed_at is not None
+    before = [peer.submit(now=renewed_at) for _ in range(50)]
+    flight = peer.sent()
+    assert peer.polled(renewed_at) == [Authenticate(None)]
+    peer.machine.token_made(FIRST, renewed_at)
+    flight += peer.sent()
+    during, now = [], renewed_at
+    for round_trips in range(1, tokens + 2):  # the last one carries the parked requests
+        assert not any(call.results for call in during)
+        now += 1.0
+        if round_trips <= tokens:
+            during.append(peer.submit(now=now - 0.5, timeout=60))
+        for asked in flight:
+            if asked.name == "SaslHandshake":
+                peer.answers(asked, SaslHandshakeResponse(mechanisms=["SCRAM-SHA-256"]), now)
+            elif asked.name == "SaslAuthenticate":
+                peer.answers(asked, SaslAuthenticateResponse(auth_bytes=b"t", session_lifetime_ms=100_000), now)
+                peer.polled(now)
+                peer.machine.token_made(SECOND if round_trips < tokens else None, now)
+            else:
+                peer.answers(asked, metadata(), now)
+        flight = peer.sent()
+    assert all(len(call.results) == 1 and call.error is None for call in (*before, *during))
+    assert flight == []
+
+
 def test_a_session_without_a_limit_is_not_renewed() -> None:
     peer = Peer()
     peer.authenticate()
