@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import ssl
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -11,7 +13,20 @@ from typing import Any
 import anyio
 import pytest
 
-from pykafka08 import Admin, AuthenticationError, Consumer, EmbeddedCluster, NewTopic, Producer, TopicPartition
+from pykafka08 import (
+    Admin,
+    AuthenticationError,
+    CertificateError,
+    Consumer,
+    EmbeddedCluster,
+    NewTopic,
+    Producer,
+    SecurityError,
+    TlsError,
+    TopicPartition,
+)
+from pykafka08.broker.security.certificates import Certificates
+from pykafka08.broker.security.mechanisms import Principal, Refused
 from pykafka08.broker.zookeeper import EmbeddedZooKeeper
 from pykafka08.mirror import Mirror
 from pykafka08.security.secret import Secret
@@ -232,3 +247,72 @@ async def test_a_legacy_consumer_raises_at_its_start() -> None:
                 pass
 
         await raises_soon(start)
+
+
+async def read_and_write(
+    settings: dict[str, Any], spoil: Callable[[], Awaitable[None]], kind: type[SecurityError]
+) -> None:
+    """Both directions work until ``spoil`` has run, and raise ``kind`` then."""
+    async with Producer(**settings) as producer, Consumer("t", auto_offset_reset="earliest", **settings) as consumer:
+        await producer.send("t", b"1")
+        await consumer.getone(timeout=DEADLINE_S)
+        await spoil()
+        for call in (lambda: producer.send("t", b"2"), consumer.getone):
+            with anyio.fail_after(DEADLINE_S), pytest.raises(kind):
+                await for_ever(call)
+
+
+async def test_a_token_that_is_refused_from_now_on_raises() -> None:
+    is_good = True
+
+    def check_token(token: str) -> Principal:
+        if not is_good:
+            raise Refused("revoked")
+        return Principal("alice", time.time() + 3600)
+
+    async with EmbeddedCluster(
+        security="SASL_PLAINTEXT", check_token=check_token, mechanisms=["OAUTHBEARER"], topics={"t": 1}
+    ) as cluster:
+
+        async def revoke() -> None:
+            nonlocal is_good
+            is_good = False
+            await cluster.stop_broker(0)
+            await cluster.start_broker(0)
+
+        settings = {
+            "bootstrap_servers": cluster.bootstrap_servers,
+            "security_protocol": "SASL_PLAINTEXT",
+            "sasl_mechanism": "OAUTHBEARER",
+            "sasl_oauth_token_provider": lambda: "token",
+        }
+        await read_and_write({**settings, **SOON}, revoke, AuthenticationError)
+
+
+@pytest.mark.parametrize("is_clients", [False, True])
+async def test_a_certificate_that_is_refused_from_now_on_raises(
+    is_clients: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The broker has one of another CA, or trusts another CA than that of the client's."""
+    client_auth = "required" if is_clients else "none"
+    async with EmbeddedCluster(security="SSL", client_auth=client_auth, topics={"t": 1}) as cluster:
+        protection = cluster._state.protection
+        own, other = protection.certificates, Certificates()
+        assert own is not None
+        context = other.server_context()
+        if is_clients:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(own._server_file)
+            context.load_verify_locations(other.ca_file)
+            context.verify_mode = ssl.CERT_REQUIRED
+            context.maximum_version = ssl.TLSVersion.TLSv1_2  # refuses in the handshake, not by a close after it
+
+        async def change_ca() -> None:
+            monkeypatch.setattr(protection, "server_context", lambda: context)
+            await cluster.stop_broker(0)
+            await cluster.start_broker(0)
+
+        await read_and_write(
+            {**cluster.client_settings(), **SOON}, change_ca, TlsError if is_clients else CertificateError
+        )
+        other.close()
