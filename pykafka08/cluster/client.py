@@ -35,6 +35,7 @@ from pykafka08.errors import (
     RemoteProtocolError,
     RequestTimeoutError,
     ResponseTooLargeError,
+    SecurityError,
     TlsError,
     TransportError,
 )
@@ -92,6 +93,7 @@ class Client:
         )
         self._warn_of_unused_credentials()
         self._callbacks: list[Callable[[Snapshot], None]] = []
+        self._on_refusal: Callable[[SecurityError], None] = lambda _: None
         self._news: Waiter[Snapshot] = Waiter()
         self._scope = TaskScope()
 
@@ -184,6 +186,10 @@ class Client:
     def off_metadata(self, callback: Callable[[Snapshot], None]) -> None:
         """Undo :meth:`on_metadata`."""
         self._callbacks = [each for each in self._callbacks if each != callback]
+
+    def on_refusal(self, callback: Callable[[SecurityError], None]) -> None:
+        """Call ``callback(error)`` when no broker gives new metadata and one refuses the credentials."""
+        self._on_refusal = callback
 
     def use_topics(self, names: Iterable[str]) -> None:
         """Metadata asks for these topics from now on, too."""
@@ -307,6 +313,8 @@ class Client:
         elif (error := self._machine.take_lasting_error()) is not None:
             waiting, self._news = self._news, Waiter()
             waiting.set_exception(error)
+            if isinstance(error, SecurityError):
+                self._on_refusal(error)
 
     def leaders_learned(self, news: Iterable[LeaderNews], brokers: Iterable[Broker]) -> None:
         """A broker has said who leads partitions that it leads no more: a new snapshot, if it is news (KIP-951)."""

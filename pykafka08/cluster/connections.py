@@ -85,6 +85,7 @@ class Connections:
         self._versions: dict[Address, BrokerVersions] = {}
         self._probes: dict[Address, tuple[Probe, float]] = {}
         self._backoffs: dict[Address, tuple[Backoff, float]] = {}
+        self._refused_since: dict[Address, float] = {}
 
     def __iter__(self) -> Iterator[Connection]:
         return iter(self._connections.values())
@@ -111,6 +112,7 @@ class Connections:
             known=previous if has_sibling else None,
             previous=previous,
             was_served=bool(self._versions),
+            may_pass=self._may_pass(address),
             probe=self._probe(address),
             dial_at=self._dial_at(address),
             on_ready=self._ready,
@@ -151,8 +153,20 @@ class Connections:
     def _ready(self, connection: Connection) -> None:
         assert connection.versions is not None
         self._versions[connection.address] = connection.versions
+        self._refused_since.pop(connection.address, None)
         self._note_probe(connection)
         self._on_ready(connection.address)
+
+    def _may_pass(self, address: Address) -> bool:
+        """True if a refusal may be one of the moments in which credentials or certificates are exchanged.
+
+        It lasts for ``socket_connection_setup_timeout_ms`` from an address's first refusal.  A broker that stops may
+        close connections in the same way as one that refuses.
+        """
+        if not self._versions:
+            return False
+        now = clock()()
+        return now < self._refused_since.get(address, now) + self._config.socket_connection_setup_timeout_ms / 1000
 
     def _dial_at(self, address: Address) -> float | None:
         """The end of the pause after consecutive failures; None without failures."""
@@ -189,6 +203,10 @@ class Connections:
         else:  # a peer may close every connection on the first request after the handshake
             backoff, _ = self._backoffs.get(address) or (self._new_backoff(), 0.0)
             self._backoffs[address] = (backoff, clock()() + backoff.failed())
+        if connection.is_refused and not connection.was_ready:
+            self._refused_since.setdefault(address, clock()())
+        elif not connection.was_ready:
+            self._refused_since.pop(address, None)
         self._on_end(connection)
 
     def _new_backoff(self) -> Backoff:

@@ -44,19 +44,15 @@ MOST_MECHANISMS = 20
 
 
 class Authentication:
-    """SASL of one connection; :meth:`begin` starts it, and starts it again for each renewal.
+    """SASL of one connection; :meth:`begin` starts it, and starts it again for each renewal."""
 
-    ``was_served``: the cluster has taken these credentials before, so that a closed connection is no refusal.
-    """
-
-    def __init__(self, mechanism: str, broker: str, *, was_served: bool) -> None:
+    def __init__(self, mechanism: str, broker: str) -> None:
         self.broker = broker
         self.mechanism = mechanism
         self.lifetime = 0.0
         """Seconds after which the broker wants the authentication renewed; 0 for never."""
         self.is_done = False
         self.is_renewal = False
-        self._was_served = was_served
         self._handshake_version: int | None = None
         self._token_version: int | None = None
         self._is_handshake_due = False
@@ -133,6 +129,9 @@ class Authentication:
             reason = (answer.error_message or "")[:LONGEST_REASON] or getattr(code, "meaning", f"error code {code}")
             if self._secret:  # a broker may repeat the password of PLAIN
                 reason = reason.replace(self._secret.reveal(), "***")
+            if self._refusal is not None and reason.lstrip().startswith("{"):
+                # Kafka repeats the JSON of its last token.
+                reason, self._refusal = self._refusal, None
             raise self._refused(f"the broker refused the credentials: {reason}")
         self.lifetime = max(0, answer.session_lifetime_ms) / 1000
         return answer.auth_bytes
@@ -144,7 +143,7 @@ class Authentication:
 
     def closed(self, error: TransportError) -> KafkaError:
         """The error of a connection that ended before authentication did."""
-        if self._has_sent_token and self._token_version is None and not self._was_served:
+        if self._has_sent_token and self._token_version is None:
             refused = self._refused(
                 "the broker closed the connection after the credentials were sent, as releases before 1.0 do to refuse "
                 "them"

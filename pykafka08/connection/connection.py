@@ -22,7 +22,7 @@ from pykafka08.connection.machine import ConnectionMachine, State
 from pykafka08.connection.tcp import open_tcp
 from pykafka08.connection.transport import Dial, Transport
 from pykafka08.driver import TaskTree, Waiter, Wakeup, clock, library_logger
-from pykafka08.errors import AuthenticationError, KafkaError, TlsError, TransportError
+from pykafka08.errors import AuthenticationError, KafkaError, ResponseTooLargeError
 from pykafka08.protocol.schema import Request, Response
 from pykafka08.protocol.versions import BrokerVersions
 from pykafka08.security.sasl.login import Login
@@ -61,6 +61,7 @@ class Connection:
 
     ``known`` are the broker's versions if another live connection has them, ``previous`` those of before it was lost;
     ``was_served``: a broker of the cluster has served this client before, with the same security settings.
+    ``may_pass``: a SecurityError of the set-up fails calls with a TransportError, so that they are repeated.
     ``probe`` is the result of an earlier handshake.  ``dial_at`` delays the first dial (backoff).
     ``on_ready`` and ``on_end`` are called once each, ``on_end`` always and last; ``on_silence``
     is called repeatedly while an answer is overdue.  ``facts`` are in each log line.  ``login`` has the credentials for
@@ -77,6 +78,7 @@ class Connection:
         known: BrokerVersions | None = None,
         previous: BrokerVersions | None = None,
         was_served: bool = False,
+        may_pass: bool = False,
         probe: Probe = NEWEST_PROBE,
         dial_at: float | None = None,
         on_ready: Callable[[Connection], None] | None = None,
@@ -108,7 +110,6 @@ class Connection:
         self._login = login
         self._mechanism: Mechanism | None = None
         mechanism = login.name if login is not None else None
-        self._was_served = was_served
         self._setup_deadline = self._dial_at + config.socket_connection_setup_timeout_ms / 1000
         self._machine = ConnectionMachine(
             name,
@@ -122,7 +123,8 @@ class Connection:
                 probe=probe,
                 mechanism=mechanism,
             ),
-            Authentication(mechanism, name, was_served=self._was_served) if mechanism is not None else None,
+            Authentication(mechanism, name) if mechanism is not None else None,
+            may_pass=may_pass,
             jitter=random.random(),  # noqa: S311 - jitter
             now=self._now(),
             setup_deadline=self._setup_deadline,
@@ -182,6 +184,11 @@ class Connection:
     def error(self) -> KafkaError | None:
         """Why it is closed."""
         return self._machine.error
+
+    @property
+    def is_refused(self) -> bool:
+        """True if TLS or SASL has ended it."""
+        return self._machine.is_refused
 
     @property
     def versions(self) -> BrokerVersions | None:
@@ -251,11 +258,23 @@ class Connection:
         if self._transport is None:  # lost before the dial has returned: dealt with when it has
             self._early_loss = error
             return
+        if self._login is not None and not self.was_ready and isinstance(error, ResponseTooLargeError):
+            error = self._too_large_for_setup(error)
         try:
             self._machine.connection_lost(error, self._now())
             self._after_input()
         except Exception as failure:  # noqa: BLE001 - as above
             self._callback_failed(failure)
+
+    def _too_large_for_setup(self, error: ResponseTooLargeError) -> ResponseTooLargeError:
+        """The error with the limit that counts before authentication, unless the setting's is lower."""
+        limit = self._config.receive_message_max_bytes
+        if limit <= LONGEST_SETUP_FRAME:
+            return error
+        announced = error.message.partition(", more than ")[0]
+        return ResponseTooLargeError(
+            f"{announced}, more than the {LONGEST_SETUP_FRAME} bytes that are accepted before authentication"
+        )
 
     def _callback_failed(self, error: Exception) -> None:
         """Fail the client after an error in a callback, so that the user's next await raises the error."""
@@ -305,8 +324,6 @@ class Connection:
                 self, host, port, deadline=self._dial_deadline(), max_frame_bytes=limit, tasks=self._tasks
             )
         except KafkaError as error:
-            if isinstance(error, TlsError) and error.may_pass and self._was_served:
-                error = TransportError(error.message)
             self._machine.connection_lost(error, self._now())
             self._after_input()
             return

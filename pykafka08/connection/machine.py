@@ -37,6 +37,7 @@ from pykafka08.errors import (
     RemoteProtocolError,
     RequestTimeoutError,
     ResponseTooLargeError,
+    SecurityError,
     TransportError,
 )
 from pykafka08.protocol.headers import RequestHeads, split_response
@@ -70,7 +71,10 @@ SETTING_UP = (State.CONNECTING, State.HANDSHAKE, State.AUTHENTICATING)
 
 
 class ConnectionMachine:
-    """The state of one connection to ``broker`` ("host:port", with its id where known)."""
+    """The state of one connection to ``broker`` ("host:port", with its id where known).
+
+    ``may_pass``: the credentials worked a moment ago, so that calls repeat themselves after a refusal.
+    """
 
     def __init__(
         self,
@@ -79,6 +83,7 @@ class ConnectionMachine:
         handshake: Handshake,
         authentication: Authentication | None = None,
         *,
+        may_pass: bool = False,
         jitter: float = 0.5,
         now: float,
         setup_deadline: float,
@@ -88,6 +93,7 @@ class ConnectionMachine:
         self.broker = broker
         self.state = State.CONNECTING
         self.error: KafkaError | None = None
+        self.is_refused = False
         self.was_ready = False
         self.has_answered = False
         self.was_idle = False
@@ -96,6 +102,7 @@ class ConnectionMachine:
         self._heads = RequestHeads(client_id)
         self._handshake = handshake
         self._authentication = authentication
+        self._may_pass = may_pass
         self._renewed_at = RENEWED_AT[0] + jitter * (RENEWED_AT[1] - RENEWED_AT[0])
         self._session_ends_at = math.inf
         self._renew_at = math.inf
@@ -479,8 +486,10 @@ class ConnectionMachine:
             return TransportError("the broker could not be reached in time")
         waited = f" within {now - self._open[0].sent_at:.3g} s" if self._open else " in time"
         if self.state is State.AUTHENTICATING:
-            whose = "the broker did not answer" if self._open else "SASL authentication was not finished"
-            return TransportError(f"{whose}{waited}, during SASL authentication")
+            assert self._authentication is not None
+            if not self._open and not self._authentication.takes_bare_frames:
+                return TransportError("SASL authentication was not finished in time")
+            return TransportError(f"the broker did not answer{waited}, during SASL authentication")
         return TransportError(f"the peer accepted the connection but did not answer{waited}: {NOT_KAFKA}")
 
     def _answer_too_large(self, error: ResponseTooLargeError) -> None:
@@ -503,6 +512,10 @@ class ConnectionMachine:
             return
         if error.broker is None:
             error.broker = self.broker
+        if isinstance(error, SecurityError):
+            self.is_refused = True
+            if self._may_pass and not self.was_ready:
+                error = _passing(error)
         self.state, self.error = State.CLOSED, error
         calls = [*self._open, *self._unanswered, *self._held]
         for emptied in (self._open, self._held, self._unanswered, self._deadlines, self._out):
@@ -510,3 +523,10 @@ class ConnectionMachine:
         self._actions.append(Close(error))
         for call in calls:
             call.fail(error)
+
+
+def _passing(error: SecurityError) -> TransportError:
+    """The refusal as an error that calls repeat themselves after."""
+    lost = TransportError(f"{error.message}; tried again, as it worked before", broker=error.broker)
+    lost.__cause__ = error
+    return lost

@@ -15,6 +15,7 @@ from pykafka08.errors import (
     LocalProtocolError,
     RemoteProtocolError,
     ResponseTooLargeError,
+    SecurityError,
     UnsupportedVersionError,
 )
 
@@ -68,6 +69,8 @@ FAILURES: tuple[tuple[type[KafkaError], Reaction], ...] = (
     (ConfigError, Reaction.RAISE),
     # A retry would get an answer of the same size.
     (ResponseTooLargeError, Reaction.RAISE),
+    # The cluster client has tried for a while before it gives this error.
+    (SecurityError, Reaction.RAISE),
     # The connection was closed over it; a broker that goes on like this is to be heard of.
     (RemoteProtocolError, Reaction.REFRESH_THEN_RAISE),
     # Broker gone, cut off or slow, for as long as it may take: it may come back.

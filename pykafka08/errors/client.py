@@ -77,12 +77,7 @@ class SecurityError(KafkaError):
 
 
 class TlsError(SecurityError):
-    """The TLS handshake failed: versions, cipher suites, the client's certificate, or a peer without TLS.
-
-    ``may_pass``: the peer closed the connection without a reason, as a broker that stops does too.
-    """
-
-    may_pass = False
+    """The TLS handshake failed: versions, cipher suites, the client's certificate, or a peer without TLS."""
 
 
 class CertificateError(TlsError):

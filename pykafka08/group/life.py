@@ -9,12 +9,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from pykafka08.backoff import Backoff
-from pykafka08.errors import BrokerError, KafkaError, RemoteProtocolError
+from pykafka08.errors import BrokerError, KafkaError, RemoteProtocolError, broker_error
 from pykafka08.group.actions import Action, Membership, Note
 from pykafka08.group.heartbeats import HeartbeatClock
 from pykafka08.group.ownership import Ownership, Partitions
 from pykafka08.group.pace import Pace
-from pykafka08.group.reactions import Api, Reaction, group_error, invalid_answer_error, reaction_to
+from pykafka08.group.reactions import Api, Reaction, invalid_answer_error, reaction_to
 from pykafka08.group.search import CoordinatorSearch
 from pykafka08.group.settings import GroupConfig
 from pykafka08.group.states import State
@@ -169,9 +169,10 @@ class MemberLife(ABC):
             return False
         return now >= self._undecodable_since.setdefault(api, now) + self._patience
 
-    def _refusal(self, api: Api, code: int, message: str | None = None) -> BrokerError:
+    def _refusal(self, api: Api, code: int, message: str | None = None, *, topic: str | None = None) -> BrokerError:
         """The coordinator's error code as an exception."""
-        return group_error(code, message, api=api, group=self._config.group_id, broker=self._search.broker)
+        group, broker = self._config.group_id, self._search.broker
+        return broker_error(code, message, api=api.value, topic=topic, group=group, broker=broker)
 
     def _invalid_answer(self, api: Api, fault: str) -> RemoteProtocolError:
         """The error for an impossible value in the coordinator's answer."""

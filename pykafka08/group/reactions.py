@@ -17,6 +17,7 @@ from pykafka08.errors import (
     LocalProtocolError,
     RemoteProtocolError,
     ResponseTooLargeError,
+    SecurityError,
     UnsupportedVersionError,
     broker_error,
 )
@@ -124,6 +125,8 @@ FAILURES: tuple[tuple[type[KafkaError], Reaction], ...] = (
     (ConfigError, Reaction.FAIL),
     # A retry would get an answer of the same size.
     (ResponseTooLargeError, Reaction.FAIL),
+    # The cluster client has tried for a while before it gives this error.
+    (SecurityError, Reaction.FAIL),
     # The answer cannot be decoded: another coordinator may answer correctly, this one will not.
     (RemoteProtocolError, Reaction.FIND_THEN_FAIL),
     # The broker is down, unreachable or slow; it may recover, or another broker become the coordinator.

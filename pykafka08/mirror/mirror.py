@@ -30,6 +30,7 @@ from pykafka08.errors import (
     ProducerFencedError,
     RecordTooLargeError,
     ResponseTooLargeError,
+    SecurityError,
     UnsupportedVersionError,
 )
 from pykafka08.kafka_properties import PropertiesSource, arguments_from
@@ -58,6 +59,7 @@ FATAL = (
     MirrorError,
     RecordTooLargeError,
     ResponseTooLargeError,
+    SecurityError,
     UnsupportedVersionError,
 )
 """What another attempt does not mend."""

@@ -16,6 +16,7 @@ from pykafka08.errors import (
     KafkaError,
     RemoteProtocolError,
     RequestTimeoutError,
+    SecurityError,
     TransportError,
 )
 from pykafka08.producer.actions import AskIdentity, IdempotenceOff
@@ -23,7 +24,7 @@ from pykafka08.producer.sequences import Identity
 
 __all__ = ["IdentityKeeper", "IdentityState"]
 
-ASK_AGAIN = (TransportError, RequestTimeoutError, RemoteProtocolError, ClosedError)
+ASK_AGAIN = (TransportError, RequestTimeoutError, RemoteProtocolError, ClosedError, SecurityError)
 ASK_AGAIN_CODES = {ErrorCode.UNKNOWN_SERVER_ERROR}
 """0.11 says it while it cannot reach ZooKeeper for a block of ids."""
 
@@ -68,8 +69,9 @@ class IdentityKeeper:
 
     @property
     def refusal(self) -> KafkaError | None:
-        """The error of every record; None unless REFUSED or the answers of all brokers are invalid."""
-        return self.error if self.state is IdentityState.REFUSED or self._has_only_invalid_answers else None
+        """The error of every record; None unless REFUSED, the credentials fail or all brokers' answers are invalid."""
+        is_final = self.state is IdentityState.REFUSED or isinstance(self.error, SecurityError)
+        return self.error if is_final or self._has_only_invalid_answers else None
 
     @property
     def _has_only_invalid_answers(self) -> bool:

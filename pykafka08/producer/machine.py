@@ -303,6 +303,11 @@ class ProducerMachine:
         self.accumulator.topic_refused(name, error)
         self.wants_poll = True
 
+    def metadata_refused(self, error: KafkaError) -> None:
+        """Fail the records that wait for a topic's metadata, which no broker gives with these credentials."""
+        for name in [each.name for each in self.accumulator.topics.values() if each.parked]:
+            self.topic_refused(name, error)
+
     def next_wakeup(self) -> float | None:
         times = [
             time

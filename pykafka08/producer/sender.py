@@ -79,6 +79,7 @@ class Sender:
     async def run(self) -> None:
         keep_freed_pages()
         self._client.on_metadata(self._metadata_changed)
+        self._client.on_refusal(self._refused)
         self._metadata_changed(self._client.metadata)
         await self._driver.run()
 
@@ -99,6 +100,10 @@ class Sender:
 
     def _metadata_changed(self, snapshot: Snapshot) -> None:
         self._machine.metadata_changed(snapshot, self._now())
+        self.wake()
+
+    def _refused(self, error: KafkaError) -> None:
+        self._machine.metadata_refused(error)
         self.wake()
 
     def _perform(self, action: Action) -> None:

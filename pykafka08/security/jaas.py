@@ -39,6 +39,8 @@ _USELESS = "\0"
 """In the place of a setting: the option is taken, and has no effect here."""
 _UNSECURED = "sasl_oauthbearer_unsecured_login"
 """Its keys are the options as they are."""
+_ENDPOINT_TLS = "sasl_oauthbearer_ssl"
+"""Its keys are the options with underscores."""
 _OF_PASSWORDS = {
     "username": "sasl_plain_username",
     "password": "sasl_plain_password",
@@ -100,7 +102,7 @@ MODULES: Mapping[str, _Module] = {
     "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule": _Module(
         ("OAUTHBEARER",),
         {**_OF_OAUTH, **_OF_IAM},
-        {"extension_": "sasl_oauthbearer_extensions", "unsecuredLogin": _UNSECURED},
+        {"extension_": "sasl_oauthbearer_extensions", "unsecuredLogin": _UNSECURED, "ssl.": _ENDPOINT_TLS},
     ),
     "com.sun.security.auth.module.Krb5LoginModule": _KERBEROS,
     "com.ibm.security.auth.module.Krb5LoginModule": _KERBEROS,
@@ -170,8 +172,11 @@ def jaas_settings(login: JaasLogin, mechanism: str | None) -> tuple[str, dict[st
     settings: dict[str, object] = {}
     for name, value in login.options.items():
         _add(settings, login, name, value)
-    if known is _KERBEROS and not _is_on(login, "useKeyTab"):
-        settings.pop("sasl_kerberos_keytab", None)
+    if known is _KERBEROS:
+        if not _is_on(login, "useKeyTab"):
+            settings.pop("sasl_kerberos_keytab", None)
+        elif not settings.get("sasl_kerberos_keytab"):
+            raise _wrong(f"{login.short_name} has useKeyTab=true and needs the option keyTab, the keytab's file")
     return mechanism, settings
 
 
@@ -186,6 +191,9 @@ def _add(settings: dict[str, object], login: JaasLogin, name: str, value: Secret
     if setting is not _USELESS:
         mapping = settings.setdefault(setting, {})
         assert isinstance(mapping, dict)
+        if setting == _ENDPOINT_TLS:
+            mapping[name.replace(".", "_")] = value if name.endswith(("password", ".key")) else value.reveal()
+            return
         mapping[name if setting == _UNSECURED else name.removeprefix(prefix)] = value.reveal()
 
 

@@ -84,12 +84,10 @@ def tls_error(error: BaseException, host: str, address: str) -> TlsError:
     if inner is not None and not _is_end(inner):
         reason = _reason_of(inner)
         return TlsError(f"the TLS handshake with {address} failed ({reason}): {_advice(reason)}")
-    closed = TlsError(
+    return TlsError(
         f"{address} closed the connection in the TLS handshake: if its listener does not use TLS, set "
         "security_protocol to PLAINTEXT or SASL_PLAINTEXT"
     )
-    closed.may_pass = True
-    return closed
 
 
 def alert_error(error: ssl.SSLError) -> TlsError:

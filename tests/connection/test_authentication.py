@@ -40,14 +40,15 @@ class Peer:
     """A machine with a broker that a test plays; the test plays the mechanism too."""
 
     def __init__(
-        self, release: str | None = "4.3", mechanism: str = "SCRAM-SHA-256", *, was_served: bool = False
+        self, release: str | None = "4.3", mechanism: str = "SCRAM-SHA-256", *, may_pass: bool = False
     ) -> None:
         known = BrokerVersions.of_release(release) if release is not None else None
         self.machine = ConnectionMachine(
             BROKER,
             "me",
-            Handshake(BROKER, "1.0", known=known, was_served=was_served, mechanism=mechanism),
-            Authentication(mechanism, BROKER, was_served=was_served),
+            Handshake(BROKER, "1.0", known=known, mechanism=mechanism),
+            Authentication(mechanism, BROKER),
+            may_pass=may_pass,
             now=0,
             setup_deadline=10,
             request_timeout=30,
@@ -214,15 +215,19 @@ def test_refused_credentials_carry_the_brokers_reason(message: str | None) -> No
     assert len(str(call.error)) < 1000
 
 
-@pytest.mark.parametrize("was_served", [False, True])
-def test_a_broker_before_1_0_refuses_by_closing_unless_it_has_taken_the_credentials_before(was_served: bool) -> None:
-    peer = Peer("0.10.2", was_served=was_served)
+@pytest.mark.parametrize("may_pass", [False, True])
+def test_a_broker_before_1_0_refuses_by_closing(may_pass: bool) -> None:
+    """Calls repeat themselves for a while where the cluster has taken the credentials before."""
+    peer = Peer("0.10.2", may_pass=may_pass)
     peer.polled()
     peer.answers(peer.sent()[0], SaslHandshakeResponse(mechanisms=["SCRAM-SHA-256"]))
     peer.machine.token_made(FIRST, 0)
     peer.written()
     peer.machine.connection_lost(TransportError("closed"), 0)
-    assert type(closing_error(peer)) is (TransportError if was_served else AuthenticationError)
+    error = closing_error(peer)
+    assert type(error) is (TransportError if may_pass else AuthenticationError)
+    assert peer.machine.is_refused
+    assert isinstance(error if not may_pass else error.__cause__, AuthenticationError)
 
 
 def test_a_close_before_the_token_is_no_refusal() -> None:
@@ -242,6 +247,36 @@ def test_silence_during_authentication_ends_with_the_set_up_time() -> None:
     error = closing_error(peer, 10)
     assert call.error is error
     assert "the broker did not answer within 10 s, during SASL authentication" in str(error)
+
+
+@pytest.mark.parametrize("is_token_sent", [False, True])
+def test_silence_is_told_once_with_bare_tokens(is_token_sent: bool) -> None:
+    """Without a token it is the mechanism, not the broker, that takes too long."""
+    peer = Peer("0.10.2")
+    peer.polled()
+    peer.answers(peer.sent()[0], SaslHandshakeResponse(mechanisms=["SCRAM-SHA-256"]))
+    if is_token_sent:
+        peer.machine.token_made(FIRST, 0)
+        peer.written()
+    text = str(closing_error(peer, 10))
+    assert text.count("SASL authentication") == 1
+    assert ("the broker did not answer in time" in text) is is_token_sent
+
+
+def test_the_reason_of_a_refused_bearer_token_is_told_once() -> None:
+    peer = Peer(mechanism="OAUTHBEARER")
+    peer.polled()
+    peer.answers(peer.sent()[0], SaslHandshakeResponse(mechanisms=["OAUTHBEARER"]))
+    peer.machine.token_made(b"n,,", 0)
+    peer.answers(peer.sent()[0], SaslAuthenticateResponse(auth_bytes=b'{"status":"invalid_token"}'))
+    peer.polled()
+    peer.machine.token_made(b"\x01", 0, refusal="status=invalid_token; the token expired at noon")
+    code = ErrorCode.SASL_AUTHENTICATION_FAILED
+    answer = SaslAuthenticateResponse(error_code=code, error_message='{"status":"invalid_token"}')
+    peer.answers(peer.sent()[0], answer)
+    text = str(closing_error(peer))
+    assert text.count("invalid_token") == 1
+    assert "refused the credentials: status=invalid_token; the token expired at noon; check the token" in text
 
 
 def test_a_mechanism_that_fails_closes_the_connection() -> None:
@@ -296,6 +331,38 @@ def test_a_limited_session_is_renewed_in_time_with_one_flight() -> None:
     assert held.results
     peer.polled(renewed_at + 5)  # the deadlines of the calls
     assert peer.machine.next_wakeup() == pytest.approx(2 * renewed_at)
+
+
+@pytest.mark.parametrize("tokens", [1, 2])
+def test_requests_wait_for_a_renewal_no_longer_than_its_tokens_travel(tokens: int) -> None:
+    """None is lost, doubled or reordered; one round trip for each token, and SaslHandshake takes none of its own."""
+    peer = Peer()
+    peer.authenticate(lifetime_ms=100_000)
+    renewed_at = peer.machine.next_wakeup()
+    assert renewed_at is not None
+    before = [peer.submit(now=renewed_at) for _ in range(50)]
+    flight = peer.sent()
+    assert peer.polled(renewed_at) == [Authenticate(None)]
+    peer.machine.token_made(FIRST, renewed_at)
+    flight += peer.sent()
+    during, now = [], renewed_at
+    for round_trips in range(1, tokens + 2):  # the last one carries the parked requests
+        assert not any(call.results for call in during)
+        now += 1.0
+        if round_trips <= tokens:
+            during.append(peer.submit(now=now - 0.5, timeout=60))
+        for asked in flight:
+            if asked.name == "SaslHandshake":
+                peer.answers(asked, SaslHandshakeResponse(mechanisms=["SCRAM-SHA-256"]), now)
+            elif asked.name == "SaslAuthenticate":
+                peer.answers(asked, SaslAuthenticateResponse(auth_bytes=b"t", session_lifetime_ms=100_000), now)
+                peer.polled(now)
+                peer.machine.token_made(SECOND if round_trips < tokens else None, now)
+            else:
+                peer.answers(asked, metadata(), now)
+        flight = peer.sent()
+    assert all(len(call.results) == 1 and call.error is None for call in (*before, *during))
+    assert flight == []
 
 
 def test_a_session_without_a_limit_is_not_renewed() -> None:

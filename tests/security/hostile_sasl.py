@@ -39,6 +39,9 @@ BARE = "0.10.2"
 Errors = type[KafkaError] | tuple[type[KafkaError], ...]
 
 
+BEFORE_2_MIB = "a frame of 2097152 bytes is announced, more than the 1048576 bytes that are accepted before auth"
+
+
 class Step(Enum):
     """What the client has just sent."""
 
@@ -432,8 +435,8 @@ FRAMES = (
     *each_step("negative-size", announces(-1), RemoteProtocolError, "a frame of -1 bytes"),
     *each_step("size-0", announces(0), RemoteProtocolError),
     *each_step("size-of-2-gib", announces(2**31 - 1), ResponseTooLargeError, "2147483647 bytes"),
-    *each_step("size-of-2-mib", announces(2 * MIB), ResponseTooLargeError, "2097152 bytes"),
-    *each_step("size-of-2-mib", announces(2 * MIB), ResponseTooLargeError, steps=TOKENS, release=BARE),
+    *each_step("size-of-2-mib", announces(2 * MIB), ResponseTooLargeError, BEFORE_2_MIB),
+    *each_step("size-of-2-mib", announces(2 * MIB), ResponseTooLargeError, BEFORE_2_MIB, steps=TOKENS, release=BARE),
     *each_step("zeros", floods(MIB), RemoteProtocolError),
     *each_step("zeros", floods(MIB), AuthenticationError, "at most 8192", steps=TOKENS, release=BARE),
 )

@@ -124,6 +124,28 @@ def test_kerberos_uses_a_keytab_that_it_says_it_uses() -> None:
         jaas_settings(parse_jaas(Secret(text.replace("useKeyTab=true", "useKeyTab=yes"))), None)
 
 
+@pytest.mark.parametrize("key_tab", ["", 'keyTab=""'])
+def test_kerberos_with_a_keytab_needs_the_file(key_tab: str) -> None:
+    with pytest.raises(ConfigError, match="Krb5LoginModule has useKeyTab=true and needs the option keyTab"):
+        security(f"{KERBEROS} required useKeyTab=true {key_tab};", sasl_mechanism="GSSAPI")
+
+
+def test_tls_options_are_of_the_token_endpoint() -> None:
+    from pykafka08.security.jaas import jaas_settings
+
+    module = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
+    text = f'{module} required ssl.truststore.location="/t.jks" ssl.truststore.password="{SECRET}";'
+    found = jaas_settings(parse_jaas(Secret(text)), None)[1]
+    expected = {"ssl_truststore_location": "/t.jks", "ssl_truststore_password": Secret(SECRET)}
+    assert found == {"sasl_oauthbearer_ssl": expected}
+    config = security(text, sasl_mechanism="OAUTHBEARER", sasl_oauthbearer_token_endpoint_url="https://h/t")
+    assert isinstance(config.sasl_oauthbearer_ssl, SecurityConfig)
+    assert config.sasl_oauthbearer_ssl.ssl_truststore_location == "/t.jks"
+    assert SECRET not in repr(config)
+    with pytest.raises(ConfigError, match="sasl_oauthbearer_ssl: no such setting: ssl_nonsense"):
+        security(f'{module} required ssl.nonsense="1";', sasl_mechanism="OAUTHBEARER")
+
+
 def test_every_module_has_one_of_the_known_mechanisms() -> None:
     from pykafka08.security.sasl.login import MODULES as MECHANISMS
 

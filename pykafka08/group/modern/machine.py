@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterable, Mapping
 from uuid import UUID
 
 from pykafka08.backoff import Backoff
-from pykafka08.errors import KafkaError
+from pykafka08.error_codes import ErrorCode
+from pykafka08.errors import BrokerError, KafkaError
 from pykafka08.group.actions import Action, Beat, FallBack, LookUpTopics, Membership
 from pykafka08.group.answers import beat_fault
 from pykafka08.group.life import UNDECODABLE_TIMEOUT, MemberLife
@@ -27,6 +28,7 @@ from pykafka08.group.reactions import Api, Reaction, reaction_to_failure
 from pykafka08.group.settings import GroupConfig
 from pykafka08.group.states import State
 from pykafka08.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
+from pykafka08.short_names import shortened
 
 __all__ = ["ModernMachine"]
 
@@ -34,6 +36,8 @@ API = Api.CONSUMER_GROUP_HEARTBEAT
 JOINING, LEFT, LEFT_FOR_A_WHILE = 0, -1, -2
 SHORTEST_INTERVAL = 0.05
 """Minimum seconds between heartbeats, whatever interval the broker asks for."""
+MOST_NAMED = 10
+"""Topics that the error of a refused heartbeat names."""
 RELEASE_PATIENCE = 60.0
 """How long a static member waits for its former self to expire: no broker's session is longer by default."""
 
@@ -95,12 +99,23 @@ class ModernMachine(MemberLife):
     def beaten(self, attempt: int, response: ConsumerGroupHeartbeatResponse, now: float) -> None:
         self._decoded(API)
         if response.error_code:
-            error = self._refusal(API, response.error_code, response.error_message)
-            self.request_failed(attempt, API, error, now)
+            self.request_failed(attempt, API, self._beat_refusal(response), now)
         elif attempt == self._leaving:
             self._left()
         elif self.heartbeats.awaits(attempt):
             self._take(response, now)
+
+    def _beat_refusal(self, response: ConsumerGroupHeartbeatResponse) -> BrokerError:
+        """The coordinator's error code as an exception; the answer does not say which topic is refused."""
+        message, topics = response.error_message, sorted(self._topics)
+        if response.error_code != ErrorCode.TOPIC_AUTHORIZATION_FAILED or not topics:
+            return self._refusal(API, response.error_code, message)
+        if len(topics) > 1:
+            names = ", ".join(map(shortened, topics[:MOST_NAMED]))
+            more = f" and {len(topics) - MOST_NAMED} more" if len(topics) > MOST_NAMED else ""
+            message = f"{message or 'at least one topic is refused'}; the member subscribes to {names}{more}"
+        topic = topics[0] if len(topics) == 1 else None
+        return self._refusal(API, response.error_code, message, topic=topic)
 
     def request_failed(self, attempt: int, api: Api, error: KafkaError, now: float) -> None:
         """An error code, or no answer."""

@@ -7,14 +7,11 @@ tuple ``(token, expiry)``.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
-import anyio.to_thread
-
 from pykafka08.errors import AuthenticationError, ConfigError
+from pykafka08.security.called import called
 from pykafka08.security.oauth.token import OAuthToken
 from pykafka08.security.secret import Secret
 
@@ -39,24 +36,9 @@ class Provider:
 
     async def token(self) -> OAuthToken:
         """A token; AuthenticationError if the provider returned something else."""
-        answer = _protected(await _called(self._token))
-        extensions = await _called(self._extensions) if self._extensions is not None else None
+        answer = _protected(await called(self._token))
+        extensions = await called(self._extensions) if self._extensions is not None else None
         return _as_token(answer, extensions)
-
-
-async def _called(function: Callable[[], Any]) -> Any:
-    """The result of a plain or async function.  A plain one runs in a thread: it may ask a server."""
-    if _is_async(function):
-        return await function()
-    # In a tuple, because trio refuses functions that return a coroutine.
-    (answer,) = await anyio.to_thread.run_sync(lambda: (function(),), abandon_on_cancel=True)
-    return await answer if inspect.isawaitable(answer) else answer
-
-
-def _is_async(function: Callable[[], Any]) -> bool:
-    while isinstance(function, partial):
-        function = function.func
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
 
 
 def _protected(answer: Any) -> Any:

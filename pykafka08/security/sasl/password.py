@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
-
 from pykafka08.errors import AuthenticationError, ConfigError
+from pykafka08.security.called import called
 from pykafka08.security.secret import Secret
 from pykafka08.security.settings import SecurityConfig
 
@@ -35,8 +34,7 @@ class Credentials:
         if isinstance(given, Secret):
             return given
         try:
-            supplied = given()
-            secret = _secret(await supplied if inspect.isawaitable(supplied) else supplied)
+            secret = _secret(await called(given))
         except Exception as error:
             # The error's own text stays out of this one: it belongs to the application and may hold anything.
             raise self._unusable(f"raised {type(error).__name__}") from error

@@ -24,6 +24,7 @@ from pykafka08.errors import (
     ClosedError,
     KafkaError,
     MalformedNodeError,
+    SecurityError,
 )
 from pykafka08.group.coordinator import RebalanceListener
 from pykafka08.records.record import TopicPartition
@@ -310,6 +311,10 @@ class Reading:
                 self.trouble = error
                 log.warning("brokers.not_reached", group_id=self._config.group_id, cause=str(error))
                 self._tell()
+                if isinstance(error, SecurityError):
+                    for stream in self.streams:
+                        stream.opened.set_exception(error)
+                    return
                 await anyio.sleep(RETRY_SECONDS)
         self.trouble = None
         self.client = client

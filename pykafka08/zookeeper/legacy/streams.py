@@ -138,7 +138,7 @@ class LegacyStream:
         raise self._late(timeout)
 
     async def _wait_opened(self, deadline: float | None) -> bool:
-        if self.opened.is_done or self.reader.is_closed:
+        if (self.opened.is_done and self.opened.error is None) or self.reader.is_closed:
             return True
         return await wait_for_news(self.opened, deadline)
 

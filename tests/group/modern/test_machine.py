@@ -10,6 +10,7 @@ import pytest
 from pykafka08.backoff import Backoff
 from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import (
+    AuthorizationError,
     BrokerError,
     KafkaError,
     RemoteProtocolError,
@@ -349,6 +350,25 @@ def test_a_member_that_is_out_loses_all_and_joins_again(code: ErrorCode) -> None
     assert (beat.membership, beat.is_full, beat.owned) == (Membership(ME, 0), True, frozenset())
     world.beaten(beat, 7, ids(1))
     assert world.assign()[0].added == parts(1)
+
+
+@pytest.mark.parametrize(
+    ("topics", "named"),
+    [
+        (["t"], "topic 't'"),
+        (["t", "u"], "subscribes to t, u"),
+        ([f"t{each:02}" for each in range(12)], "t09 and 2 more"),
+    ],
+)
+def test_a_refused_heartbeat_names_the_topics(topics: list[str], named: str) -> None:
+    """The coordinator's answer does not."""
+    world = World()
+    world.machine.subscribe(topics)
+    world.found()
+    world.refused(world.one(Beat), ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    error = world.machine.error
+    assert isinstance(error, AuthorizationError)
+    assert named in str(error)
 
 
 def test_who_is_not_answered_for_a_session_takes_itself_for_lost() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from typing import Any
 
 import pytest
@@ -131,6 +132,20 @@ async def test_a_function_gives_the_password(mechanism: str) -> None:
     for password in ("changing", Secret("changing")):
         for function in ways_to_give(password):
             assert await first_use(mechanism, function)
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+async def test_a_plain_function_runs_beside_the_event_loop(mechanism: str) -> None:
+    """It may ask a server."""
+    threads = []
+
+    def password() -> str:
+        threads.append(threading.get_ident())
+        return "slow"
+
+    await first_use(mechanism, password)
+    assert threads
+    assert threading.get_ident() not in threads
 
 
 async def test_a_function_is_called_for_each_exchange() -> None:
