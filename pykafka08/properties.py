@@ -7,14 +7,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from pykafka08.errors import ConfigError
 
-__all__ = ["read_properties"]
+__all__ = ["properties_text", "read_properties"]
 
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_ESCAPE_OF = {"\\": "\\\\", **{character: f"\\{letter}" for letter, character in _ESCAPES.items()}}
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _KEY = re.compile(r"((?:\\.|[^\\=:\s])*)\s*[=:]?\s*", re.DOTALL)
 
@@ -31,6 +32,26 @@ def read_properties(path: str) -> dict[str, str]:
         if match is not None and match.group(1):
             pairs[_unescape(match.group(1))] = _unescape(line[match.end() :])
     return pairs
+
+
+def properties_text(pairs: Mapping[str, str]) -> str:
+    """The text of a Java properties file, in ASCII, as Java reads it whatever its encoding."""
+    return "".join(f"{_escape(name, ' =:')}={_escape(value)}\n" for name, value in pairs.items())
+
+
+def _escape(text: str, more: str = "") -> str:
+    escaped = []
+    for position, character in enumerate(text):
+        if character in _ESCAPE_OF:
+            escaped.append(_ESCAPE_OF[character])
+        elif character in more or (position == 0 and character in " #!"):
+            escaped.append(f"\\{character}")
+        elif " " <= character <= "~":
+            escaped.append(character)
+        else:
+            units = character.encode("utf-16-be", "surrogatepass")
+            escaped += [f"\\u{high << 8 | low:04x}" for high, low in zip(units[::2], units[1::2], strict=True)]
+    return "".join(escaped)
 
 
 def _logical_lines(text: str) -> Iterable[str]:
@@ -50,7 +71,9 @@ def _logical_lines(text: str) -> Iterable[str]:
 
 
 def _unescape(text: str) -> str:
-    return _ESCAPE.sub(lambda match: _escaped(match.group(1)), text)
+    units = _ESCAPE.sub(lambda match: _escaped(match.group(1)), text)
+    # Java's files have two escapes for a character beyond U+FFFF.
+    return units.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _escaped(text: str) -> str:

@@ -12,6 +12,7 @@ from pykafka08.broker.state import MOST_PARTITIONS, is_valid_topic_name
 from pykafka08.errors import ConfigError
 
 __all__ = [
+    "WILDCARDS",
     "check_host",
     "check_hosts",
     "check_number",

@@ -20,6 +20,7 @@ import anyio.to_thread
 
 from pykafka08.broker.authorizer import authorizer_of
 from pykafka08.broker.checks import (
+    WILDCARDS,
     check_hosts,
     check_number,
     check_offset,
@@ -68,7 +69,7 @@ class EmbeddedCluster:
     ``topics`` maps names to partition counts, or to the arguments of ``create_topic``:
     ``{"orders": {"partitions": 6, "replication_factor": 2, "config": {"retention.ms": "60000"}}}``.  ``port`` is the
     first broker's, the others take the ports after it; 0 lets the system choose.  ``host`` is the address to listen on;
-    with another address than loopback, other machines can connect without any security, and a warning is logged.
+    with another address than loopback, other machines can connect, and a warning is logged without ``security``.
     Clients connect to ``advertised_host``, by default ``host``.
     ``replication_factor`` is the default of new topics: 3, or the number of brokers where there are fewer.  ``racks``
     has one for each broker; from Kafka 2.4 on, a consumer that names one is sent to a replica there.
@@ -86,7 +87,8 @@ class EmbeddedCluster:
     at most ``max_memory_bytes`` of memory (1 GiB); above that, the oldest are deleted, and a warning is logged.
 
     ``security`` is SSL, SASL_PLAINTEXT or SASL_SSL for brokers that clients must authenticate to; ``users`` maps names
-    to passwords, for PLAIN and SCRAM.  ``ca_file`` and ``client_settings()`` are what clients need.  With
+    to passwords, for PLAIN and SCRAM.  ``ca_file``, ``client_settings()`` and
+    ``client_properties()`` are what clients need.  With
     ``client_auth="required"`` TLS clients need a certificate of the cluster's CA.
 
     With ``log_dir``, topics, records, committed offsets, transactions, producer ids and the cluster id are kept in that
@@ -179,6 +181,7 @@ class EmbeddedCluster:
             mechanisms=mechanisms,
             client_auth=client_auth,
             reauthentication_ms=int(static.values.get("connections.max.reauth.ms", 0)),
+            hosts=[each for each in (host, advertised_host) if each is not None and each not in WILDCARDS],
         )
         self._state.authorizer = authorizer_of(self._state.acls, static.given)
         if group_version is not None:
@@ -276,7 +279,7 @@ class EmbeddedCluster:
 
     def _warn_of_host(self) -> None:
         host = next(iter(self._state.nodes.values())).bind_host
-        if not is_loopback(host):
+        if not is_loopback(host) and not self._state.protection.demands_identity:
             self._state.log.warning("the embedded broker is open to other machines and asks for no password", host=host)
 
     async def _open(self, node_id: int) -> None:
@@ -315,12 +318,20 @@ class EmbeddedCluster:
             raise ConfigError(f"security={self._state.protection.protocol!r} has no certificates")
         return certificates.ca_file
 
-    def client_settings(self, user: str | None = None) -> dict[str, Any]:
-        """Keyword arguments for Producer, Consumer and Admin, by default as the first user.
+    def client_settings(self, user: str | None = None, mechanism: str | None = None) -> dict[str, Any]:
+        """Keyword arguments for Producer, Consumer and Admin, which contain the user's password.
 
-        They contain the user's password.
+        By default the first user logs in, with the cluster's strongest mechanism.
         """
-        return {"bootstrap_servers": self.bootstrap_servers, **self._state.protection.client_settings(user)}
+        return {"bootstrap_servers": self.bootstrap_servers, **self._state.protection.client_settings(user, mechanism)}
+
+    def client_properties(self, user: str | None = None, mechanism: str | None = None) -> dict[str, str]:
+        """``client_settings()`` as properties of Kafka's Java clients, which ``from_properties`` takes too.
+
+        With TLS, Java's clients need version 2.7 or later: the stores are PEM files.
+        """
+        properties = self._state.protection.client_properties(user, mechanism)
+        return {"bootstrap.servers": self.bootstrap_servers, **properties}
 
     @property
     def version(self) -> str:

@@ -8,6 +8,8 @@ input ends if that is a pipe or a socket: so it never outlives the program that 
 from __future__ import annotations
 
 import argparse
+import os
+import secrets
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -15,18 +17,25 @@ from typing import Any
 from pykafka08.cli.options import natural, new_parser, positive, whole_number
 from pykafka08.cli.properties import parse_pairs
 from pykafka08.errors import ConfigError
+from pykafka08.properties import read_properties
 
 __all__ = ["main"]
 
 PROG = "pykafka08 broker"
 MEMORY_HELP = "bound on the memory of all records, default 1 GiB; above it the oldest records are deleted"
 TOPIC_FORM = "NAME[:PARTITIONS[:REPLICAS[:CONFIG=VALUE,...]]]"
+SECURITY_HELP = "PLAINTEXT (default), SSL, SASL_PLAINTEXT or SASL_SSL"
+PASSWORD_VARIABLE = "PYKAFKA08_USER_PASSWORD"  # noqa: S105 - the variable's name
+PASSWORD_BYTES = 18
 ZOOKEEPER_HELP = "serve ZooKeeper too, at this port (0: any that is free); for releases before 4.0"
 EPILOG = """\
 The first line on standard output is BROKERS=host:port,... for --bootstrap-server of any Kafka client; with
 --zookeeper-port the second one is ZOOKEEPER=host:port, for --zookeeper.
 Records are kept in memory and are lost at the end, unless --log-dir names a directory for them.  Only this machine can
-connect, unless --host names another address: the broker asks for no password.
+connect, unless --host names another address: without --security the broker asks for no password.
+With --security, lines CA_FILE=path and CLIENT_PROPERTIES=path (one for each user) follow: files for Kafka's tools and
+for --command-config, which are removed at the end.  The password of --user is the value of PYKAFKA08_USER_PASSWORD, or
+a random one that is only in the user's file.
 --topic takes configs too: orders:6:1:retention.ms=60000,cleanup.policy=compact,delete
 It ends on SIGINT or SIGTERM and, where standard input is a pipe, when that pipe closes.
 """
@@ -40,6 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         topics = _topics(options.topic)
         options.properties = parse_pairs(options.property)
+        options.users = _users(options)
         if options.zookeeper_port is not None and not Personality(options.version).has_zookeeper:
             raise ConfigError(f"--zookeeper-port: Kafka {options.version} has no ZooKeeper; say --version 3.9 or older")
     except ConfigError as error:
@@ -66,8 +76,26 @@ def _parser() -> argparse.ArgumentParser:
     add("--topic", action="append", default=[], metavar=TOPIC_FORM, help="create this topic; may be repeated")
     add("--partitions", type=positive, default=1, metavar="N", help="of topics made on demand; default 1")
     add("--no-auto-create", action="store_true", help="a topic that is asked for and not there is an error")
+    add("--security", type=str.upper, default="PLAINTEXT", metavar="PROTOCOL", help=SECURITY_HELP)
+    add("--user", action="append", default=[], metavar="NAME", help="a user for SASL; may be repeated")
+    add("--users-file", metavar="FILE", help="users for SASL: a properties file with NAME=PASSWORD in each line")
+    add("--client-auth", default="none", metavar="HOW", help="client certificates: none, requested or required")
     add("--zookeeper-port", type=natural, metavar="N", help=ZOOKEEPER_HELP)
     return parser
+
+
+def _users(options: argparse.Namespace) -> dict[str, str]:
+    """Users and their passwords, from the file, the environment, or made up."""
+    users = read_properties(options.users_file) if options.users_file is not None else {}
+    for name in options.user:
+        if name in users:
+            raise ConfigError(f"--user {name!r:.100} is named twice, or is in --users-file too")
+        users[name] = os.environ.get(PASSWORD_VARIABLE) or secrets.token_urlsafe(PASSWORD_BYTES)
+    if users and not options.security.startswith("SASL_"):
+        raise ConfigError("--user and --users-file need --security SASL_SSL or SASL_PLAINTEXT")
+    if options.security.startswith("SASL_") and not users:
+        raise ConfigError(f"--security {options.security} needs --user or --users-file")
+    return users
 
 
 def _topics(texts: Sequence[str]) -> dict[str, dict[str, Any]]:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from contextlib import AsyncExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import anyio
@@ -17,6 +20,7 @@ from pykafka08.cli.exits import DONE, Interrupt
 from pykafka08.cli.logs import warnings_shown
 from pykafka08.cli.notes import note
 from pykafka08.cli.streams import ends_with_its_peer, standard_output, wait_for_end
+from pykafka08.properties import properties_text
 
 __all__ = ["serve"]
 
@@ -35,6 +39,8 @@ async def serve(options: argparse.Namespace, topics: dict[str, dict[str, Any]], 
         await standard_output().write(f"BROKERS={cluster.bootstrap_servers}\n".encode())
         if zookeeper is not None:
             await standard_output().write(f"ZOOKEEPER={zookeeper.address}\n".encode())
+        for line in _client_files(cluster, options, stack):
+            await standard_output().write(f"{line}\n".encode())
         place = "in memory" if options.log_dir is None else f"kept in {options.log_dir}"
         note(f"{options.brokers} broker(s) as Kafka {cluster.version}, {place}; end with Ctrl-C")
         with interrupt.part():
@@ -43,6 +49,20 @@ async def serve(options: argparse.Namespace, topics: dict[str, dict[str, Any]], 
             else:
                 await anyio.sleep_forever()
     return DONE
+
+
+def _client_files(cluster: EmbeddedCluster, options: argparse.Namespace, stack: AsyncExitStack) -> list[str]:
+    """Write a properties file for each user, and return the lines that name the files."""
+    if options.security == "PLAINTEXT":
+        return []
+    lines = [f"CA_FILE={cluster.ca_file}"] if options.security.endswith("SSL") else []
+    folder = Path(stack.enter_context(TemporaryDirectory(prefix="pykafka08-clients-")))
+    for number, user in enumerate(options.users or (None,)):
+        path = folder / f"client-{number}.properties"
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
+            file.write(properties_text(cluster.client_properties(user)))
+        lines.append(f"CLIENT_PROPERTIES={path}")
+    return lines
 
 
 def _release_beside(kafka: str) -> str:
@@ -64,6 +84,9 @@ def _cluster(
         max_memory_bytes=options.max_memory or DEFAULT_MEMORY_BYTES,
         properties=options.properties,
         topics=topics,
+        security=options.security,
+        users=options.users,
+        client_auth=options.client_auth,
         default_partitions=options.partitions,
         auto_create_topics=not options.no_auto_create,
         zookeeper=zookeeper,

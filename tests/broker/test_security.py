@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import ssl
 import time
 import warnings
@@ -42,6 +43,45 @@ async def test_clients_pass_with_every_mechanism(protocol: str, mechanism: str |
             if mechanism:
                 settings["sasl_mechanism"] = mechanism
             await round_trip(settings)
+
+
+@pytest.mark.parametrize(("protocol", "mechanism"), WAYS)
+async def test_properties_of_java_clients_pass_too(protocol: str, mechanism: str | None) -> None:
+    users = {"alice": 'back\\slash, "quote";\r\n\'ü\U0001f600'}
+    async with EmbeddedCluster(security=protocol, users=users, client_auth="requested", topics={"t": 1}) as cluster:
+        properties = cluster.client_properties("alice", mechanism)
+        assert properties.get("sasl.mechanism") == mechanism
+        async with Producer.from_properties(properties) as producer:
+            await producer.send("t", b"value", partition=0)
+        await round_trip(cluster.client_settings("alice", mechanism))
+
+
+async def test_a_client_cannot_have_a_mechanism_or_a_user_that_the_cluster_lacks() -> None:
+    async with EmbeddedCluster(security="SASL_PLAINTEXT", users=USERS, mechanisms=["PLAIN"]) as cluster:
+        with pytest.raises(ConfigError, match="mechanism='SCRAM-SHA-256' is not one of"):
+            cluster.client_settings(mechanism="SCRAM-SHA-256")
+        with pytest.raises(ConfigError, match="there is no user 'carol'"):
+            cluster.client_properties("carol")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "warns"),
+    [
+        ({}, True),
+        ({"security": "SSL"}, True),
+        ({"security": "SSL", "client_auth": "required"}, False),
+        ({"security": "SASL_SSL", "users": USERS}, False),
+    ],
+)
+async def test_only_a_broker_without_authentication_warns_of_other_machines(
+    arguments: dict[str, Any], warns: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        async with EmbeddedCluster(
+            host="0.0.0.0", advertised_host="127.0.0.2", topics={"t": 1}, **arguments
+        ) as cluster:
+            await round_trip(cluster.client_settings())
+    assert ("open to other machines" in caplog.text) is warns
 
 
 @pytest.mark.parametrize("version", ["0.10.2", "0.11", "1.1", "2.1", "2.8", "3.9"])

@@ -12,7 +12,7 @@ from pykafka08.config import ConsumerConfig, ProducerConfig
 from pykafka08.errors import ConfigError
 from pykafka08.group.settings import GroupConfig
 from pykafka08.kafka_properties import settings_of
-from pykafka08.properties import read_properties
+from pykafka08.properties import properties_text, read_properties
 
 
 def test_pairs() -> None:
@@ -106,3 +106,10 @@ def test_producer_names() -> None:
 def test_the_tools_write_in_no_transaction() -> None:
     with pytest.raises(ConfigError, match=r"transactional\.id: the tools write in no transaction"):
         settings_of({"transactional.id": "t"}, ProducerConfig, refused=IN_NO_TRANSACTION)
+
+
+def test_what_is_written_is_read_again(tmp_path: Path) -> None:
+    pairs = {"a b": " two\n\tlines ", "#k=:": "\\", "!": "#ü\U0001f600=:", "empty": "", "\r\f": 'it\'s "x";'}
+    path = tmp_path / "written.properties"
+    path.write_text(properties_text(pairs), encoding="ascii")
+    assert read_properties(str(path)) == pairs

@@ -164,3 +164,46 @@ def test_wrong_usage(words: list[str], cause: bytes) -> None:
     ran = ask("broker", *words)
     assert (ran.returncode, ran.stdout) == (2, b"")
     assert cause in ran.stderr
+
+
+def lines_of(process: subprocess.Popen[bytes], *names: str) -> list[str]:
+    """The values of the next ``NAME=value`` lines."""
+    assert process.stdout is not None
+    values = []
+    for expected in names:
+        name, _, value = process.stdout.readline().decode().rstrip("\n").partition("=")
+        assert name == expected
+        values.append(value)
+    return values
+
+
+def test_a_secured_broker_writes_a_properties_file_for_each_user(tmp_path: Path) -> None:
+    users = tmp_path / "users.properties"
+    users.write_text('alice=its "\\u00fc\\uD83D\\uDE00\\\\n, secret\\=\n')
+    with start("broker", "--security", "sasl_ssl", "--users-file", str(users), "--user", "bob") as broker:
+        servers = first_line(broker)
+        ca, alice, bob = lines_of(broker, "CA_FILE", "CLIENT_PROPERTIES", "CLIENT_PROPERTIES")
+        assert Path(ca).read_text().startswith("-----BEGIN CERTIFICATE-----")
+        assert Path(alice).stat().st_mode & 0o777 == 0o600
+        sent = ask("produce", "-b", servers, "-t", "t", "--command-config", alice, given=b"one\n")
+        assert sent.returncode == 0, sent.stderr
+        read = ask("consume", "-b", servers, "-t", "t", "--from-beginning", "-n", "1", "--command-config", bob)
+        assert (read.returncode, read.stdout) == (0, b"one\n"), read.stderr
+        broker.communicate()
+        assert broker.returncode == 0
+    assert not any(Path(each).exists() for each in (ca, alice, bob))
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["--user", "alice"], b"need --security SASL_SSL"),
+        (["--security", "SASL_SSL"], b"needs --user or --users-file"),
+        (["--security", "SASL_SSL", "--user", "a", "--user", "a"], b"named twice"),
+        (["--security", "SASL_SSL", "--users-file", "/nonexistent"], b"cannot be read"),
+    ],
+)
+def test_users_and_their_protocol_belong_together(words: list[str], text: bytes) -> None:
+    ran = ask("broker", *words)
+    assert ran.returncode == 2
+    assert text in ran.stderr

@@ -8,6 +8,7 @@ import os
 import shutil
 import ssl
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +17,16 @@ from pykafka08.errors import ConfigError
 __all__ = ["Certificates"]
 
 DAYS = 7
-HOSTS = ("localhost",)
-ADDRESSES = ("127.0.0.1", "::1")
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 class Certificates:
     """A CA, the brokers' certificate, and a client certificate for each user that asks; PEM files in a private folder.
 
-    Needs the extra ``keystores`` (cryptography).
+    The brokers' certificate is for loopback and for ``hosts``.  Needs the extra ``keystores`` (cryptography).
     """
 
-    def __init__(self) -> None:
+    def __init__(self, hosts: Iterable[str] = ()) -> None:
         try:
             from cryptography import x509
             from cryptography.hazmat.primitives.asymmetric import ec
@@ -35,6 +35,7 @@ class Certificates:
                 "TLS of the embedded broker needs the extra 'keystores': pip install pykafka08[keystores]"
             ) from None
         self._x509, self._ec = x509, ec
+        self._hosts = tuple(dict.fromkeys((*LOOPBACK, *hosts)))
         self._folder = Path(tempfile.mkdtemp(prefix="pykafka08-tls-"))
         try:
             self._ca_key = ec.generate_private_key(ec.SECP256R1())
@@ -120,10 +121,15 @@ class Certificates:
             purposes = [oids.SERVER_AUTH] if is_server else [oids.CLIENT_AUTH]
             builder = builder.add_extension(x509.ExtendedKeyUsage(purposes), critical=False)
         if is_server:
-            names = [x509.DNSName(host) for host in HOSTS]
-            addresses = [x509.IPAddress(ipaddress.ip_address(each)) for each in ADDRESSES]
-            builder = builder.add_extension(x509.SubjectAlternativeName([*names, *addresses]), critical=False)
+            names = [self._general_name(host) for host in self._hosts]
+            builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
         return builder.sign(self._ca_key, hashes.SHA256())
+
+    def _general_name(self, host: str) -> Any:
+        try:
+            return self._x509.IPAddress(ipaddress.ip_address(host))
+        except ValueError:
+            return self._x509.DNSName(host)
 
     def _pem(self, certificate: Any) -> bytes:
         from cryptography.hazmat.primitives import serialization

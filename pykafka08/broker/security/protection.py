@@ -25,7 +25,13 @@ __all__ = ["PROTOCOLS", "Protection"]
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 CLIENT_AUTH = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
-USUAL_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+LOGIN_MODULES = {
+    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
+    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
+}
+"""Java's module for each mechanism with passwords, the weakest first."""
+USUAL_MECHANISMS = tuple(LOGIN_MODULES)
 
 
 class Protection:
@@ -33,6 +39,7 @@ class Protection:
 
     ``client_auth`` is Kafka's ``ssl.client.auth``: none, requested or required.  ``reauthentication_ms`` is its
     ``connections.max.reauth.ms``: 0 for sessions without an end.
+    ``hosts`` are names and addresses, besides those of loopback, for which the brokers' certificate holds.
     """
 
     def __init__(
@@ -46,6 +53,7 @@ class Protection:
         mechanisms: Sequence[str] | None = None,
         client_auth: str = "none",
         reauthentication_ms: int = 0,
+        hosts: Sequence[str] = (),
     ) -> None:
         self.protocol = protocol.upper() if isinstance(protocol, str) else ""
         if self.protocol not in PROTOCOLS:
@@ -57,7 +65,7 @@ class Protection:
         self._check_token = check_token
         self._reauthentication_ms = reauthentication_ms
         self._client_auth = client_auth
-        self.certificates = Certificates() if self.uses_tls else None
+        self.certificates = Certificates(hosts) if self.uses_tls else None
         self.mechanisms = self._mechanisms(mechanisms, personality) if self.uses_sasl else ()
         for mechanism in SCRAM_HASHES.keys() & set(self.mechanisms):
             for name, password in self._passwords.items():
@@ -70,6 +78,11 @@ class Protection:
     @property
     def uses_sasl(self) -> bool:
         return self.protocol.startswith("SASL_")
+
+    @property
+    def demands_identity(self) -> bool:
+        """True if clients without a password or a certificate are refused."""
+        return self.uses_sasl or (self.uses_tls and self._client_auth == "required")
 
     def _mechanisms(self, given: Sequence[str] | None, personality: Personality) -> tuple[str, ...]:
         if personality < (0, 10):
@@ -111,7 +124,7 @@ class Protection:
             limits.append(max(0.0, principal.expires_at - now))
         return min(limits, default=None)
 
-    def client_settings(self, user: str | None) -> dict[str, str]:
+    def client_settings(self, user: str | None, mechanism: str | None = None) -> dict[str, str]:
         """Keyword arguments of a client, without the address."""
         settings = {"security_protocol": self.protocol}
         if self.certificates is not None:
@@ -119,18 +132,50 @@ class Protection:
             if self._client_auth != "none":
                 settings["ssl_certfile"] = self.certificates.client_file(user or "client")
         if self.uses_sasl:
-            name = user if user is not None else next(iter(self._passwords), None)
-            if name is None or name not in self._passwords:
-                raise ConfigError(f"there is no user {name!r:.100}; users={{name: password}} makes one")
-            mechanism = next((each for each in USUAL_MECHANISMS[::-1] if each in self.mechanisms), None)
-            if mechanism is None:
-                raise ConfigError("the cluster has no mechanism with passwords")
-            settings["sasl_mechanism"] = mechanism
+            settings["sasl_mechanism"], name = self._login(user, mechanism)
             settings["sasl_plain_username"] = name
             settings["sasl_plain_password"] = self._passwords[name].reveal()
         return settings
+
+    def client_properties(self, user: str | None, mechanism: str | None = None) -> dict[str, str]:
+        """Properties of Kafka's Java clients, without the address."""
+        properties = {"security.protocol": self.protocol}
+        if self.certificates is not None:
+            properties["ssl.truststore.type"] = "PEM"
+            properties["ssl.truststore.location"] = self.certificates.ca_file
+            if self._client_auth != "none":
+                properties["ssl.keystore.type"] = "PEM"
+                properties["ssl.keystore.location"] = self.certificates.client_file(user or "client")
+        if self.uses_sasl:
+            properties["sasl.mechanism"], name = self._login(user, mechanism)
+            module = LOGIN_MODULES[properties["sasl.mechanism"]]
+            password = _quoted(self._passwords[name].reveal())
+            properties["sasl.jaas.config"] = f"{module} required username={_quoted(name)} password={password};"
+        return properties
+
+    def _login(self, user: str | None, mechanism: str | None) -> tuple[str, str]:
+        """The mechanism and the user of a client, by default the strongest one and the first one."""
+        name = user if user is not None else next(iter(self._passwords), None)
+        if name is None or name not in self._passwords:
+            raise ConfigError(f"there is no user {name!r:.100}; users={{name: password}} makes one")
+        offered = [each for each in USUAL_MECHANISMS[::-1] if each in self.mechanisms]
+        if not offered:
+            raise ConfigError("the cluster has no mechanism with passwords")
+        if mechanism is not None and mechanism not in offered:
+            raise ConfigError(
+                f"mechanism={mechanism!r:.100} is not one of the cluster's mechanisms with passwords: "
+                f"{', '.join(offered)}"
+            )
+        return mechanism or offered[0], name
 
     def close(self) -> None:
         """Remove the files."""
         if self.certificates is not None:
             self.certificates.close()
+
+
+def _quoted(text: str) -> str:
+    """A value of ``sasl.jaas.config``; Java's StreamTokenizer ends a quoted text at the end of a line."""
+    for character, escaped in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r")):
+        text = text.replace(character, escaped)
+    return f'"{text}"'
