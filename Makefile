@@ -39,14 +39,16 @@ compiled: $(VENV)/.developing
 	$(BIN)/python tools/compiled_tree.py $(DEST)
 
 # The same suite on the compiled form, without the tests that start Spark; child processes of the tests use that form too.
-# Trio is left out where it cannot matter: only modules of consumer and producer are compiled and awaited. So are TLS and SASL,
-# in which no compiled module takes part. It runs at a low priority, because in CI the tests that start Spark run beside it and
-# depend on how fast their processes start.
-SECURITY_TESTS := tests/security tests/broker/test_security.py $(addprefix tests/integration/test_, secured.py kerberos.py java_properties.py)
+# Trio is left out where it cannot matter: only modules of consumer and producer are compiled and awaited. So are the tests of
+# folders that only meet compiled modules through the client, whose own tests run here; and those that build wheels.
+# It runs at a low priority, because in CI the tests that start Spark run beside it and depend on how fast their processes start.
+INTERPRETED_TESTS := $(addprefix tests/, security admin cli cluster connection zookeeper benchmarks broker/test_security.py \
+	test_build.py test_authorization.py test_lost_credentials.py test_lock.py test_jars.py test_package.py) \
+	$(addprefix tests/integration/test_, secured.py kerberos.py java_properties.py bad_addresses.py legacy_faults.py)
 test-compiled: compiled peers jars
 	cd $(DEST) && PYKAFKA08_FORM=compiled PYTHONPATH=$(abspath $(DEST)) \
 	  nice $(abspath $(BIN))/python -m pytest $(TEST_OPTIONS) -m "not spark" -k "not trio or consumer or producer or faults" \
-	  $(addprefix --deselect=,$(SECURITY_TESTS))
+	  $(addprefix --deselect=,$(INTERPRETED_TESTS))
 
 # The workloads of docs/reliability.md in full size, with real brokers and every fault; some hours. SEEDS: each cell so often.
 SEEDS ?= 1,2,3,4,5

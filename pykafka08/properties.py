@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pykafka08.errors import ConfigError
 
-__all__ = ["properties_text", "read_properties"]
+__all__ = ["properties_text", "read_properties", "text_of_file"]
 
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _ESCAPE_OF = {"\\": "\\\\", **{character: f"\\{letter}" for letter, character in _ESCAPES.items()}}
@@ -22,16 +22,27 @@ _KEY = re.compile(r"((?:\\.|[^\\=:\s])*)\s*[=:]?\s*", re.DOTALL)
 
 def read_properties(path: str) -> dict[str, str]:
     """The pairs of a Java properties file."""
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"the properties file {path} cannot be read: {error}") from error
+    text = text_of_file(Path(path), f"the properties file {path} cannot be read")
     pairs = {}
     for line in _logical_lines(text):
         match = _KEY.match(line)
         if match is not None and match.group(1):
             pairs[_unescape(match.group(1))] = _unescape(line[match.end() :])
     return pairs
+
+
+def text_of_file(path: Path, failure: str) -> str:
+    """Its UTF-8 text; ConfigError, beginning with ``failure``, if it cannot be read.
+
+    The error has no UnicodeDecodeError as its cause or context: that would hold the bytes, which may be a secret.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{failure}: {error}") from error
+    except UnicodeDecodeError as error:
+        reason = f"byte {error.start} is not UTF-8"
+    raise ConfigError(f"{failure}: {reason}")
 
 
 def properties_text(pairs: Mapping[str, str]) -> str:

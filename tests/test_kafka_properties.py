@@ -191,6 +191,27 @@ def providers(folder: Path) -> dict[str, str]:
     }
 
 
+def test_a_file_that_is_not_text_is_not_kept_by_its_error(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_bytes(b"alice-secret\xff")
+    read = {
+        "properties": lambda: read_client_properties(str(tmp_path / "secret")),
+        "directory": lambda: settings_of({**providers(tmp_path), "ssl.key.password": f"${{dir:{tmp_path}:secret}}"}),
+    }
+    for name, reading in read.items():
+        with pytest.raises(ConfigError, match="byte 12 is not UTF-8") as caught:
+            reading()
+        error: BaseException | None = caught.value
+        while error is not None:
+            assert "alice" not in repr(vars(error)) + repr(error.args), name
+            error = error.__cause__ or error.__context__
+
+
+def test_a_wrong_allowlist_of_variables_is_named(tmp_path: Path) -> None:
+    wrong = {**providers(tmp_path), "config.providers.env.param.allowlist.pattern": "[", "ssl.key.password": "${env:A}"}
+    with pytest.raises(ConfigError, match=r"allowlist.pattern='\[' is no regular expression"):
+        settings_of(wrong)
+
+
 def test_config_providers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KAFKA_USER", "alice")
     (tmp_path / "secrets.properties").write_text(f"pw={SECRET}\n", encoding="utf-8")

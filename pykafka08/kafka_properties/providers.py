@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from pykafka08.errors import ConfigError
-from pykafka08.properties import read_properties
+from pykafka08.properties import read_properties, text_of_file
 from pykafka08.security.secret import Secret
 
 __all__ = ["PREFIX", "resolved"]
@@ -92,15 +92,16 @@ def _of_directory(name: str, path: str, key: str, parameters: Mapping[str, str])
     file = Path(path, key)
     if file.parent != Path(path) or not file.is_file():
         return None
-    try:
-        return Secret(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{name}: {file} cannot be read: {type(error).__name__}") from None
+    return Secret(text_of_file(file, f"{name}: {file} cannot be read"))
 
 
 def _of_environment(name: str, path: str, key: str, parameters: Mapping[str, str]) -> Secret | None:
     pattern = parameters.get("allowlist.pattern")
-    if pattern is not None and not re.fullmatch(pattern, key):
+    try:
+        is_allowed = pattern is None or re.fullmatch(pattern, key) is not None
+    except re.error as error:
+        raise ConfigError(f"{name}: allowlist.pattern={pattern!r} is no regular expression: {error}") from None
+    if not is_allowed:
         raise ConfigError(f"{name}: allowlist.pattern={pattern!r} does not allow the variable {key!r}")
     value = os.environ.get(key)
     return None if value is None else Secret(value)

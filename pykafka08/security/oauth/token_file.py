@@ -40,6 +40,9 @@ def _read(path: Path, setting: str) -> Secret:
     try:
         with path.open("rb") as file:
             return Secret(file.read(LONGEST_TOKEN + 100).decode().strip())
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise AuthenticationError(f"{setting}: {path}: {reason}", mechanism="OAUTHBEARER") from None
+    except OSError as error:
+        reason = error.strerror
+    except ValueError:
+        reason = "it is not UTF-8"
+    # Raised here: as its context the error of the decoder would keep the bytes.
+    raise AuthenticationError(f"{setting}: {path}: {reason}", mechanism="OAUTHBEARER")
