@@ -120,7 +120,7 @@ class _Checker:
         self._sent: dict[Hashable, Sent] = {}
         self._acked: dict[Hashable, int] = {}
         self._without_offset: set[Hashable] = set()
-        self._failed: dict[Hashable, bool] = {}
+        self._failed: dict[Hashable, Failed] = {}
         self._committed_at: defaultdict[Place, list[Hashable]] = defaultdict(list)
         self._readings: defaultdict[tuple[str, Place], _Reading] = defaultdict(_Reading)
         self._values_at: defaultdict[Place, dict[int, Hashable]] = defaultdict(dict)
@@ -165,7 +165,7 @@ class _Checker:
             self._stands_at(sent.place, event.offset, event.value)
 
     def _on_failed(self, event: Failed) -> None:
-        self._failed[event.value] = event.is_definite
+        self._failed[event.value] = event
 
     def _stands_at(self, place: Place, offset: int, value: Hashable) -> None:
         values = self._values_at[place]
@@ -248,9 +248,9 @@ class _Checker:
             elif value not in self._failed:
                 self.report.found("unaccounted", repr(value))
         read = {value for reading in self._readings.values() for value in reading.values}
-        for value, is_definite in self._failed.items():
-            if is_definite and value in read:
-                self.report.found("aborted_read", repr(value))
+        for value, failed in self._failed.items():
+            if failed.is_definite and value in read:
+                self.report.found("aborted_read", f"{value!r} {failed.why}".rstrip())
 
     def _judge_order_of_sends(self) -> None:
         """What is in the log in doubt counts too, where it was read."""

@@ -153,8 +153,8 @@ class Copier:
                 deliveries = [self._send(record, names) for record in records]
                 await self._producer.send_offsets(self._consumer)
                 written += [await delivery for delivery in deliveries]
-        except TransactionAbortedError:
-            self._note_failed(names, is_definite=True)
+        except TransactionAbortedError as error:
+            self._note_failed(names, is_definite=True, why=repr(error))
             return await self._go_back()
         except ProducerFencedError:
             self._note_failed(names, is_definite=False)
@@ -177,9 +177,9 @@ class Copier:
         self._history.note(Sent(self._name, place, name))
         return delivery
 
-    def _note_failed(self, names: list[str], *, is_definite: bool) -> None:
+    def _note_failed(self, names: list[str], *, is_definite: bool, why: str = "") -> None:
         for name in names:
-            self._history.note(Failed(name, is_definite))
+            self._history.note(Failed(name, is_definite, why))
 
     async def _go_back(self) -> bool:
         """To what is committed: the records of the aborted transaction come again."""
@@ -199,7 +199,7 @@ class Copier:
             for client in (self._producer, self._consumer):
                 await client._tasks.__aexit__()
             tasks.cancel_scope.cancel()
-        self._note_failed(names, is_definite=True)
+        self._note_failed(names, is_definite=True, why="its copier died")
 
     async def _begin_and_hang(self, records: list[Record], names: list[str]) -> None:
         try:

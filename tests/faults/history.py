@@ -52,11 +52,12 @@ class Acked(NamedTuple):
 class Failed(NamedTuple):
     """Its send was raised, or its transaction did not commit; a later one overrules an `Acked`.
 
-    `is_definite`: it is certain that nobody may read it.
+    `is_definite`: it is certain that nobody may read it.  `why` is shown if somebody does.
     """
 
     value: Hashable
     is_definite: bool = False
+    why: str = ""
 
 
 class Polled(NamedTuple):
