@@ -42,8 +42,9 @@ compiled: $(VENV)/.developing
 # Trio is left out where it cannot matter: only modules of consumer and producer are compiled and awaited. So are the tests of
 # folders that only meet compiled modules through the client, whose own tests run here; and those that build wheels.
 # It runs at a low priority, because in CI the tests that start Spark run beside it and depend on how fast their processes start.
-INTERPRETED_TESTS := $(addprefix tests/, security admin cli cluster connection zookeeper benchmarks broker/test_security.py \
-	test_build.py test_authorization.py test_lost_credentials.py test_lock.py test_jars.py test_package.py) \
+INTERPRETED_TESTS := $(addprefix tests/, security admin broker cli cluster connection zookeeper benchmarks spark \
+	group/test_java_assignors.py test_build.py test_examples.py test_scheduling.py test_authorization.py \
+	test_lost_credentials.py test_lock.py test_jars.py test_package.py) \
 	$(addprefix tests/integration/test_, secured.py kerberos.py java_properties.py bad_addresses.py legacy_faults.py)
 test-compiled: compiled peers jars
 	cd $(DEST) && PYKAFKA08_FORM=compiled PYTHONPATH=$(abspath $(DEST)) \
