@@ -43,7 +43,7 @@ compiled: $(VENV)/.developing
 # folders that only meet compiled modules through the client, whose own tests run here; and those that build wheels.
 # It runs at a low priority, because in CI the tests that start Spark run beside it and depend on how fast their processes start.
 INTERPRETED_TESTS := $(addprefix tests/, security admin broker cli cluster connection zookeeper benchmarks spark \
-	group/test_java_assignors.py test_build.py test_examples.py test_scheduling.py test_authorization.py \
+	group/test_java_assignors.py test_build.py test_examples.py test_scheduling.py test_authorization.py test_tool_authorization.py \
 	test_lost_credentials.py test_lock.py test_jars.py test_package.py) \
 	$(addprefix tests/integration/test_, secured.py kerberos.py java_properties.py bad_addresses.py legacy_faults.py)
 test-compiled: compiled peers jars

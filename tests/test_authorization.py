@@ -60,6 +60,12 @@ async def consume_in_new_group(rights: Rights) -> None:
         await consumer.getone()
 
 
+async def describe_hidden(client: Admin) -> None:
+    """A list of all topics, which the client keeps from then on, leaves it out."""
+    assert await client.list_topics() == []
+    await client.describe_topics(["t"])
+
+
 async def commit(rights: Rights) -> None:
     async with Consumer(**settings(rights), group_id="g") as consumer:
         consumer.assign([TopicPartition("t", 0)])
@@ -110,6 +116,7 @@ CASES: dict[str, tuple[tuple[str, ...], Action, tuple[str, str, str], str]] = {
     "offsets": ((), look_up, ("topic", "t", "DESCRIBE"), "ListOffsets"),
     "create topic": ((), admin(lambda each: each.create_topics([NewTopic("new", 1, 1)])), ("topic", "new", "CREATE"),
                      "CreateTopics"),
+    "describe topic": ((), admin(describe_hidden), ("topic", "t", "DESCRIBE"), "DescribeConfigs"),
     "delete topic": (("DESCRIBE topic t",), admin(lambda each: each.delete_topics(["t"])), ("topic", "t", "DELETE"),
                      "DeleteTopics"),
     "add partitions": (("DESCRIBE topic t",), admin(lambda each: each.create_partitions({"t": 5})),

@@ -7,6 +7,7 @@ suffer is raised.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
@@ -23,10 +24,13 @@ from pykafka08.admin.requests import (
 )
 from pykafka08.admin.values import ConfigEntry, GroupDescription, GroupListing, NewTopic, TopicDescription
 from pykafka08.cluster.metadata import Broker
+from pykafka08.cluster.requests import FIRST_WITH_CREATION_DECLINED, MetadataCall
 from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import (
     KafkaError,
     RemoteProtocolError,
+    UnknownTopicError,
+    UnsupportedVersionError,
     broker_error,
 )
 from pykafka08.group.requests import OffsetAndMetadata
@@ -47,6 +51,7 @@ from pykafka08.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 from pykafka08.protocol.messages.list_groups import ListGroupsRequest
+from pykafka08.protocol.messages.metadata import MetadataRequest
 from pykafka08.protocol.messages.offset_fetch import OffsetFetchRequest
 from pykafka08.protocol.versions import BrokerVersions
 from pykafka08.records.record import TopicPartition
@@ -105,16 +110,41 @@ class Admin(Asking):
     async def describe_topics(
         self, names: Iterable[str], *, timeout: float | None = None
     ) -> dict[str, TopicDescription]:
-        """Partitions, leaders and replicas, as they are now; UnknownTopicError for a topic that is not there."""
+        """Partitions, leaders and replicas, as they are now.
+
+        UnknownTopicError for a topic that is not there, AuthorizationError for one that the user may not DESCRIBE.
+        """
         client, wanted = self._open(), list(names)
         client.use_topics(wanted)
         snapshot = await client.refresh(timeout=timeout)
         if any(name not in snapshot.topics or snapshot.topics[name].error for name in wanted):
-            snapshot = await client.wait_for_topics(wanted, timeout=min(1.0, self._seconds(timeout)))
+            seconds = min(1.0, self._seconds(timeout))
+            try:
+                snapshot = await client.wait_for_topics(wanted, timeout=seconds)
+            except UnknownTopicError:
+                await self._check_visible(wanted, seconds)
+                raise
         topics = [snapshot.topics[name] for name in wanted]
         return {
             each.name: TopicDescription(each.name, each.topic_id, each.is_internal, each.partitions) for each in topics
         }
+
+    async def _check_visible(self, names: Iterable[str], left: float) -> None:
+        """AuthorizationError for a topic that the user may not DESCRIBE, which a list of all topics leaves out.
+
+        Brokers before 0.11 are not asked, because they may create the topics.
+        """
+
+        def call(versions: BrokerVersions) -> MetadataRequest:
+            if versions.pick(MetadataRequest) < FIRST_WITH_CREATION_DECLINED:
+                raise UnsupportedVersionError("the broker may create topics that it is asked for", api="Metadata")
+            return MetadataCall(tuple(names), allow_auto_topic_creation=False)(versions)
+
+        with suppress(UnsupportedVersionError):
+            answer = await self._open().request_any(call, timeout=left)
+            for each in answer.topics:
+                if each.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+                    raise broker_error(each.error_code, api=MetadataRequest.name, topic=each.name)
 
     async def create_topics(
         self, topics: Iterable[NewTopic], *, validate_only: bool = False, timeout: float | None = None

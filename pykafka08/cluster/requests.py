@@ -5,7 +5,7 @@ from __future__ import annotations
 from pykafka08.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from pykafka08.protocol.versions import BrokerVersions
 
-__all__ = ["MetadataCall"]
+__all__ = ["FIRST_WITH_CREATION_DECLINED", "MetadataCall"]
 
 FIRST_WITH_ALL_TOPICS_AS_NONE = 1
 FIRST_WITH_CREATION_DECLINED = 4

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
 
 from pykafka08.admin import Admin, NewTopic, TopicDescription
+from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import (
+    AuthorizationError,
+    BrokerError,
     ConfigError,
     KafkaError,
     MirrorError,
@@ -84,6 +88,7 @@ async def plan_topics(
     """What a run would do, checked against both clusters; MirrorError where the selection itself makes no sense."""
     there = await source.list_topics()
     wanted = selection.of(there)
+    await _check_visible(source, set(selection.topics) - set(there))
     _check_selection(selection, there, wanted)
     described = await source.describe_topics(wanted)
     at_target = await target.list_topics(internal=True)
@@ -112,6 +117,13 @@ async def plan_topics(
 
 def _id(topic: TopicDescription) -> str | None:
     return None if topic.topic_id is None else topic.topic_id.hex
+
+
+async def _check_visible(admin: Admin, missing: Collection[str]) -> None:
+    """AuthorizationError for a topic that is not listed because the user may not DESCRIBE it (0.11 and later)."""
+    if missing:
+        with suppress(UnknownTopicError):
+            await admin.describe_topics(missing)
 
 
 def _check_selection(selection: Selection, there: list[str], wanted: list[str]) -> None:
@@ -160,10 +172,10 @@ async def _checked(plan: TopicPlan, source: Admin, target: Admin) -> TopicPlan:
             "delete it there, or copy to another name"
         )
     elif not plan.has:
-        problem = await _why_not(target.create_topics([_new(plan)], validate_only=True), plan, "create")
+        problem = await _why_not(target.create_topics([_new(plan)], validate_only=True), plan, "create", target)
     elif plan.has < plan.partitions:
         problem = await _why_not(
-            target.create_partitions({plan.target: plan.partitions}, validate_only=True), plan, "alter"
+            target.create_partitions({plan.target: plan.partitions}, validate_only=True), plan, "alter", target
         )
     return plan if problem is None else _with(plan, problem=problem)
 
@@ -185,9 +197,13 @@ async def _is_itself(plan: TopicPlan, source: Admin, target: Admin) -> bool:
     return not there.isdisjoint(here)
 
 
-async def _why_not(asked: Any, plan: TopicPlan, verb: str) -> str | None:
+async def _why_not(asked: Any, plan: TopicPlan, verb: str, target: Admin) -> str | None:
     try:
         refused = await asked
+        if refused and _has_code(refused[plan.target], ErrorCode.TOPIC_ALREADY_EXISTS):
+            await _check_visible(target, [plan.target])
+    except AuthorizationError as error:
+        return error.message
     except UnsupportedVersionError:
         words = f"add-partitions {plan.target} {plan.partitions}"
         if verb == "create":
@@ -199,6 +215,10 @@ async def _why_not(asked: Any, plan: TopicPlan, verb: str) -> str | None:
             f"pykafka08 zk topic {words} --zookeeper HOST:PORT"
         )
     return None if not refused else refused[plan.target].message
+
+
+def _has_code(error: KafkaError, code: ErrorCode) -> bool:
+    return isinstance(error, BrokerError) and error.code == code
 
 
 def _new(plan: TopicPlan) -> NewTopic:

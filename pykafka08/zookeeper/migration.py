@@ -10,7 +10,7 @@ Kafka"; the old consumer's ``commitOffsets`` and ``fetchOffsets``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
@@ -24,6 +24,7 @@ from pykafka08.errors import (
     ClosedError,
     KafkaError,
     MalformedNodeError,
+    UnknownTopicError,
     UnsupportedVersionError,
 )
 from pykafka08.records.record import TopicPartition
@@ -230,6 +231,9 @@ class GroupMigration:
 
     async def _partitions(self, topics: set[str]) -> set[TopicPartition]:
         present = topics & set(await self._admin.list_topics(internal=True))
+        if topics - present:
+            with suppress(UnknownTopicError):  # AuthorizationError for one that is there and hidden from the user
+                await self._admin.describe_topics(topics - present)
         described = await self._admin.describe_topics(present) if present else {}
         return {TopicPartition(name, number) for name, each in described.items() for number in each.partitions}
 

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import os
 import ssl
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import anyio
 import anyio.to_thread
 import pytest
 
-from pykafka08 import Admin, AuthenticationError, Consumer, Producer, TlsError, TopicPartition
-from tests.brokers.releases import version_tuple
+from pykafka08 import (
+    Admin,
+    AuthenticationError,
+    AuthorizationError,
+    Consumer,
+    LegacyConsumer,
+    Mirror,
+    Producer,
+    TlsError,
+    TopicPartition,
+)
+from tests.brokers.releases import Version, version_tuple
 from tests.integration.clusters import Clusters, RealCluster
 from tests.integration.reading import read_records
 from tests.integration.secured_clients import check_clients, check_tools
@@ -36,12 +46,21 @@ def secured(request: pytest.FixtureRequest, clusters: Clusters) -> RealCluster:
     """One broker of the release with all listeners; sessions are short where the release can limit them."""
     release = str(request.param)
     options = ["--ssl"]
-    props = ["ssl.client.auth=requested"]
+    props = ["ssl.client.auth=requested", *authorizer(version_tuple(release))]
     if version_tuple(release) >= (0, 10):
         options += ["--sasl", "plain,scram-sha-256,scram-sha-512"]
     if version_tuple(release) >= (2, 2):
         props.append(f"connections.max.reauth.ms={REAUTHENTICATED_MS}")
     return clusters.running(release, props=props, options=options)
+
+
+def authorizer(release: Version) -> list[str]:
+    """Every user may do everything, but for the user admin, who may do nothing."""
+    name = "kafka.security.auth.SimpleAclAuthorizer" if release < (2, 4) else "kafka.security.authorizer.AclAuthorizer"
+    if release >= (4,):
+        name = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+    users = ";".join(f"User:{each}" for each in ("ANONYMOUS", "alice", "bob", "CN=client"))
+    return [f"authorizer.class.name={name}", f"super.users={users}"]
 
 
 def settings_of(cluster: RealCluster, protocol: str, mechanism: str | None = None, **changed: Any) -> dict[str, Any]:
@@ -99,6 +118,44 @@ async def test_every_client_and_tool_takes_the_file_of_kafkas_tools(secured: Rea
         await check_clients(secured, protocol, mechanism)
     for protocol, mechanism in every if IS_SOAK else every[-2:-1]:
         await check_tools(secured, protocol, mechanism, is_short=not IS_SOAK)
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.parametrize("secured", [each for each in TOOLED if version_tuple(each) >= (0, 11)], indirect=True)
+async def test_what_acls_refuse_is_one_error_that_names_it(secured: RealCluster) -> None:
+    settings = settings_of(
+        secured, "SASL_SSL", "PLAIN", sasl_plain_username="admin", sasl_plain_password="admin-secret"
+    )
+    servers, topic = settings.pop("bootstrap_servers"), secured.new_topic("guarded")
+
+    async def copy() -> None:
+        clients = {"source_settings": settings, "target_settings": settings}
+        async with Mirror(servers, servers, topics=[topic], rename={topic: "copy"}, **clients) as mirror:
+            await mirror.run()
+
+    async def consume_in_group() -> None:
+        async with Consumer(topic, bootstrap_servers=servers, group_id="guarded", **settings) as consumer:
+            await consumer.getone()
+
+    async def consume_with_zookeeper() -> None:
+        options = {"zookeeper": secured.zookeeper, "group_id": "guarded"}
+        async with LegacyConsumer(topic, **options, **settings) as consumer:
+            await consumer.getone()
+
+    async def describe_group() -> None:
+        async with Admin(servers, **settings) as admin:
+            await admin.describe_groups(["guarded"])
+
+    refused: list[tuple[Callable[[], Awaitable[None]], str]] = [
+        (copy, f"DESCRIBE topic {topic!r}"),
+        (consume_in_group, "DESCRIBE group 'guarded'"),
+        (describe_group, "DESCRIBE group 'guarded'"),
+    ]
+    if secured.zookeeper is not None:
+        refused.append((consume_with_zookeeper, f"DESCRIBE topic {topic!r}"))
+    for act, text in refused:
+        with anyio.fail_after(10), pytest.raises(AuthorizationError, match=f"the user may not {text}"):
+            await act()
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])

@@ -11,7 +11,7 @@ import anyio
 
 from pykafka08.cluster.client import Client
 from pykafka08.driver import library_logger
-from pykafka08.errors import BadVersionError, ClosedError, KafkaError, NodeExistsError, NoNodeError
+from pykafka08.errors import AuthorizationError, BadVersionError, ClosedError, KafkaError, NodeExistsError, NoNodeError
 from pykafka08.group.coordinator import GroupCoordinator
 from pykafka08.group.requests import OffsetAndMetadata
 from pykafka08.records.record import TopicPartition
@@ -64,11 +64,29 @@ class LegacyOffsets:
         if self._config.commits_to_zookeeper:
             await self._read_all(found)
         if self._config.offsets_storage == "kafka":
-            in_kafka = await self._in_kafka().committed(wanted)
-            for tp, each in in_kafka.items():
+            for tp, each in (await self._read_kafka(wanted)).items():
                 other = found[tp]
-                if each is not None and each.offset >= 0 and not isinstance(other, KafkaError):
+                if isinstance(other, KafkaError):
+                    continue
+                if isinstance(each, KafkaError):
+                    found[tp] = each
+                elif each is not None and each.offset >= 0:
                     found[tp] = each.offset if other is None else max(each.offset, other)
+        return found
+
+    async def _read_kafka(
+        self, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, OffsetAndMetadata | KafkaError | None]:
+        """With an AuthorizationError where the user may not read the offset."""
+        found: dict[TopicPartition, OffsetAndMetadata | KafkaError | None] = {}
+        left = set(partitions)
+        while left:
+            try:
+                return {**found, **await self._in_kafka().committed(left)}
+            except AuthorizationError as error:  # noqa: PERF203 - the others are asked for again
+                refused = {tp for tp in left if error.topic in (None, tp.topic)}
+                found.update(dict.fromkeys(refused, error))
+                left -= refused
         return found
 
     async def _read_all(self, found: dict[TopicPartition, int | KafkaError | None]) -> None:

@@ -21,6 +21,7 @@ from pykafka08.consumer.machine import ConsumerMachine
 from pykafka08.consumer.reader import Reader
 from pykafka08.driver import TaskTree, Waiter, Wakeup, current_time, library_logger
 from pykafka08.errors import (
+    AuthorizationError,
     ClosedError,
     KafkaError,
     MalformedNodeError,
@@ -248,7 +249,7 @@ class Reading:
         """False if some could not be told for now."""
         is_lasting = True
         for tp, offset in found.items():
-            if isinstance(offset, MalformedNodeError):
+            if isinstance(offset, (AuthorizationError, MalformedNodeError)):
                 if self._assignment.awaiting_commit().get(tp) == wanted[tp]:
                     self._assignment.halt(self._assignment.state(tp), offset)
             elif isinstance(offset, ClosedError):

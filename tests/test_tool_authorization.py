@@ -1,0 +1,186 @@
+"""A right that is missing to the mirror, the old consumer, a migration or a tool: one error that names it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import pytest
+
+from pykafka08 import Admin, GroupMigration, LegacyConsumer, Mirror, Producer, TopicPartition
+from pykafka08.broker.zookeeper import EmbeddedZooKeeper
+from pykafka08.errors import AuthorizationError, MirrorError
+from tests.authorization import ALICE, Rights, guarded
+from tests.cli.console import console
+
+pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", ["asyncio"])]
+
+ERROR_S = 10
+"""The default of the connections' set-up time-out."""
+MIRROR = "pykafka08-mirror-mirror"
+T = TopicPartition("t", 0)
+
+
+class Old:
+    """A cluster with ZooKeeper, which has an offset of the group "old"."""
+
+    def __init__(self, rights: Rights, zookeeper: EmbeddedZooKeeper) -> None:
+        self.rights = rights
+        self.servers = rights.cluster.bootstrap_servers
+        self.zookeeper = zookeeper.address
+
+
+@asynccontextmanager
+async def cluster(*given: str, version: str = "2.8") -> AsyncIterator[Old]:
+    """One with a record in the topic "t", and an offset of the group "g" for it, in Kafka and in ZooKeeper."""
+    async with (
+        EmbeddedZooKeeper() as zookeeper,
+        guarded(version=version, topics={"t": 1}, zookeeper=zookeeper) as rights,
+        Producer(rights.cluster.bootstrap_servers) as producer,
+        Admin(rights.cluster.bootstrap_servers) as admin,
+    ):
+        await producer.send("t", b"x")
+        assert await admin.alter_group_offsets("g", {T: 1}) == {}
+        zookeeper.create("/consumers/g/offsets/t/0", b"1")
+        zookeeper.create("/consumers/old/offsets/t/0", b"1")
+        rights.give(*given)
+        yield Old(rights, zookeeper)
+
+
+async def mirror(old: Old, **more: Any) -> None:
+    settings = {"source_settings": ALICE, "target_settings": ALICE}
+    async with Mirror(old.servers, old.servers, topics=["t"], rename={"t": "copy"}, **settings, **more) as each:
+        await each.run()
+
+
+async def mirror_group(old: Old) -> None:
+    await mirror(old, groups=["g"])
+
+
+async def consume(old: Old, **more: Any) -> None:
+    settings = {"zookeeper": old.zookeeper, "client_id": "alice", "auto_offset_reset": "smallest", **more}
+    async with LegacyConsumer("t", group_id="new", **settings) as consumer:
+        await consumer.getone(timeout=ERROR_S)
+        for error in (await consumer.commit()).values():
+            raise error
+
+
+async def consume_with_offsets_in_kafka(old: Old) -> None:
+    await consume(old, offsets_storage="kafka")
+
+
+async def migrate(old: Old) -> None:
+    async with GroupMigration(old.zookeeper, old.servers, "old", **ALICE) as migration:
+        report = await migration.run()
+        assert report.is_in_kafka
+
+
+Action = Callable[[Old], Awaitable[None]]
+COPYING = ("READ topic t", "CREATE topic copy", "WRITE topic copy", "READ topic copy")
+MOVING = (*COPYING, f"READ group {MIRROR}", f"WRITE transactional-id {MIRROR}")
+CASES: dict[str, tuple[Action, tuple[str, ...], tuple[str, str, str]]] = {
+    "mirror, hidden source": (mirror, MOVING[1:], ("topic", "t", "DESCRIBE")),
+    "mirror, source": (mirror, ("DESCRIBE topic t", *MOVING[1:]), ("topic", "t", "READ")),
+    "mirror, hidden target": (mirror, ("READ topic t", "CREATE topic copy"), ("topic", "copy", "DESCRIBE")),
+    "mirror, target": (mirror, (*MOVING[:2], "READ topic copy", *MOVING[4:]), ("topic", "copy", "WRITE")),
+    "mirror, its progress": (mirror, (*MOVING[:3], *MOVING[4:]), ("topic", "copy", "READ")),
+    "mirror, its group": (mirror, (*COPYING, MOVING[5]), ("group", MIRROR, "DESCRIBE")),
+    "mirror, its id": (mirror, MOVING[:5], ("transactional id", MIRROR, "DESCRIBE")),
+    "mirror, a group": (mirror_group, MOVING, ("group", "g", "DESCRIBE")),
+    "mirror, a group's commit": (mirror_group, (*MOVING, "DESCRIBE group g"), ("group", "g", "READ")),
+    "old consumer, hidden": (consume, (), ("topic", "t", "DESCRIBE")),
+    "old consumer": (consume, ("DESCRIBE topic t",), ("topic", "t", "READ")),
+    "old consumer, offsets": (consume_with_offsets_in_kafka, COPYING[:1], ("group", "new", "DESCRIBE")),
+    "old consumer, commit": (
+        consume_with_offsets_in_kafka, (*COPYING[:1], "DESCRIBE group new"), ("group", "new", "READ")
+    ),
+    "migration, group": (migrate, COPYING[:1], ("group", "old", "DESCRIBE")),
+    "migration, topic": (migrate, ("READ group old",), ("topic", "t", "DESCRIBE")),
+}  # fmt: skip
+"""What the user does, the rights of the user, and the resource and operation that is refused."""
+
+
+@pytest.mark.parametrize("name", CASES)
+async def test_a_missing_right_is_one_clear_error_at_once(name: str) -> None:
+    act, given, refused = CASES[name]
+    async with cluster(*given) as old:
+        with anyio.fail_after(ERROR_S), pytest.raises(AuthorizationError) as caught:
+            await act(old)
+    error = caught.value
+    assert (error.resource_type, error.resource_name, error.operation) == refused
+    assert f"the user may not {refused[2]} {refused[0]} {refused[1]!r}: " in error.message
+
+
+@pytest.mark.parametrize("act", [mirror_group, consume_with_offsets_in_kafka, migrate])
+async def test_these_rights_suffice(act: Action) -> None:
+    async with cluster(*MOVING, "READ group g", "READ group new", "READ group old") as old:
+        await act(old)
+
+
+@pytest.mark.parametrize(
+    ("given", "exists", "refused"),
+    [((), False, "CREATE topic 'copy'"), (("CREATE topic copy",), True, "DESCRIBE topic 'copy'")],
+)
+async def test_a_topic_that_the_mirror_cannot_make_is_in_its_plan(
+    given: tuple[str, ...], exists: bool, refused: str
+) -> None:
+    async with cluster("READ topic t", *given) as old:
+        if exists:
+            old.rights.cluster.create_topic("copy", 1)
+        with anyio.fail_after(ERROR_S), pytest.raises(MirrorError, match=f"the user may not {refused}"):
+            await mirror(old)
+
+
+async def test_an_old_consumer_reads_on_once_it_has_the_right() -> None:
+    async with cluster("READ topic t") as old:
+        settings: dict[str, Any] = {"zookeeper": old.zookeeper, "client_id": "alice", "auto_offset_reset": "smallest"}
+        async with LegacyConsumer("t", group_id="new", offsets_storage="kafka", **settings) as consumer:
+            with anyio.fail_after(ERROR_S), pytest.raises(AuthorizationError, match="DESCRIBE group 'new'"):
+                await consumer.getone()
+            old.rights.give("READ group new")
+            with anyio.fail_after(ERROR_S):
+                while not await consumer.getmany(timeout=0.1):
+                    pass
+
+
+AS_ALICE = ("--command-property", "client.id=alice")
+TOOLS: dict[str, tuple[tuple[str, ...], tuple[str, ...], str]] = {
+    "produce": (("produce", "-b", "{servers}", "-t", "t", *AS_ALICE), ("DESCRIBE topic t",), "WRITE topic 't'"),
+    "consume": (
+        ("consume", "-b", "{servers}", "-t", "t", "--from-beginning", "--group", "new", *AS_ALICE),
+        ("READ topic t", "DESCRIBE group new"),
+        "READ group 'new'",
+    ),
+    "consume --zookeeper": (
+        ("consume", "--zookeeper", "{zookeeper}", "-t", "t", "--from-beginning", *AS_ALICE),
+        ("DESCRIBE topic t",),
+        "READ topic 't'",
+    ),
+    "mirror": (
+        ("mirror", "--from", "{servers}", "--to", "{servers}", "--topics", "t", "--from-property", "client.id=alice"),
+        (),
+        "DESCRIBE topic 't'",
+    ),
+    "migrate": (
+        ("migrate", "group", "old", "--zookeeper", "{zookeeper}", "-b", "{servers}", *AS_ALICE),
+        ("READ group old",),
+        "DESCRIBE topic 't'",
+    ),
+    "zk lag": (("zk", "lag", "-z", "{zookeeper}", "-g", "old", *AS_ALICE), (), "DESCRIBE topic 't'"),
+}
+"""The command, the rights of the user, and what is refused."""
+
+
+@pytest.mark.parametrize("name", TOOLS)
+async def test_a_tool_says_it_in_one_line(name: str) -> None:
+    words, given, refused = TOOLS[name]
+    async with cluster(*given) as old:
+        places = {"servers": old.servers, "zookeeper": old.zookeeper}
+        ran = await console(*(word.format(**places) for word in words), given=b"line\n")
+    assert ran.status == 1
+    lines = [line for line in ran.err.splitlines() if "may not" in line]
+    assert len(lines) == 1, ran.err
+    assert f"the user may not {refused}: " in lines[0]
+    assert "Traceback" not in ran.err
