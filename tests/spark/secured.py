@@ -14,29 +14,17 @@ from pykafka08.protocol.messages.describe_acls import DescribeAclsRequest
 from pykafka08.spark.runtime import run
 from tests.brokers.model import USERS
 from tests.brokers.properties import STORE_PASSWORD
+from tests.brokers.releases import version_tuple
 from tests.integration.clusters import Clusters, RealCluster
 
 __all__ = ["EVERY_WAY", "WAYS", "WRONG_PASSWORD", "allow", "options_of", "running", "secrets_of", "security_of"]
 
-SUPER_USERS = "User:ANONYMOUS;User:admin;User:alice"
-PROPERTIES = (
-    "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-    f"super.users={SUPER_USERS}",
-    "ssl.client.auth=requested",
-)
+PROPERTIES = ("super.users=User:ANONYMOUS;User:admin;User:alice", "ssl.client.auth=requested")
+OF_ZOOKEEPER = "kafka.security.authorizer.AclAuthorizer"
+OF_KRAFT = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 WAYS = ("SSL", "mutual TLS", "SASL_PLAINTEXT SCRAM-SHA-256", "SASL_SSL SCRAM-SHA-512")
 """What a client may be told: TLS, TLS with its own certificate, or a protocol and a mechanism."""
 EVERY_WAY = (*WAYS, "SASL_PLAINTEXT PLAIN")
-WRONG_PASSWORD", "allow", "options_of", "running", "secrets_of", "security_of"]
-
-SUPER_USERS = "User:ANONYMOUS;User:admin;User:alice"
-PROPERTIES = (
-    "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-    f"super.users={SUPER_USERS}",
-    "ssl.client.auth=requested",
-)
-WAYS = ("SSL", "mutual TLS", "SASL_PLAINTEXT PLAIN", "SASL_PLAINTEXT SCRAM-SHA-256", "SASL_SSL SCRAM-SHA-512")
-"""What a client may be told: TLS, TLS with its own certificate, or a protocol and a mechanism."""
 WRONG_PASSWORD = "wrong-secret"
 MODULES = "org.apache.kafka.common.security"
 ANY, LITERAL, PREFIXED, ALLOW = 1, 3, 4, 3
@@ -53,7 +41,9 @@ EVERY_ENTRY = DescribeAclsRequest(
 
 def running(clusters: Clusters, release: str) -> RealCluster:
     """One broker; alice, and whoever does not log in, may do everything, bob and the client certificate nothing."""
-    return clusters.running(release, props=PROPERTIES, options=["--ssl", "--sasl", "plain,scram-sha-256,scram-sha-512"])
+    authorizer = OF_KRAFT if version_tuple(release) >= (4,) else OF_ZOOKEEPER
+    props = [*PROPERTIES, f"authorizer.class.name={authorizer}"]
+    return clusters.running(release, props=props, options=["--ssl", "--sasl", "plain,scram-sha-256,scram-sha-512"])
 
 
 def security_of(cluster: RealCluster, way: str, user: str = "alice", password: str | None = None) -> dict[str, str]:

@@ -147,7 +147,7 @@ def refusal(action: Callable[[], object]) -> tuple[str, str | None, str | None]:
     return str(error.operation), error.resource_type, error.resource_name
 
 
-def test_a_missing_right_is_one_error_that_names_it(spark: SparkSession, cluster: RealCluster, tmp_path: Path) -> None:
+def test_a_missing_right_is_one_error_that_names_it(spark: SparkSession, cluster: RealCluster) -> None:
     """Rights are given one by one; each error names the next one that is missing."""
     topic, target = cluster.new_topic("closed"), cluster.new_topic("closed-target")
     write(numbers(spark), options_of(cluster, SCRAM), topic)
