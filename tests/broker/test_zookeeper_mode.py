@@ -86,6 +86,15 @@ async def test_registrations(version: str, number: int, keys: set[str]) -> None:
     assert not zookeeper.exists("/controller")
 
 
+async def test_a_secured_broker_registers_its_listener() -> None:
+    users = {"alice": "secret"}
+    async with pair("2.8", security="SASL_SSL", users=users) as (zookeeper, cluster):
+        found = document(zookeeper, "/brokers/ids/0")
+        assert found["endpoints"] == [f"SASL_SSL://{cluster.bootstrap_servers}"]
+    assert found["listener_security_protocol_map"] == {"SASL_SSL": "SASL_SSL"}
+    assert (found["host"], found["port"]) == (None, -1)
+
+
 @pytest.mark.parametrize("version", ["0.8.0", "0.8.2", "2.4", "3.9"])
 async def test_topics_of_the_brokers_are_written(version: str) -> None:
     async with pair(version, 2, topics={"t": 2}) as (zookeeper, cluster):

@@ -113,7 +113,7 @@ BROKER = Broker(
 @pytest.mark.anyio
 async def test_the_listener_for_the_clients_security_protocol() -> None:
     zk: Any = Registered()
-    assert await broker_addresses(zk) == (("i", 1),)
+    assert await broker_addresses(zk, "PLAINTEXT") == (("i", 1),)
     assert await broker_addresses(zk, "SASL_SSL") == (("o", 2),)
     assert bootstrap_servers({1: BROKER}, "ssl") == ["[::1]:3"]
     with pytest.raises(NoBrokersError, match=r"SASL_PLAINTEXT \(there are listeners for PLAINTEXT, SASL_SSL, SSL\)"):

@@ -12,6 +12,7 @@ from pykafka08 import Admin, AuthenticationError, Consumer, Producer, TopicParti
 from tests.brokers.releases import version_tuple
 from tests.integration.clusters import Clusters, RealCluster
 from tests.integration.reading import read_records
+from tests.integration.secured_clients import check_clients, check_tools
 from tests.security.kdc import HOST, Kdc
 
 pytestmark = [pytest.mark.anyio, pytest.mark.kerberos]
@@ -68,11 +69,14 @@ async def test_records_groups_and_admin_with_keytab_and_with_ticket(secured: Rea
             assert await consumer.position(TopicPartition(topic, 0)) == RECORDS
 
 
-async def test_the_properties_file_of_kafkas_own_tools_is_taken(secured: RealCluster, kerberos: Kdc) -> None:
-    topic = secured.new_topic("properties")
-    path = secured.folder / "conf" / "client-sasl-ssl-gssapi.properties"
-    async with Producer.from_properties(path, bootstrap_servers=secured.listener("SASL_SSL")) as producer:
-        assert (await producer.send(topic, b"x")).offset == 0
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.parametrize("secured", RELEASES if IS_SOAK else RELEASES[:1], indirect=True)
+async def test_every_client_and_tool_takes_the_file_of_kafkas_tools(secured: RealCluster, kerberos: Kdc) -> None:
+    await check_clients(secured, "SASL_SSL", "GSSAPI")
+    if IS_SOAK:
+        await check_clients(secured, "SASL_PLAINTEXT", "GSSAPI")
+        for protocol in ("SASL_PLAINTEXT", "SASL_SSL"):
+            await check_tools(secured, protocol, "GSSAPI")
 
 
 async def test_wrong_credentials_are_refused_at_once(secured: RealCluster, kerberos: Kdc) -> None:

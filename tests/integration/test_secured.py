@@ -15,12 +15,16 @@ from pykafka08 import Admin, AuthenticationError, Consumer, Producer, TlsError, 
 from tests.brokers.releases import version_tuple
 from tests.integration.clusters import Clusters, RealCluster
 from tests.integration.reading import read_records
+from tests.integration.secured_clients import check_clients, check_tools
 
 pytestmark = pytest.mark.anyio
 
 RELEASES = ("0.9.0.1", "0.10.2.2", "1.1.1", "2.8.2", "3.9.2", "4.3.1")
-LIMITING = RELEASES[-3:] if os.environ.get("PYKAFKA08_SOAK") else RELEASES[-1:]
+IS_SOAK = bool(os.environ.get("PYKAFKA08_SOAK"))
+LIMITING = RELEASES[-3:] if IS_SOAK else RELEASES[-1:]
 """Releases on which a long stream is tried: their sessions can be limited."""
+TOOLED = RELEASES if IS_SOAK else ("2.8.2",)
+"""Releases on which every client and tool is run; 2.8.2 has both ZooKeeper and transactions."""
 RECORDS = 500
 REAUTHENTICATED_MS = 2000
 """A session's life on releases that limit it (2.2 and later)."""
@@ -32,10 +36,11 @@ def secured(request: pytest.FixtureRequest, clusters: Clusters) -> RealCluster:
     """One broker of the release with all listeners; sessions are short where the release can limit them."""
     release = str(request.param)
     options = ["--ssl"]
+    props = ["ssl.client.auth=requested"]
     if version_tuple(release) >= (0, 10):
         options += ["--sasl", "plain,scram-sha-256,scram-sha-512"]
-    limited = version_tuple(release) >= (2, 2)
-    props = [f"connections.max.reauth.ms={REAUTHENTICATED_MS}"] if limited else []
+    if version_tuple(release) >= (2, 2):
+        props.append(f"connections.max.reauth.ms={REAUTHENTICATED_MS}")
     return clusters.running(release, props=props, options=options)
 
 
@@ -83,6 +88,17 @@ async def test_every_listener_and_mechanism_carries_records_groups_and_admin(sec
             await consumer.commit()
         async with Consumer(names[0], **settings, **group) as consumer:
             assert await consumer.position(TopicPartition(names[0], 0)) >= RECORDS
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.parametrize("secured", TOOLED, indirect=True)
+async def test_every_client_and_tool_takes_the_file_of_kafkas_tools(secured: RealCluster) -> None:
+    """TLS with a client certificate, SASL, and SASL over TLS; with every mechanism in a long run."""
+    every = list(ways(secured))
+    for protocol, mechanism in every if IS_SOAK else (every[0], every[-1]):
+        await check_clients(secured, protocol, mechanism)
+    for protocol, mechanism in every if IS_SOAK else every[-2:-1]:
+        await check_tools(secured, protocol, mechanism, is_short=not IS_SOAK)
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])

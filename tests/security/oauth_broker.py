@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.integration.clusters import Clusters, RealCluster
 from tests.security.oidc_endpoint import OidcEndpoint
 
-__all__ = ["oauth_cluster"]
+__all__ = ["CLASSES", "oauth_cluster"]
 
 CLASSES = "org.apache.kafka.common.security.oauthbearer."
 LISTENER = "listener.name.sasl_plaintext.oauthbearer."

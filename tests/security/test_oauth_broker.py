@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -14,11 +16,13 @@ from joserfc.jwk import ECKey
 from pykafka08 import AuthenticationError, Consumer, Producer
 from tests.integration.clusters import Clusters, RealCluster
 from tests.integration.reading import read_records
-from tests.security.oauth_broker import oauth_cluster
+from tests.integration.secured_clients import check_clients, check_tools
+from tests.security.oauth_broker import CLASSES, oauth_cluster
 from tests.security.oidc_endpoint import OidcEndpoint
 
 pytestmark = pytest.mark.anyio
 SECRET = "app-secret"
+IS_SOAK = bool(os.environ.get("PYKAFKA08_SOAK"))
 LIFETIME = 2.0
 """Seconds of a token where tests wait for renewals; the broker's sessions end with their tokens."""
 
@@ -69,6 +73,21 @@ async def test_a_stream_outlives_its_tokens(broker: RealCluster, endpoint: OidcE
         async with Consumer(topic, auto_offset_reset="earliest", **of_endpoint(broker, endpoint)) as consumer:
             assert [record.value for record in await read_records(consumer, len(sent))] == sent
     assert len(sent) > 3
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_every_client_takes_a_file_of_kafkas_tools(
+    broker: RealCluster, endpoint: OidcEndpoint, tmp_path: Path
+) -> None:
+    login = f'{CLASSES}OAuthBearerLoginModule required clientId="app" clientSecret="{SECRET}";'
+    file = tmp_path / "client.properties"
+    file.write_text(
+        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=OAUTHBEARER\n"
+        f"sasl.oauthbearer.token.endpoint.url={endpoint.token_url}\nsasl.jaas.config={login}\n"
+    )
+    await check_clients(broker, "SASL_PLAINTEXT", "OAUTHBEARER", file=file)
+    if IS_SOAK:
+        await check_tools(broker, "SASL_PLAINTEXT", "OAUTHBEARER", file=file)
 
 
 @pytest.mark.parametrize(

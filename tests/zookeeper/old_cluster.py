@@ -26,8 +26,9 @@ GROUP = "g"
 class OldCluster:
     """``consumer()`` makes members of the group "g" with short times."""
 
-    def __init__(self, brokers: EmbeddedCluster, zookeeper: EmbeddedZooKeeper) -> None:
+    def __init__(self, brokers: EmbeddedCluster, zookeeper: EmbeddedZooKeeper, chroot: str = "/kafka") -> None:
         self.brokers = brokers
+        self.chroot = chroot
         self.zookeeper = zookeeper
         self.session = zookeeper.open_session()
 
@@ -60,7 +61,7 @@ class OldCluster:
         return LegacyConsumer(
             *topics,
             **{
-                "zookeeper": f"{self.zookeeper.address}/kafka",
+                "zookeeper": self.zookeeper.address + self.chroot,
                 "group_id": GROUP,
                 "consumer_id": name,
                 "zookeeper_session_timeout_ms": SESSION_MS,

@@ -7,12 +7,14 @@ import sys
 import time
 from operator import length_hint
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
 
 from pykafka08 import EmbeddedCluster, Producer, TopicPartition
 from pykafka08.broker.zookeeper import EmbeddedZooKeeper
+from pykafka08.broker.zookeeper_mode.layout import broker_document, to_json
 from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import (
     ClosedError,
@@ -25,7 +27,7 @@ from pykafka08.errors import (
 )
 from pykafka08.zookeeper.legacy.streams import LegacyStream
 from pykafka08.zookeeper.legacy_consumer import LegacyConsumer
-from tests.zookeeper.old_cluster import DEADLINE_S, GROUP, SHORT_SESSION_MS, old_cluster, until
+from tests.zookeeper.old_cluster import DEADLINE_S, GROUP, SHORT_SESSION_MS, OldCluster, old_cluster, until
 
 pytestmark = pytest.mark.anyio
 
@@ -317,6 +319,28 @@ async def test_brokers_that_all_listen_elsewhere_are_found_through_zookeeper() -
             old.zookeeper.delete("/kafka/brokers/ids/0")
             old.register_brokers(others)
             async with Producer(bootstrap_servers=others.bootstrap_servers) as producer:
+                await producer.send_many("t", [b"not read", b"b"])
+            assert await values(consumer, 1) == ["b"]
+
+
+async def test_brokers_with_sasl_that_all_listen_elsewhere_are_found_through_zookeeper() -> None:
+    secured: dict[str, Any] = {"version": "1.1", "topics": {"t": 1}, "security": "SASL_PLAINTEXT", "users": {"u": "p"}}
+    async with (
+        EmbeddedZooKeeper() as zookeeper,
+        EmbeddedCluster(**secured, zookeeper=zookeeper) as first,
+        EmbeddedCluster(**secured) as others,
+    ):
+        security = first.client_settings("u")
+        old = OldCluster(first, zookeeper, chroot="")
+        async with old.consumer("t", **{k: v for k, v in security.items() if k != "bootstrap_servers"}) as consumer:
+            async with Producer(**security) as producer:
+                await producer.send("t", b"a")
+            assert await values(consumer, 1) == ["a"]
+            await first.stop_broker(0)
+            host, port = others.brokers[0].host, others.brokers[0].port
+            document = broker_document(others._state.personality, host, port, None, "SASL_PLAINTEXT")
+            zookeeper.create("/brokers/ids/0", to_json(document), session_id=old.session)
+            async with Producer(**others.client_settings("u")) as producer:
                 await producer.send_many("t", [b"not read", b"b"])
             assert await values(consumer, 1) == ["b"]
 

@@ -53,16 +53,20 @@ def _now() -> str:
     return str(time.time_ns() // 1_000_000)
 
 
-def broker_document(release: Personality, host: str, port: int, rack: str | None) -> dict[str, Any]:
-    """``/brokers/ids/<id>``."""
+def broker_document(
+    release: Personality, host: str, port: int, rack: str | None, protocol: str = "PLAINTEXT"
+) -> dict[str, Any]:
+    """``/brokers/ids/<id>``; ``host`` and ``port`` in it are those of a plaintext listener, null and -1 without one."""
     document: dict[str, Any] = {"jmx_port": -1, "timestamp": _now(), "host": host, "version": 1, "port": port}
+    if protocol != "PLAINTEXT":
+        document.update(host=None, port=-1)
     if release >= (0, 9):
         shown = f"[{host}]" if ":" in host else host
-        document.update(version=2, endpoints=[f"PLAINTEXT://{shown}:{port}"])
+        document.update(version=2, endpoints=[f"{protocol}://{shown}:{port}"])
     if release >= (0, 10):
         document.update(version=3, **({"rack": rack} if rack is not None else {}))
     if release >= (0, 10, 2):
-        document.update(version=4, listener_security_protocol_map={"PLAINTEXT": "PLAINTEXT"})
+        document.update(version=4, listener_security_protocol_map={protocol: protocol})
     if release >= (2, 7):
         document.update(version=5, features={})
     return document

@@ -11,7 +11,7 @@ from pykafka08.zookeeper.nodes.brokers import Broker
 __all__ = ["broker_addresses"]
 
 
-async def broker_addresses(zk: ZooKeeper, protocol: str = "PLAINTEXT") -> tuple[Address, ...]:
+async def broker_addresses(zk: ZooKeeper, protocol: str) -> tuple[Address, ...]:
     """Where they listen for clients of this security protocol; NoBrokersError if none does."""
     found: list[Address] = []
     faults: list[KafkaError] = []

@@ -342,7 +342,7 @@ class Reading:
 
     async def _refresh_brokers(self, client: Client) -> None:
         with suppress(KafkaError):  # none is there now, or ZooKeeper is away: the next change comes
-            client.seeds_changed(await broker_addresses(self._zk))
+            client.seeds_changed(await broker_addresses(self._zk, self._config.security.security_protocol))
             client.invalidate(client.metadata.generation)
 
     # Ends
