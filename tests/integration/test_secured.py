@@ -32,9 +32,13 @@ STREAMED = 100_000
 
 
 @pytest.fixture(scope="module", params=RELEASES)
-def secured(request: pytest.FixtureRequest, clusters: Clusters) -> RealCluster:
+def release(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def secured(release: str, clusters: Clusters) -> RealCluster:
     """One broker of the release with all listeners; sessions are short where the release can limit them."""
-    release = str(request.param)
     options = ["--ssl"]
     props = ["ssl.client.auth=requested"]
     if version_tuple(release) >= (0, 10):
@@ -91,7 +95,7 @@ async def test_every_listener_and_mechanism_carries_records_groups_and_admin(sec
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-@pytest.mark.parametrize("secured", TOOLED, indirect=True)
+@pytest.mark.parametrize("release", TOOLED, indirect=True)
 async def test_every_client_and_tool_takes_the_file_of_kafkas_tools(secured: RealCluster) -> None:
     """TLS with a client certificate, SASL, and SASL over TLS; with every mechanism in a long run."""
     every = list(ways(secured))
@@ -102,7 +106,7 @@ async def test_every_client_and_tool_takes_the_file_of_kafkas_tools(secured: Rea
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-@pytest.mark.parametrize("secured", LIMITING, indirect=True)
+@pytest.mark.parametrize("release", LIMITING, indirect=True)
 async def test_a_stream_outlives_renewed_sessions_and_a_changed_password(secured: RealCluster) -> None:
     """Nothing is lost, doubled or out of order while sessions end every two seconds and the password changes."""
     topic = secured.new_topic("streamed")
