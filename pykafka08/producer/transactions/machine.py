@@ -36,7 +36,7 @@ from pykafka08.producer.transactions.actions import (
     TransactionAction,
 )
 from pykafka08.producer.transactions.judgement import aborted, judge, says
-from pykafka08.producer.transactions.reactions import Reaction, is_fatal_to_transactions, is_indefinite
+from pykafka08.producer.transactions.reactions import UNCLEAR, Reaction, is_fatal_to_transactions, is_indefinite
 from pykafka08.producer.transactions.states import TRANSITIONS, TransactionState
 from pykafka08.producer.transactions.trouble import TransactionTroubleWatch
 from pykafka08.records.record import TopicPartition
@@ -303,6 +303,8 @@ class TransactionMachine:
             self._done(call, answer)
             return
         assert error is not None
+        if not UNCLEAR.isdisjoint((answer.code, *answer.codes.values())):
+            self._may_be_done(call)
         if isinstance(call, InitProducer):
             self._is_owner = False  # another may get it before it is asked again
         self._react(call, reaction, error, now)
@@ -344,6 +346,10 @@ class TransactionMachine:
         """The request may have been performed, or be so later."""
         if not isinstance(call, FindCoordinator):
             self._must_renew = True
+        self._may_be_done(call)
+
+    def _may_be_done(self, call: Call) -> None:
+        """The request may have been performed."""
         if isinstance(call, EndTransaction) and call.is_commit:
             self._may_be_committed = True
         if isinstance(call, (AddPartitions, AddOffsets)) and not self._has_started:

@@ -30,7 +30,15 @@ from pykafka08.producer.transactions.actions import (
     InitProducer,
 )
 
-__all__ = ["REACTIONS", "Reaction", "is_fatal_to_transactions", "is_indefinite", "may_have_timed_out", "reaction_to"]
+__all__ = [
+    "REACTIONS",
+    "UNCLEAR",
+    "Reaction",
+    "is_fatal_to_transactions",
+    "is_indefinite",
+    "may_have_timed_out",
+    "reaction_to",
+]
 
 
 class Reaction(IntEnum):
@@ -88,6 +96,10 @@ REACTIONS: Mapping[type[Call], Mapping[ErrorCode, Reaction]] = {
     },
     EndTransaction: _ALL,
 }  # fmt: skip
+
+UNCLEAR = frozenset({_E.COORDINATOR_NOT_AVAILABLE, _E.NOT_COORDINATOR, _E.REQUEST_TIMED_OUT, _E.UNKNOWN_SERVER_ERROR})
+"""The request may have been performed all the same: it is in the coordinator's log, but was not replicated in time, or
+the log's leader changed meanwhile.  Kafka's TransactionStateManager gives those errors of its log these codes."""
 
 TIMED_OUT_REACTIONS: Mapping[type[Call], Mapping[ErrorCode, Reaction]] = {
     CommitOffsets: {_E.INVALID_PRODUCER_EPOCH: _R.ABORT, _E.PRODUCER_FENCED: _R.ABORT},

@@ -42,7 +42,7 @@ from pykafka08.producer.transactions.actions import (
     TransactionAction,
 )
 from pykafka08.producer.transactions.machine import TransactionMachine
-from pykafka08.producer.transactions.reactions import REACTIONS, Reaction, reaction_to
+from pykafka08.producer.transactions.reactions import REACTIONS, UNCLEAR, Reaction, reaction_to
 from pykafka08.producer.transactions.sending import TransactionalSending, machine_of
 from pykafka08.producer.transactions.states import TRANSITIONS, TransactionState
 from pykafka08.records.record import TopicPartition
@@ -52,6 +52,14 @@ E, R, S = ErrorCode, Reaction, TransactionState
 FIRST = Identity(7, 0)
 SECOND = Identity(7, 1)
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+UNCLEAR_CODES = sorted(UNCLEAR - {E.UNKNOWN_SERVER_ERROR})
+"""Those after which the request is repeated."""
+
+
+def _named(value: ErrorCode | KafkaError) -> str:
+    return value.name if isinstance(value, ErrorCode) else "lost"
 
 
 class World:
@@ -565,11 +573,14 @@ def test_after_a_lost_answer_the_next_transaction_has_a_new_epoch(kind: type[Cal
     [E.TRANSACTION_ABORTABLE, E.INVALID_PRODUCER_ID_MAPPING, E.PRODUCER_FENCED, E.INVALID_TXN_STATE],
     ids=lambda code: code.name,
 )
-def test_a_commit_whose_answer_was_lost_is_not_said_to_be_aborted(world: World, code: ErrorCode) -> None:
+@pytest.mark.parametrize("first", [TransportError("cut"), *UNCLEAR_CODES], ids=_named)
+def test_a_commit_that_may_have_been_performed_is_not_said_to_be_aborted(
+    world: World, first: KafkaError | ErrorCode, code: ErrorCode
+) -> None:
     world.begin()
     world.join(T0)
     world.machine.commit()
-    world.answer(world.next(EndTransaction), TransportError("cut"))
+    world.answer(world.next(EndTransaction), first)
     world.answer(world.next(EndTransaction), code)
     assert world.state is S.FATAL_ERROR
     error = world.machine.verdict()
@@ -608,6 +619,35 @@ def test_an_abort_after_a_lost_start_may_find_nothing(world: World) -> None:
     assert world.state is S.INITIALIZING
     world.answer(world.next(InitProducer))
     assert world.state is S.READY
+
+
+def test_a_coordinator_whose_log_fails_says_nothing_for_sure(world: World) -> None:
+    world.begin()
+    world.join(T0)
+    world.machine.commit()
+    world.answer(world.next(EndTransaction), E.UNKNOWN_SERVER_ERROR)
+    assert world.state is S.FATAL_ERROR
+    assert world.machine.verdict().may_be_written
+
+
+@pytest.mark.parametrize("code", UNCLEAR_CODES, ids=_named)
+def test_a_start_that_may_have_been_performed_is_aborted(world: World, code: ErrorCode) -> None:
+    world.begin()
+    world.machine.admits(T0)
+    world.answer(world.next(AddPartitions), code)
+    world.machine.abort()
+    world.answer(world.next(EndTransaction), E.INVALID_TXN_STATE)  # it had not been
+    assert world.state is S.READY
+
+
+@pytest.mark.parametrize("code", [E.COORDINATOR_LOAD_IN_PROGRESS, E.CONCURRENT_TRANSACTIONS], ids=_named)
+def test_a_commit_that_was_only_put_off_is_known_to_be_aborted(world: World, code: ErrorCode) -> None:
+    world.begin()
+    world.join(T0)
+    world.machine.commit()
+    world.answer(world.next(EndTransaction), code)
+    world.answer(world.next(EndTransaction), E.TRANSACTION_ABORTABLE)
+    assert world.state is S.ABORTABLE_ERROR
 
 
 def test_an_id_that_the_coordinator_forgot_is_asked_for_again(world: World) -> None:
