@@ -7,6 +7,8 @@ This module needs no pyspark until ``register`` is called.
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,11 +37,14 @@ def session_conf() -> dict[str, str]:
 def register(spark: Any) -> None:
     """Make the format ``pykafka08`` known to a SparkSession, classic or Connect.
 
-    Plans and the event log of the session show no secret options from then on.
+    Plans and the event log of the session show no secret options from then on.  Where neither ``PYSPARK_PYTHON`` nor
+    ``spark.pyspark.python`` says otherwise, workers have the driver's Python: :func:`local_python` on a local master,
+    else ``sys.executable``; Spark would take the first ``python3`` on the path.
     """
     from pyspark.errors import AnalysisException
 
     _name_archive(spark)
+    _choose_python(spark)
     redaction = spark.conf.get(REDACTION, SPARKS_DEFAULT)
     if HIDDEN_OPTIONS not in redaction:
         spark.conf.set(REDACTION, _with_secrets(redaction))
@@ -55,6 +60,13 @@ def register(spark: Any) -> None:
 
 def _with_secrets(redaction: str) -> str:
     return f"(?:{redaction})|{HIDDEN_OPTIONS}"
+
+
+def _choose_python(spark: Any, environment: Mapping[str, str] = os.environ) -> None:
+    context = getattr(spark, "sparkContext", None)
+    if context is None or "PYSPARK_PYTHON" in environment or context.getConf().get("spark.pyspark.python"):
+        return
+    context.pythonExec = local_python(environment) if context.master.startswith("local") else sys.executable
 
 
 def _name_archive(spark: Any) -> None:
