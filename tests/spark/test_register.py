@@ -28,14 +28,14 @@ def session(condition: str) -> Any:
 
 def context(master: str, **given: Any) -> Any:
     """Of a session on that master."""
-    settings = {"environment": {}, "pythonExec": "python3", **given}
-    return SimpleNamespace(master=master, getConf=dict, **settings)
+    return SimpleNamespace(**{"master": master, "environment": {}, "pythonExec": "python3", "_conf": Conf(), **given})
 
 
 class Conf(dict[str, str]):
-    """Of a session."""
+    """Of a session, or of its context."""
 
     set = dict.__setitem__
+    setIfMissing = dict.setdefault
 
 
 def test_what_spark_has_found_already_is_registered() -> None:
@@ -66,17 +66,20 @@ def test_workers_have_the_python_of_the_driver(monkeypatch: pytest.MonkeyPatch, 
     of_session.sparkContext = context(master)
     register(of_session)
     assert of_session.sparkContext.pythonExec == python
+    assert of_session.sparkContext._conf == ({module.UNIX_SOCKETS: "true"} if master.startswith("local") else {})
 
 
-def test_the_python_that_a_user_chose_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_user_chose_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     of_session = session("DATA_SOURCE_ALREADY_EXISTS")
     of_session.sparkContext = context("local[2]", pythonExec="/mine")
+    of_session.sparkContext._conf.set(module.UNIX_SOCKETS, "false")
     monkeypatch.setenv("PYSPARK_PYTHON", "/mine")
     register(of_session)
     monkeypatch.delenv("PYSPARK_PYTHON")
-    of_session.sparkContext.getConf = lambda: {"spark.pyspark.python": "/mine"}
+    of_session.sparkContext._conf.set("spark.pyspark.python", "/mine")
     register(of_session)
     assert of_session.sparkContext.pythonExec == "/mine"
+    assert of_session.sparkContext._conf[module.UNIX_SOCKETS] == "false"
 
 
 def test_other_errors_are_raised() -> None:
