@@ -40,9 +40,9 @@ def register(spark: Any) -> None:
     """Make the format ``pykafka08`` known to a SparkSession, classic or Connect.
 
     Plans and the event log of the session show no secret options from then on.  Workers have the driver's Python:
-    :func:`local_python` on a local master, else ``sys.executable``.  Spark would take the first ``python3`` on the path;
-    what ``PYSPARK_PYTHON`` or ``spark.pyspark.python`` says stays.  On a local master the JVM and its workers speak over
-    Unix sockets.
+    :func:`local_python` on a local master, else ``sys.executable``.  Spark would take the first ``python3`` on the
+    path; what ``PYSPARK_PYTHON`` or ``spark.pyspark.python`` says stays.  On a local master the JVM and its workers
+    speak over Unix sockets.
     """
     from pyspark.errors import AnalysisException
 
