@@ -22,7 +22,6 @@ from benchmarks.memory import SLACK
 from benchmarks.servers import replay
 from benchmarks.spark.reading import PARTITIONS, session
 from benchmarks.topics import Profile, ReadTopic
-from pykafka08.spark import local_python
 from pykafka08.spark.ranges import ReadSettings
 from pykafka08.spark.rows import MAX_BYTES
 
@@ -37,7 +36,6 @@ def main() -> int:
     parser.add_argument("--gib", type=float, default=20)
     parser.add_argument("--size", type=int, default=1024, help="bytes of a value")
     options = parser.parse_args()
-    os.environ["PYSPARK_PYTHON"] = local_python()
     profile = Profile(size=options.size, partitions=PARTITIONS)
     topic = ReadTopic.holding(profile, int(options.gib * GIB) // options.size)
     with replay() as server:

@@ -32,7 +32,6 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks.spark.reading import FORMATS, PARTITIONS, filled, processor_seconds, session
-from pykafka08.spark import local_python
 
 PER_BATCH = 60_000
 PER_SECOND = 10_000
@@ -57,7 +56,6 @@ def main() -> int:
     if options.send is not None:
         send_live(options.servers, options.send)
         return 0
-    os.environ["PYSPARK_PYTHON"] = local_python()
     topic = filled(options.servers, "none", options.records)
     spark = session()
     wrong = 0

@@ -18,7 +18,6 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks.spark.reading import FORMATS, PARTITIONS, processor_seconds, session
-from pykafka08.spark import local_python
 
 TARGET = 1.2
 VALUE = "concat(lpad(cast(id as string), 12, '0'), repeat('v', 88))"
@@ -38,7 +37,6 @@ def main() -> int:
     parser.add_argument("--acks", default="all")
     parser.add_argument("--shapes", default=",".join(SHAPES))
     options = parser.parse_args()
-    os.environ["PYSPARK_PYTHON"] = local_python()
     spark = session()
     wrong = sum(compare(spark, options, name) for name in options.shapes.split(","))
     spark.stop()

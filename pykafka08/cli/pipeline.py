@@ -140,9 +140,11 @@ def _validate(pipeline: Pipeline, options: argparse.Namespace) -> int:
         _say(line)
     from pykafka08.spark.pipeline.decoding import columns_of
     from pykafka08.spark.pipeline.running import validated
+    from pykafka08.spark.pipeline.workers import try_workers
 
     spark = validated(pipeline)
     try:
+        _say(try_workers(spark))
         columns = columns_of(pipeline.decode)  # Spark alone reads the schema
     finally:
         spark.stop()

@@ -31,6 +31,7 @@ __all__ = [
     "Converted",
     "PropertiesSource",
     "arguments_from",
+    "check_refused",
     "is_secret",
     "protected",
     "read_client_properties",
@@ -137,7 +138,7 @@ def settings_of(
         if refused is not None and dotted in refused:
             raise ConfigError(f"{name}: {refused[dotted]}")
         if not _is_of_another_client(dotted, types):
-            _check_refused(name, dotted, value)
+            check_refused(name, dotted, value)
         if setting in types:
             _set(settings, name, setting, value, types[setting])
         elif dotted == "partitioner.class" and ProducerConfig in kinds:
@@ -186,7 +187,8 @@ def _is_of_another_client(dotted: str, types: Mapping[str, str]) -> bool:
     )
 
 
-def _check_refused(name: str, dotted: str, value: str | Secret) -> None:
+def check_refused(name: str, dotted: str, value: str | Secret) -> None:
+    """ConfigError if the value of ``name``, in Kafka's spelling ``dotted``, asks for what this client does not do."""
     if dotted not in REFUSED:
         return
     text = _reveal(value).strip()

@@ -7,6 +7,8 @@ This module needs no pyspark until ``register`` is called.
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,8 @@ from pykafka08.spark.local_python import local_python
 
 __all__ = ["local_python", "register", "session_conf"]
 
+UNIX_SOCKETS = "spark.python.unix.domain.socket.enabled"
+"""Spark's setting (4.1 and later): the JVM and its Python workers speak over Unix sockets."""
 REDACTION = "spark.sql.redaction.options.regex"
 """Spark's setting: an option whose name or value matches has no value in plans and in the event log."""
 SPARKS_DEFAULT = "(?i)url"
@@ -29,17 +33,21 @@ def session_conf() -> dict[str, str]:
     without Java this sets ``JAVA_HOME``, to the runtime that the extra ``spark`` has brought (:mod:`~.java`).
     """
     provide_java()
-    return {"spark.python.unix.domain.socket.enabled": "true", REDACTION: _with_secrets(SPARKS_DEFAULT)}
+    return {UNIX_SOCKETS: "true", REDACTION: _with_secrets(SPARKS_DEFAULT)}
 
 
 def register(spark: Any) -> None:
     """Make the format ``pykafka08`` known to a SparkSession, classic or Connect.
 
-    Plans and the event log of the session show no secret options from then on.
+    Plans and the event log of the session show no secret options from then on.  Workers have the driver's Python:
+    :func:`local_python` on a local master, else ``sys.executable``.  Spark would take the first ``python3`` on the
+    path; what ``PYSPARK_PYTHON`` or ``spark.pyspark.python`` says stays.  On a local master the JVM and its workers
+    speak over Unix sockets.
     """
     from pyspark.errors import AnalysisException
 
     _name_archive(spark)
+    _prepare_workers(spark)
     redaction = spark.conf.get(REDACTION, SPARKS_DEFAULT)
     if HIDDEN_OPTIONS not in redaction:
         spark.conf.set(REDACTION, _with_secrets(redaction))
@@ -55,6 +63,18 @@ def register(spark: Any) -> None:
 
 def _with_secrets(redaction: str) -> str:
     return f"(?:{redaction})|{HIDDEN_OPTIONS}"
+
+
+def _prepare_workers(spark: Any, environment: Mapping[str, str] = os.environ) -> None:
+    """What Spark reads when it starts a worker, so that the session may be there already."""
+    context = getattr(spark, "sparkContext", None)  # a session of Spark Connect has none
+    if context is None:
+        return
+    is_local = context.master.startswith("local")
+    if is_local:  # elsewhere workers are started by executors, whose settings came with them
+        context._conf.setIfMissing(UNIX_SOCKETS, "true")
+    if "PYSPARK_PYTHON" not in environment and not context._conf.get("spark.pyspark.python"):
+        context.pythonExec = local_python(environment) if is_local else sys.executable
 
 
 def _name_archive(spark: Any) -> None:

@@ -13,6 +13,8 @@ from typing import Any
 from pykafka08.config import ClientConfig, ConsumerConfig, ProducerConfig, build, setting_fields
 from pykafka08.errors import ConfigError
 from pykafka08.kafka_properties import settings_of
+from pykafka08.kafka_properties.conversion import check_refused
+from pykafka08.kafka_properties.tables import OF_CONSUMERS, OF_PRODUCERS, REFUSED
 from pykafka08.kafka_properties.tables import WITHOUT_EFFECT as EVERYWHERE_WITHOUT_EFFECT
 from pykafka08.security.settings import SecurityConfig
 from pykafka08.setting_hints import hint
@@ -56,7 +58,10 @@ REFUSED_BY_SINK = {
 NO_GROUP = "partitions are assigned, nobody joins a group"
 WITHOUT_EFFECT = {
     "allow.auto.create.topics": "a reader creates no topics",
+    "auto.commit.interval.ms": "offsets are in the checkpoint, and in a group at the end of a batch (commitGroup)",
     "group.instance.id": NO_GROUP,
+    "group.protocol": NO_GROUP,
+    "group.remote.assignor": NO_GROUP,
     "heartbeat.interval.ms": NO_GROUP,
     "max.poll.interval.ms": NO_GROUP,
     "partition.assignment.strategy": NO_GROUP,
@@ -64,6 +69,8 @@ WITHOUT_EFFECT = {
     "max.poll.records": "rows come in Arrow batches, whatever the size of a poll",
 }
 """Of a consumer: what changes no row that Spark's connector reads, and none here."""
+OF_THE_OTHER_KIND = {"consumer": OF_PRODUCERS, "producer": OF_CONSUMERS}
+"""Properties that only the other kind of client has: a job may give one set of options to its source and its sink."""
 
 Convert = Callable[[str, str], Any]
 
@@ -191,9 +198,25 @@ def _properties(
             raise OptionError(option, value, refused[name])
         if name in known:
             result[name.replace(".", "_")] = known[name](option, value)
-        elif name not in EVERYWHERE_WITHOUT_EFFECT and (side != "consumer" or name not in WITHOUT_EFFECT):
+        elif name in REFUSED and name not in OF_THE_OTHER_KIND[side]:
+            _check_refused(option, value)
+        elif not _is_without_effect(name, side):
             raise OptionError(option, value, _unknown(name, known))
     return result
+
+
+def _is_without_effect(name: str, side: str) -> bool:
+    if name in EVERYWHERE_WITHOUT_EFFECT or name in OF_THE_OTHER_KIND[side]:
+        return True
+    return side == "consumer" and name in WITHOUT_EFFECT
+
+
+def _check_refused(option: str, value: str) -> None:
+    name = option.removeprefix(PREFIX)
+    try:
+        check_refused(name, name, value)
+    except ConfigError as error:
+        raise OptionError(option, value, f"Kafka option {error.message}") from None
 
 
 def _security(given: Mapping[str, str]) -> dict[str, Any]:

@@ -19,7 +19,12 @@ from pykafka08.driver import library_logger
 from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import KafkaError, UnknownTopicError, UnsupportedVersionError, broker_error
 from pykafka08.protocol.messages.list_offsets import ListOffsetsRequest
-from pykafka08.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from pykafka08.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseTopic,
+)
 from pykafka08.protocol.versions import BrokerVersions
 from pykafka08.records.record import TopicPartition
 from pykafka08.spark.committed_group import CommittedGroup
@@ -119,13 +124,11 @@ class _Metadata:
 
 
 def _chosen(response: MetadataResponse, selection: Selection) -> tuple[dict[TopicPartition, UUID | None], set[str]]:
-    names, pattern = selection.named_topics, selection.pattern
     found: dict[TopicPartition, UUID | None] = {}
-    missing = set(names)
+    missing = set(selection.named_topics)
     for topic in response.topics:
         name = topic.name
-        is_chosen = name is not None and (pattern.search(name) is not None if pattern is not None else name in names)
-        if name is None or not is_chosen:
+        if name is None or not _is_chosen(topic, name, selection):
             continue
         if topic.error_code and topic.error_code not in NOT_YET:
             raise broker_error(topic.error_code, topic=name, api="Metadata")
@@ -137,6 +140,12 @@ def _chosen(response: MetadataResponse, selection: Selection) -> tuple[dict[Topi
         found.update((tp, topic_id) for tp in present if not selection.partitions or tp in selection.partitions)
     missing.update(tp.topic for tp in selection.partitions if tp not in found)
     return dict(sorted(found.items())), missing
+
+
+def _is_chosen(topic: MetadataResponseTopic, name: str, selection: Selection) -> bool:
+    if name in selection.named_topics:
+        return True
+    return not topic.is_internal and selection.chooses_topic(name)
 
 
 def _use(client: Client, found: Mapping[TopicPartition, UUID | None]) -> None:

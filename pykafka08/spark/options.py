@@ -16,6 +16,7 @@ from typing import Any, Literal
 from pykafka08.config import ClientConfig, ConsumerConfig, ProducerConfig
 from pykafka08.errors import ConfigError
 from pykafka08.records.record import TopicPartition
+from pykafka08.records.topic_name import INTERNAL_TOPICS
 from pykafka08.spark.client_properties import (
     CONSUMER_PROPERTIES,
     PREFIX,
@@ -60,9 +61,16 @@ class Selection:
 
     def chooses(self, tp: TopicPartition) -> bool:
         """Whether ``tp`` is read where it exists."""
+        return tp in self.partitions or self.chooses_topic(tp.topic)
+
+    def chooses_topic(self, name: str) -> bool:
+        """Whether all partitions of the topic are read; a pattern never chooses Kafka's internal topics.
+
+        A query that commits to a group and reads ``__consumer_offsets`` would feed itself.
+        """
         if self.pattern is not None:
-            return self.pattern.search(tp.topic) is not None
-        return tp in self.partitions or tp.topic in self.topics
+            return name not in INTERNAL_TOPICS and self.pattern.search(name) is not None
+        return name in self.topics
 
 
 @dataclass(frozen=True)

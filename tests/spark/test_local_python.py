@@ -67,11 +67,12 @@ def test_where_pyspark_has_no_archive_it_is_the_interpreter(monkeypatch: pytest.
     assert local_python() == sys.executable
 
 
-def test_workers_import_the_installed_pyspark(spark: SparkSession) -> None:
+def test_workers_import_the_installed_pyspark_and_speak_over_unix_sockets(spark: SparkSession) -> None:
     def where(_: object) -> list[str]:
         import pyspark
 
-        return [pyspark.__file__]
+        return [pyspark.__file__, os.environ.get("PYTHON_UNIX_DOMAIN_ENABLED", "").lower()]
 
     found = spark.sparkContext.parallelize([0], 1).flatMap(where).collect()
-    assert found == [pyspark.__file__]
+    has_unix_sockets = tuple(map(int, pyspark.__version__.split(".")[:2])) >= (4, 1)
+    assert found == [pyspark.__file__, "true" if has_unix_sockets else ""]

@@ -80,6 +80,17 @@ async def test_which_partitions(version: str) -> None:
 
 
 @pytest.mark.parametrize("version", RELEASES)
+async def test_a_pattern_chooses_no_internal_topic(version: str) -> None:
+    topics = {"t": 1, "__consumer_offsets": 1, "__transaction_state": 1, "__mine": 1}
+    async with EmbeddedCluster(version=version, topics=topics) as cluster:
+        async with asked(cluster, subscribePattern=".*") as (client, options):
+            assert names(await found(client, options)) == [("__mine", 0), ("t", 0)]
+            assert not options.selection.chooses(TopicPartition("__consumer_offsets", 0))
+        async with asked(cluster, subscribe="__consumer_offsets") as (client, options):
+            assert names(await found(client, options)) == [("__consumer_offsets", 0)]
+
+
+@pytest.mark.parametrize("version", RELEASES)
 @pytest.mark.parametrize("given", [{"subscribe": "t,nope"}, {"assign": '{"nope":[0]}'}])
 async def test_a_topic_that_is_not_there_is_an_error_and_not_created(version: str, given: dict[str, str]) -> None:
     async with EmbeddedCluster(version=version, topics={"t": 1}) as cluster:

@@ -127,6 +127,32 @@ class TestHonoured:
         assert (producer.acks, producer.linger_ms, producer.compression_level) == ("all", 7, 3)
 
 
+HARMLESS = {
+    "client.dns.lookup": "use_all_dns_ips",
+    "connections.max.idle.ms": "540000",
+    "exclude.internal.topics": "true",
+    "group.protocol": "classic",
+    "metric.reporters": "com.example.Reporter",
+    "metrics.num.samples": "3",
+    "metrics.recording.level": "DEBUG",
+    "metrics.sample.window.ms": "30000",
+    "receive.buffer.bytes": "65536",
+    "retries": "2147483647",
+    "send.buffer.bytes": "131072",
+}
+"""What jobs bring along, and what changes nothing here."""
+
+
+def test_properties_without_effect_keep_no_job_from_its_start() -> None:
+    of_consumers = {"auto.commit.interval.ms": "5000", "max.poll.records": "500", "session.timeout.ms": "10000"}
+    of_producers = {"batch.size": "1000", "linger.ms": "5", "acks": "all"}
+    given = {f"kafka.{name}": value for name, value in {**HARMLESS, **of_consumers, **of_producers}.items()}
+    consumer = batch(**given).consumer
+    producer = write_options({"kafka.bootstrap.servers": "h", **given, "kafka.batch.size": "1000"})
+    assert consumer.auto_offset_reset == "latest"
+    assert producer.producer.batch_size == 1000
+
+
 REFUSED: list[tuple[bool, dict[str, str], str]] = [
     (False, {"startingOffsets": "latest"}, "starting offset can't be latest for batch queries on Kafka"),
     (
@@ -229,7 +255,9 @@ def test_exactly_one_way_to_choose_partitions(given: dict[str, str], words: str)
         ({"acks": "1"}, "Unknown option (did you mean kafka.acks?)"),
         ({"exactlyOnse": "true"}, "Unknown option (did you mean exactlyOnce?)"),
         ({"kafka.partitioner.class": "x"}, "write a column 'partition'"),
-        ({"kafka.fetch.min.bytes": "1"}, "Kafka option 'fetch.min.bytes' is not supported"),
+        ({"kafka.fetch.min.byte": "1"}, "Kafka option 'fetch.min.byte' is not supported"),
+        ({"kafka.client.dns.lookup": "none"}, "client.dns.lookup='none': the client tries every address"),
+        ({"kafka.transaction.two.phase.commit.enable": "true"}, "this client ends its transactions itself"),
         ({"kafka.compression.type": "foo"}, "'compression.type' is none of none, gzip, snappy, lz4, zstd"),
         (
             {"kafka.compression.type": "gzip", "kafka.compression.gzip.level": "10"},

@@ -15,7 +15,7 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from pykafka08.errors import ConfigError
-from pykafka08.spark import local_python, register, session_conf
+from pykafka08.spark import register, session_conf
 from pykafka08.spark.pipeline.settings import Pipeline
 from pykafka08.spark.pipeline.table_source import TableDataSource
 
@@ -35,6 +35,7 @@ TELLING = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 """Loggers of PySpark that write each error of an expression with a traceback; who asks is told in one line."""
 
 
+TRACEBACK = "Traceback (most recent call last):"
 LONGEST = 1500
 """Characters of an error that is told to Spark."""
 
@@ -51,12 +52,10 @@ def session(pipeline: Pipeline) -> SparkSession:
             raise ConfigError(f"spark.conf.{name}: the stages rely on {value!r}")
     for name in TELLING:
         PySparkLogger.getLogger(name).disabled = True
-    conf = dict(session_conf())
+    conf = {**session_conf(), "spark.ui.showConsoleProgress": "false"}  # it would share lines with what is told
     if pipeline.spark.master.startswith("local"):
-        os.environ.setdefault("PYSPARK_PYTHON", local_python())  # else the first python3 on the path
         conf["spark.driver.bindAddress"] = conf["spark.driver.host"] = "127.0.0.1"
         conf["spark.ui.enabled"] = "false"
-        conf["spark.ui.showConsoleProgress"] = "false"
         conf["spark.sql.shuffle.partitions"] = str(os.cpu_count() or 1)
     builder = SparkSession.builder.master(pipeline.spark.master).appName(pipeline.name)
     try:
@@ -81,11 +80,13 @@ def _own_interrupt() -> Iterator[None]:
 
 
 def cause_of(error: PySparkException | Py4JJavaError) -> str:
-    """What it says first, in one line; of Java's own that of the innermost."""
-    if not isinstance(error, Py4JJavaError):
-        return str(error).strip().splitlines()[0]
-    *_, innermost = _causes(error)
-    return str(innermost.getMessage() or innermost).strip().splitlines()[0]
+    """What it says, in one line; of Java's own that of the innermost, of a worker's traceback its end."""
+    said = str(error)
+    if isinstance(error, Py4JJavaError):
+        *_, innermost = _causes(error)
+        said = str(innermost.getMessage() or innermost)
+    _, _, of_python = said.partition(TRACEBACK)
+    return next(line for line in (of_python or said).splitlines() if line and not line[0].isspace())
 
 
 def brief(error: PySparkException | Py4JJavaError) -> str:

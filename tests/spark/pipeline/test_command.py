@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import platform
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from pykafka08.cli.main import main
+from pykafka08.spark import local_python
 from pykafka08.spark.pipeline import settings
 from pykafka08.spark.pipeline.locking import shared
 from pykafka08.spark.pipeline.table import ACCEPTED, REJECTED, Added, Entry, Table
@@ -239,6 +242,8 @@ def test_settings_that_are_right_are_told_to_be(brokers: str, tmp_path: Path) ->
         "sources.shop: 3 partitions of 1 topics",
         "dead_letters: topic orders-refused, 1 brokers",
         "aggregates.hourly: topic orders-hourly, 1 brokers",
+        f"workers: Python {platform.python_version()} at {sys.executable}, started as {local_python()}; "
+        "PYSPARK_PYTHON names another",
         "columns: id, kind, amount, at",
         "stages: ingest-shop, decode-shop, dead-letters, aggregate-hourly, publish-hourly",
     ]

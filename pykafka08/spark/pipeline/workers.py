@@ -1,0 +1,67 @@
+"""Whether the workers of a master can run the stages, told before a run: their Python has this package and pyarrow."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from threading import Event, Timer
+
+from py4j.protocol import Py4JJavaError
+from pyspark import SparkContext
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from pykafka08.errors import ConfigError
+from pykafka08.spark.pipeline.session import cause_of
+
+__all__ = ["try_workers"]
+
+NO_EXECUTOR_S = 120.0
+"""So long a master may take to give the job an executor."""
+GROUP = "pykafka08: trying a worker"
+
+
+def try_workers(spark: SparkSession) -> str:
+    """Have a worker import what the stages need; the line that names its interpreter.
+
+    Raises:
+        ConfigError: it cannot, the interpreter is not there or of another minor version, or the master gave no executor
+            within two minutes.
+    """
+    context = spark.sparkContext
+    python = context.pythonExec
+    is_late = Event()
+
+    def give_up() -> None:
+        is_late.set()
+        context.cancelJobGroup(GROUP)
+
+    timer = Timer(NO_EXECUTOR_S, give_up)
+    timer.daemon = True
+    timer.start()
+    try:
+        found = _ask(context)
+    except (PySparkException, Py4JJavaError) as error:
+        why = f"no executor within {NO_EXECUTOR_S:g} s" if is_late.is_set() else cause_of(error)
+        raise ConfigError(
+            f"spark.master: no worker of {context.master} can run the stages with Python {python}: {why}; "
+            "PYSPARK_PYTHON names another"
+        ) from error
+    finally:
+        timer.cancel()
+    return f"workers: {found}, started as {python}; PYSPARK_PYTHON names another"
+
+
+def _ask(context: SparkContext) -> str:
+    context.setJobGroup(GROUP, GROUP, interruptOnCancel=True)
+    try:
+        return context.parallelize([0], 1).map(_interpreter).collect()[0]
+    finally:
+        context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
+
+
+def _interpreter(_: int) -> str:
+    """In a worker, which has imported this module to find the function."""
+    import pyarrow  # noqa: F401  # what the stages cannot do without
+
+    return f"Python {platform.python_version()} at {sys.executable}"
