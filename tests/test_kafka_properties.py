@@ -14,7 +14,14 @@ from pykafka08 import Admin, Consumer, Producer
 from pykafka08.config import ClientConfig, ConsumerConfig, ProducerConfig, setting_fields
 from pykafka08.errors import ConfigError
 from pykafka08.group.settings import GroupConfig
-from pykafka08.kafka_properties import is_secret, read_client_properties, settings_from, settings_of
+from pykafka08.kafka_properties import (
+    is_secret,
+    librdkafka,
+    protected,
+    read_client_properties,
+    settings_from,
+    settings_of,
+)
 from pykafka08.kafka_properties.tables import OF_CONSUMERS, OF_PRODUCERS, REFUSED, WITHOUT_EFFECT
 from pykafka08.security.secret import Secret
 
@@ -78,7 +85,6 @@ def test_a_file_of_several_clients() -> None:
         ("transaction.two.phase.commit.enable", "true", "producer"),
         ("retries", "0", "producer"),
         ("ssl.truststore.loaction", "/x", "admin"),
-        ("sasl.password", "x", "admin"),
         ("ssl.context", "x", "admin"),
         ("config.providers", "vault", "admin"),
         ("fetch.min.bytes", "many", "consumer"),
@@ -100,6 +106,121 @@ def test_harmless_values_are_passed_over(name: str, refused: Any) -> None:
             found = settings_of({name: f"org.example.{value}" if value.istitle() else value}, *KINDS[client])
             assert not found.settings
             assert list(found.without_effect) == [name]
+
+
+def of_librdkafka() -> list[str]:
+    lines = (Path(__file__).parent / "librdkafka_properties.txt").read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if not line.startswith("#")]
+
+
+def test_every_property_of_librdkafka_is_known() -> None:
+    names = of_librdkafka()
+    assert len(names) > 150
+    settings = {
+        name.replace("_", ".")
+        for name in setting_fields(ClientConfig, *(kind for kinds in KINDS.values() for kind in kinds))
+    }
+    tables = {*WITHOUT_EFFECT, *REFUSED, *librdkafka.WITHOUT_EFFECT, *librdkafka.REFUSED}
+    meant = {name: librdkafka.NAMES.get(name.replace(".", "_"), name).replace("_", ".") for name in names}
+    assert [name for name in names if name not in tables and meant[name] not in settings | tables] == []
+
+
+def test_no_property_of_librdkafka_is_in_two_tables() -> None:
+    settings = set(setting_fields(ClientConfig, *(kind for kinds in KINDS.values() for kind in kinds)))
+    named = {name.replace("_", ".") for name in librdkafka.NAMES}
+    tables = [set(WITHOUT_EFFECT), set(REFUSED), set(librdkafka.WITHOUT_EFFECT), set(librdkafka.REFUSED), named]
+    for at, one in enumerate(tables):
+        assert not one & {name.replace("_", ".") for name in settings}
+        assert all(not one & other for other in tables[:at])
+    assert set(librdkafka.NAMES.values()) <= settings | {"retries"}
+
+
+@pytest.mark.parametrize(("name", "refused"), librdkafka.REFUSED.items())
+def test_refused_of_librdkafka(name: str, refused: Any) -> None:
+    for value in refused.harmless:
+        assert list(settings_of({name: value}).without_effect) == [name]
+    with pytest.raises(ConfigError, match=rf"^{name.replace('.', '[.]')}"):
+        settings_of({name: "something else"})
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ({"sasl.mechanisms": "PLAIN"}, {"sasl_mechanism": "PLAIN"}),
+        (
+            {"sasl.username": "u", "sasl.password": SECRET},
+            {"sasl_plain_username": "u", "sasl_plain_password": Secret(SECRET)},
+        ),
+        ({"ssl.ca.location": "probe"}, {}),
+        ({"ssl.ca.location": "/ca.pem", "ssl.ca.pem": "CA"}, {"ssl_cafile": "/ca.pem", "ssl_cadata": "CA"}),
+        ({"ssl.crl.location": "/crl.pem"}, {"ssl_crlfile": "/crl.pem"}),
+        (
+            {"ssl.certificate.location": "/c.pem", "ssl.key.location": "/k.pem", "ssl.key.password": SECRET},
+            {"ssl_certfile": "/c.pem", "ssl_keyfile": "/k.pem", "ssl_password": Secret(SECRET)},
+        ),
+        (
+            {"ssl.certificate.pem": "CHAIN", "ssl.key.pem": SECRET, "ssl.key.password": SECRET},
+            {
+                "ssl_keystore_certificate_chain": "CHAIN",
+                "ssl_keystore_key": Secret(SECRET),
+                "ssl_key_password": Secret(SECRET),
+            },
+        ),
+        ({"ssl.endpoint.identification.algorithm": "none"}, {"ssl_endpoint_identification_algorithm": ""}),
+        (
+            {
+                "sasl.oauthbearer.method": "oidc",
+                "sasl.oauthbearer.client.id": "c",
+                "sasl.oauthbearer.client.secret": SECRET,
+                "sasl.oauthbearer.extensions": "a=b, c=d",
+                "sasl.oauthbearer.grant.type": "client_credentials",
+            },
+            {
+                "sasl_oauthbearer_client_credentials_client_id": "c",
+                "sasl_oauthbearer_client_credentials_client_secret": Secret(SECRET),
+                "sasl_oauthbearer_extensions": {"a": "b", "c": "d"},
+                "sasl_oauthbearer_jwt_retriever_class": "ClientCredentialsJwtRetriever",
+            },
+        ),
+        ({"socket.timeout.ms": 5000, "log_level": 7}, {"request_timeout_ms": 5000}),
+    ],
+)
+def test_security_by_librdkafkas_names(given: dict[str, Any], meant: dict[str, Any]) -> None:
+    assert settings_of(protected(given)).settings == meant
+
+
+def test_a_configuration_of_confluent_kafka() -> None:
+    given = {
+        "bootstrap.servers": "h:1",
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanisms": "PLAIN",
+        "sasl.username": "KEY",
+        "sasl.password": SECRET,
+        "client.id": "c",
+        "session.timeout.ms": 45000,
+        "group.id": "g",
+        "auto.offset.reset": "beginning",
+        "enable.auto.commit": False,
+        "compression.level": -1,
+        "message.timeout.ms": 60000,
+        "queue.buffering.max.ms": 7,
+        "partitioner": "murmur2_random",
+    }
+    producer, consumer = Producer.from_properties(given), Consumer.from_properties(given, "t")
+    for client in (
+        producer,
+        consumer,
+    ):
+        security = client._client_config.security
+        assert (security.sasl_mechanism, security.sasl_plain_username) == ("PLAIN", "KEY")
+        assert security.sasl_plain_password == Secret(SECRET)
+    assert (producer._config.delivery_timeout_ms, producer._config.linger_ms) == (60000, 7)
+    assert (producer._config.partitioner, producer._config.compression_level) == ("murmur2", None)
+    assert (consumer._config.auto_offset_reset, consumer._config.enable_auto_commit) == ("earliest", False)
+    with pytest.raises(ConfigError, match=r"^oauth_cb: give sasl_oauth_token_provider="):
+        Admin.from_properties({**given, "oauth_cb": print})
+    with pytest.raises(ConfigError, match=r"^message\.send\.max\.retries=0: "):
+        Producer.from_properties({**given, "message.send.max.retries": 0})
 
 
 def test_values_for_producers() -> None:

@@ -1,6 +1,7 @@
 """Kafka's client properties, as its Java clients and tools read them, turned into settings of this client.
 
     tables        which property is honoured, which has no effect and why, which is refused and why
+    librdkafka    the same for the names that confluent-kafka has and Kafka has not
     providers     ``${file:...}``, ``${directory:...}`` and ``${env:...}`` in values
     conversion    properties to keyword arguments
 

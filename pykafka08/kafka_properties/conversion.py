@@ -9,17 +9,18 @@ from typing import Any, NamedTuple
 
 from pykafka08.config import ClientConfig, ProducerConfig, setting_fields
 from pykafka08.errors import ConfigError
+from pykafka08.kafka_properties import librdkafka
 from pykafka08.kafka_properties.providers import resolved
 from pykafka08.kafka_properties.tables import (
     ASSIGNORS,
     OBJECTS,
     OF_CONSUMERS,
     OF_PRODUCERS,
-    OTHER_NAMES,
     OTHER_VALUES,
     PARTITIONERS,
     REFUSED,
     WITHOUT_EFFECT,
+    Refused,
 )
 from pykafka08.logs import library_logger
 from pykafka08.properties import read_properties
@@ -46,9 +47,12 @@ PropertiesSource = str | os.PathLike[str] | Mapping[str, Any]
 """The path of a properties file, or the properties themselves."""
 
 _MOST_DIGITS = 40
-_SECRET = re.compile(r"password|passphrase|secret|jaas|(?:^|\.)auth$|keystore\.key$")
+_SECRET = re.compile(r"password|passphrase|secret|jaas|(?:^|\.)auth$|key\.pem$|keystore\.key$")
 _LEVEL = re.compile(r"compression\.(gzip|lz4|zstd)\.level")
 _SECURITY = ("security.", "ssl.", "sasl.")
+_ALL_REFUSED: Mapping[str, Refused] = {**REFUSED, **librdkafka.REFUSED}
+_ALL_WITHOUT_EFFECT: Mapping[str, str] = {**WITHOUT_EFFECT, **librdkafka.WITHOUT_EFFECT}
+_ALL_VALUES: Mapping[tuple[str, str], str] = {**OTHER_VALUES, **librdkafka.VALUES}
 JAVAS_MECHANISM = "GSSAPI"
 """``sasl.mechanism`` of Kafka's clients where a file does not have it."""
 
@@ -79,6 +83,8 @@ def _as_text(name: str, value: object) -> str | Secret:
         value = "true" if value else "false"
     if isinstance(value, (int, float)):
         value = str(value)
+    if name in librdkafka.CALLBACKS:
+        raise ConfigError(f"{name}: {librdkafka.CALLBACKS[name]}")
     if not isinstance(value, (str, Secret)):
         raise ConfigError(f"{name}: the value of a property is a text, not of the type {type(value).__name__}")
     return Secret(value) if is_secret(name) else value
@@ -133,12 +139,13 @@ def settings_of(
     found = Converted(settings, [], {})
     for name, value in given.items():
         setting = name.strip().replace(".", "_").replace("-", "_")
-        setting = OTHER_NAMES.get(setting, setting)
+        setting = librdkafka.NAMES.get(setting, setting)
         dotted = setting.replace("_", ".")
         if refused is not None and dotted in refused:
             raise ConfigError(f"{name}: {refused[dotted]}")
         if not _is_of_another_client(dotted, types):
             check_refused(name, dotted, value)
+            _check_retries(name, dotted, value)
         if setting in types:
             _set(settings, name, setting, value, types[setting])
         elif dotted == "partitioner.class" and ProducerConfig in kinds:
@@ -147,7 +154,7 @@ def settings_of(
             _pass_over(found, name, dotted, value, types)
     if ProducerConfig in kinds:
         _set_level(settings, given)
-        _check_retries(given)
+    _name_passphrase(settings)
     protocol = str(settings.get("security_protocol", "")).upper()
     if protocol in PROTOCOLS and protocol.startswith("SASL_"):
         settings.setdefault("sasl_mechanism", JAVAS_MECHANISM)
@@ -160,19 +167,31 @@ def _set(settings: dict[str, Any], name: str, setting: str, value: str | Secret,
     if setting == "partition_assignment_strategy":
         settings[setting] = _assignors(_reveal(value))
         return
-    # Java takes an empty text of these for one that is not given.
-    is_given = bool(_reveal(value).strip()) or "None" not in kind or not setting.startswith(("ssl_", "sasl_"))
-    if is_given:
-        settings[setting] = typed(name, setting, value, kind)
+    text = _reveal(value).strip()
+    text = _ALL_VALUES.get((setting, text), text)
+    if not text and "None" in kind and (value or setting.startswith(("ssl_", "sasl_"))):
+        return  # not given: so Java takes an empty text of these, and librdkafka the values of _ALL_VALUES
+    if setting == "sasl_oauthbearer_extensions":
+        settings[setting] = _pairs(name, text)
+        return
+    settings[setting] = typed(name, setting, value, kind)
+
+
+def _pairs(name: str, text: str) -> dict[str, str]:
+    """``a=b,c=d``, as librdkafka writes SASL extensions."""
+    pairs = [each.partition("=") for each in text.split(",")]
+    if not all(equals for _, equals, _ in pairs):
+        raise ConfigError(f"{name}: it is not of the form name=value,name=value")
+    return {key.strip(): value.strip() for key, _, value in pairs}
 
 
 def _pass_over(found: Converted, name: str, dotted: str, value: str | Secret, types: Mapping[str, str]) -> None:
     """Take note of a property that is no setting; ConfigError if that would change what the client does."""
     if _is_of_another_client(dotted, types):
         found.without_effect[name] = "it is for another kind of client"
-    elif dotted in WITHOUT_EFFECT:
-        found.without_effect[name] = WITHOUT_EFFECT[dotted]
-    elif dotted in REFUSED:
+    elif dotted in _ALL_WITHOUT_EFFECT:
+        found.without_effect[name] = _ALL_WITHOUT_EFFECT[dotted]
+    elif dotted in _ALL_REFUSED:
         found.without_effect[name] = "it asks for what this client does anyway"
     elif dotted.startswith(_SECURITY):
         meant = hint(dotted.replace(".", "_"), types, lambda each: each.replace("_", "."))
@@ -189,10 +208,10 @@ def _is_of_another_client(dotted: str, types: Mapping[str, str]) -> bool:
 
 def check_refused(name: str, dotted: str, value: str | Secret) -> None:
     """ConfigError if the value of ``name``, in Kafka's spelling ``dotted``, asks for what this client does not do."""
-    if dotted not in REFUSED:
+    if dotted not in _ALL_REFUSED:
         return
     text = _reveal(value).strip()
-    why, harmless = REFUSED[dotted]
+    why, harmless = _ALL_REFUSED[dotted]
     parts = [each.strip().rpartition(".")[2] for each in text.split(",")]
     if not all(part in harmless or part.lower() in harmless for part in parts):
         shown = "" if isinstance(value, Secret) else f"={text!r:.200}"
@@ -223,11 +242,17 @@ def _set_level(settings: dict[str, Any], given: Mapping[str, str | Secret]) -> N
             settings.setdefault("compression_level", level)
 
 
-def _check_retries(given: Mapping[str, str | Secret]) -> None:
-    if _reveal(given.get("retries", "")).strip() == "0":
+def _check_retries(name: str, dotted: str, value: str | Secret) -> None:
+    if dotted == "retries" and _reveal(value).strip() == "0":
         raise ConfigError(
-            "retries=0: a producer tries again until delivery.timeout.ms; idempotence keeps records from doubling"
+            f"{name}=0: a producer tries again until delivery.timeout.ms; idempotence keeps records from doubling"
         )
+
+
+def _name_passphrase(settings: dict[str, Any]) -> None:
+    """librdkafka's ``ssl.key.password`` is also that of a key file, which has a setting of its own here."""
+    if "ssl_certfile" in settings and "ssl_keystore_location" not in settings and "ssl_key_password" in settings:
+        settings.setdefault("ssl_password", settings.pop("ssl_key_password"))
 
 
 def _assignors(text: str) -> tuple[str, ...]:
@@ -245,8 +270,7 @@ def typed(name: str, setting: str, value: str | Secret, kind: str) -> Any:
         return Secret(_reveal(value).strip())
     text = _reveal(value).strip()
     shown = "its value" if isinstance(value, Secret) else None
-    if (setting, text) in OTHER_VALUES:
-        return OTHER_VALUES[setting, text]
+    text = _ALL_VALUES.get((setting, text), text)
     return _number_or_text(text, kind, lambda what: ConfigError(_fault(name, shown, text, what)))
 
 

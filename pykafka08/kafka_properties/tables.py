@@ -13,7 +13,6 @@ __all__ = [
     "OBJECTS",
     "OF_CONSUMERS",
     "OF_PRODUCERS",
-    "OTHER_NAMES",
     "OTHER_VALUES",
     "PARTITIONERS",
     "REFUSED",
@@ -29,15 +28,6 @@ class Refused(NamedTuple):
     harmless: tuple[str, ...] = ("",)
     """Values that are passed over; of names of Java classes the last part."""
 
-
-OTHER_NAMES: Mapping[str, str] = {
-    "metadata_broker_list": "bootstrap_servers",
-    "request_required_acks": "acks",
-    "compression_codec": "compression_type",
-    "fetch_wait_max_ms": "fetch_max_wait_ms",
-    "fetch_message_max_bytes": "max_partition_fetch_bytes",
-}
-"""Names of the clients of 0.8, in snake_case, and what they are called today."""
 
 OTHER_VALUES: Mapping[tuple[str, str], str] = {
     ("auto_offset_reset", "smallest"): "earliest",

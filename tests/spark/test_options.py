@@ -303,7 +303,7 @@ def test_security_of_source_and_sink() -> None:
     ("given", "words"),
     [
         ({"kafka.sasl.jaas.config": HIDDEN}, "sasl.jaas.config: it does not begin with the class of a login module"),
-        ({"kafka.sasl.password": HIDDEN}, "sasl.password: no such security property is known"),
+        ({"kafka.sasl.passwort": HIDDEN}, "sasl.passwort: no such security property is known"),
         ({"kafka.ssl.truststore.pasword": HIDDEN}, "did you mean ssl.truststore.password?"),
         ({"kafka.ssl.engine.factory.class": "a.B"}, "Java classes cannot be used here"),
         ({"kafka.basic.auth.secret": HIDDEN}, "is not supported"),
