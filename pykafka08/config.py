@@ -13,7 +13,7 @@ from dataclasses import Field, dataclass, field, fields
 from typing import Any, Literal
 
 from pykafka08.errors import ConfigError
-from pykafka08.security.settings import PROTOCOLS, SecurityConfig, protect
+from pykafka08.security.settings import PROTOCOLS, SecurityConfig, check_protocol, protect
 from pykafka08.setting_hints import hint
 
 __all__ = [
@@ -339,6 +339,7 @@ def build(settings: dict[str, Any], *kinds: type, elsewhere: Iterable[str] = ())
     if "bootstrap_servers" in settings:
         settings = _with_protocol(settings)
         settings["bootstrap_servers"] = parse_bootstrap_servers(settings["bootstrap_servers"])
+    check_protocol(settings)
     return [_built(kind, settings) for kind in kinds]
 
 

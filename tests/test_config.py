@@ -147,7 +147,8 @@ KINDS = {
 
 
 def made(name: str, value: Any) -> Any:
-    return build({"bootstrap_servers": "h:1", name: value}, ClientConfig, ProducerConfig, ConsumerConfig)
+    settings = {"bootstrap_servers": "h:1", "security_protocol": "PLAINTEXT", name: value}
+    return build(settings, ClientConfig, ProducerConfig, ConsumerConfig)
 
 
 def test_every_setting_has_a_row() -> None:

@@ -91,21 +91,20 @@ class Client:
             on_end=self._connection_ended,
             facts=self.facts,
         )
-        self._warn_of_unused_credentials()
+        self._warn_of_unused_security()
         self._callbacks: list[Callable[[Snapshot], None]] = []
         self._on_refusal: Callable[[SecurityError], None] = lambda _: None
         self._news: Waiter[Snapshot] = Waiter()
         self._scope = TaskScope()
 
-    def _warn_of_unused_credentials(self) -> None:
+    def _warn_of_unused_security(self) -> None:
         security = self.config.security
-        unused = () if security.uses_sasl else security.credentials
-        if unused:
+        if security.unused:
             self._log.warning(
-                "security.credentials_not_used",
+                "security.settings_not_used",
                 security_protocol=security.security_protocol,
-                settings=", ".join(unused),
-                advice="set security_protocol to SASL_SSL or SASL_PLAINTEXT",
+                settings=", ".join(security.unused),
+                advice="set security_protocol to SSL, SASL_SSL or SASL_PLAINTEXT",
             )
 
     # --- life -------------------------------------------------------------------------------------------------------

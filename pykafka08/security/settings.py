@@ -19,7 +19,7 @@ from pykafka08.short_names import shortened
 if TYPE_CHECKING:  # importing it takes 10 ms, and loads the socket module
     import ssl
 
-__all__ = ["PROTOCOLS", "SECRETS", "PasswordProvider", "SecurityConfig", "protect"]
+__all__ = ["PROTOCOLS", "SECRETS", "PasswordProvider", "SecurityConfig", "check_protocol", "protect"]
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
@@ -49,6 +49,18 @@ CREDENTIALS = (
     "sasl_plain_username",
 )
 """Settings without effect where SASL is not used."""
+TRUST = (
+    "ssl_context",
+    "ssl_cafile",
+    "ssl_cadata",
+    "ssl_certfile",
+    "ssl_crlfile",
+    "ssl_keystore_certificate_chain",
+    "ssl_keystore_location",
+    "ssl_truststore_certificates",
+    "ssl_truststore_location",
+)
+"""Settings without effect where TLS is not used."""
 
 PATHS = ("file", "_location", "_keytab")
 """Ends of the names of settings that are paths."""
@@ -128,6 +140,22 @@ def protect(settings: dict[str, Any]) -> None:
     for name in SECRETS & settings.keys():
         if isinstance(settings[name], str):
             settings[name] = Secret(settings[name])
+
+
+def check_protocol(settings: Mapping[str, Any]) -> None:
+    """ConfigError if credentials or certificates are given, and no ``security_protocol`` that would use them.
+
+    Everything would be sent in plaintext.  Who writes PLAINTEXT gets a warning only.
+    """
+    if "security_protocol" in settings:
+        return
+    for names, protocols in ((TRUST, "SSL or SASL_SSL"), (CREDENTIALS, "SASL_SSL or SASL_PLAINTEXT")):
+        name = next((each for each in names if settings.get(each) is not None), None)
+        if name is not None:
+            raise ConfigError(
+                f"{name} is given without security_protocol, so that everything would be sent in plaintext: set "
+                f"security_protocol to {protocols}"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -351,9 +379,10 @@ class SecurityConfig:
         return self.security_protocol.startswith("SASL_")
 
     @property
-    def credentials(self) -> tuple[str, ...]:
-        """Names of the settings with a SASL user, password or token that are given."""
-        return tuple(name for name in CREDENTIALS if getattr(self, name) is not None)
+    def unused(self) -> tuple[str, ...]:
+        """Names of the credentials and certificates that are given, and that ``security_protocol`` does not use."""
+        names = (*(() if self.uses_sasl else CREDENTIALS), *(() if self.uses_tls else TRUST))
+        return tuple(name for name in names if getattr(self, name) is not None)
 
     @classmethod
     def names(cls) -> frozenset[str]:
