@@ -61,10 +61,10 @@ class StaticProperties:
         return self.values.get(name, self._arguments[name]).strip().lower() == "true"
 
 
-def node_properties(personality: Personality, node: Node) -> dict[str, str]:
+def node_properties(personality: Personality, node: Node, protocol: str) -> dict[str, str]:
     """The properties that differ between brokers."""
     id_name = "broker.id" if personality.has_zookeeper else "node.id"
-    properties = {id_name: str(node.node_id), "listeners": f"PLAINTEXT://{node.address}"}
+    properties = {id_name: str(node.node_id), "listeners": f"{protocol}://{node.address}"}
     if not personality.has_zookeeper:
         properties["process.roles"] = "broker,controller"
     if node.rack is not None:

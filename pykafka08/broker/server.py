@@ -180,7 +180,7 @@ class EmbeddedCluster:
             check_token=check_token,
             mechanisms=mechanisms,
             client_auth=client_auth,
-            reauthentication_ms=int(static.values.get("connections.max.reauth.ms", 0)),
+            properties=static.values,
             hosts=[each for each in (host, advertised_host) if each is not None and each not in WILDCARDS],
         )
         self._state.authorizer = authorizer_of(self._state.acls, static.given)
@@ -286,7 +286,9 @@ class EmbeddedCluster:
         node = self._state.nodes[node_id]
         bound = self._kept.pop(node_id, None) or bind(node.bind_host, node.port)
         node.port = bound.getsockname()[1]
-        self._state.configs.nodes[str(node_id)] = node_properties(self._state.personality, node)
+        self._state.configs.nodes[str(node_id)] = node_properties(
+            self._state.personality, node, self._state.protection.protocol
+        )
         self._listeners[node_id] = await listen(
             bound, partial(self._new_session, node), self._tasks, self._state.protection.server_context()
         )

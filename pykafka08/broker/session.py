@@ -20,13 +20,14 @@ from pykafka08.broker.security.sasl_session import SaslSession
 from pykafka08.broker.timers import Timer
 from pykafka08.driver import Waiter
 from pykafka08.errors import ClosedError, KafkaError
-from pykafka08.protocol.framing import FrameSplitter
+from pykafka08.protocol.framing import MAX_FRAME_BYTES, FrameSplitter
 from pykafka08.protocol.schema import Response
 from pykafka08.wire import INT32, Buffer
 
 __all__ = ["Output", "Session"]
 
 MOST_WAITING_FRAMES = 64
+REQUEST_LIMIT = "socket.request.max.bytes"
 LAST_REQUEST_S = 0.2  # how long a connection whose life is over waits for the request that it is to die with
 
 
@@ -51,7 +52,7 @@ class Session:
         self._node = node
         self._client_host = client_host
         self._output = output
-        self._splitter = FrameSplitter(setting="socket.request.max.bytes")
+        self._splitter = FrameSplitter(setting=REQUEST_LIMIT)
         self._frames: deque[Buffer] = deque()
         self._answers: list[bytes] = []
         self._swapped: list[bytes] = []
@@ -60,6 +61,10 @@ class Session:
         self._waiter: Waiter[Response | None] | None = None
         self._state: dict[str, object] = {}
         self._sasl = SaslSession(cluster.protection) if cluster.protection.uses_sasl else None
+        if self._sasl is not None:
+            self._splitter.set_limit(cluster.protection.max_receive_size, "sasl.server.max.receive.size")
+        self._has_grown = self._sasl is None
+        """True once requests may have the size that authenticated clients have."""
         self._is_busy = False
         self._is_serving = False
         self._is_closed = False
@@ -155,9 +160,23 @@ class Session:
         try:
             answer, _ = sasl.authenticate(token, time.time())
         except Refused as refused:
-            self._end(str(refused))
+            self._is_busy = True
+            self._cluster.timers.call_after(
+                self._cluster.protection.failure_delay_s, partial(self._end_after_refusal, str(refused))
+            )
             return
         self._answers.append(INT32.pack(len(answer)) + answer)
+        self._grow()
+
+    def _end_after_refusal(self, reason: str) -> None:
+        self._is_busy = False
+        self._end(reason)
+
+    def _grow(self) -> None:
+        """Let an authenticated client send larger requests."""
+        if not self._has_grown and self._sasl is not None and self._sasl.principal is not None:
+            self._has_grown = True
+            self._splitter.set_limit(MAX_FRAME_BYTES, REQUEST_LIMIT)
 
     def _replied(self, call: Call, waiter: Waiter[Response | None]) -> None:
         self._waiter = None
@@ -172,6 +191,10 @@ class Session:
 
     def _answer(self, call: Call, response: Response | None) -> None:
         delay = call.script.delay()
+        if self._sasl is not None:
+            self._grow()
+            if self._sasl.has_failed:
+                delay = max(delay, self._cluster.protection.failure_delay_s)
         if delay > 0:
             self._is_busy = True
             self._cluster.timers.call_after(delay, partial(self._delayed, call, response))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import socket
 import ssl
 import time
 import warnings
@@ -14,8 +15,17 @@ import anyio.to_thread
 import pytest
 
 from pykafka08 import Admin, AuthenticationError, Consumer, EmbeddedCluster, Producer, TlsError
+from pykafka08.broker.personality import Personality
+from pykafka08.broker.scram_users import ScramUsers
 from pykafka08.broker.security.mechanisms import Principal, Refused
+from pykafka08.broker.security.protection import Protection
+from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import ConfigError, KafkaError
+from pykafka08.protocol.headers import encode_request
+from pykafka08.protocol.messages.metadata import MetadataRequest
+from pykafka08.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
+from pykafka08.protocol.messages.sasl_handshake import SaslHandshakeRequest
+from tests.broker.raw import batch, connect, produce
 
 pytestmark = pytest.mark.anyio
 
@@ -99,7 +109,8 @@ async def test_each_release_frames_tokens_in_its_way(version: str) -> None:
 @pytest.mark.parametrize("changed", [{"sasl_plain_password": "wrong"}, {"sasl_plain_username": "carol"}])
 @pytest.mark.parametrize("version", ["0.10.2", "4.3"])
 async def test_wrong_credentials_are_refused(version: str, changed: dict[str, str], mechanism: str) -> None:
-    async with EmbeddedCluster(version=version, security="SASL_PLAINTEXT", users=USERS) as cluster:
+    at_once = {"connection.failed.authentication.delay.ms": "0"} if version == "4.3" else {}
+    async with EmbeddedCluster(version=version, security="SASL_PLAINTEXT", users=USERS, properties=at_once) as cluster:
         settings = {**cluster.client_settings(), "sasl_mechanism": mechanism, **changed}
         with pytest.raises(AuthenticationError, match="check sasl_plain_username and sasl_plain_password") as caught:
             async with Admin(**settings):
@@ -171,13 +182,6 @@ async def test_sessions_are_renewed_while_records_pass(mechanism: str) -> None:
 
 
 async def test_a_session_that_is_not_renewed_is_closed() -> None:
-    import socket
-
-    from pykafka08.protocol.headers import encode_request
-    from pykafka08.protocol.messages.metadata import MetadataRequest
-    from pykafka08.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
-    from pykafka08.protocol.messages.sasl_handshake import SaslHandshakeRequest
-
     def talk(port: int) -> bytes:
         with socket.create_connection(("127.0.0.1", port), timeout=10) as raw:
 
@@ -196,6 +200,66 @@ async def test_a_session_that_is_not_renewed_is_closed() -> None:
         security="SASL_PLAINTEXT", users=USERS, properties={"connections.max.reauth.ms": "200"}
     ) as cluster:
         assert await anyio.to_thread.run_sync(talk, cluster.brokers[0].port) == b""
+
+
+WRONG = SaslAuthenticateRequest(auth_bytes=b"\0alice\0wrong")
+RIGHT = SaslAuthenticateRequest(auth_bytes=b"\0alice\0alice's secret")
+
+
+@pytest.mark.parametrize("handshake_version", [0, 1])
+async def test_a_refusal_comes_late_and_delays_no_other_client(handshake_version: int) -> None:
+    delay = {"connection.failed.authentication.delay.ms": "86400000"}
+    async with EmbeddedCluster(security="SASL_PLAINTEXT", users=USERS, properties=delay, topics={"t": 1}) as cluster:
+        async with connect(cluster) as refused, anyio.create_task_group() as tasks:
+            await refused.ask(SaslHandshakeRequest(mechanism="PLAIN"), handshake_version)
+            if handshake_version == 0:
+                await refused.send_frame(WRONG.auth_bytes)
+            else:
+                await refused.send(WRONG, 2)
+            answered = anyio.Event()
+
+            async def wait_for_answer() -> None:
+                await refused.is_closed_by_peer()
+                answered.set()
+
+            tasks.start_soon(wait_for_answer)
+            await round_trip(cluster.client_settings())
+            assert not answered.is_set()
+            tasks.cancel_scope.cancel()
+
+
+async def test_a_refusal_names_its_reason_and_ends_the_connection() -> None:
+    async with EmbeddedCluster(security="SASL_PLAINTEXT", users=USERS) as cluster, connect(cluster) as raw:
+        await raw.ask(SaslHandshakeRequest(mechanism="PLAIN"), 1)
+        answer = await raw.ask(WRONG, 2)
+        text = "Authentication failed: Invalid username or password"
+        assert (answer.error_code, answer.error_message) == (ErrorCode.SASL_AUTHENTICATION_FAILED, text)
+        assert await raw.is_closed_by_peer()
+
+
+@pytest.mark.parametrize(("version", "seconds"), [("2.0", 0), ("2.1", 0.1), ("4.3", 0.1)])
+def test_refusals_are_delayed_as_in_the_release(version: str, seconds: float) -> None:
+    assert Protection("SASL_PLAINTEXT", Personality(version), ScramUsers()).failure_delay_s == seconds
+
+
+async def test_large_requests_need_authentication() -> None:
+    async with EmbeddedCluster(security="SASL_PLAINTEXT", users=USERS, topics={"t": 1}) as cluster:
+        limit = 524_288
+        async with connect(cluster) as raw:
+            await raw.ask(SaslHandshakeRequest(mechanism="PLAIN"), 1)
+            await raw.stream.send((limit + 1).to_bytes(4, "big"))
+            assert await raw.is_closed_by_peer()
+        async with connect(cluster) as raw:
+            await raw.ask(SaslHandshakeRequest(mechanism="PLAIN"), 1)
+            assert (await raw.ask(RIGHT, 2)).error_code == ErrorCode.NONE
+            assert (await produce(raw, batch(b"x" * limit), 9)).error_code == ErrorCode.NONE
+
+
+async def test_the_listener_is_described_with_its_protocol() -> None:
+    async with EmbeddedCluster(security="SASL_PLAINTEXT", users=USERS) as cluster:
+        async with Admin(**cluster.client_settings()) as admin:
+            entries = await admin.describe_broker_configs(0)
+        assert entries["listeners"].value == f"SASL_PLAINTEXT://{cluster.bootstrap_servers}"
 
 
 def check_token(token: str) -> Principal:

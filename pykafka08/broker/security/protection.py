@@ -19,11 +19,21 @@ from pykafka08.broker.security.mechanisms import (
     scram_credential,
 )
 from pykafka08.errors import ConfigError
+from pykafka08.protocol.framing import MAX_FRAME_BYTES
 from pykafka08.security.secret import Secret
 
 __all__ = ["PROTOCOLS", "Protection"]
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+REAUTHENTICATION = "connections.max.reauth.ms"
+FAILURE_DELAY = "connection.failed.authentication.delay.ms"
+RECEIVE_SIZE = "sasl.server.max.receive.size"
+LIMITS = {
+    REAUTHENTICATION: ((2, 2), 0, 0),
+    FAILURE_DELAY: ((2, 1), 100, 0),
+    RECEIVE_SIZE: ((2, 8), 524_288, MAX_FRAME_BYTES),
+}
+"""Broker property -> the first release with it, its default, and its value in releases before."""
 CLIENT_AUTH = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 LOGIN_MODULES = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
@@ -37,8 +47,8 @@ USUAL_MECHANISMS = tuple(LOGIN_MODULES)
 class Protection:
     """``users`` maps names to passwords; ``check_token`` makes OAUTHBEARER available.
 
-    ``client_auth`` is Kafka's ``ssl.client.auth``: none, requested or required.  ``reauthentication_ms`` is its
-    ``connections.max.reauth.ms``: 0 for sessions without an end.
+    ``client_auth`` is Kafka's ``ssl.client.auth``: none, requested or required.  ``properties`` has Kafka's broker
+    properties; ``connections.max.reauth.ms`` and the two of failed authentication and of large requests count here.
     ``hosts`` are names and addresses, besides those of loopback, for which the brokers' certificate holds.
     """
 
@@ -52,9 +62,15 @@ class Protection:
         check_token: TokenCheck | None = None,
         mechanisms: Sequence[str] | None = None,
         client_auth: str = "none",
-        reauthentication_ms: int = 0,
         hosts: Sequence[str] = (),
+        properties: Mapping[str, str] | None = None,
     ) -> None:
+        limits = _limits(personality, properties or {})
+        self._reauthentication_ms = limits[REAUTHENTICATION]
+        self.failure_delay_s = limits[FAILURE_DELAY] / 1000
+        """Seconds from a failed authentication to its answer."""
+        self.max_receive_size = limits[RECEIVE_SIZE]
+        """Bytes that a request before authentication may have."""
         self.protocol = protocol.upper() if isinstance(protocol, str) else ""
         if self.protocol not in PROTOCOLS:
             raise ConfigError(f"security={protocol!r:.100} is not one of {', '.join(PROTOCOLS)}")
@@ -63,7 +79,6 @@ class Protection:
         self._passwords = {name: Secret(password) for name, password in (users or {}).items()}
         self._scram = scram
         self._check_token = check_token
-        self._reauthentication_ms = reauthentication_ms
         self._client_auth = client_auth
         self.certificates = Certificates(hosts) if self.uses_tls else None
         self.mechanisms = self._mechanisms(mechanisms, personality) if self.uses_sasl else ()
@@ -172,6 +187,13 @@ class Protection:
         """Remove the files."""
         if self.certificates is not None:
             self.certificates.close()
+
+
+def _limits(personality: Personality, properties: Mapping[str, str]) -> dict[str, int]:
+    return {
+        name: int(properties.get(name, default if personality >= since else earlier))
+        for name, (since, default, earlier) in LIMITS.items()
+    }
 
 
 def _quoted(text: str) -> str:
