@@ -15,9 +15,9 @@ from pykafka08.acl_operations import (
 )
 from pykafka08.broker.authorizer import ANONYMOUS
 from pykafka08.broker.cluster_state import ClusterState, Node
+from pykafka08.broker.connection_context import ConnectionContext
 from pykafka08.broker.faults import ScriptedCall
 from pykafka08.broker.personality import Personality
-from pykafka08.broker.security.sasl_session import SaslSession
 from pykafka08.broker.state import NO_LEADER, Partition, Topic
 from pykafka08.driver import Waiter
 from pykafka08.error_codes import ErrorCode
@@ -59,24 +59,19 @@ class Call:
         header: RequestHeader,
         version: int,
         script: ScriptedCall,
-        client_host: str,
-        session_state: dict[str, object],
-        sasl: SaslSession | None = None,
+        connection: ConnectionContext,
     ) -> None:
         self.cluster = cluster
         self.node = node
         self.header = header
         self.version = version
         self.script = script
-        self.client_host = client_host
-        self.session_state = session_state
-        self.sasl = sasl
+        self.client_host = connection.client_host
+        self.session_state = connection.state
+        self.sasl = connection.sasl
         """SASL of the connection; None on a listener without."""
-        authenticated = None if sasl is None else sasl.principal
-        if authenticated is not None:
-            self.principal = f"User:{authenticated.name}"
-        else:
-            self.principal = cluster.principals.get(self.client_id, ANONYMOUS)
+        user = connection.user
+        self.principal = f"User:{user}" if user is not None else cluster.principals.get(self.client_id, ANONYMOUS)
         """The user of the connection, as in access control lists (``"User:alice"``)."""
 
     @property

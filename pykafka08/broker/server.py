@@ -35,11 +35,12 @@ from pykafka08.broker.faults import Faults, LoggedRequest
 from pykafka08.broker.fetch_sessions import FetchSessions
 from pykafka08.broker.groups import GroupLimits
 from pykafka08.broker.handlers import load_handlers
-from pykafka08.broker.listener import Listener, bind, listen
+from pykafka08.broker.listener import Listener, Peer, bind, listen
 from pykafka08.broker.log_dir import LogDir
 from pykafka08.broker.log_manager import DEFAULT_MEMORY_BYTES
 from pykafka08.broker.personality import Personality
 from pykafka08.broker.properties import StaticProperties, node_properties
+from pykafka08.broker.security.distinguished_name import subject_name
 from pykafka08.broker.security.mechanisms import TokenCheck
 from pykafka08.broker.security.protection import Protection
 from pykafka08.broker.session import Output, Session
@@ -89,7 +90,8 @@ class EmbeddedCluster:
     ``security`` is SSL, SASL_PLAINTEXT or SASL_SSL for brokers that clients must authenticate to; ``users`` maps names
     to passwords, for PLAIN and SCRAM.  ``ca_file``, ``client_settings()`` and
     ``client_properties()`` are what clients need.  With
-    ``client_auth="required"`` TLS clients need a certificate of the cluster's CA.
+    ``client_auth="required"`` TLS clients need a certificate of the cluster's CA; with SSL its subject is their
+    principal in ACLs (``User:CN=alice``).
 
     With ``log_dir``, topics, records, committed offsets, transactions, producer ids and the cluster id are kept in that
     directory too; the next cluster with the same directory restores them, also after a crash of the process.
@@ -302,8 +304,9 @@ class EmbeddedCluster:
         if not self._is_closed:
             self._kept[node_id] = bind(node.bind_host, node.port)
 
-    def _new_session(self, node: Node, client_host: str, output: Output) -> Session:
-        return Session(self._state, node, client_host, output)
+    def _new_session(self, node: Node, peer: Peer, output: Output) -> Session:
+        name = None if peer.certificate is None else subject_name(peer.certificate)
+        return Session(self._state, node, peer.host, output, certificate_name=name)
 
     # -- what it is
 

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from pykafka08.broker.call import Call, CloseConnection
 from pykafka08.broker.cluster_state import ClusterState, Node
+from pykafka08.broker.connection_context import ConnectionContext
 from pykafka08.broker.dispatch import begin, encode_answer
 from pykafka08.broker.faults import ConnectionLife
 from pykafka08.broker.security.mechanisms import Refused
@@ -47,10 +48,17 @@ class Output(Protocol):
 class Session:
     """Serves one connection."""
 
-    def __init__(self, cluster: ClusterState, node: Node, client_host: str, output: Output) -> None:
+    def __init__(
+        self,
+        cluster: ClusterState,
+        node: Node,
+        client_host: str,
+        output: Output,
+        *,
+        certificate_name: str | None = None,
+    ) -> None:
         self._cluster = cluster
         self._node = node
-        self._client_host = client_host
         self._output = output
         self._splitter = FrameSplitter(setting=REQUEST_LIMIT)
         self._frames: deque[Buffer] = deque()
@@ -59,8 +67,8 @@ class Session:
         self._death: ConnectionLife | None = None
         self._life: Timer | None = None
         self._waiter: Waiter[Response | None] | None = None
-        self._state: dict[str, object] = {}
         self._sasl = SaslSession(cluster.protection) if cluster.protection.uses_sasl else None
+        self._connection = ConnectionContext(client_host, sasl=self._sasl, certificate_name=certificate_name)
         if self._sasl is not None:
             self._splitter.set_limit(cluster.protection.max_receive_size, "sasl.server.max.receive.size")
         self._has_grown = self._sasl is None
@@ -140,7 +148,7 @@ class Session:
             self._authenticate(self._sasl, bytes(frame))
             return
         try:
-            call, reply = begin(self._cluster, self._node, frame, self._client_host, self._state, self._sasl)
+            call, reply = begin(self._cluster, self._node, frame, self._connection)
         except (CloseConnection, KafkaError) as error:
             self._end(str(error))
             return

@@ -7,6 +7,7 @@ import socket
 import ssl
 import time
 import warnings
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from pykafka08 import Admin, AuthenticationError, Consumer, EmbeddedCluster, Producer, TlsError
+from pykafka08 import Admin, AuthenticationError, AuthorizationError, Consumer, EmbeddedCluster, Producer, TlsError
+from pykafka08.acl_operations import AclOperation, AclResourceType
+from pykafka08.broker.access_control import ALLOW, Acl
 from pykafka08.broker.personality import Personality
 from pykafka08.broker.scram_users import ScramUsers
 from pykafka08.broker.security.mechanisms import Principal, Refused
@@ -160,6 +163,27 @@ async def test_a_required_client_certificate_is_demanded_and_taken() -> None:
             async with Admin(**settings, default_api_timeout_ms=3000):
                 pass
     assert mode_of(certificate) is None
+
+
+async def test_the_subject_of_a_certificate_is_the_principal() -> None:
+    acls = {"authorizer.class.name": "any", "super.users": "User:CN=admin"}
+    async with EmbeddedCluster(
+        security="SSL", client_auth="requested", topics={"of-alice": 1, "of-nobody": 1}, properties=acls
+    ) as cluster:
+        for name, principal in (("of-alice", "User:CN=alice"), ("of-nobody", "User:ANONYMOUS")):
+            cluster._state.acls.add(Acl(AclResourceType.TOPIC, name, 3, principal, "*", AclOperation.WRITE, ALLOW))
+        without = cluster.client_settings()
+        del without["ssl_certfile"]
+        users = {"admin": cluster.client_settings("admin"), "alice": cluster.client_settings("alice"), "": without}
+        passed = set()
+        for user, settings in users.items():
+            async with Producer(**settings) as producer:
+                for topic in cluster.topics:
+                    with suppress(AuthorizationError):
+                        await producer.send(topic, b"value", partition=0)
+                        passed.add((user, topic))
+    both = {("admin", "of-alice"), ("admin", "of-nobody")}
+    assert passed == {*both, ("alice", "of-alice"), ("", "of-nobody")}
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)

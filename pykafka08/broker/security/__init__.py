@@ -1,9 +1,10 @@
 """Security of the embedded broker: TLS with certificates of its own, and the server side of SASL.
 
-    protection       what a listener demands, and the users that it knows
-    certificates     a CA, broker and client certificates
-    sasl_session     SASL on one connection
-    mechanisms       server side of PLAIN, SCRAM and OAUTHBEARER
+    protection          what a listener demands, and the users that it knows
+    certificates        a CA, broker and client certificates
+    distinguished_name  the name of a certificate's subject
+    sasl_session        SASL on one connection
+    mechanisms          server side of PLAIN, SCRAM and OAUTHBEARER
 
 None of the client's code is used, so that one fault cannot hide on both sides.
 """

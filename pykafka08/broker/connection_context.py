@@ -1,0 +1,31 @@
+"""Facts about a client's connection that its requests are answered by."""
+
+from __future__ import annotations
+
+from pykafka08.broker.security.sasl_session import SaslSession
+
+__all__ = ["ConnectionContext"]
+
+
+class ConnectionContext:
+    """``certificate_name`` is the subject of the client's certificate; None without one."""
+
+    __slots__ = ("certificate_name", "client_host", "sasl", "state")
+
+    def __init__(
+        self, client_host: str, *, sasl: SaslSession | None = None, certificate_name: str | None = None
+    ) -> None:
+        self.client_host = client_host
+        """The client's address."""
+        self.sasl = sasl
+        """SASL of the connection; None on a listener without."""
+        self.certificate_name = certificate_name
+        self.state: dict[str, object] = {}
+        """Notes of handlers, such as the client's name from ApiVersions."""
+
+    @property
+    def user(self) -> str | None:
+        """The authenticated user; None without authentication.  SASL takes precedence, as in Kafka."""
+        if self.sasl is not None:
+            return None if self.sasl.principal is None else self.sasl.principal.name
+        return self.certificate_name
