@@ -43,6 +43,7 @@ from pykafka08.broker.properties import StaticProperties, node_properties
 from pykafka08.broker.security.distinguished_name import subject_name
 from pykafka08.broker.security.mechanisms import TokenCheck
 from pykafka08.broker.security.protection import Protection
+from pykafka08.broker.security.tokens import Jwks
 from pykafka08.broker.session import Output, Session
 from pykafka08.broker.state import MOST_PARTITIONS, Partition, Topic
 from pykafka08.broker.topic_configs import topic_config_fault
@@ -91,7 +92,8 @@ class EmbeddedCluster:
     to passwords, for PLAIN and SCRAM.  ``ca_file``, ``client_settings()`` and
     ``client_properties()`` are what clients need.  With
     ``client_auth="required"`` TLS clients need a certificate of the cluster's CA; with SSL its subject is their
-    principal in ACLs (``User:CN=alice``).
+    principal in ACLs (``User:CN=alice``).  With ``jwks``, a JSON Web Key Set or the path of one, clients can use
+    OAUTHBEARER with tokens that its keys have signed; ``properties`` has the expected audience and issuer.
 
     With ``log_dir``, topics, records, committed offsets, transactions, producer ids and the cluster id are kept in that
     directory too; the next cluster with the same directory restores them, also after a crash of the process.
@@ -133,6 +135,7 @@ class EmbeddedCluster:
         mechanisms: Sequence[str] | None = None,
         client_auth: str = "none",
         check_token: TokenCheck | None = None,
+        jwks: Jwks | None = None,
     ) -> None:
         check_number("brokers", brokers, 1, MOST_BROKERS)
         check_number("default_partitions", default_partitions, 1, MOST_PARTITIONS)
@@ -180,6 +183,7 @@ class EmbeddedCluster:
             self._state.scram,
             users=users,
             check_token=check_token,
+            jwks=jwks,
             mechanisms=mechanisms,
             client_auth=client_auth,
             properties=static.values,

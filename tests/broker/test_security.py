@@ -298,7 +298,8 @@ def check_token(token: str) -> Principal:
         ({"security": "TLS"}, "security='TLS' is not one of"),
         ({"security": "SSL", "client_auth": "maybe"}, "client_auth"),
         ({"security": "SASL_SSL", "version": "0.9"}, "needs version 0.10.0"),
-        ({"security": "SASL_PLAINTEXT", "mechanisms": ["OAUTHBEARER"]}, "OAUTHBEARER"),
+        ({"security": "SASL_PLAINTEXT", "mechanisms": ["OAUTHBEARER"], "version": "1.1"}, "OAUTHBEARER"),
+        ({"security": "SASL_PLAINTEXT", "mechanisms": []}, "needs one at least"),
     ],
 )
 def test_impossible_arguments_are_refused(arguments: dict[str, Any], text: str) -> None:

@@ -5,6 +5,7 @@
     distinguished_name  the name of a certificate's subject
     sasl_session        SASL on one connection
     mechanisms          server side of PLAIN, SCRAM and OAUTHBEARER
+    tokens              checks of OAUTHBEARER tokens
 
 None of the client's code is used, so that one fault cannot hide on both sides.
 """

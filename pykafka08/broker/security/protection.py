@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ssl
+import time
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pykafka08.broker.personality import Personality
 from pykafka08.broker.scram_users import ScramUsers
@@ -18,6 +20,7 @@ from pykafka08.broker.security.mechanisms import (
     TokenCheck,
     scram_credential,
 )
+from pykafka08.broker.security.tokens import Jwks, signed_tokens, unsecured_tokens
 from pykafka08.errors import ConfigError
 from pykafka08.protocol.framing import MAX_FRAME_BYTES
 from pykafka08.security.secret import Secret
@@ -39,13 +42,20 @@ LOGIN_MODULES = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    "OAUTHBEARER": "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule",
 }
-"""Java's module for each mechanism with passwords, the weakest first."""
-USUAL_MECHANISMS = tuple(LOGIN_MODULES)
+"""Java's module for each mechanism."""
+USUAL_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+"""Mechanisms with passwords, the weakest first."""
+UNSECURED_USER = "unsecuredLoginStringClaim_sub"
+"""Option of Java's login module that names the user of an unsecured token."""
+DEFAULT_USER = "client"
 
 
 class Protection:
-    """``users`` maps names to passwords; ``check_token`` makes OAUTHBEARER available.
+    """``users`` maps names to passwords; ``check_token`` or ``jwks`` make OAUTHBEARER available.
+
+    If only ``mechanisms`` names OAUTHBEARER, unsecured tokens are taken, as in Kafka.
 
     ``client_auth`` is Kafka's ``ssl.client.auth``: none, requested or required.  ``properties`` has Kafka's broker
     properties; ``connections.max.reauth.ms`` and the two of failed authentication and of large requests count here.
@@ -60,6 +70,7 @@ class Protection:
         *,
         users: Mapping[str, str] | None = None,
         check_token: TokenCheck | None = None,
+        jwks: Jwks | None = None,
         mechanisms: Sequence[str] | None = None,
         client_auth: str = "none",
         hosts: Sequence[str] = (),
@@ -78,7 +89,10 @@ class Protection:
             raise ConfigError(f"client_auth={client_auth!r:.100} is not one of {', '.join(CLIENT_AUTH)}")
         self._passwords = {name: Secret(password) for name, password in (users or {}).items()}
         self._scram = scram
-        self._check_token = check_token
+        if check_token is not None and jwks is not None:
+            raise ConfigError("check_token and jwks exclude each other")
+        self._check_token = check_token or signed_tokens(jwks, properties or {}, time.time)
+        self._takes_unsecured_tokens = False
         self._client_auth = client_auth
         self.certificates = Certificates(hosts) if self.uses_tls else None
         self.mechanisms = self._mechanisms(mechanisms, personality) if self.uses_sasl else ()
@@ -97,7 +111,9 @@ class Protection:
     @property
     def demands_identity(self) -> bool:
         """True if clients without a password or a certificate are refused."""
-        return self.uses_sasl or (self.uses_tls and self._client_auth == "required")
+        if self.uses_sasl:
+            return not self._takes_unsecured_tokens
+        return self.uses_tls and self._client_auth == "required"
 
     def _mechanisms(self, given: Sequence[str] | None, personality: Personality) -> tuple[str, ...]:
         if personality < (0, 10):
@@ -106,13 +122,19 @@ class Protection:
             "PLAIN": personality >= (0, 10),
             "SCRAM-SHA-256": personality >= (0, 10, 2),
             "SCRAM-SHA-512": personality >= (0, 10, 2),
-            "OAUTHBEARER": personality >= (2, 0) and self._check_token is not None,
+            "OAUTHBEARER": personality >= (2, 0),
         }
+        if given is not None and not given:
+            raise ConfigError(f"mechanisms={given!r:.100}: security={self.protocol!r} needs one at least")
         if given is None:
-            return tuple(name for name, is_known in known.items() if is_known)
+            usual = known if self._check_token is not None else USUAL_MECHANISMS
+            return tuple(name for name in usual if known[name])
         for name in given:
             if not known.get(name):
-                raise ConfigError(f"mechanisms: {name!r:.100} cannot be played in this version, or lacks its settings")
+                raise ConfigError(f"mechanisms: {name!r:.100} cannot be played in this version")
+        if "OAUTHBEARER" in given and self._check_token is None:
+            self._check_token = unsecured_tokens(time.time)
+            self._takes_unsecured_tokens = True
         return tuple(given)
 
     def server_context(self) -> ssl.SSLContext | None:
@@ -139,17 +161,20 @@ class Protection:
             limits.append(max(0.0, principal.expires_at - now))
         return min(limits, default=None)
 
-    def client_settings(self, user: str | None, mechanism: str | None = None) -> dict[str, str]:
+    def client_settings(self, user: str | None, mechanism: str | None = None) -> dict[str, Any]:
         """Keyword arguments of a client, without the address."""
-        settings = {"security_protocol": self.protocol}
+        settings: dict[str, Any] = {"security_protocol": self.protocol}
         if self.certificates is not None:
             settings["ssl_cafile"] = self.certificates.ca_file
             if self._client_auth != "none":
-                settings["ssl_certfile"] = self.certificates.client_file(user or "client")
+                settings["ssl_certfile"] = self.certificates.client_file(user or DEFAULT_USER)
         if self.uses_sasl:
             settings["sasl_mechanism"], name = self._login(user, mechanism)
-            settings["sasl_plain_username"] = name
-            settings["sasl_plain_password"] = self._passwords[name].reveal()
+            if settings["sasl_mechanism"] != "OAUTHBEARER":
+                settings["sasl_plain_username"] = name
+                settings["sasl_plain_password"] = self._passwords[name].reveal()
+            elif self._takes_unsecured_tokens:
+                settings["sasl_oauthbearer_unsecured_login"] = {UNSECURED_USER: name}
         return settings
 
     def client_properties(self, user: str | None, mechanism: str | None = None) -> dict[str, str]:
@@ -160,28 +185,33 @@ class Protection:
             properties["ssl.truststore.location"] = self.certificates.ca_file
             if self._client_auth != "none":
                 properties["ssl.keystore.type"] = "PEM"
-                properties["ssl.keystore.location"] = self.certificates.client_file(user or "client")
+                properties["ssl.keystore.location"] = self.certificates.client_file(user or DEFAULT_USER)
         if self.uses_sasl:
             properties["sasl.mechanism"], name = self._login(user, mechanism)
+            options = self._login_options(properties["sasl.mechanism"], name)
+            written = "".join(f" {option}={_quoted(value)}" for option, value in options.items())
             module = LOGIN_MODULES[properties["sasl.mechanism"]]
-            password = _quoted(self._passwords[name].reveal())
-            properties["sasl.jaas.config"] = f"{module} required username={_quoted(name)} password={password};"
+            properties["sasl.jaas.config"] = f"{module} required{written};"
         return properties
+
+    def _login_options(self, mechanism: str, user: str) -> dict[str, str]:
+        """Options of Java's login module."""
+        if mechanism != "OAUTHBEARER":
+            return {"username": user, "password": self._passwords[user].reveal()}
+        return {UNSECURED_USER: user} if self._takes_unsecured_tokens else {}
 
     def _login(self, user: str | None, mechanism: str | None) -> tuple[str, str]:
         """The mechanism and the user of a client, by default the strongest one and the first one."""
+        offered = [each for each in (*USUAL_MECHANISMS[::-1], "OAUTHBEARER") if each in self.mechanisms]
+        chosen = mechanism or offered[0 if self._passwords else -1]
+        if chosen not in offered:
+            raise ConfigError(f"mechanism={chosen!r:.100} is not one of the cluster's: {', '.join(offered)}")
         name = user if user is not None else next(iter(self._passwords), None)
+        if chosen == "OAUTHBEARER":
+            return chosen, name or DEFAULT_USER
         if name is None or name not in self._passwords:
             raise ConfigError(f"there is no user {name!r:.100}; users={{name: password}} makes one")
-        offered = [each for each in USUAL_MECHANISMS[::-1] if each in self.mechanisms]
-        if not offered:
-            raise ConfigError("the cluster has no mechanism with passwords")
-        if mechanism is not None and mechanism not in offered:
-            raise ConfigError(
-                f"mechanism={mechanism!r:.100} is not one of the cluster's mechanisms with passwords: "
-                f"{', '.join(offered)}"
-            )
-        return mechanism or offered[0], name
+        return chosen, name
 
     def close(self) -> None:
         """Remove the files."""
