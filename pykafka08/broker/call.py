@@ -16,6 +16,7 @@ from pykafka08.acl_operations import (
 from pykafka08.broker.authorizer import ANONYMOUS
 from pykafka08.broker.cluster_state import ClusterState, Node
 from pykafka08.broker.connection_context import ConnectionContext
+from pykafka08.broker.endpoints import Endpoint
 from pykafka08.broker.faults import ScriptedCall
 from pykafka08.broker.personality import Personality
 from pykafka08.broker.state import NO_LEADER, Partition, Topic
@@ -44,6 +45,7 @@ class Call:
         "client_host",
         "cluster",
         "header",
+        "listener",
         "node",
         "principal",
         "sasl",
@@ -67,6 +69,7 @@ class Call:
         self.version = version
         self.script = script
         self.client_host = connection.client_host
+        self.listener = connection.listener
         self.session_state = connection.state
         self.sasl = connection.sasl
         """SASL of the connection; None on a listener without."""
@@ -78,6 +81,14 @@ class Call:
     def host(self) -> str:
         """The client's address, as in access control lists."""
         return self.client_host
+
+    def endpoint_of(self, node: Node) -> Endpoint:
+        """A broker's address for this client: that of the listener that the client uses."""
+        return node.endpoints[self.listener]
+
+    def live_endpoints(self) -> list[tuple[Node, Endpoint]]:
+        """The running brokers with their addresses for this client."""
+        return [(node, self.endpoint_of(node)) for node in self.cluster.live_nodes()]
 
     @property
     def personality(self) -> Personality:

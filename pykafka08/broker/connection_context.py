@@ -10,13 +10,15 @@ __all__ = ["ConnectionContext"]
 class ConnectionContext:
     """``certificate_name`` is the subject of the client's certificate; None without one."""
 
-    __slots__ = ("certificate_name", "client_host", "sasl", "state")
+    __slots__ = ("certificate_name", "client_host", "listener", "sasl", "state")
 
     def __init__(
-        self, client_host: str, *, sasl: SaslSession | None = None, certificate_name: str | None = None
+        self, client_host: str, listener: str, *, sasl: SaslSession | None = None, certificate_name: str | None = None
     ) -> None:
         self.client_host = client_host
         """The client's address."""
+        self.listener = listener
+        """The name of the listener that the client is connected to."""
         self.sasl = sasl
         """SASL of the connection; None on a listener without."""
         self.certificate_name = certificate_name

@@ -19,7 +19,8 @@ ARGUMENTS = {
     "broker.id": "brokers are numbered from 0",
     "broker.rack": "set racks",
     "controller.quorum.voters": "every broker is a controller",
-    "listeners": "set host and port (--host, --port)",
+    "listener.security.protocol.map": "set listeners (--listener)",
+    "listeners": "set listeners, host and port (--listener, --host, --port)",
     "log.dir": "set log_dir (--log-dir)",
     "log.dirs": "set log_dir (--log-dir)",
     "node.id": "brokers are numbered from 0",
@@ -61,10 +62,16 @@ class StaticProperties:
         return self.values.get(name, self._arguments[name]).strip().lower() == "true"
 
 
-def node_properties(personality: Personality, node: Node, protocol: str) -> dict[str, str]:
+def node_properties(personality: Personality, node: Node) -> dict[str, str]:
     """The properties that differ between brokers."""
     id_name = "broker.id" if personality.has_zookeeper else "node.id"
-    properties = {id_name: str(node.node_id), "listeners": f"{protocol}://{node.address}"}
+    endpoints = node.endpoints.values()
+    properties = {id_name: str(node.node_id), "listeners": ",".join(each.bind_url for each in endpoints)}
+    if any(each.host != each.bind_host for each in endpoints):
+        properties["advertised.listeners"] = ",".join(each.url for each in endpoints)
+    if any(each.listener != each.protocol for each in endpoints):
+        protocols = ",".join(f"{each.listener}:{each.protocol}" for each in endpoints)
+        properties["listener.security.protocol.map"] = protocols
     if not personality.has_zookeeper:
         properties["process.roles"] = "broker,controller"
     if node.rack is not None:

@@ -15,8 +15,10 @@ from pykafka08.broker.call import Call, CloseConnection
 from pykafka08.broker.cluster_state import ClusterState, Node
 from pykafka08.broker.connection_context import ConnectionContext
 from pykafka08.broker.dispatch import begin, encode_answer
+from pykafka08.broker.endpoints import Endpoint
 from pykafka08.broker.faults import ConnectionLife
 from pykafka08.broker.security.mechanisms import Refused
+from pykafka08.broker.security.protection import uses_sasl
 from pykafka08.broker.security.sasl_session import SaslSession
 from pykafka08.broker.timers import Timer
 from pykafka08.driver import Waiter
@@ -46,7 +48,7 @@ class Output(Protocol):
 
 
 class Session:
-    """Serves one connection."""
+    """Serves one connection, by default to the first listener."""
 
     def __init__(
         self,
@@ -55,6 +57,7 @@ class Session:
         client_host: str,
         output: Output,
         *,
+        endpoint: Endpoint | None = None,
         certificate_name: str | None = None,
     ) -> None:
         self._cluster = cluster
@@ -67,8 +70,11 @@ class Session:
         self._death: ConnectionLife | None = None
         self._life: Timer | None = None
         self._waiter: Waiter[Response | None] | None = None
-        self._sasl = SaslSession(cluster.protection) if cluster.protection.uses_sasl else None
-        self._connection = ConnectionContext(client_host, sasl=self._sasl, certificate_name=certificate_name)
+        endpoint = endpoint or node.endpoint
+        self._sasl = SaslSession(cluster.protection) if uses_sasl(endpoint.protocol) else None
+        self._connection = ConnectionContext(
+            client_host, endpoint.listener, sasl=self._sasl, certificate_name=certificate_name
+        )
         if self._sasl is not None:
             self._splitter.set_limit(cluster.protection.max_receive_size, "sasl.server.max.receive.size")
         self._has_grown = self._sasl is None

@@ -263,7 +263,7 @@ async def test_a_refusal_names_its_reason_and_ends_the_connection() -> None:
 
 @pytest.mark.parametrize(("version", "seconds"), [("2.0", 0), ("2.1", 0.1), ("4.3", 0.1)])
 def test_refusals_are_delayed_as_in_the_release(version: str, seconds: float) -> None:
-    assert Protection("SASL_PLAINTEXT", Personality(version), ScramUsers()).failure_delay_s == seconds
+    assert Protection(["SASL_PLAINTEXT"], Personality(version), ScramUsers()).failure_delay_s == seconds
 
 
 async def test_large_requests_need_authentication() -> None:
@@ -299,6 +299,8 @@ def check_token(token: str) -> Principal:
         ({"security": "SSL", "client_auth": "maybe"}, "client_auth"),
         ({"security": "SASL_SSL", "version": "0.9"}, "needs version 0.10.0"),
         ({"security": "SASL_PLAINTEXT", "mechanisms": ["OAUTHBEARER"], "version": "1.1"}, "OAUTHBEARER"),
+        ({"security": "SASL_PLAINTEXT", "users": {"": "x"}}, "'' is not the name of a user"),
+        ({"security": "SASL_PLAINTEXT", "users": {"a": ""}}, "'a' is not the name of a user with a password"),
         ({"security": "SASL_PLAINTEXT", "mechanisms": []}, "needs one at least"),
     ],
 )

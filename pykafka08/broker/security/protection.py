@@ -25,7 +25,7 @@ from pykafka08.errors import ConfigError
 from pykafka08.protocol.framing import MAX_FRAME_BYTES
 from pykafka08.security.secret import Secret
 
-__all__ = ["PROTOCOLS", "Protection"]
+__all__ = ["PROTOCOLS", "Protection", "uses_sasl", "uses_tls"]
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 REAUTHENTICATION = "connections.max.reauth.ms"
@@ -52,9 +52,18 @@ UNSECURED_USER = "unsecuredLoginStringClaim_sub"
 DEFAULT_USER = "client"
 
 
-class Protection:
-    """``users`` maps names to passwords; ``check_token`` or ``jwks`` make OAUTHBEARER available.
+def uses_tls(protocol: str) -> bool:
+    return protocol in ("SSL", "SASL_SSL")
 
+
+def uses_sasl(protocol: str) -> bool:
+    return protocol.startswith("SASL_")
+
+
+class Protection:
+    """``protocols`` are those of the listeners; ``users`` maps names to passwords.
+
+    ``check_token`` or ``jwks`` make OAUTHBEARER available.
     If only ``mechanisms`` names OAUTHBEARER, unsecured tokens are taken, as in Kafka.
 
     ``client_auth`` is Kafka's ``ssl.client.auth``: none, requested or required.  ``properties`` has Kafka's broker
@@ -64,7 +73,7 @@ class Protection:
 
     def __init__(
         self,
-        protocol: str,
+        protocols: Sequence[str],
         personality: Personality,
         scram: ScramUsers,
         *,
@@ -82,42 +91,38 @@ class Protection:
         """Seconds from a failed authentication to its answer."""
         self.max_receive_size = limits[RECEIVE_SIZE]
         """Bytes that a request before authentication may have."""
-        self.protocol = protocol.upper() if isinstance(protocol, str) else ""
-        if self.protocol not in PROTOCOLS:
-            raise ConfigError(f"security={protocol!r:.100} is not one of {', '.join(PROTOCOLS)}")
+        self.protocols = tuple(protocols)
         if client_auth not in CLIENT_AUTH:
             raise ConfigError(f"client_auth={client_auth!r:.100} is not one of {', '.join(CLIENT_AUTH)}")
         self._passwords = {name: Secret(password) for name, password in (users or {}).items()}
+        for name, given in (users or {}).items():
+            if not name or not given:
+                raise ConfigError(f"users: {name!r:.100} is not the name of a user with a password")
         self._scram = scram
         if check_token is not None and jwks is not None:
             raise ConfigError("check_token and jwks exclude each other")
         self._check_token = check_token or signed_tokens(jwks, properties or {}, time.time)
         self._takes_unsecured_tokens = False
         self._client_auth = client_auth
-        self.certificates = Certificates(hosts) if self.uses_tls else None
-        self.mechanisms = self._mechanisms(mechanisms, personality) if self.uses_sasl else ()
+        self.certificates = Certificates(hosts) if any(map(uses_tls, self.protocols)) else None
+        self.mechanisms = self._mechanisms(mechanisms, personality) if any(map(uses_sasl, self.protocols)) else ()
         for mechanism in SCRAM_HASHES.keys() & set(self.mechanisms):
             for name, password in self._passwords.items():
                 scram.set(name, SCRAM_HASHES[mechanism][0], scram_credential(mechanism, password))
 
     @property
-    def uses_tls(self) -> bool:
-        return self.protocol in ("SSL", "SASL_SSL")
-
-    @property
-    def uses_sasl(self) -> bool:
-        return self.protocol.startswith("SASL_")
-
-    @property
     def demands_identity(self) -> bool:
-        """True if clients without a password or a certificate are refused."""
-        if self.uses_sasl:
+        """True if clients without a password or a certificate are refused on all listeners."""
+        return all(map(self._demands_identity, self.protocols))
+
+    def _demands_identity(self, protocol: str) -> bool:
+        if uses_sasl(protocol):
             return not self._takes_unsecured_tokens
-        return self.uses_tls and self._client_auth == "required"
+        return uses_tls(protocol) and self._client_auth == "required"
 
     def _mechanisms(self, given: Sequence[str] | None, personality: Personality) -> tuple[str, ...]:
         if personality < (0, 10):
-            raise ConfigError(f"security={self.protocol!r} needs version 0.10.0 or later: GSSAPI is not played")
+            raise ConfigError("SASL needs version 0.10.0 or later: GSSAPI is not played")
         known = {
             "PLAIN": personality >= (0, 10),
             "SCRAM-SHA-256": personality >= (0, 10, 2),
@@ -125,7 +130,7 @@ class Protection:
             "OAUTHBEARER": personality >= (2, 0),
         }
         if given is not None and not given:
-            raise ConfigError(f"mechanisms={given!r:.100}: security={self.protocol!r} needs one at least")
+            raise ConfigError(f"mechanisms={given!r:.100}: SASL needs one at least")
         if given is None:
             usual = known if self._check_token is not None else USUAL_MECHANISMS
             return tuple(name for name in usual if known[name])
@@ -137,9 +142,9 @@ class Protection:
             self._takes_unsecured_tokens = True
         return tuple(given)
 
-    def server_context(self) -> ssl.SSLContext | None:
-        """For the listener's TLS handshakes; None without TLS."""
-        if self.certificates is None:
+    def server_context(self, protocol: str) -> ssl.SSLContext | None:
+        """For TLS handshakes of a listener; None without TLS."""
+        if self.certificates is None or not uses_tls(protocol):
             return None
         context = self.certificates.server_context()
         context.verify_mode = CLIENT_AUTH[self._client_auth]
@@ -161,14 +166,14 @@ class Protection:
             limits.append(max(0.0, principal.expires_at - now))
         return min(limits, default=None)
 
-    def client_settings(self, user: str | None, mechanism: str | None = None) -> dict[str, Any]:
+    def client_settings(self, protocol: str, user: str | None, mechanism: str | None = None) -> dict[str, Any]:
         """Keyword arguments of a client, without the address."""
-        settings: dict[str, Any] = {"security_protocol": self.protocol}
-        if self.certificates is not None:
+        settings: dict[str, Any] = {"security_protocol": protocol}
+        if self.certificates is not None and uses_tls(protocol):
             settings["ssl_cafile"] = self.certificates.ca_file
             if self._client_auth != "none":
                 settings["ssl_certfile"] = self.certificates.client_file(user or DEFAULT_USER)
-        if self.uses_sasl:
+        if uses_sasl(protocol):
             settings["sasl_mechanism"], name = self._login(user, mechanism)
             if settings["sasl_mechanism"] != "OAUTHBEARER":
                 settings["sasl_plain_username"] = name
@@ -177,16 +182,16 @@ class Protection:
                 settings["sasl_oauthbearer_unsecured_login"] = {UNSECURED_USER: name}
         return settings
 
-    def client_properties(self, user: str | None, mechanism: str | None = None) -> dict[str, str]:
+    def client_properties(self, protocol: str, user: str | None, mechanism: str | None = None) -> dict[str, str]:
         """Properties of Kafka's Java clients, without the address."""
-        properties = {"security.protocol": self.protocol}
-        if self.certificates is not None:
+        properties = {"security.protocol": protocol}
+        if self.certificates is not None and uses_tls(protocol):
             properties["ssl.truststore.type"] = "PEM"
             properties["ssl.truststore.location"] = self.certificates.ca_file
             if self._client_auth != "none":
                 properties["ssl.keystore.type"] = "PEM"
                 properties["ssl.keystore.location"] = self.certificates.client_file(user or DEFAULT_USER)
-        if self.uses_sasl:
+        if uses_sasl(protocol):
             properties["sasl.mechanism"], name = self._login(user, mechanism)
             options = self._login_options(properties["sasl.mechanism"], name)
             written = "".join(f" {option}={_quoted(value)}" for option, value in options.items())
