@@ -41,6 +41,7 @@ from pykafka08.broker.log_manager import DEFAULT_MEMORY_BYTES
 from pykafka08.broker.personality import Personality
 from pykafka08.broker.properties import StaticProperties, node_properties
 from pykafka08.broker.security.distinguished_name import subject_name
+from pykafka08.broker.security.given_certificates import GivenCertificates
 from pykafka08.broker.security.mechanisms import TokenCheck
 from pykafka08.broker.security.protection import Protection
 from pykafka08.broker.security.tokens import Jwks
@@ -94,6 +95,7 @@ class EmbeddedCluster:
     ``client_auth="required"`` TLS clients need a certificate of the cluster's CA; with SSL its subject is their
     principal in ACLs (``User:CN=alice``).  With ``jwks``, a JSON Web Key Set or the path of one, clients can use
     OAUTHBEARER with tokens that its keys have signed; ``properties`` has the expected audience and issuer.
+    ``ssl_certfile``, ``ssl_keyfile`` and ``ssl_cafile`` are PEM files for brokers with certificates of yours.
     ``listeners`` is for brokers with several listeners: ``{"INTERNAL": "PLAINTEXT", "EXTERNAL": "SASL_SSL"}``.  Clients
     learn the brokers' addresses at the listener that they use; ``advertised_host`` can be a mapping of listeners to
     hosts.  With ``port``, the ports of the second listener follow those of the first one, and so on.
@@ -140,6 +142,9 @@ class EmbeddedCluster:
         client_auth: str = "none",
         check_token: TokenCheck | None = None,
         jwks: Jwks | None = None,
+        ssl_certfile: str | os.PathLike[str] | None = None,
+        ssl_keyfile: str | os.PathLike[str] | None = None,
+        ssl_cafile: str | os.PathLike[str] | None = None,
     ) -> None:
         check_number("brokers", brokers, 1, MOST_BROKERS)
         check_number("default_partitions", default_partitions, 1, MOST_PARTITIONS)
@@ -189,6 +194,7 @@ class EmbeddedCluster:
             users=users,
             check_token=check_token,
             jwks=jwks,
+            given_certificates=_given_certificates(ssl_certfile, ssl_keyfile, ssl_cafile),
             mechanisms=mechanisms,
             client_auth=client_auth,
             properties=static.values,
@@ -346,6 +352,8 @@ class EmbeddedCluster:
         certificates = self._state.protection.certificates
         if certificates is None:
             raise ConfigError(f"security={', '.join(self._state.protection.protocols)} has no certificates")
+        if certificates.ca_file is None:
+            raise ConfigError("the cluster was given ssl_certfile without ssl_cafile")
         return certificates.ca_file
 
     def client_settings(
@@ -601,6 +609,19 @@ def _served_apis(personality: Personality) -> dict[int, VersionRange]:
         for key, versions in personality.versions.items()
         if key in handlers and not (personality.has_zookeeper and key in WITHOUT_ZOOKEEPER)
     }
+
+
+def _given_certificates(
+    certfile: str | os.PathLike[str] | None,
+    keyfile: str | os.PathLike[str] | None,
+    cafile: str | os.PathLike[str] | None,
+) -> GivenCertificates | None:
+    if certfile is not None:
+        return GivenCertificates(certfile, keyfile, cafile)
+    for name, value in (("ssl_keyfile", keyfile), ("ssl_cafile", cafile)):
+        if value is not None:
+            raise ConfigError(f"{name}={os.fspath(value)!r:.300} needs ssl_certfile")
+    return None
 
 
 def _check_log_dir(log_dir: str | os.PathLike[str] | None, zookeeper: EmbeddedZooKeeper | None) -> None:

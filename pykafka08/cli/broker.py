@@ -87,6 +87,9 @@ def _parser() -> argparse.ArgumentParser:
     add("--user", action="append", default=[], metavar="NAME", help="a user for SASL; may be repeated")
     add("--users-file", metavar="FILE", help="users for SASL: a properties file with NAME=PASSWORD in each line")
     add("--client-auth", default="none", metavar="HOW", help="client certificates: none, requested or required")
+    add("--ssl-certfile", metavar="FILE", help="the brokers' certificate in PEM form; default: one of a CA made for it")
+    add("--ssl-keyfile", metavar="FILE", help="its private key; default: in --ssl-certfile")
+    add("--ssl-cafile", metavar="FILE", help="the CA that clients trust, and that signs clients' certificates")
     add("--zookeeper-port", type=natural, metavar="N", help=ZOOKEEPER_HELP)
     return parser
 

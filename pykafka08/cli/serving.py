@@ -61,7 +61,8 @@ def _client_files(cluster: EmbeddedCluster, options: argparse.Namespace, stack: 
     secured = [name for name, protocol in protocols.items() if protocol != "PLAINTEXT"]
     if not secured:
         return lines
-    if any(protocols[name].endswith("SSL") for name in secured):
+    has_ca = options.ssl_certfile is None or options.ssl_cafile is not None
+    if has_ca and any(protocols[name].endswith("SSL") for name in secured):
         lines.append(f"CA_FILE={cluster.ca_file}")
     folder = Path(stack.enter_context(TemporaryDirectory(prefix="pykafka08-clients-")))
     for number, (name, user) in enumerate(product(secured, options.users or (None,))):
@@ -93,6 +94,9 @@ def _cluster(
         topics=topics,
         security=options.security,
         listeners=options.listeners,
+        ssl_certfile=options.ssl_certfile,
+        ssl_keyfile=options.ssl_keyfile,
+        ssl_cafile=options.ssl_cafile,
         users=options.users,
         client_auth=options.client_auth,
         default_partitions=options.partitions,

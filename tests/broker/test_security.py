@@ -20,6 +20,7 @@ from pykafka08.acl_operations import AclOperation, AclResourceType
 from pykafka08.broker.access_control import ALLOW, Acl
 from pykafka08.broker.personality import Personality
 from pykafka08.broker.scram_users import ScramUsers
+from pykafka08.broker.security.certificates import Certificates
 from pykafka08.broker.security.mechanisms import Principal, Refused
 from pykafka08.broker.security.protection import Protection
 from pykafka08.error_codes import ErrorCode
@@ -284,6 +285,30 @@ async def test_the_listener_is_described_with_its_protocol() -> None:
         async with Admin(**cluster.client_settings()) as admin:
             entries = await admin.describe_broker_configs(0)
         assert entries["listeners"].value == f"SASL_PLAINTEXT://{cluster.bootstrap_servers}"
+
+
+async def test_brokers_can_have_certificates_of_the_user(tmp_path: Path) -> None:
+    made = Certificates()
+    own = {"ssl_certfile": made._server_file, "ssl_cafile": made.ca_file}
+    async with EmbeddedCluster(security="SSL", client_auth="required", topics={"t": 1}, **own) as cluster:
+        settings, properties = cluster.client_settings("alice"), cluster.client_properties("alice")
+        assert cluster.ca_file == settings["ssl_cafile"] == properties["ssl.truststore.location"] == made.ca_file
+        assert not any("certfile" in each or "keystore" in each for each in (*settings, *properties))
+        await round_trip({**settings, "ssl_certfile": made.client_file("alice")})
+    assert mode_of(made.ca_file) is not None
+    keyfile = {"ssl_certfile": made.ca_file, "ssl_keyfile": made._server_file}
+    for arguments, text in (
+        ({**own, "security": "SASL_PLAINTEXT"}, "does not use TLS"),
+        ({"ssl_cafile": made.ca_file, "security": "SSL"}, "needs ssl_certfile"),
+        ({"ssl_certfile": made.ca_file, "security": "SSL"}, "no certificate with its private key"),
+        ({**keyfile, "security": "SSL"}, "no certificate with its private key"),
+        ({"ssl_certfile": tmp_path / "none", "security": "SSL"}, "No such file"),
+        ({**own, "ssl_cafile": tmp_path / "none", "security": "SSL"}, "ssl_cafile=.*No such file"),
+        ({"ssl_certfile": made._server_file, "security": "SSL", "client_auth": "required"}, "needs ssl_cafile"),
+    ):
+        with pytest.raises(ConfigError, match=text):
+            EmbeddedCluster(**arguments)
+    made.close()
 
 
 def check_token(token: str) -> Principal:

@@ -2,6 +2,7 @@
 
     protection          what a listener demands, and the users that it knows
     certificates        a CA, broker and client certificates
+    given_certificates  certificates of the user's
     distinguished_name  the name of a certificate's subject
     sasl_session        SASL on one connection
     mechanisms          server side of PLAIN, SCRAM and OAUTHBEARER

@@ -10,6 +10,7 @@ from typing import Any
 from pykafka08.broker.personality import Personality
 from pykafka08.broker.scram_users import ScramUsers
 from pykafka08.broker.security.certificates import Certificates
+from pykafka08.broker.security.given_certificates import GivenCertificates
 from pykafka08.broker.security.mechanisms import (
     SCRAM_HASHES,
     OAuthExchange,
@@ -83,6 +84,7 @@ class Protection:
         mechanisms: Sequence[str] | None = None,
         client_auth: str = "none",
         hosts: Sequence[str] = (),
+        given_certificates: GivenCertificates | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> None:
         limits = _limits(personality, properties or {})
@@ -104,7 +106,13 @@ class Protection:
         self._check_token = check_token or signed_tokens(jwks, properties or {}, time.time)
         self._takes_unsecured_tokens = False
         self._client_auth = client_auth
-        self.certificates = Certificates(hosts) if any(map(uses_tls, self.protocols)) else None
+        self.certificates: Certificates | GivenCertificates | None = None
+        if any(map(uses_tls, self.protocols)):
+            self.certificates = given_certificates or Certificates(hosts)
+        elif given_certificates is not None:
+            raise ConfigError(f"ssl_certfile: security={', '.join(self.protocols)} does not use TLS")
+        if client_auth != "none" and self.certificates is not None and self.certificates.ca_file is None:
+            raise ConfigError(f"client_auth={client_auth!r} with ssl_certfile needs ssl_cafile")
         self.mechanisms = self._mechanisms(mechanisms, personality) if any(map(uses_sasl, self.protocols)) else ()
         for mechanism in SCRAM_HASHES.keys() & set(self.mechanisms):
             for name, password in self._passwords.items():
@@ -170,9 +178,11 @@ class Protection:
         """Keyword arguments of a client, without the address."""
         settings: dict[str, Any] = {"security_protocol": protocol}
         if self.certificates is not None and uses_tls(protocol):
-            settings["ssl_cafile"] = self.certificates.ca_file
-            if self._client_auth != "none":
-                settings["ssl_certfile"] = self.certificates.client_file(user or DEFAULT_USER)
+            if self.certificates.ca_file is not None:
+                settings["ssl_cafile"] = self.certificates.ca_file
+            client_file = self._client_file(user)
+            if client_file is not None:
+                settings["ssl_certfile"] = client_file
         if uses_sasl(protocol):
             settings["sasl_mechanism"], name = self._login(user, mechanism)
             if settings["sasl_mechanism"] != "OAUTHBEARER":
@@ -186,11 +196,13 @@ class Protection:
         """Properties of Kafka's Java clients, without the address."""
         properties = {"security.protocol": protocol}
         if self.certificates is not None and uses_tls(protocol):
-            properties["ssl.truststore.type"] = "PEM"
-            properties["ssl.truststore.location"] = self.certificates.ca_file
-            if self._client_auth != "none":
+            if self.certificates.ca_file is not None:
+                properties["ssl.truststore.type"] = "PEM"
+                properties["ssl.truststore.location"] = self.certificates.ca_file
+            client_file = self._client_file(user)
+            if client_file is not None:
                 properties["ssl.keystore.type"] = "PEM"
-                properties["ssl.keystore.location"] = self.certificates.client_file(user or DEFAULT_USER)
+                properties["ssl.keystore.location"] = client_file
         if uses_sasl(protocol):
             properties["sasl.mechanism"], name = self._login(user, mechanism)
             options = self._login_options(properties["sasl.mechanism"], name)
@@ -198,6 +210,12 @@ class Protection:
             module = LOGIN_MODULES[properties["sasl.mechanism"]]
             properties["sasl.jaas.config"] = f"{module} required{written};"
         return properties
+
+    def _client_file(self, user: str | None) -> str | None:
+        """A client's certificate and key; None if the brokers ask for none, or if their certificates are given."""
+        if self.certificates is None or self._client_auth == "none":
+            return None
+        return self.certificates.client_file(user or DEFAULT_USER)
 
     def _login_options(self, mechanism: str, user: str) -> dict[str, str]:
         """Options of Java's login module."""
