@@ -45,6 +45,7 @@ class Call:
         "client_host",
         "cluster",
         "header",
+        "is_authenticated",
         "listener",
         "node",
         "principal",
@@ -74,6 +75,7 @@ class Call:
         self.sasl = connection.sasl
         """SASL of the connection; None on a listener without."""
         user = connection.user
+        self.is_authenticated = user is not None
         self.principal = f"User:{user}" if user is not None else cluster.principals.get(self.client_id, ANONYMOUS)
         """The user of the connection, as in access control lists (``"User:alice"``)."""
 
@@ -119,7 +121,8 @@ class Call:
             if operation is None:
                 return ErrorCode.NONE
         may = authorizer.authorize(self.principal, self.host, operation, (kind, name))
-        return ErrorCode.NONE if may else REFUSALS[kind]
+        # Users are resources of the delegation-token APIs only, which share one error code.
+        return ErrorCode.NONE if may else REFUSALS.get(kind, ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED)
 
     def authorized_operations(self, kind: AclResourceType, name: str = CLUSTER_NAME) -> int:
         """The operations that the principal may perform on the resource, as a bit field."""
