@@ -6,7 +6,6 @@ import base64
 import binascii
 import hashlib
 import hmac
-import json
 import secrets
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol
@@ -30,6 +29,7 @@ SCRAM_HASHES = {"SCRAM-SHA-256": (1, "sha256"), "SCRAM-SHA-512": (2, "sha512")}
 """Number in AlterUserScramCredentials, and hash."""
 ITERATIONS = 4096
 NONCE_BYTES = 18
+INVALID_TOKEN = b'{"status":"invalid_token"}'
 
 
 class Refused(Exception):
@@ -171,5 +171,5 @@ class OAuthExchange:
             self.principal = self._check(bearer)
         except Refused as refused:
             self._refusal = Refused(f"Authentication failed: {refused}")
-            return json.dumps({"status": "invalid_token"}).encode()
+            return INVALID_TOKEN
         return b""

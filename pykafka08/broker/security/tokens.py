@@ -55,7 +55,7 @@ def unsecured_tokens(now: Callable[[], float]) -> TokenCheck:
         header, claims = (_decoded(part) for part in parts[:2])
         if header.get("alg") != "none":
             raise Refused("the token's algorithm is not none; unsecured tokens are expected")
-        return _Claims(claims, now(), skew_s=0.0).principal("sub", "scope")
+        return _Claims(claims, now(), skew_s=0.0).principal("sub")
 
     return check
 
@@ -77,7 +77,8 @@ class _SignedTokens:
         claims.check_issuer(self._issuer)
         claims.check_audience(self._audiences)
         claims.number("iat")
-        return claims.principal(self._user_claim, self._scope_claim)
+        claims.check_scopes(self._scope_claim)
+        return claims.principal(self._user_claim)
 
     def _verified(self, token: str) -> dict[str, Any]:
         """The claims of a token that one of the keys has signed."""
@@ -105,7 +106,7 @@ class _Claims:
         self._now = now
         self._skew_s = skew_s
 
-    def principal(self, user_claim: str, scope_claim: str) -> Principal:
+    def principal(self, user_claim: str) -> Principal:
         """The user, if the token is valid now."""
         expires_at = self.number("exp")
         if expires_at + self._skew_s <= self._now:
@@ -117,10 +118,6 @@ class _Claims:
         user = self._claims.get(user_claim)
         if not isinstance(user, str) or not user.strip():
             raise Refused(f"the token's claim {user_claim!r:.100} is not the name of a user")
-        scopes = self._claims.get(scope_claim, [])
-        scopes = scopes.split() if isinstance(scopes, str) else scopes
-        if not isinstance(scopes, list) or not all(isinstance(each, str) and each.strip() for each in scopes):
-            raise Refused(f"the token's claim {scope_claim!r:.100} is not a text or a list of texts")
         return Principal(user, expires_at)
 
     def number(self, name: str) -> float:
@@ -132,6 +129,14 @@ class _Claims:
     def check_issuer(self, expected: str | None) -> None:
         if expected is not None and self._claims.get("iss") != expected:
             raise Refused(f"the token's issuer is not {expected}")
+
+    def check_scopes(self, name: str) -> None:
+        """As in Kafka, a text is one scope, and a value that is neither a text nor a list is no scope."""
+        scopes = self._claims.get(name)
+        listed = [scopes] if isinstance(scopes, str) else scopes if isinstance(scopes, list) else []
+        are_texts = all(isinstance(each, str) and each.strip() for each in listed)
+        if not are_texts or len({each.strip() for each in listed}) < len(listed):
+            raise Refused(f"the token's claim {name!r:.100} has an empty scope, or one twice")
 
     def check_audience(self, expected: Collection[str]) -> None:
         """As jose4j in Kafka: a token for an audience is refused where none is expected."""
