@@ -14,10 +14,16 @@ import pytest
 from joserfc import jwt
 from joserfc.jwk import ECKey, Key, RSAKey
 
-from pykafka08 import Admin, AuthenticationError, Consumer, EmbeddedCluster, Producer
+from pykafka08 import Admin, AuthenticationError, EmbeddedCluster, Producer
+from pykafka08.broker.personality import Personality
+from pykafka08.broker.scram_users import ScramUsers
 from pykafka08.broker.security.mechanisms import Principal, Refused, TokenCheck
+from pykafka08.broker.security.protection import Protection
+from pykafka08.broker.security.sasl_session import SaslSession
 from pykafka08.broker.security.tokens import signed_tokens, unsecured_tokens
+from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import ConfigError
+from pykafka08.protocol.messages import ApiKey
 
 NOW = 1_800_000_000
 RSA, EC, OTHER = (
@@ -220,20 +226,30 @@ async def test_sessions_end_with_their_token_and_are_renewed() -> None:
     issued: list[str] = []
     skewless = {**EXPECTED, "sasl.oauthbearer.clock.skew.seconds": "0"}
     async with EmbeddedCluster(security="SASL_PLAINTEXT", jwks=JWKS, topics={"t": 1}, properties=skewless) as cluster:
-        settings = {
-            **cluster.client_settings(),
-            "sasl_oauth_token_provider": provider(lifetime=1.5, issued=issued),
-        }
-        async with (
-            Producer(**settings, linger_ms=0) as producer,
-            Consumer("t", auto_offset_reset="earliest", **settings) as consumer,
-        ):
-            number = 0
-            connections = None
-            while len(issued) < 4:
-                await producer.send("t", b"%d" % number)
-                assert (await consumer.getone(timeout=10)).value == b"%d" % number
-                number += 1
+
+        def renewals() -> int:
+            """Each connection has one ApiVersions and one first SaslHandshake."""
+            apis = [each.api for each in cluster.requests]
+            return apis.count("SaslHandshake") - apis.count("ApiVersions")
+
+        source = {"sasl_oauth_token_provider": provider(lifetime=0.5, issued=issued)}
+        async with Producer(**cluster.client_settings(), **source, linger_ms=0) as producer:
+            await producer.send("t", b"first")
+            tokens = len(issued)
+            while renewals() < 3:
+                await producer.send("t", b"next")
                 await anyio.sleep(0.01)
-                connections = connections or sum(each.api == "ApiVersions" for each in cluster.requests)
-        assert sum(each.api == "SaslHandshake" for each in cluster.requests) > 2
+        assert len(issued) > tokens
+
+
+def test_a_session_ends_with_its_token() -> None:
+    protection = Protection(
+        ["SASL_PLAINTEXT"], Personality("4.3"), ScramUsers(), check_token=lambda _: Principal("alice", NOW + 60)
+    )
+    session = SaslSession(protection)
+    assert session.handshake("OAUTHBEARER", 1) == ErrorCode.NONE
+    assert not session.allows(ApiKey.METADATA, NOW)
+    assert session.authenticate(b"n,,\x01auth=Bearer token\x01\x01", NOW) == (b"", 60_000)
+    assert session.allows(ApiKey.METADATA, NOW + 59)
+    assert not session.allows(ApiKey.METADATA, NOW + 60)
+    assert session.allows(ApiKey.SASL_HANDSHAKE, NOW + 60)
