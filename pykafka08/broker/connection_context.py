@@ -8,12 +8,12 @@ __all__ = ["ConnectionContext"]
 
 
 class ConnectionContext:
-    """``certificate_name`` is the subject of the client's certificate; None without one."""
+    """``certificate_user`` is the user whom the client's certificate names; None without one."""
 
-    __slots__ = ("certificate_name", "client_host", "listener", "sasl", "state")
+    __slots__ = ("certificate_user", "client_host", "listener", "sasl", "state")
 
     def __init__(
-        self, client_host: str, listener: str, *, sasl: SaslSession | None = None, certificate_name: str | None = None
+        self, client_host: str, listener: str, *, sasl: SaslSession | None = None, certificate_user: str | None = None
     ) -> None:
         self.client_host = client_host
         """The client's address."""
@@ -21,7 +21,7 @@ class ConnectionContext:
         """The name of the listener that the client is connected to."""
         self.sasl = sasl
         """SASL of the connection; None on a listener without."""
-        self.certificate_name = certificate_name
+        self.certificate_user = certificate_user
         self.state: dict[str, object] = {}
         """Notes of handlers, such as the client's name from ApiVersions."""
 
@@ -30,4 +30,4 @@ class ConnectionContext:
         """The authenticated user; None without authentication.  SASL takes precedence, as in Kafka."""
         if self.sasl is not None:
             return None if self.sasl.principal is None else self.sasl.principal.name
-        return self.certificate_name
+        return self.certificate_user

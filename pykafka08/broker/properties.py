@@ -25,6 +25,11 @@ ARGUMENTS = {
     "log.dirs": "set log_dir (--log-dir)",
     "node.id": "brokers are numbered from 0",
     "process.roles": "every broker is a controller",
+    "delegation.token.secret.key": "delegation tokens are refused",
+    "sasl.enabled.mechanisms": "set mechanisms",
+    "ssl.client.auth": "set client_auth (--client-auth)",
+    "ssl.keystore.location": "set ssl_certfile (--ssl-certfile)",
+    "ssl.truststore.location": "set ssl_cafile (--ssl-cafile)",
     "zookeeper.connect": "set zookeeper (--zookeeper-port)",
 }
 """Properties that the cluster's arguments stand for, and which."""

@@ -40,9 +40,8 @@ from pykafka08.broker.log_dir import LogDir
 from pykafka08.broker.log_manager import DEFAULT_MEMORY_BYTES
 from pykafka08.broker.personality import Personality
 from pykafka08.broker.properties import StaticProperties, node_properties
-from pykafka08.broker.security.distinguished_name import subject_name
 from pykafka08.broker.security.given_certificates import GivenCertificates
-from pykafka08.broker.security.mechanisms import TokenCheck
+from pykafka08.broker.security.mechanisms import Refused, TokenCheck
 from pykafka08.broker.security.protection import Protection
 from pykafka08.broker.security.tokens import Jwks
 from pykafka08.broker.session import Output, Session
@@ -329,8 +328,16 @@ class EmbeddedCluster:
                 self._kept[node_id, endpoint.listener] = bind(endpoint.bind_host, endpoint.port)
 
     def _new_session(self, node: Node, endpoint: Endpoint, peer: Peer, output: Output) -> Session:
-        name = None if peer.certificate is None else subject_name(peer.certificate)
-        return Session(self._state, node, peer.host, output, endpoint=endpoint, certificate_name=name)
+        user, refusal = None, ""
+        if peer.certificate is not None:
+            try:
+                user = self._state.protection.certificate_user(peer.certificate)
+            except Refused as refused:
+                refusal = str(refused)
+        session = Session(self._state, node, peer.host, output, endpoint=endpoint, certificate_user=user)
+        if refusal:
+            session.refuse(refusal)
+        return session
 
     # -- what it is
 

@@ -58,7 +58,7 @@ class Session:
         output: Output,
         *,
         endpoint: Endpoint | None = None,
-        certificate_name: str | None = None,
+        certificate_user: str | None = None,
     ) -> None:
         self._cluster = cluster
         self._node = node
@@ -73,7 +73,7 @@ class Session:
         endpoint = endpoint or node.endpoint
         self._sasl = SaslSession(cluster.protection) if uses_sasl(endpoint.protocol) else None
         self._connection = ConnectionContext(
-            client_host, endpoint.listener, sasl=self._sasl, certificate_name=certificate_name
+            client_host, endpoint.listener, sasl=self._sasl, certificate_user=certificate_user
         )
         if self._sasl is not None:
             self._splitter.set_limit(cluster.protection.max_receive_size, "sasl.server.max.receive.size")
@@ -127,6 +127,13 @@ class Session:
         if waiter is not None:
             waiter.set_exception(ClosedError("the client's connection ended"))
 
+    def refuse(self, reason: str) -> None:
+        """Serve no request, and close the connection after the delay of failed authentication."""
+        self._is_busy = True
+        self._cluster.timers.call_after(
+            self._cluster.protection.failure_delay_s, partial(self._end_after_refusal, reason)
+        )
+
     def _serve_waiting(self) -> None:
         if self._is_serving:
             return
@@ -174,10 +181,7 @@ class Session:
         try:
             answer, _ = sasl.authenticate(token, time.time())
         except Refused as refused:
-            self._is_busy = True
-            self._cluster.timers.call_after(
-                self._cluster.protection.failure_delay_s, partial(self._end_after_refusal, str(refused))
-            )
+            self.refuse(str(refused))
             return
         self._answers.append(INT32.pack(len(answer)) + answer)
         self._grow()

@@ -12,7 +12,7 @@ from cryptography.x509 import Name, NameAttribute, NameOID, RelativeDistinguishe
 from cryptography.x509.name import _ASN1Type as Type
 
 from pykafka08.broker.security.distinguished_name import subject_name
-from pykafka08.errors import ConfigError
+from pykafka08.broker.security.mechanisms import Refused
 
 C, O, CN, UID = NameOID.COUNTRY_NAME, NameOID.ORGANIZATION_NAME, NameOID.COMMON_NAME, NameOID.USER_ID  # noqa: E741
 
@@ -70,5 +70,5 @@ def test_attributes_of_one_relative_name_keep_their_order() -> None:
 
 @pytest.mark.parametrize("size", [0, 1, 10, 60])
 def test_a_certificate_that_is_cut_off_is_an_error(size: int) -> None:
-    with pytest.raises(ConfigError, match="no readable subject"):
+    with pytest.raises(Refused, match="no readable subject"):
         subject_name(certificate(Name(single("alice")))[:size])

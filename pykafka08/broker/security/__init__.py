@@ -4,6 +4,7 @@
     certificates        a CA, broker and client certificates
     given_certificates  certificates of the user's
     distinguished_name  the name of a certificate's subject
+    principal_mapping   users by names of subjects
     sasl_session        SASL on one connection
     mechanisms          server side of PLAIN, SCRAM and OAUTHBEARER
     tokens              checks of OAUTHBEARER tokens

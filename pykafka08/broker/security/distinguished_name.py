@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pykafka08.errors import ConfigError
+from pykafka08.broker.security.mechanisms import Refused
 
 __all__ = ["subject_name"]
 
@@ -32,7 +32,7 @@ LONG_FORM = 0x80
 
 
 def subject_name(certificate: bytes) -> str:
-    """The subject of a certificate in DER, such as ``CN=alice,O=Example``."""
+    """The subject of a certificate in DER, such as ``CN=alice,O=Example``; Refused if it cannot be read."""
     try:
         signed = next(_elements(next(_elements(certificate))[1]))[1]
         fields = [content for tag, content, _ in _elements(signed) if tag != VERSION_TAG]
@@ -40,7 +40,7 @@ def subject_name(certificate: bytes) -> str:
         relative_names = [relative_name for _, relative_name, _ in _elements(subject)]
         return ",".join("+".join(map(_attribute, _contents(each))) for each in reversed(relative_names))
     except (IndexError, StopIteration, ValueError) as error:
-        raise ConfigError(f"the client's certificate has no readable subject: {error!r}") from error
+        raise Refused(f"the client's certificate has no readable subject: {error!r}") from error
 
 
 def _elements(data: bytes) -> Iterator[tuple[int, bytes, bytes]]:

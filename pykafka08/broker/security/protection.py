@@ -10,6 +10,7 @@ from typing import Any
 from pykafka08.broker.personality import Personality
 from pykafka08.broker.scram_users import ScramUsers
 from pykafka08.broker.security.certificates import Certificates
+from pykafka08.broker.security.distinguished_name import subject_name
 from pykafka08.broker.security.given_certificates import GivenCertificates
 from pykafka08.broker.security.mechanisms import (
     SCRAM_HASHES,
@@ -21,6 +22,7 @@ from pykafka08.broker.security.mechanisms import (
     TokenCheck,
     scram_credential,
 )
+from pykafka08.broker.security.principal_mapping import PRINCIPAL_RULES, principal_mapping
 from pykafka08.broker.security.tokens import Jwks, signed_tokens, unsecured_tokens
 from pykafka08.errors import ConfigError
 from pykafka08.protocol.framing import MAX_FRAME_BYTES
@@ -100,6 +102,7 @@ class Protection:
         for name, given in (users or {}).items():
             if not name or not given:
                 raise ConfigError(f"users: {name!r:.100} is not the name of a user with a password")
+        self._user_of_subject = principal_mapping((properties or {}).get(PRINCIPAL_RULES, "DEFAULT"))
         self._scram = scram
         if check_token is not None and jwks is not None:
             raise ConfigError("check_token and jwks exclude each other")
@@ -157,6 +160,10 @@ class Protection:
         context = self.certificates.server_context()
         context.verify_mode = CLIENT_AUTH[self._client_auth]
         return context
+
+    def certificate_user(self, certificate: bytes) -> str:
+        """The user that a client's certificate names; Refused if it names none."""
+        return self._user_of_subject(subject_name(certificate))
 
     def exchange(self, mechanism: str) -> SaslExchange:
         """A new exchange."""
