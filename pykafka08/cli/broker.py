@@ -27,6 +27,9 @@ TOPIC_FORM = "NAME[:PARTITIONS[:REPLICAS[:CONFIG=VALUE,...]]]"
 SECURITY_HELP = "PLAINTEXT (default), SSL, SASL_PLAINTEXT or SASL_SSL"
 LISTENER_HELP = "a listener and its protocol, such as EXTERNAL=SASL_SSL, in place of --security; may be repeated"
 ADVERTISED_HELP = "tell clients to connect to this host; default: that of --host; LISTENER=HOST,... for each listener"
+MECHANISM_HELP = (
+    "a SASL mechanism: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER; may be repeated; default: the first three"
+)
 PASSWORD_VARIABLE = "PYKAFKA08_USER_PASSWORD"  # noqa: S105 - the variable's name
 PASSWORD_BYTES = 18
 ZOOKEEPER_HELP = "serve ZooKeeper too, at this port (0: any that is free); for releases before 4.0"
@@ -86,6 +89,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--listener", action="append", default=[], metavar="NAME=PROTOCOL", help=LISTENER_HELP)
     add("--user", action="append", default=[], metavar="NAME", help="a user for SASL; may be repeated")
     add("--users-file", metavar="FILE", help="users for SASL: a properties file with NAME=PASSWORD in each line")
+    add("--mechanism", action="append", default=[], metavar="NAME", help=MECHANISM_HELP)
+    add("--jwks", metavar="FILE", help="a JSON Web Key Set whose keys sign the tokens of OAUTHBEARER")
     add("--client-auth", default="none", metavar="HOW", help="client certificates: none, requested or required")
     add("--ssl-certfile", metavar="FILE", help="the brokers' certificate in PEM form; default: one of a CA made for it")
     add("--ssl-keyfile", metavar="FILE", help="its private key; default: in --ssl-certfile")
@@ -107,7 +112,8 @@ def _users(options: argparse.Namespace) -> dict[str, str]:
     secured = next((each for each in protocols if each.startswith("SASL_")), None)
     if users and secured is None:
         raise ConfigError("--user and --users-file need --security SASL_SSL or SASL_PLAINTEXT")
-    if secured is not None and not users:
+    has_tokens = options.jwks is not None or "OAUTHBEARER" in options.mechanism
+    if secured is not None and not users and not has_tokens:
         raise ConfigError(
             f"{'--listener' if options.listeners else '--security'} {secured} needs --user or --users-file"
         )

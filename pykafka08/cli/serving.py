@@ -98,6 +98,8 @@ def _cluster(
         ssl_keyfile=options.ssl_keyfile,
         ssl_cafile=options.ssl_cafile,
         users=options.users,
+        mechanisms=options.mechanism or None,
+        jwks=options.jwks,
         client_auth=options.client_auth,
         default_partitions=options.partitions,
         auto_create_topics=not options.no_auto_create,

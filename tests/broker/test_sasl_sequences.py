@@ -69,7 +69,7 @@ OTHER_USER = "Cannot change principals during re-authentication from User.alice:
     ],
 )
 async def test_requests_out_of_order(steps: list[Step], answers: list[int | str]) -> None:
-    assert await answers_to(steps, {}) == answers
+    assert await answers_to(steps) == answers
 
 
 @pytest.mark.anyio
@@ -90,12 +90,23 @@ async def test_renewals_of_a_session(steps: list[Step], answers: list[int | str]
     assert await answers_to([PLAIN, ALICE, *steps], reauthentication) == [0, 0, *answers]
 
 
-async def answers_to(steps: list[Step], properties: dict[str, str]) -> list[int | str]:
+@pytest.mark.anyio
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_brokers_before_1_0_serve_versions_more_than_once() -> None:
+    versions = (ApiVersionsRequest(), 0)
+    assert await answers_to([versions, versions, (PLAIN[0], 0)], version="0.10.2") == [0, 0, 0]
+
+
+async def answers_to(
+    steps: list[Step], properties: dict[str, str] | None = None, version: str = "4.3"
+) -> list[int | str]:
     """The message of each answer, or its error code; CLOSED at the end of the connection."""
     answers: list[int | str] = []
-    at_once = {"connection.failed.authentication.delay.ms": "0"}
+    at_once = {"connection.failed.authentication.delay.ms": "0"} if version == "4.3" else {}
     async with (
-        EmbeddedCluster(security="SASL_PLAINTEXT", users=USERS, properties={**at_once, **properties}) as cluster,
+        EmbeddedCluster(
+            version=version, security="SASL_PLAINTEXT", users=USERS, properties={**at_once, **(properties or {})}
+        ) as cluster,
         connect(cluster) as raw,
     ):
         for request, version in steps:

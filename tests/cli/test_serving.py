@@ -194,6 +194,15 @@ def test_a_secured_broker_writes_a_properties_file_for_each_user(tmp_path: Path)
     assert not any(Path(each).exists() for each in (ca, alice, bob))
 
 
+def test_a_broker_takes_tokens_without_users() -> None:
+    with start("broker", "--security", "SASL_PLAINTEXT", "--mechanism", "OAUTHBEARER") as broker:
+        servers = first_line(broker)
+        [client] = lines_of(broker, "CLIENT_PROPERTIES")
+        sent = ask("produce", "-b", servers, "-t", "t", "--command-config", client, given=b"one\n")
+        assert sent.returncode == 0, sent.stderr
+        broker.communicate()
+
+
 def test_a_broker_with_two_listeners_names_both() -> None:
     listeners = ("--listener", "INTERNAL=plaintext", "--listener", "EXTERNAL=SASL_PLAINTEXT")
     with start("broker", *listeners, "--user", "bob", "--advertised-host", "EXTERNAL=localhost") as broker:

@@ -96,6 +96,8 @@ class Protection:
         self.max_receive_size = limits[RECEIVE_SIZE]
         """Bytes that a request before authentication may have."""
         self.protocols = tuple(protocols)
+        self.serves_versions_once = personality >= (1, 0)
+        """True if a second ApiVersions before authentication ends the connection (KIP-152)."""
         if client_auth not in CLIENT_AUTH:
             raise ConfigError(f"client_auth={client_auth!r:.100} is not one of {', '.join(CLIENT_AUTH)}")
         self._passwords = {name: Secret(password) for name, password in (users or {}).items()}

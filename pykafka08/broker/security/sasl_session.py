@@ -42,11 +42,11 @@ class SaslSession:
         return not is_over or api_key in (ApiKey.SASL_HANDSHAKE, ApiKey.API_VERSIONS)
 
     def ask_versions(self) -> int:
-        """Note that ApiVersions is served, once before the handshake; an error code."""
+        """Note that ApiVersions is served; an error code."""
         if self._exchange is not None:
             self.has_failed = True
             return ErrorCode.ILLEGAL_SASL_STATE
-        self._has_versions = True
+        self._has_versions = self._protection.serves_versions_once
         return ErrorCode.NONE
 
     def handshake(self, mechanism: str, version: int) -> int:
