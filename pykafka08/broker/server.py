@@ -40,7 +40,7 @@ from pykafka08.broker.log_dir import LogDir
 from pykafka08.broker.log_manager import DEFAULT_MEMORY_BYTES
 from pykafka08.broker.personality import Personality
 from pykafka08.broker.properties import StaticProperties, node_properties
-from pykafka08.broker.security.given_certificates import GivenCertificates
+from pykafka08.broker.security.given_certificates import given_certificates
 from pykafka08.broker.security.mechanisms import Refused, TokenCheck
 from pykafka08.broker.security.protection import Protection
 from pykafka08.broker.security.tokens import Jwks
@@ -193,7 +193,7 @@ class EmbeddedCluster:
             users=users,
             check_token=check_token,
             jwks=jwks,
-            given_certificates=_given_certificates(ssl_certfile, ssl_keyfile, ssl_cafile),
+            given_certificates=given_certificates(ssl_certfile, ssl_keyfile, ssl_cafile),
             mechanisms=mechanisms,
             client_auth=client_auth,
             properties=static.values,
@@ -616,19 +616,6 @@ def _served_apis(personality: Personality) -> dict[int, VersionRange]:
         for key, versions in personality.versions.items()
         if key in handlers and not (personality.has_zookeeper and key in WITHOUT_ZOOKEEPER)
     }
-
-
-def _given_certificates(
-    certfile: str | os.PathLike[str] | None,
-    keyfile: str | os.PathLike[str] | None,
-    cafile: str | os.PathLike[str] | None,
-) -> GivenCertificates | None:
-    if certfile is not None:
-        return GivenCertificates(certfile, keyfile, cafile)
-    for name, value in (("ssl_keyfile", keyfile), ("ssl_cafile", cafile)):
-        if value is not None:
-            raise ConfigError(f"{name}={os.fspath(value)!r:.300} needs ssl_certfile")
-    return None
 
 
 def _check_log_dir(log_dir: str | os.PathLike[str] | None, zookeeper: EmbeddedZooKeeper | None) -> None:

@@ -55,7 +55,6 @@ async def test_answers_have_the_addresses_of_the_listener_that_was_asked() -> No
                 assert [f"{each.host}:{each.port}" for each in described.brokers] == addresses
 
 
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_a_broker_keeps_the_ports_of_its_listeners() -> None:
     async with EmbeddedCluster(listeners=LISTENERS, users=USERS) as cluster:
         before = cluster.listeners

@@ -7,7 +7,7 @@ import ssl
 
 from pykafka08.errors import ConfigError
 
-__all__ = ["GivenCertificates"]
+__all__ = ["GivenCertificates", "given_certificates"]
 
 File = str | os.PathLike[str]
 
@@ -47,6 +47,20 @@ class GivenCertificates:
 
     def close(self) -> None:
         """The files stay."""
+
+
+def given_certificates(
+    certfile: File | None,
+    keyfile: File | None,
+    cafile: File | None,
+) -> GivenCertificates | None:
+    """The certificates of a cluster's arguments; None if none are given."""
+    if certfile is not None:
+        return GivenCertificates(certfile, keyfile, cafile)
+    for name, value in (("ssl_keyfile", keyfile), ("ssl_cafile", cafile)):
+        if value is not None:
+            raise ConfigError(f"{name}={os.fspath(value)!r:.300} needs ssl_certfile")
+    return None
 
 
 def _text(error: OSError | ValueError) -> str:
