@@ -42,7 +42,7 @@ from pykafka08.broker.personality import Personality
 from pykafka08.broker.properties import StaticProperties, node_properties
 from pykafka08.broker.security.given_certificates import given_certificates
 from pykafka08.broker.security.mechanisms import Refused, TokenCheck
-from pykafka08.broker.security.protection import Protection
+from pykafka08.broker.security.protection import Protection, uses_sasl
 from pykafka08.broker.security.tokens import Jwks
 from pykafka08.broker.session import Output, Session
 from pykafka08.broker.state import MOST_PARTITIONS, Partition, Topic
@@ -329,7 +329,7 @@ class EmbeddedCluster:
 
     def _new_session(self, node: Node, endpoint: Endpoint, peer: Peer, output: Output) -> Session:
         user, refusal = None, ""
-        if peer.certificate is not None:
+        if peer.certificate is not None and not uses_sasl(endpoint.protocol):
             try:
                 user = self._state.protection.certificate_user(peer.certificate)
             except Refused as refused:

@@ -47,12 +47,18 @@ def test_wrong_rules_are_an_error_at_once(rules: str) -> None:
 async def test_the_brokers_apply_the_rules() -> None:
     properties = {
         "authorizer.class.name": "any",
-        "super.users": "User:alice",
+        "super.users": "User:alice;User:bob",
         "ssl.principal.mapping.rules": "RULE:^CN=(a.*)$/$1/",
     }
-    async with EmbeddedCluster(security="SSL", client_auth="required", properties=properties) as cluster:
-        async with Admin(**cluster.client_settings("alice")) as admin:
-            assert (await admin.describe_broker_configs(0))["ssl.principal.mapping.rules"].value
+    async with EmbeddedCluster(
+        listeners={"SSL": "SSL", "SASL_SSL": "SASL_SSL"},
+        users={"bob": "secret"},
+        client_auth="required",
+        properties=properties,
+    ) as cluster:
+        for user, listener in (("alice", "SSL"), ("bob", "SASL_SSL")):
+            async with Admin(**cluster.client_settings(user, listener=listener)) as admin:
+                assert (await admin.describe_broker_configs(0))["ssl.principal.mapping.rules"].value
         with pytest.raises(KafkaError):
             async with Admin(**cluster.client_settings("bob"), default_api_timeout_ms=1000):
                 pass
