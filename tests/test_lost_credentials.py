@@ -309,7 +309,7 @@ async def test_a_certificate_that_is_refused_from_now_on_raises(
             context.maximum_version = ssl.TLSVersion.TLSv1_2  # refuses in the handshake, not by a close after it
 
         async def change_ca() -> None:
-            monkeypatch.setattr(protection, "server_context", lambda: context)
+            monkeypatch.setattr(protection, "server_context", lambda _: context)
             await cluster.stop_broker(0)
             await cluster.start_broker(0)
 

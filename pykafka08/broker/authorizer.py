@@ -16,6 +16,8 @@ ANONYMOUS = "User:ANONYMOUS"
 """The principal of a connection without authentication."""
 EVERYONE = "User:*"
 EVERY_HOST = "*"
+UNNAMED = "hardcode"
+"""The name of a resource that Kafka tries first where any resource would do."""
 CLASS_NAME, SUPER_USERS, ALLOW_IF_NO_ACL = (
     "authorizer.class.name",
     "super.users",
@@ -65,8 +67,11 @@ class Authorizer:
         return any(acl.permission_type == ALLOW and acl.operation in enough for acl in mine)
 
     def may_on_any(self, principal: str, host: str, operation: AclOperation, kind: AclResourceType) -> bool:
-        """True if at least one resource of that type can exist on which the operation is allowed."""
-        if principal in self._super_users:
+        """True if at least one resource of that type can exist on which the operation is allowed.
+
+        As in Kafka, ``allows_if_no_acl`` counts only if no entry is about the resource of a certain name.
+        """
+        if self.authorize(principal, host, operation, (kind, UNNAMED)):
             return True
         mine = [
             acl
@@ -76,11 +81,10 @@ class Authorizer:
             and acl.operation in (operation, AclOperation.ALL)
         ]
         denied = [acl for acl in mine if acl.permission_type == DENY]
-        if any(acl.resource_name == EVERY_NAME and acl.pattern_type != PREFIXED for acl in denied):
+        if any(map(_is_about_every_name, denied)):
             return False
-        if self._allows_if_no_acl:
-            return True
-        return any(acl.permission_type == ALLOW and not _is_dominated(acl, denied) for acl in mine)
+        allowed = [acl for acl in mine if acl.permission_type == ALLOW]
+        return any(_is_about_every_name(acl) or not _is_dominated(acl, denied) for acl in allowed)
 
 
 def authorizer_of(acls: Acls, properties: Mapping[str, str]) -> Authorizer | None:
@@ -96,6 +100,10 @@ def _is_about(acl: Acl, name: str) -> bool:
     if acl.pattern_type == PREFIXED:
         return name.startswith(acl.resource_name)
     return acl.resource_name in (name, EVERY_NAME)
+
+
+def _is_about_every_name(acl: Acl) -> bool:
+    return acl.resource_name == EVERY_NAME and acl.pattern_type != PREFIXED
 
 
 def _applies(acl: Acl, principal: str, host: str) -> bool:

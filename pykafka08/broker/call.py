@@ -15,9 +15,10 @@ from pykafka08.acl_operations import (
 )
 from pykafka08.broker.authorizer import ANONYMOUS
 from pykafka08.broker.cluster_state import ClusterState, Node
+from pykafka08.broker.connection_context import ConnectionContext
+from pykafka08.broker.endpoints import Endpoint
 from pykafka08.broker.faults import ScriptedCall
 from pykafka08.broker.personality import Personality
-from pykafka08.broker.security.sasl_session import SaslSession
 from pykafka08.broker.state import NO_LEADER, Partition, Topic
 from pykafka08.driver import Waiter
 from pykafka08.error_codes import ErrorCode
@@ -44,6 +45,8 @@ class Call:
         "client_host",
         "cluster",
         "header",
+        "is_authenticated",
+        "listener",
         "node",
         "principal",
         "sasl",
@@ -59,30 +62,35 @@ class Call:
         header: RequestHeader,
         version: int,
         script: ScriptedCall,
-        client_host: str,
-        session_state: dict[str, object],
-        sasl: SaslSession | None = None,
+        connection: ConnectionContext,
     ) -> None:
         self.cluster = cluster
         self.node = node
         self.header = header
         self.version = version
         self.script = script
-        self.client_host = client_host
-        self.session_state = session_state
-        self.sasl = sasl
+        self.client_host = connection.client_host
+        self.listener = connection.listener
+        self.session_state = connection.state
+        self.sasl = connection.sasl
         """SASL of the connection; None on a listener without."""
-        authenticated = None if sasl is None else sasl.principal
-        if authenticated is not None:
-            self.principal = f"User:{authenticated.name}"
-        else:
-            self.principal = cluster.principals.get(self.client_id, ANONYMOUS)
+        user = connection.user
+        self.is_authenticated = user is not None
+        self.principal = f"User:{user}" if user is not None else cluster.principals.get(self.client_id, ANONYMOUS)
         """The user of the connection, as in access control lists (``"User:alice"``)."""
 
     @property
     def host(self) -> str:
         """The client's address, as in access control lists."""
         return self.client_host
+
+    def endpoint_of(self, node: Node) -> Endpoint:
+        """A broker's address for this client: that of the listener that the client uses."""
+        return node.endpoints[self.listener]
+
+    def live_endpoints(self) -> list[tuple[Node, Endpoint]]:
+        """The running brokers with their addresses for this client."""
+        return [(node, self.endpoint_of(node)) for node in self.cluster.live_nodes()]
 
     @property
     def personality(self) -> Personality:
@@ -113,7 +121,8 @@ class Call:
             if operation is None:
                 return ErrorCode.NONE
         may = authorizer.authorize(self.principal, self.host, operation, (kind, name))
-        return ErrorCode.NONE if may else REFUSALS[kind]
+        # Users are resources of the delegation-token APIs only, which share one error code.
+        return ErrorCode.NONE if may else REFUSALS.get(kind, ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED)
 
     def authorized_operations(self, kind: AclResourceType, name: str = CLUSTER_NAME) -> int:
         """The operations that the principal may perform on the resource, as a bit field."""

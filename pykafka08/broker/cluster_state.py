@@ -8,12 +8,13 @@ from __future__ import annotations
 import base64
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from pykafka08.broker.access_control import Acls
 from pykafka08.broker.authorizer import Authorizer
 from pykafka08.broker.client_quotas import ClientQuotas
 from pykafka08.broker.configs import Configs
+from pykafka08.broker.endpoints import Endpoint
 from pykafka08.broker.faults import Faults, LoggedRequest
 from pykafka08.broker.fetch_sessions import FetchSessions
 from pykafka08.broker.groups import GroupLimits, Groups
@@ -37,21 +38,30 @@ SHORTEST_INTERVAL_S = 0.05
 class Node:
     """One broker as the others and the clients know it."""
 
-    def __init__(
-        self, node_id: int, host: str, port: int, rack: str | None = None, *, bind_host: str | None = None
-    ) -> None:
+    def __init__(self, node_id: int, endpoints: Sequence[Endpoint], rack: str | None = None) -> None:
         self.node_id = node_id
         self.rack = rack
-        self.host = host
-        self.bind_host = bind_host or host
-        self.port = port
+        self.endpoints = {each.listener: each for each in endpoints}
         self.is_running = False
         self.fetch_sessions = FetchSessions()
         self.logger_levels = dict.fromkeys(("root", "kafka.server.KafkaApis", "kafka.request.logger"), "INFO")
 
     @property
+    def endpoint(self) -> Endpoint:
+        """The first listener."""
+        return next(iter(self.endpoints.values()))
+
+    @property
+    def host(self) -> str:
+        return self.endpoint.host
+
+    @property
+    def port(self) -> int:
+        return self.endpoint.port
+
+    @property
     def address(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        return self.endpoint.address
 
     def __repr__(self) -> str:
         return f"Node({self.node_id}, {self.address}, {'running' if self.is_running else 'stopped'})"
@@ -96,7 +106,7 @@ class ClusterState:
         """Principals of connections without authentication, by client id, for tests of access control lists."""
         self.quotas = ClientQuotas()
         self.scram = ScramUsers()
-        self.protection = Protection("PLAINTEXT", personality, self.scram)
+        self.protection = Protection(["PLAINTEXT"], personality, self.scram)
         self.faults = Faults()
         self.requests: list[LoggedRequest] = []
         self.failures: list[Exception] = []

@@ -11,10 +11,10 @@ from typing import Any
 
 from pykafka08.broker.call import Call, CloseConnection, Reply
 from pykafka08.broker.cluster_state import ClusterState, Node
+from pykafka08.broker.connection_context import ConnectionContext
 from pykafka08.broker.faults import LoggedRequest
 from pykafka08.broker.handlers import Handler, load_handlers
 from pykafka08.broker.personality import Manners
-from pykafka08.broker.security.sasl_session import SaslSession
 from pykafka08.error_codes import ErrorCode
 from pykafka08.protocol.headers import RequestHeader, decode_request_header, response_parts
 from pykafka08.protocol.messages import REGISTRY, ApiKey, request_class
@@ -27,14 +27,7 @@ __all__ = ["begin", "encode_answer"]
 _HANDLERS: dict[int, Handler] = {}
 
 
-def begin(
-    cluster: ClusterState,
-    node: Node,
-    frame: Buffer,
-    client_host: str,
-    session_state: dict[str, object],
-    sasl: SaslSession | None = None,
-) -> tuple[Call, Reply]:
+def begin(cluster: ClusterState, node: Node, frame: Buffer, connection: ConnectionContext) -> tuple[Call, Reply]:
     """Hand a request to its handler.
 
     CloseConnection or RemoteProtocolError where the connection is to be closed.
@@ -42,8 +35,9 @@ def begin(
     header = decode_request_header(frame)
     manners, version = cluster.personality.manners(header.api_key, header.api_version, cluster.served)
     script = cluster.faults.for_request(header.api_key, node.node_id)
-    call = Call(cluster, node, header, version, script, client_host, session_state, sasl)
+    call = Call(cluster, node, header, version, script, connection)
     _log(call)
+    sasl = connection.sasl
     if sasl is not None and not sasl.allows(header.api_key, time.time()):
         raise CloseConnection(f"{_name(header)} before authentication, or after the session's end")
     script.act()

@@ -10,7 +10,7 @@ import socket
 import ssl
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Protocol, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 import anyio
 import anyio.abc
@@ -19,7 +19,7 @@ from pykafka08.broker.session import Output
 from pykafka08.driver import TaskScope, TaskTree, Wakeup
 from pykafka08.errors import TransportError
 
-__all__ = ["Listener", "bind", "listen"]
+__all__ = ["Listener", "Peer", "bind", "listen"]
 
 READ_BYTES = 64 * 1024
 BACKLOG = 128
@@ -46,7 +46,14 @@ class Session(Protocol):
         """The connection is gone."""
 
 
-SessionFactory = Callable[[str, Output], Session]
+class Peer(NamedTuple):
+    """The client of a connection: its address (empty if it is gone already), and its certificate in DER."""
+
+    host: str
+    certificate: bytes | None = None
+
+
+SessionFactory = Callable[[Peer, Output], Session]
 
 
 class Listener(Protocol):
@@ -139,8 +146,9 @@ class _AsyncioConnection(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
-        peer = transport.get_extra_info("peername")
-        self._session = self._new_session(peer[0] if peer else "", self)
+        address, tls = transport.get_extra_info("peername"), transport.get_extra_info("ssl_object")
+        certificate = None if tls is None else tls.getpeercert(binary_form=True)
+        self._session = self._new_session(Peer(address[0] if address else "", certificate), self)
         self._listener.connections.add(self)
         if self._listener.is_closed:
             self._transport.abort()
@@ -213,7 +221,7 @@ class _StreamListener:
     async def _serve(self, stream: Any, new_session: SessionFactory) -> None:
         import trio
 
-        peer = _peer_of(stream)
+        peer = Peer(_host_of(stream))
         if self._tls is not None:
             stream = trio.SSLStream(stream, self._tls, server_side=True, https_compatible=True)
             try:
@@ -222,6 +230,7 @@ class _StreamListener:
             except (trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError):
                 await trio.aclose_forcefully(stream)
                 return
+            peer = peer._replace(certificate=stream.getpeercert(binary_form=True))
         await _StreamConnection(stream, peer, new_session).run()
 
     async def aclose(self) -> None:
@@ -231,7 +240,7 @@ class _StreamListener:
 
 
 class _StreamConnection:
-    def __init__(self, stream: Any, peer: str, new_session: SessionFactory) -> None:
+    def __init__(self, stream: Any, peer: Peer, new_session: SessionFactory) -> None:
         self._stream = stream
         self._raw = getattr(stream, "socket", None)  # a TLS stream has none
         self._written: list[bytes] = []
@@ -316,7 +325,7 @@ class _StreamConnection:
         self._to_read.set()
 
 
-def _peer_of(stream: Any) -> str:
+def _host_of(stream: Any) -> str:
     """The client's address; empty if it is gone already."""
     try:
         return str(stream.socket.getpeername()[0])

@@ -19,11 +19,17 @@ ARGUMENTS = {
     "broker.id": "brokers are numbered from 0",
     "broker.rack": "set racks",
     "controller.quorum.voters": "every broker is a controller",
-    "listeners": "set host and port (--host, --port)",
+    "listener.security.protocol.map": "set listeners (--listener)",
+    "listeners": "set listeners, host and port (--listener, --host, --port)",
     "log.dir": "set log_dir (--log-dir)",
     "log.dirs": "set log_dir (--log-dir)",
     "node.id": "brokers are numbered from 0",
     "process.roles": "every broker is a controller",
+    "delegation.token.secret.key": "delegation tokens are refused",
+    "sasl.enabled.mechanisms": "set mechanisms",
+    "ssl.client.auth": "set client_auth (--client-auth)",
+    "ssl.keystore.location": "set ssl_certfile (--ssl-certfile)",
+    "ssl.truststore.location": "set ssl_cafile (--ssl-cafile)",
     "zookeeper.connect": "set zookeeper (--zookeeper-port)",
 }
 """Properties that the cluster's arguments stand for, and which."""
@@ -64,7 +70,13 @@ class StaticProperties:
 def node_properties(personality: Personality, node: Node) -> dict[str, str]:
     """The properties that differ between brokers."""
     id_name = "broker.id" if personality.has_zookeeper else "node.id"
-    properties = {id_name: str(node.node_id), "listeners": f"PLAINTEXT://{node.address}"}
+    endpoints = node.endpoints.values()
+    properties = {id_name: str(node.node_id), "listeners": ",".join(each.bind_url for each in endpoints)}
+    if any(each.host != each.bind_host for each in endpoints):
+        properties["advertised.listeners"] = ",".join(each.url for each in endpoints)
+    if any(each.listener != each.protocol for each in endpoints):
+        protocols = ",".join(f"{each.listener}:{each.protocol}" for each in endpoints)
+        properties["listener.security.protocol.map"] = protocols
     if not personality.has_zookeeper:
         properties["process.roles"] = "broker,controller"
     if node.rack is not None:

@@ -21,7 +21,6 @@ import anyio.to_thread
 from pykafka08.broker.authorizer import authorizer_of
 from pykafka08.broker.checks import (
     WILDCARDS,
-    check_hosts,
     check_number,
     check_offset,
     check_topic,
@@ -31,17 +30,20 @@ from pykafka08.broker.checks import (
 )
 from pykafka08.broker.cluster_state import ClusterState, Node
 from pykafka08.broker.configs import Configs
+from pykafka08.broker.endpoints import Endpoint, advertised_hosts, listener_protocols
 from pykafka08.broker.faults import Faults, LoggedRequest
 from pykafka08.broker.fetch_sessions import FetchSessions
 from pykafka08.broker.groups import GroupLimits
 from pykafka08.broker.handlers import load_handlers
-from pykafka08.broker.listener import Listener, bind, listen
+from pykafka08.broker.listener import Listener, Peer, bind, listen
 from pykafka08.broker.log_dir import LogDir
 from pykafka08.broker.log_manager import DEFAULT_MEMORY_BYTES
 from pykafka08.broker.personality import Personality
 from pykafka08.broker.properties import StaticProperties, node_properties
-from pykafka08.broker.security.mechanisms import TokenCheck
-from pykafka08.broker.security.protection import Protection
+from pykafka08.broker.security.given_certificates import given_certificates
+from pykafka08.broker.security.mechanisms import Refused, TokenCheck
+from pykafka08.broker.security.protection import Protection, uses_sasl
+from pykafka08.broker.security.tokens import Jwks
 from pykafka08.broker.session import Output, Session
 from pykafka08.broker.state import MOST_PARTITIONS, Partition, Topic
 from pykafka08.broker.topic_configs import topic_config_fault
@@ -89,7 +91,13 @@ class EmbeddedCluster:
     ``security`` is SSL, SASL_PLAINTEXT or SASL_SSL for brokers that clients must authenticate to; ``users`` maps names
     to passwords, for PLAIN and SCRAM.  ``ca_file``, ``client_settings()`` and
     ``client_properties()`` are what clients need.  With
-    ``client_auth="required"`` TLS clients need a certificate of the cluster's CA.
+    ``client_auth="required"`` TLS clients need a certificate of the cluster's CA; with SSL its subject is their
+    principal in ACLs (``User:CN=alice``).  With ``jwks``, a JSON Web Key Set or the path of one, clients can use
+    OAUTHBEARER with tokens that its keys have signed; ``properties`` has the expected audience and issuer.
+    ``ssl_certfile``, ``ssl_keyfile`` and ``ssl_cafile`` are PEM files for brokers with certificates of yours.
+    ``listeners`` is for brokers with several listeners: ``{"INTERNAL": "PLAINTEXT", "EXTERNAL": "SASL_SSL"}``.  Clients
+    learn the brokers' addresses at the listener that they use; ``advertised_host`` can be a mapping of listeners to
+    hosts.  With ``port``, the ports of the second listener follow those of the first one, and so on.
 
     With ``log_dir``, topics, records, committed offsets, transactions, producer ids and the cluster id are kept in that
     directory too; the next cluster with the same directory restores them, also after a crash of the process.
@@ -125,24 +133,30 @@ class EmbeddedCluster:
         log_dir: str | os.PathLike[str] | None = None,
         host: str = LOOPBACK,
         port: int = 0,
-        advertised_host: str | None = None,
+        advertised_host: str | Mapping[str, str] | None = None,
         security: str = "PLAINTEXT",
+        listeners: Mapping[str, str] | None = None,
         users: Mapping[str, str] | None = None,
         mechanisms: Sequence[str] | None = None,
         client_auth: str = "none",
         check_token: TokenCheck | None = None,
+        jwks: Jwks | None = None,
+        ssl_certfile: str | os.PathLike[str] | None = None,
+        ssl_keyfile: str | os.PathLike[str] | None = None,
+        ssl_cafile: str | os.PathLike[str] | None = None,
     ) -> None:
         check_number("brokers", brokers, 1, MOST_BROKERS)
         check_number("default_partitions", default_partitions, 1, MOST_PARTITIONS)
-        check_number("port", port, 0, 65536 - brokers)
         check_number("max_memory_bytes", max_memory_bytes, 1, sys.maxsize)
-        check_hosts(host, advertised_host)
         _check_log_dir(log_dir, zookeeper)
         check_topics(topics or {})
         if replication_factor is not None:
             check_number("replication_factor", replication_factor, 1, brokers)
         _check_racks(racks, brokers)
         personality = Personality(version)
+        protocols = listener_protocols(security, listeners, personality)
+        check_number("port", port, 0, 65536 - brokers * len(protocols))
+        hosts = advertised_hosts(host, advertised_host, protocols)
         static = StaticProperties(
             properties or {},
             personality,
@@ -173,15 +187,17 @@ class EmbeddedCluster:
             max_memory_bytes=max_memory_bytes,
         )
         self._state.protection = Protection(
-            security,
+            list(protocols.values()),
             personality,
             self._state.scram,
             users=users,
             check_token=check_token,
+            jwks=jwks,
+            given_certificates=given_certificates(ssl_certfile, ssl_keyfile, ssl_cafile),
             mechanisms=mechanisms,
             client_auth=client_auth,
-            reauthentication_ms=int(static.values.get("connections.max.reauth.ms", 0)),
-            hosts=[each for each in (host, advertised_host) if each is not None and each not in WILDCARDS],
+            properties=static.values,
+            hosts=[each for each in (host, *hosts.values()) if each not in WILDCARDS],
         )
         self._state.authorizer = authorizer_of(self._state.acls, static.given)
         if group_version is not None:
@@ -193,10 +209,17 @@ class EmbeddedCluster:
         self._state.nodes = {
             node_id: Node(
                 node_id,
-                advertised_host or host,
-                port + node_id if port else 0,
+                [
+                    Endpoint(
+                        name,
+                        protocol,
+                        hosts[name],
+                        port + number * brokers + node_id if port else 0,
+                        bind_host=host,
+                    )
+                    for number, (name, protocol) in enumerate(protocols.items())
+                ],
                 racks[node_id] if racks else None,
-                bind_host=host,
             )
             for node_id in range(brokers)
         }
@@ -211,8 +234,8 @@ class EmbeddedCluster:
             )
         self._tasks = TaskTree()
         self._is_entered = self._is_closed = False
-        self._listeners: dict[int, Listener] = {}
-        self._kept: dict[int, socket.socket] = {}
+        self._listeners: dict[int, list[Listener]] = {}
+        self._kept: dict[tuple[int, str], socket.socket] = {}
         """The ports of stopped brokers, bound and refusing: another process would be given one, and keep it."""
 
     # -- life
@@ -278,60 +301,97 @@ class EmbeddedCluster:
         await self._tasks.aclose()
 
     def _warn_of_host(self) -> None:
-        host = next(iter(self._state.nodes.values())).bind_host
+        host = next(iter(self._state.nodes.values())).endpoint.bind_host
         if not is_loopback(host) and not self._state.protection.demands_identity:
             self._state.log.warning("the embedded broker is open to other machines and asks for no password", host=host)
 
     async def _open(self, node_id: int) -> None:
         node = self._state.nodes[node_id]
-        bound = self._kept.pop(node_id, None) or bind(node.bind_host, node.port)
-        node.port = bound.getsockname()[1]
+        self._listeners[node_id] = []
+        for endpoint in node.endpoints.values():
+            bound = self._kept.pop((node_id, endpoint.listener), None) or bind(endpoint.bind_host, endpoint.port)
+            endpoint.port = bound.getsockname()[1]
+            context = self._state.protection.server_context(endpoint.protocol)
+            new_session = partial(self._new_session, node, endpoint)
+            self._listeners[node_id].append(await listen(bound, new_session, self._tasks, context))
         self._state.configs.nodes[str(node_id)] = node_properties(self._state.personality, node)
-        self._listeners[node_id] = await listen(
-            bound, partial(self._new_session, node), self._tasks, self._state.protection.server_context()
-        )
         node.is_running = True
 
     async def _shut(self, node_id: int) -> None:
         node = self._state.nodes[node_id]
         node.is_running = False
         node.fetch_sessions = FetchSessions()
-        await self._listeners.pop(node_id).aclose()
+        for listener in self._listeners.pop(node_id):
+            await listener.aclose()
         if not self._is_closed:
-            self._kept[node_id] = bind(node.bind_host, node.port)
+            for endpoint in node.endpoints.values():
+                self._kept[node_id, endpoint.listener] = bind(endpoint.bind_host, endpoint.port)
 
-    def _new_session(self, node: Node, client_host: str, output: Output) -> Session:
-        return Session(self._state, node, client_host, output)
+    def _new_session(self, node: Node, endpoint: Endpoint, peer: Peer, output: Output) -> Session:
+        user, refusal = None, ""
+        if peer.certificate is not None and not uses_sasl(endpoint.protocol):
+            try:
+                user = self._state.protection.certificate_user(peer.certificate)
+            except Refused as refused:
+                refusal = str(refused)
+        session = Session(self._state, node, peer.host, output, endpoint=endpoint, certificate_user=user)
+        if refusal:
+            session.refuse(refusal)
+        return session
 
     # -- what it is
 
     @property
     def bootstrap_servers(self) -> str:
-        """``"host:port,host:port"`` of the running brokers."""
+        """``"host:port,host:port"`` of the running brokers, at their first listener."""
         return ",".join(node.address for node in self._state.live_nodes())
+
+    @property
+    def listeners(self) -> dict[str, str]:
+        """Names of listeners, and ``"host:port,host:port"`` of the running brokers there."""
+        names = next(iter(self._state.nodes.values())).endpoints
+        live = self._state.live_nodes()
+        return {name: ",".join(node.endpoints[name].address for node in live) for name in names}
 
     @property
     def ca_file(self) -> str:
         """PEM file of the CA that has signed the brokers' certificates; ConfigError without TLS."""
         certificates = self._state.protection.certificates
         if certificates is None:
-            raise ConfigError(f"security={self._state.protection.protocol!r} has no certificates")
+            raise ConfigError(f"security={', '.join(self._state.protection.protocols)} has no certificates")
+        if certificates.ca_file is None:
+            raise ConfigError("the cluster was given ssl_certfile without ssl_cafile")
         return certificates.ca_file
 
-    def client_settings(self, user: str | None = None, mechanism: str | None = None) -> dict[str, Any]:
+    def client_settings(
+        self, user: str | None = None, mechanism: str | None = None, *, listener: str | None = None
+    ) -> dict[str, Any]:
         """Keyword arguments for Producer, Consumer and Admin, which contain the user's password.
 
-        By default the first user logs in, with the cluster's strongest mechanism.
+        By default the first user logs in at the first listener, with the cluster's strongest mechanism.
         """
-        return {"bootstrap_servers": self.bootstrap_servers, **self._state.protection.client_settings(user, mechanism)}
+        protocol, addresses = self._listener(listener)
+        settings = self._state.protection.client_settings(protocol, user, mechanism)
+        return {"bootstrap_servers": addresses, **settings}
 
-    def client_properties(self, user: str | None = None, mechanism: str | None = None) -> dict[str, str]:
+    def client_properties(
+        self, user: str | None = None, mechanism: str | None = None, *, listener: str | None = None
+    ) -> dict[str, str]:
         """``client_settings()`` as properties of Kafka's Java clients, which ``from_properties`` takes too.
 
         With TLS, Java's clients need version 2.7 or later: the stores are PEM files.
         """
-        properties = self._state.protection.client_properties(user, mechanism)
-        return {"bootstrap.servers": self.bootstrap_servers, **properties}
+        protocol, addresses = self._listener(listener)
+        properties = self._state.protection.client_properties(protocol, user, mechanism)
+        return {"bootstrap.servers": addresses, **properties}
+
+    def _listener(self, name: str | None) -> tuple[str, str]:
+        """Security protocol and addresses of a listener, by default the first one."""
+        addresses = self.listeners
+        chosen = next(iter(addresses)) if name is None else name
+        if chosen not in addresses:
+            raise ConfigError(f"there is no listener {chosen!r:.100}; the cluster has {', '.join(addresses)}")
+        return next(iter(self._state.nodes.values())).endpoints[chosen].protocol, addresses[chosen]
 
     @property
     def version(self) -> str:

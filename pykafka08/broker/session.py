@@ -13,20 +13,24 @@ from typing import Protocol
 
 from pykafka08.broker.call import Call, CloseConnection
 from pykafka08.broker.cluster_state import ClusterState, Node
+from pykafka08.broker.connection_context import ConnectionContext
 from pykafka08.broker.dispatch import begin, encode_answer
+from pykafka08.broker.endpoints import Endpoint
 from pykafka08.broker.faults import ConnectionLife
 from pykafka08.broker.security.mechanisms import Refused
+from pykafka08.broker.security.protection import uses_sasl
 from pykafka08.broker.security.sasl_session import SaslSession
 from pykafka08.broker.timers import Timer
 from pykafka08.driver import Waiter
 from pykafka08.errors import ClosedError, KafkaError
-from pykafka08.protocol.framing import FrameSplitter
+from pykafka08.protocol.framing import MAX_FRAME_BYTES, FrameSplitter
 from pykafka08.protocol.schema import Response
 from pykafka08.wire import INT32, Buffer
 
 __all__ = ["Output", "Session"]
 
 MOST_WAITING_FRAMES = 64
+REQUEST_LIMIT = "socket.request.max.bytes"
 LAST_REQUEST_S = 0.2  # how long a connection whose life is over waits for the request that it is to die with
 
 
@@ -44,22 +48,37 @@ class Output(Protocol):
 
 
 class Session:
-    """Serves one connection."""
+    """Serves one connection, by default to the first listener."""
 
-    def __init__(self, cluster: ClusterState, node: Node, client_host: str, output: Output) -> None:
+    def __init__(
+        self,
+        cluster: ClusterState,
+        node: Node,
+        client_host: str,
+        output: Output,
+        *,
+        endpoint: Endpoint | None = None,
+        certificate_user: str | None = None,
+    ) -> None:
         self._cluster = cluster
         self._node = node
-        self._client_host = client_host
         self._output = output
-        self._splitter = FrameSplitter(setting="socket.request.max.bytes")
+        self._splitter = FrameSplitter(setting=REQUEST_LIMIT)
         self._frames: deque[Buffer] = deque()
         self._answers: list[bytes] = []
         self._swapped: list[bytes] = []
         self._death: ConnectionLife | None = None
         self._life: Timer | None = None
         self._waiter: Waiter[Response | None] | None = None
-        self._state: dict[str, object] = {}
-        self._sasl = SaslSession(cluster.protection) if cluster.protection.uses_sasl else None
+        endpoint = endpoint or node.endpoint
+        self._sasl = SaslSession(cluster.protection) if uses_sasl(endpoint.protocol) else None
+        self._connection = ConnectionContext(
+            client_host, endpoint.listener, sasl=self._sasl, certificate_user=certificate_user
+        )
+        if self._sasl is not None:
+            self._splitter.set_limit(cluster.protection.max_receive_size, "sasl.server.max.receive.size")
+        self._has_grown = self._sasl is None
+        """True once requests may have the size that authenticated clients have."""
         self._is_busy = False
         self._is_serving = False
         self._is_closed = False
@@ -108,6 +127,13 @@ class Session:
         if waiter is not None:
             waiter.set_exception(ClosedError("the client's connection ended"))
 
+    def refuse(self, reason: str) -> None:
+        """Serve no request, and close the connection after the delay of failed authentication."""
+        self._is_busy = True
+        self._cluster.timers.call_after(
+            self._cluster.protection.failure_delay_s, partial(self._end_after_refusal, reason)
+        )
+
     def _serve_waiting(self) -> None:
         if self._is_serving:
             return
@@ -135,7 +161,7 @@ class Session:
             self._authenticate(self._sasl, bytes(frame))
             return
         try:
-            call, reply = begin(self._cluster, self._node, frame, self._client_host, self._state, self._sasl)
+            call, reply = begin(self._cluster, self._node, frame, self._connection)
         except (CloseConnection, KafkaError) as error:
             self._end(str(error))
             return
@@ -155,9 +181,20 @@ class Session:
         try:
             answer, _ = sasl.authenticate(token, time.time())
         except Refused as refused:
-            self._end(str(refused))
+            self.refuse(str(refused))
             return
         self._answers.append(INT32.pack(len(answer)) + answer)
+        self._grow()
+
+    def _end_after_refusal(self, reason: str) -> None:
+        self._is_busy = False
+        self._end(reason)
+
+    def _grow(self) -> None:
+        """Let an authenticated client send larger requests."""
+        if not self._has_grown and self._sasl is not None and self._sasl.principal is not None:
+            self._has_grown = True
+            self._splitter.set_limit(MAX_FRAME_BYTES, REQUEST_LIMIT)
 
     def _replied(self, call: Call, waiter: Waiter[Response | None]) -> None:
         self._waiter = None
@@ -172,6 +209,10 @@ class Session:
 
     def _answer(self, call: Call, response: Response | None) -> None:
         delay = call.script.delay()
+        if self._sasl is not None:
+            self._grow()
+            if self._sasl.has_failed:
+                delay = max(delay, self._cluster.protection.failure_delay_s)
         if delay > 0:
             self._is_busy = True
             self._cluster.timers.call_after(delay, partial(self._delayed, call, response))

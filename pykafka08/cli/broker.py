@@ -25,6 +25,11 @@ PROG = "pykafka08 broker"
 MEMORY_HELP = "bound on the memory of all records, default 1 GiB; above it the oldest records are deleted"
 TOPIC_FORM = "NAME[:PARTITIONS[:REPLICAS[:CONFIG=VALUE,...]]]"
 SECURITY_HELP = "PLAINTEXT (default), SSL, SASL_PLAINTEXT or SASL_SSL"
+LISTENER_HELP = "a listener and its protocol, such as EXTERNAL=SASL_SSL, in place of --security; may be repeated"
+ADVERTISED_HELP = "tell clients to connect to this host; default: that of --host; LISTENER=HOST,... for each listener"
+MECHANISM_HELP = (
+    "a SASL mechanism: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER; may be repeated; default: the first three"
+)
 PASSWORD_VARIABLE = "PYKAFKA08_USER_PASSWORD"  # noqa: S105 - the variable's name
 PASSWORD_BYTES = 18
 ZOOKEEPER_HELP = "serve ZooKeeper too, at this port (0: any that is free); for releases before 4.0"
@@ -33,9 +38,10 @@ The first line on standard output is BROKERS=host:port,... for --bootstrap-serve
 --zookeeper-port the second one is ZOOKEEPER=host:port, for --zookeeper.
 Records are kept in memory and are lost at the end, unless --log-dir names a directory for them.  Only this machine can
 connect, unless --host names another address: without --security the broker asks for no password.
-With --security, lines CA_FILE=path and CLIENT_PROPERTIES=path (one for each user) follow: files for Kafka's tools and
-for --command-config, which are removed at the end.  The password of --user is the value of PYKAFKA08_USER_PASSWORD, or
-a random one that is only in the user's file.
+With --listener, a line LISTENER_NAME=host:port,... follows for each; BROKERS are those of the first one.
+With --security or a secured --listener, lines CA_FILE=path and CLIENT_PROPERTIES=path (one for each listener and user)
+follow: files for Kafka's tools and for --command-config, which are removed at the end.  The password of --user is the
+value of PYKAFKA08_USER_PASSWORD, or a random one that is only in the user's file.
 --topic takes configs too: orders:6:1:retention.ms=60000,cleanup.policy=compact,delete
 It ends on SIGINT or SIGTERM and, where standard input is a pipe, when that pipe closes.
 """
@@ -49,7 +55,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         topics = _topics(options.topic)
         options.properties = parse_pairs(options.property)
+        options.listeners = {name: text.upper() for name, text in parse_pairs(options.listener).items()} or None
         options.users = _users(options)
+        if "=" in (options.advertised_host or ""):
+            options.advertised_host = parse_pairs(options.advertised_host.split(","))
         if options.zookeeper_port is not None and not Personality(options.version).has_zookeeper:
             raise ConfigError(f"--zookeeper-port: Kafka {options.version} has no ZooKeeper; say --version 3.9 or older")
     except ConfigError as error:
@@ -67,7 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--version", metavar="RELEASE", default="4.3", help="play this release, from 0.8.0 to 4.3; default 4.3")
     add("--port", type=natural, default=0, metavar="N", help="the first broker's port; default: any that is free")
     add("--host", default="127.0.0.1", metavar="ADDRESS", help="listen here; default 127.0.0.1, this machine only")
-    add("--advertised-host", metavar="HOST", help="tell clients to connect to this host; default: that of --host")
+    add("--advertised-host", metavar="HOST", help=ADVERTISED_HELP)
     add("--log-dir", metavar="DIR", help="keep topics, records and offsets here, for the next start with the same DIR")
     add("--max-memory", type=positive, metavar="BYTES", help=MEMORY_HELP)
     add(
@@ -77,9 +86,15 @@ def _parser() -> argparse.ArgumentParser:
     add("--partitions", type=positive, default=1, metavar="N", help="of topics made on demand; default 1")
     add("--no-auto-create", action="store_true", help="a topic that is asked for and not there is an error")
     add("--security", type=str.upper, default="PLAINTEXT", metavar="PROTOCOL", help=SECURITY_HELP)
+    add("--listener", action="append", default=[], metavar="NAME=PROTOCOL", help=LISTENER_HELP)
     add("--user", action="append", default=[], metavar="NAME", help="a user for SASL; may be repeated")
     add("--users-file", metavar="FILE", help="users for SASL: a properties file with NAME=PASSWORD in each line")
+    add("--mechanism", action="append", default=[], metavar="NAME", help=MECHANISM_HELP)
+    add("--jwks", metavar="FILE", help="a JSON Web Key Set whose keys sign the tokens of OAUTHBEARER")
     add("--client-auth", default="none", metavar="HOW", help="client certificates: none, requested or required")
+    add("--ssl-certfile", metavar="FILE", help="the brokers' certificate in PEM form; default: one of a CA made for it")
+    add("--ssl-keyfile", metavar="FILE", help="its private key; default: in --ssl-certfile")
+    add("--ssl-cafile", metavar="FILE", help="the CA that clients trust, and that signs clients' certificates")
     add("--zookeeper-port", type=natural, metavar="N", help=ZOOKEEPER_HELP)
     return parser
 
@@ -88,13 +103,20 @@ def _users(options: argparse.Namespace) -> dict[str, str]:
     """Users and their passwords, from the file, the environment, or made up."""
     users = read_properties(options.users_file) if options.users_file is not None else {}
     for name in options.user:
+        if not name:
+            raise ConfigError("--user '' is not the name of a user")
         if name in users:
             raise ConfigError(f"--user {name!r:.100} is named twice, or is in --users-file too")
         users[name] = os.environ.get(PASSWORD_VARIABLE) or secrets.token_urlsafe(PASSWORD_BYTES)
-    if users and not options.security.startswith("SASL_"):
+    protocols = (options.listeners or {"--security": options.security}).values()
+    secured = next((each for each in protocols if each.startswith("SASL_")), None)
+    if users and secured is None:
         raise ConfigError("--user and --users-file need --security SASL_SSL or SASL_PLAINTEXT")
-    if options.security.startswith("SASL_") and not users:
-        raise ConfigError(f"--security {options.security} needs --user or --users-file")
+    has_tokens = options.jwks is not None or "OAUTHBEARER" in options.mechanism
+    if secured is not None and not users and not has_tokens:
+        raise ConfigError(
+            f"{'--listener' if options.listeners else '--security'} {secured} needs --user or --users-file"
+        )
     return users
 
 

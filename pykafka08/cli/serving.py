@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from contextlib import AsyncExitStack
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -52,15 +53,22 @@ async def serve(options: argparse.Namespace, topics: dict[str, dict[str, Any]], 
 
 
 def _client_files(cluster: EmbeddedCluster, options: argparse.Namespace, stack: AsyncExitStack) -> list[str]:
-    """Write a properties file for each user, and return the lines that name the files."""
-    if options.security == "PLAINTEXT":
-        return []
-    lines = [f"CA_FILE={cluster.ca_file}"] if options.security.endswith("SSL") else []
+    """Write a properties file for each user of each listener, and return the lines that name listeners and files."""
+    lines = []
+    if options.listeners is not None:
+        lines += [f"LISTENER_{name}={addresses}" for name, addresses in cluster.listeners.items()]
+    protocols = options.listeners or dict.fromkeys(cluster.listeners, options.security)
+    secured = [name for name, protocol in protocols.items() if protocol != "PLAINTEXT"]
+    if not secured:
+        return lines
+    has_ca = options.ssl_certfile is None or options.ssl_cafile is not None
+    if has_ca and any(protocols[name].endswith("SSL") for name in secured):
+        lines.append(f"CA_FILE={cluster.ca_file}")
     folder = Path(stack.enter_context(TemporaryDirectory(prefix="pykafka08-clients-")))
-    for number, user in enumerate(options.users or (None,)):
+    for number, (name, user) in enumerate(product(secured, options.users or (None,))):
         path = folder / f"client-{number}.properties"
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
-            file.write(properties_text(cluster.client_properties(user)))
+            file.write(properties_text(cluster.client_properties(user, listener=name)))
         lines.append(f"CLIENT_PROPERTIES={path}")
     return lines
 
@@ -85,7 +93,13 @@ def _cluster(
         properties=options.properties,
         topics=topics,
         security=options.security,
+        listeners=options.listeners,
+        ssl_certfile=options.ssl_certfile,
+        ssl_keyfile=options.ssl_keyfile,
+        ssl_cafile=options.ssl_cafile,
         users=options.users,
+        mechanisms=options.mechanism or None,
+        jwks=options.jwks,
         client_auth=options.client_auth,
         default_partitions=options.partitions,
         auto_create_topics=not options.no_auto_create,

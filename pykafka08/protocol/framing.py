@@ -59,6 +59,11 @@ class FrameSplitter:
         self._frames: deque[Buffer] = deque()
         self._error: str | None = None
 
+    def set_limit(self, max_frame_bytes: int, setting: str) -> None:
+        """Change the limit, and the name of its setting, for frames that begin from now on."""
+        self.max_frame_bytes = max_frame_bytes
+        self._setting = setting
+
     @property
     def is_mid_frame(self) -> bool:
         """True if a frame has begun and is not complete: an end of the stream now cuts it off."""

@@ -72,6 +72,14 @@ class Raw:
 
 
 @asynccontextmanager
+async def connected(address: str) -> AsyncIterator[Raw]:
+    """A connection to ``"host:port"``."""
+    host, _, port = address.rpartition(":")
+    async with await anyio.connect_tcp(host, int(port)) as stream:
+        yield Raw(stream)
+
+
+@asynccontextmanager
 async def connect(cluster: EmbeddedCluster, node_id: int = 0) -> AsyncIterator[Raw]:
     node = cluster.brokers[node_id]
     async with await anyio.connect_tcp(node.host, node.port) as stream:

@@ -12,6 +12,7 @@ import pytest
 from pykafka08.broker.append import append, append_marker
 from pykafka08.broker.cluster_state import ClusterState, Node
 from pykafka08.broker.configs import Configs
+from pykafka08.broker.endpoints import Endpoint
 from pykafka08.broker.groups import GroupLimits
 from pykafka08.broker.log_manager import LogManager
 from pykafka08.broker.personality import Personality
@@ -303,7 +304,7 @@ def a_state(clock: list[float], **properties: str) -> ClusterState:
         timers=Timers(lambda: clock[0]),
         now_ms=lambda: int(clock[0] * 1000),
     )
-    state.nodes[0] = Node(0, "127.0.0.1", 0)
+    state.nodes[0] = Node(0, [Endpoint("PLAINTEXT", "PLAINTEXT", "127.0.0.1", 0)])
     state.nodes[0].is_running = True
     return state
 

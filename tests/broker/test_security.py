@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import socket
 import ssl
 import time
 import warnings
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +15,21 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from pykafka08 import Admin, AuthenticationError, Consumer, EmbeddedCluster, Producer, TlsError
+from pykafka08 import Admin, AuthenticationError, AuthorizationError, Consumer, EmbeddedCluster, Producer, TlsError
+from pykafka08.acl_operations import AclOperation, AclResourceType
+from pykafka08.broker.access_control import ALLOW, Acl
+from pykafka08.broker.personality import Personality
+from pykafka08.broker.scram_users import ScramUsers
+from pykafka08.broker.security.certificates import Certificates
 from pykafka08.broker.security.mechanisms import Principal, Refused
+from pykafka08.broker.security.protection import Protection
+from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import ConfigError, KafkaError
+from pykafka08.protocol.headers import encode_request
+from pykafka08.protocol.messages.metadata import MetadataRequest
+from pykafka08.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
+from pykafka08.protocol.messages.sasl_handshake import SaslHandshakeRequest
+from tests.broker.raw import batch, connect, produce
 
 pytestmark = pytest.mark.anyio
 
@@ -99,7 +113,8 @@ async def test_each_release_frames_tokens_in_its_way(version: str) -> None:
 @pytest.mark.parametrize("changed", [{"sasl_plain_password": "wrong"}, {"sasl_plain_username": "carol"}])
 @pytest.mark.parametrize("version", ["0.10.2", "4.3"])
 async def test_wrong_credentials_are_refused(version: str, changed: dict[str, str], mechanism: str) -> None:
-    async with EmbeddedCluster(version=version, security="SASL_PLAINTEXT", users=USERS) as cluster:
+    at_once = {"connection.failed.authentication.delay.ms": "0"} if version == "4.3" else {}
+    async with EmbeddedCluster(version=version, security="SASL_PLAINTEXT", users=USERS, properties=at_once) as cluster:
         settings = {**cluster.client_settings(), "sasl_mechanism": mechanism, **changed}
         with pytest.raises(AuthenticationError, match="check sasl_plain_username and sasl_plain_password") as caught:
             async with Admin(**settings):
@@ -151,6 +166,27 @@ async def test_a_required_client_certificate_is_demanded_and_taken() -> None:
     assert mode_of(certificate) is None
 
 
+async def test_the_subject_of_a_certificate_is_the_principal() -> None:
+    acls = {"authorizer.class.name": "any", "super.users": "User:CN=admin"}
+    async with EmbeddedCluster(
+        security="SSL", client_auth="requested", topics={"of-alice": 1, "of-nobody": 1}, properties=acls
+    ) as cluster:
+        for name, principal in (("of-alice", "User:CN=alice"), ("of-nobody", "User:ANONYMOUS")):
+            cluster._state.acls.add(Acl(AclResourceType.TOPIC, name, 3, principal, "*", AclOperation.WRITE, ALLOW))
+        without = cluster.client_settings()
+        del without["ssl_certfile"]
+        users = {"admin": cluster.client_settings("admin"), "alice": cluster.client_settings("alice"), "": without}
+        passed = set()
+        for user, settings in users.items():
+            async with Producer(**settings) as producer:
+                for topic in cluster.topics:
+                    with suppress(AuthorizationError):
+                        await producer.send(topic, b"value", partition=0)
+                        passed.add((user, topic))
+    both = {("admin", "of-alice"), ("admin", "of-nobody")}
+    assert passed == {*both, ("alice", "of-alice"), ("", "of-nobody")}
+
+
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 async def test_sessions_are_renewed_while_records_pass(mechanism: str) -> None:
     properties = {"connections.max.reauth.ms": "200"}
@@ -171,13 +207,6 @@ async def test_sessions_are_renewed_while_records_pass(mechanism: str) -> None:
 
 
 async def test_a_session_that_is_not_renewed_is_closed() -> None:
-    import socket
-
-    from pykafka08.protocol.headers import encode_request
-    from pykafka08.protocol.messages.metadata import MetadataRequest
-    from pykafka08.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
-    from pykafka08.protocol.messages.sasl_handshake import SaslHandshakeRequest
-
     def talk(port: int) -> bytes:
         with socket.create_connection(("127.0.0.1", port), timeout=10) as raw:
 
@@ -198,6 +227,90 @@ async def test_a_session_that_is_not_renewed_is_closed() -> None:
         assert await anyio.to_thread.run_sync(talk, cluster.brokers[0].port) == b""
 
 
+WRONG = SaslAuthenticateRequest(auth_bytes=b"\0alice\0wrong")
+RIGHT = SaslAuthenticateRequest(auth_bytes=b"\0alice\0alice's secret")
+
+
+@pytest.mark.parametrize("handshake_version", [0, 1])
+async def test_a_refusal_comes_late_and_delays_no_other_client(handshake_version: int) -> None:
+    delay = {"connection.failed.authentication.delay.ms": "86400000"}
+    async with EmbeddedCluster(security="SASL_PLAINTEXT", users=USERS, properties=delay, topics={"t": 1}) as cluster:
+        async with connect(cluster) as refused, anyio.create_task_group() as tasks:
+            await refused.ask(SaslHandshakeRequest(mechanism="PLAIN"), handshake_version)
+            if handshake_version == 0:
+                await refused.send_frame(WRONG.auth_bytes)
+            else:
+                await refused.send(WRONG, 2)
+            answered = anyio.Event()
+
+            async def wait_for_answer() -> None:
+                await refused.is_closed_by_peer()
+                answered.set()
+
+            tasks.start_soon(wait_for_answer)
+            await round_trip(cluster.client_settings())
+            assert not answered.is_set()
+            tasks.cancel_scope.cancel()
+
+
+async def test_a_refusal_names_its_reason_and_ends_the_connection() -> None:
+    async with EmbeddedCluster(security="SASL_PLAINTEXT", users=USERS) as cluster, connect(cluster) as raw:
+        await raw.ask(SaslHandshakeRequest(mechanism="PLAIN"), 1)
+        answer = await raw.ask(WRONG, 2)
+        text = "Authentication failed: Invalid username or password"
+        assert (answer.error_code, answer.error_message) == (ErrorCode.SASL_AUTHENTICATION_FAILED, text)
+        assert await raw.is_closed_by_peer()
+
+
+@pytest.mark.parametrize(("version", "seconds"), [("2.0", 0), ("2.1", 0.1), ("4.3", 0.1)])
+def test_refusals_are_delayed_as_in_the_release(version: str, seconds: float) -> None:
+    assert Protection(["SASL_PLAINTEXT"], Personality(version), ScramUsers()).failure_delay_s == seconds
+
+
+async def test_large_requests_need_authentication() -> None:
+    async with EmbeddedCluster(security="SASL_PLAINTEXT", users=USERS, topics={"t": 1}) as cluster:
+        limit = 524_288
+        async with connect(cluster) as raw:
+            await raw.ask(SaslHandshakeRequest(mechanism="PLAIN"), 1)
+            await raw.stream.send((limit + 1).to_bytes(4, "big"))
+            assert await raw.is_closed_by_peer()
+        async with connect(cluster) as raw:
+            await raw.ask(SaslHandshakeRequest(mechanism="PLAIN"), 1)
+            assert (await raw.ask(RIGHT, 2)).error_code == ErrorCode.NONE
+            assert (await produce(raw, batch(b"x" * limit), 9)).error_code == ErrorCode.NONE
+
+
+async def test_the_listener_is_described_with_its_protocol() -> None:
+    async with EmbeddedCluster(security="SASL_PLAINTEXT", users=USERS) as cluster:
+        async with Admin(**cluster.client_settings()) as admin:
+            entries = await admin.describe_broker_configs(0)
+        assert entries["listeners"].value == f"SASL_PLAINTEXT://{cluster.bootstrap_servers}"
+
+
+async def test_brokers_can_have_certificates_of_the_user(tmp_path: Path) -> None:
+    made = Certificates()
+    own = {"ssl_certfile": made._server_file, "ssl_cafile": made.ca_file}
+    async with EmbeddedCluster(security="SSL", client_auth="required", topics={"t": 1}, **own) as cluster:
+        settings, properties = cluster.client_settings("alice"), cluster.client_properties("alice")
+        assert cluster.ca_file == settings["ssl_cafile"] == properties["ssl.truststore.location"] == made.ca_file
+        assert not any("certfile" in each or "keystore" in each for each in (*settings, *properties))
+        await round_trip({**settings, "ssl_certfile": made.client_file("alice")})
+    assert mode_of(made.ca_file) is not None
+    keyfile = {"ssl_certfile": made.ca_file, "ssl_keyfile": made._server_file}
+    for arguments, text in (
+        ({**own, "security": "SASL_PLAINTEXT"}, "does not use TLS"),
+        ({"ssl_cafile": made.ca_file, "security": "SSL"}, "needs ssl_certfile"),
+        ({"ssl_certfile": made.ca_file, "security": "SSL"}, "no certificate with its private key"),
+        ({**keyfile, "security": "SSL"}, "no certificate with its private key"),
+        ({"ssl_certfile": tmp_path / "none", "security": "SSL"}, "No such file"),
+        ({**own, "ssl_cafile": tmp_path / "none", "security": "SSL"}, "ssl_cafile=.*No such file"),
+        ({"ssl_certfile": made._server_file, "security": "SSL", "client_auth": "required"}, "needs ssl_cafile"),
+    ):
+        with pytest.raises(ConfigError, match=text):
+            EmbeddedCluster(**arguments)
+    made.close()
+
+
 def check_token(token: str) -> Principal:
     if token != "good":
         raise Refused("the token is not the good one")
@@ -210,7 +323,10 @@ def check_token(token: str) -> Principal:
         ({"security": "TLS"}, "security='TLS' is not one of"),
         ({"security": "SSL", "client_auth": "maybe"}, "client_auth"),
         ({"security": "SASL_SSL", "version": "0.9"}, "needs version 0.10.0"),
-        ({"security": "SASL_PLAINTEXT", "mechanisms": ["OAUTHBEARER"]}, "OAUTHBEARER"),
+        ({"security": "SASL_PLAINTEXT", "mechanisms": ["OAUTHBEARER"], "version": "1.1"}, "OAUTHBEARER"),
+        ({"security": "SASL_PLAINTEXT", "users": {"": "x"}}, "'' is not the name of a user"),
+        ({"security": "SASL_PLAINTEXT", "users": {"a": ""}}, "'a' is not the name of a user with a password"),
+        ({"security": "SASL_PLAINTEXT", "mechanisms": []}, "needs one at least"),
     ],
 )
 def test_impossible_arguments_are_refused(arguments: dict[str, Any], text: str) -> None:

@@ -194,12 +194,38 @@ def test_a_secured_broker_writes_a_properties_file_for_each_user(tmp_path: Path)
     assert not any(Path(each).exists() for each in (ca, alice, bob))
 
 
+def test_a_broker_takes_tokens_without_users() -> None:
+    with start("broker", "--security", "SASL_PLAINTEXT", "--mechanism", "OAUTHBEARER") as broker:
+        servers = first_line(broker)
+        [client] = lines_of(broker, "CLIENT_PROPERTIES")
+        sent = ask("produce", "-b", servers, "-t", "t", "--command-config", client, given=b"one\n")
+        assert sent.returncode == 0, sent.stderr
+        broker.communicate()
+
+
+def test_a_broker_with_two_listeners_names_both() -> None:
+    listeners = ("--listener", "INTERNAL=plaintext", "--listener", "EXTERNAL=SASL_PLAINTEXT")
+    with start("broker", *listeners, "--user", "bob", "--advertised-host", "EXTERNAL=localhost") as broker:
+        servers = first_line(broker)
+        internal, external, bob = lines_of(broker, "LISTENER_INTERNAL", "LISTENER_EXTERNAL", "CLIENT_PROPERTIES")
+        assert servers == internal
+        assert external.startswith("localhost:")
+        sent = ask("produce", "-b", external, "-t", "t", "--command-config", bob, given=b"one\n")
+        assert sent.returncode == 0, sent.stderr
+        read = ask("consume", "-b", internal, "-t", "t", "--from-beginning", "-n", "1")
+        assert (read.returncode, read.stdout) == (0, b"one\n"), read.stderr
+        broker.communicate()
+
+
 @pytest.mark.parametrize(
     ("words", "text"),
     [
         (["--user", "alice"], b"need --security SASL_SSL"),
         (["--security", "SASL_SSL"], b"needs --user or --users-file"),
         (["--security", "SASL_SSL", "--user", "a", "--user", "a"], b"named twice"),
+        (["--security", "SASL_SSL", "--user", ""], b"--user '' is not the name of a user"),
+        (["--listener", "A=PLAINTEXT", "--user", "a"], b"need --security SASL_SSL"),
+        (["--listener", "A=PLAINTEXT", "--listener", "B=sasl_ssl"], b"--listener SASL_SSL needs --user"),
         (["--security", "SASL_SSL", "--users-file", "/nonexistent"], b"cannot be read"),
     ],
 )

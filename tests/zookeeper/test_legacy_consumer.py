@@ -337,8 +337,7 @@ async def test_brokers_with_sasl_that_all_listen_elsewhere_are_found_through_zoo
                 await producer.send("t", b"a")
             assert await values(consumer, 1) == ["a"]
             await first.stop_broker(0)
-            host, port = others.brokers[0].host, others.brokers[0].port
-            document = broker_document(others._state.personality, host, port, None, "SASL_PLAINTEXT")
+            document = broker_document(others._state.personality, [others.brokers[0].endpoint], None)
             zookeeper.create("/brokers/ids/0", to_json(document), session_id=old.session)
             async with Producer(**others.client_settings("u")) as producer:
                 await producer.send_many("t", [b"not read", b"b"])

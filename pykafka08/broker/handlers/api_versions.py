@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pykafka08.broker.call import Call, Reply
 from pykafka08.broker.handlers import handles
+from pykafka08.error_codes import ErrorCode
 from pykafka08.protocol.messages.api_versions import (
     ApiVersion,
     ApiVersionsRequest,
@@ -20,6 +21,9 @@ ZERO_FEATURES_VERSION = 4  # KAFKA-17011: older clients cannot read ranges that 
 
 @handles(ApiVersionsRequest)
 def api_versions(call: Call, request: ApiVersionsRequest) -> Reply:
+    code = ErrorCode.NONE if call.sasl is None else call.sasl.ask_versions()
+    if code:
+        return ApiVersionsResponse(error_code=code)
     features = call.cluster.features
     return ApiVersionsResponse(
         error_code=call.scripted_error(),

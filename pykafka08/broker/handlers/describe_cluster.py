@@ -27,8 +27,8 @@ def describe_cluster(call: Call, request: DescribeClusterRequest) -> Reply:
         cluster_id=call.cluster.cluster_id,
         controller_id=call.cluster.controller_id,
         brokers=[
-            DescribeClusterBroker(broker_id=node.node_id, host=node.host, port=node.port, rack=node.rack)
-            for node in call.cluster.live_nodes()
+            DescribeClusterBroker(broker_id=node.node_id, host=endpoint.host, port=endpoint.port, rack=node.rack)
+            for node, endpoint in call.live_endpoints()
         ],
     )
     if request.include_cluster_authorized_operations:

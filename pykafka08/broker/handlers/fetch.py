@@ -277,7 +277,7 @@ def _endpoints(call: Call, response: FetchResponse) -> list[NodeEndpoint]:
         return []
     leaders = {data.current_leader.leader_id for topic in response.responses for data in topic.partitions}
     return [
-        NodeEndpoint(node_id=node.node_id, host=node.host, port=node.port)
-        for node in call.cluster.live_nodes()
+        NodeEndpoint(node_id=node.node_id, host=endpoint.host, port=endpoint.port)
+        for node, endpoint in call.live_endpoints()
         if node.node_id in leaders
     ]

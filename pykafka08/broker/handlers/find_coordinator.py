@@ -37,4 +37,5 @@ def _coordinator(call: Call, key: str, key_type: int) -> Coordinator:
     if code or node is None:
         code = code or ErrorCode.COORDINATOR_NOT_AVAILABLE
         return Coordinator(key=key, node_id=-1, host="", port=-1, error_code=code, error_message=None)
-    return Coordinator(key=key, node_id=node.node_id, host=node.host, port=node.port, error_message=None)
+    endpoint = call.endpoint_of(node)
+    return Coordinator(key=key, node_id=node.node_id, host=endpoint.host, port=endpoint.port, error_message=None)

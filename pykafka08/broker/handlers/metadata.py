@@ -46,8 +46,8 @@ def metadata(call: Call, request: MetadataRequest) -> Reply:
                 topic.topic_authorized_operations = call.authorized_operations(AclResourceType.TOPIC, topic.name)
     response = MetadataResponse(
         brokers=[
-            MetadataResponseBroker(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)
-            for node in call.cluster.live_nodes()
+            MetadataResponseBroker(node_id=node.node_id, host=endpoint.host, port=endpoint.port, rack=node.rack)
+            for node, endpoint in call.live_endpoints()
             if _lists_broker(call, node.node_id, topics)
         ],
         cluster_id=call.cluster.cluster_id,

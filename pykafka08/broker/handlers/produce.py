@@ -180,7 +180,7 @@ def _add_new_leaders(call: Call, request: ProduceRequest, response: ProduceRespo
                 )
                 leaders.add(partition.leader)
     response.node_endpoints = [
-        NodeEndpoint(node_id=node.node_id, host=node.host, port=node.port)
-        for node in call.cluster.live_nodes()
+        NodeEndpoint(node_id=node.node_id, host=endpoint.host, port=endpoint.port)
+        for node, endpoint in call.live_endpoints()
         if node.node_id in leaders
     ]

@@ -25,7 +25,5 @@ def sasl_authenticate(call: Call, request: SaslAuthenticateRequest) -> Reply:
     try:
         token, lifetime_ms = call.sasl.authenticate(bytes(request.auth_bytes), time.time())
     except Refused as refused:
-        return SaslAuthenticateResponse(
-            error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=str(refused), auth_bytes=b""
-        )
+        return SaslAuthenticateResponse(error_code=refused.code, error_message=str(refused), auth_bytes=b"")
     return SaslAuthenticateResponse(auth_bytes=token, session_lifetime_ms=lifetime_ms)

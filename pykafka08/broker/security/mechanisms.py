@@ -6,12 +6,12 @@ import base64
 import binascii
 import hashlib
 import hmac
-import json
 import secrets
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol
 
 from pykafka08.broker.scram_users import Credential, ScramUsers
+from pykafka08.error_codes import ErrorCode
 from pykafka08.security.secret import Secret
 
 __all__ = [
@@ -30,10 +30,15 @@ SCRAM_HASHES = {"SCRAM-SHA-256": (1, "sha256"), "SCRAM-SHA-512": (2, "sha512")}
 """Number in AlterUserScramCredentials, and hash."""
 ITERATIONS = 4096
 NONCE_BYTES = 18
+INVALID_TOKEN = b'{"status":"invalid_token"}'
 
 
 class Refused(Exception):
-    """The client is not who it says; the text goes to the client, as Kafka's does."""
+    """The client is not who it says; the text goes to the client, as Kafka's does, with the error code."""
+
+    def __init__(self, text: str, code: ErrorCode = ErrorCode.SASL_AUTHENTICATION_FAILED) -> None:
+        super().__init__(text)
+        self.code = code
 
 
 class Principal(NamedTuple):
@@ -64,8 +69,11 @@ class PlainExchange:
         if len(parts) != 3:
             raise Refused("Invalid SASL/PLAIN response: expected 3 tokens, got " + str(len(parts)))
         authorization_id, user, password = parts
+        for name, value in (("username", user), ("password", password)):
+            if not value:
+                raise Refused(f"Authentication failed: {name} not specified")
         expected = self._passwords.get(user)
-        if not user or expected is None or expected != Secret(password):
+        if expected is None or expected != Secret(password):
             raise Refused(INVALID)
         if authorization_id not in ("", user):
             raise Refused("Authentication failed: Client requested an authorization id that is different from username")
@@ -101,8 +109,8 @@ class ScramExchange:
         return self._first(text) if self._signed is None else self._final(text)
 
     def _first(self, text: str) -> bytes:
-        flag, authorization_id, *fields = text.split(",")
-        if flag != "n" or authorization_id or len(fields) < 2 or not fields[0].startswith("n="):
+        header, fields = text[:3], text[3:].split(",")
+        if header != "n,," or len(fields) < 2 or not fields[0].startswith("n="):
             raise self._refused()
         self._user = fields[0][2:].replace("=2C", ",").replace("=3D", "=")
         self._credential = self._users.credentials(self._user).get(self._number)
@@ -171,5 +179,5 @@ class OAuthExchange:
             self.principal = self._check(bearer)
         except Refused as refused:
             self._refusal = Refused(f"Authentication failed: {refused}")
-            return json.dumps({"status": "invalid_token"}).encode()
+            return INVALID_TOKEN
         return b""

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import ssl
+import time
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pykafka08.broker.personality import Personality
 from pykafka08.broker.scram_users import ScramUsers
 from pykafka08.broker.security.certificates import Certificates
+from pykafka08.broker.security.distinguished_name import subject_name
+from pykafka08.broker.security.given_certificates import GivenCertificates
 from pykafka08.broker.security.mechanisms import (
     SCRAM_HASHES,
     OAuthExchange,
@@ -18,95 +22,150 @@ from pykafka08.broker.security.mechanisms import (
     TokenCheck,
     scram_credential,
 )
+from pykafka08.broker.security.principal_mapping import PRINCIPAL_RULES, principal_mapping
+from pykafka08.broker.security.tokens import Jwks, signed_tokens, unsecured_tokens
 from pykafka08.errors import ConfigError
+from pykafka08.protocol.framing import MAX_FRAME_BYTES
 from pykafka08.security.secret import Secret
 
-__all__ = ["PROTOCOLS", "Protection"]
+__all__ = ["PROTOCOLS", "Protection", "uses_sasl", "uses_tls"]
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+REAUTHENTICATION = "connections.max.reauth.ms"
+FAILURE_DELAY = "connection.failed.authentication.delay.ms"
+RECEIVE_SIZE = "sasl.server.max.receive.size"
+LIMITS = {
+    REAUTHENTICATION: ((2, 2), 0, 0),
+    FAILURE_DELAY: ((2, 1), 100, 0),
+    RECEIVE_SIZE: ((2, 8), 524_288, MAX_FRAME_BYTES),
+}
+"""Broker property -> the first release with it, its default, and its value in releases before."""
 CLIENT_AUTH = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 LOGIN_MODULES = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    "OAUTHBEARER": "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule",
 }
-"""Java's module for each mechanism with passwords, the weakest first."""
-USUAL_MECHANISMS = tuple(LOGIN_MODULES)
+"""Java's module for each mechanism."""
+USUAL_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+"""Mechanisms with passwords, the weakest first."""
+UNSECURED_USER = "unsecuredLoginStringClaim_sub"
+"""Option of Java's login module that names the user of an unsecured token."""
+DEFAULT_USER = "client"
+
+
+def uses_tls(protocol: str) -> bool:
+    return protocol in ("SSL", "SASL_SSL")
+
+
+def uses_sasl(protocol: str) -> bool:
+    return protocol.startswith("SASL_")
 
 
 class Protection:
-    """``users`` maps names to passwords; ``check_token`` makes OAUTHBEARER available.
+    """``protocols`` are those of the listeners; ``users`` maps names to passwords.
 
-    ``client_auth`` is Kafka's ``ssl.client.auth``: none, requested or required.  ``reauthentication_ms`` is its
-    ``connections.max.reauth.ms``: 0 for sessions without an end.
+    ``check_token`` or ``jwks`` make OAUTHBEARER available.
+    If only ``mechanisms`` names OAUTHBEARER, unsecured tokens are taken, as in Kafka.
+
+    ``client_auth`` is Kafka's ``ssl.client.auth``: none, requested or required.  ``properties`` has Kafka's broker
+    properties; ``connections.max.reauth.ms`` and the two of failed authentication and of large requests count here.
     ``hosts`` are names and addresses, besides those of loopback, for which the brokers' certificate holds.
     """
 
     def __init__(
         self,
-        protocol: str,
+        protocols: Sequence[str],
         personality: Personality,
         scram: ScramUsers,
         *,
         users: Mapping[str, str] | None = None,
         check_token: TokenCheck | None = None,
+        jwks: Jwks | None = None,
         mechanisms: Sequence[str] | None = None,
         client_auth: str = "none",
-        reauthentication_ms: int = 0,
         hosts: Sequence[str] = (),
+        given_certificates: GivenCertificates | None = None,
+        properties: Mapping[str, str] | None = None,
     ) -> None:
-        self.protocol = protocol.upper() if isinstance(protocol, str) else ""
-        if self.protocol not in PROTOCOLS:
-            raise ConfigError(f"security={protocol!r:.100} is not one of {', '.join(PROTOCOLS)}")
+        limits = _limits(personality, properties or {})
+        self._reauthentication_ms = limits[REAUTHENTICATION]
+        self.failure_delay_s = limits[FAILURE_DELAY] / 1000
+        """Seconds from a failed authentication to its answer."""
+        self.max_receive_size = limits[RECEIVE_SIZE]
+        """Bytes that a request before authentication may have."""
+        self.protocols = tuple(protocols)
+        self.serves_versions_once = personality >= (1, 0)
+        """True if a second ApiVersions before authentication ends the connection (KIP-152)."""
         if client_auth not in CLIENT_AUTH:
             raise ConfigError(f"client_auth={client_auth!r:.100} is not one of {', '.join(CLIENT_AUTH)}")
         self._passwords = {name: Secret(password) for name, password in (users or {}).items()}
+        for name, given in (users or {}).items():
+            if not name or not given:
+                raise ConfigError(f"users: {name!r:.100} is not the name of a user with a password")
+        self._user_of_subject = principal_mapping((properties or {}).get(PRINCIPAL_RULES, "DEFAULT"))
         self._scram = scram
-        self._check_token = check_token
-        self._reauthentication_ms = reauthentication_ms
+        if check_token is not None and jwks is not None:
+            raise ConfigError("check_token and jwks exclude each other")
+        self._check_token = check_token or signed_tokens(jwks, properties or {}, time.time)
+        self._takes_unsecured_tokens = False
         self._client_auth = client_auth
-        self.certificates = Certificates(hosts) if self.uses_tls else None
-        self.mechanisms = self._mechanisms(mechanisms, personality) if self.uses_sasl else ()
+        self.certificates: Certificates | GivenCertificates | None = None
+        if any(map(uses_tls, self.protocols)):
+            self.certificates = given_certificates or Certificates(hosts)
+        elif given_certificates is not None:
+            raise ConfigError(f"ssl_certfile: security={', '.join(self.protocols)} does not use TLS")
+        if client_auth != "none" and self.certificates is not None and self.certificates.ca_file is None:
+            raise ConfigError(f"client_auth={client_auth!r} with ssl_certfile needs ssl_cafile")
+        self.mechanisms = self._mechanisms(mechanisms, personality) if any(map(uses_sasl, self.protocols)) else ()
         for mechanism in SCRAM_HASHES.keys() & set(self.mechanisms):
             for name, password in self._passwords.items():
                 scram.set(name, SCRAM_HASHES[mechanism][0], scram_credential(mechanism, password))
 
     @property
-    def uses_tls(self) -> bool:
-        return self.protocol in ("SSL", "SASL_SSL")
-
-    @property
-    def uses_sasl(self) -> bool:
-        return self.protocol.startswith("SASL_")
-
-    @property
     def demands_identity(self) -> bool:
-        """True if clients without a password or a certificate are refused."""
-        return self.uses_sasl or (self.uses_tls and self._client_auth == "required")
+        """True if clients without a password or a certificate are refused on all listeners."""
+        return all(map(self._demands_identity, self.protocols))
+
+    def _demands_identity(self, protocol: str) -> bool:
+        if uses_sasl(protocol):
+            return not self._takes_unsecured_tokens
+        return uses_tls(protocol) and self._client_auth == "required"
 
     def _mechanisms(self, given: Sequence[str] | None, personality: Personality) -> tuple[str, ...]:
         if personality < (0, 10):
-            raise ConfigError(f"security={self.protocol!r} needs version 0.10.0 or later: GSSAPI is not played")
+            raise ConfigError("SASL needs version 0.10.0 or later: GSSAPI is not played")
         known = {
             "PLAIN": personality >= (0, 10),
             "SCRAM-SHA-256": personality >= (0, 10, 2),
             "SCRAM-SHA-512": personality >= (0, 10, 2),
-            "OAUTHBEARER": personality >= (2, 0) and self._check_token is not None,
+            "OAUTHBEARER": personality >= (2, 0),
         }
+        if given is not None and not given:
+            raise ConfigError(f"mechanisms={given!r:.100}: SASL needs one at least")
         if given is None:
-            return tuple(name for name, is_known in known.items() if is_known)
+            usual = known if self._check_token is not None else USUAL_MECHANISMS
+            return tuple(name for name in usual if known[name])
         for name in given:
             if not known.get(name):
-                raise ConfigError(f"mechanisms: {name!r:.100} cannot be played in this version, or lacks its settings")
+                raise ConfigError(f"mechanisms: {name!r:.100} cannot be played in this version")
+        if "OAUTHBEARER" in given and self._check_token is None:
+            self._check_token = unsecured_tokens(time.time)
+            self._takes_unsecured_tokens = True
         return tuple(given)
 
-    def server_context(self) -> ssl.SSLContext | None:
-        """For the listener's TLS handshakes; None without TLS."""
-        if self.certificates is None:
+    def server_context(self, protocol: str) -> ssl.SSLContext | None:
+        """For TLS handshakes of a listener; None without TLS."""
+        if self.certificates is None or not uses_tls(protocol):
             return None
         context = self.certificates.server_context()
         context.verify_mode = CLIENT_AUTH[self._client_auth]
         return context
+
+    def certificate_user(self, certificate: bytes) -> str:
+        """The user that a client's certificate names; Refused if it names none."""
+        return self._user_of_subject(subject_name(certificate))
 
     def exchange(self, mechanism: str) -> SaslExchange:
         """A new exchange."""
@@ -124,54 +183,79 @@ class Protection:
             limits.append(max(0.0, principal.expires_at - now))
         return min(limits, default=None)
 
-    def client_settings(self, user: str | None, mechanism: str | None = None) -> dict[str, str]:
+    def client_settings(self, protocol: str, user: str | None, mechanism: str | None = None) -> dict[str, Any]:
         """Keyword arguments of a client, without the address."""
-        settings = {"security_protocol": self.protocol}
-        if self.certificates is not None:
-            settings["ssl_cafile"] = self.certificates.ca_file
-            if self._client_auth != "none":
-                settings["ssl_certfile"] = self.certificates.client_file(user or "client")
-        if self.uses_sasl:
+        settings: dict[str, Any] = {"security_protocol": protocol}
+        if self.certificates is not None and uses_tls(protocol):
+            if self.certificates.ca_file is not None:
+                settings["ssl_cafile"] = self.certificates.ca_file
+            client_file = self._client_file(user)
+            if client_file is not None:
+                settings["ssl_certfile"] = client_file
+        if uses_sasl(protocol):
             settings["sasl_mechanism"], name = self._login(user, mechanism)
-            settings["sasl_plain_username"] = name
-            settings["sasl_plain_password"] = self._passwords[name].reveal()
+            if settings["sasl_mechanism"] != "OAUTHBEARER":
+                settings["sasl_plain_username"] = name
+                settings["sasl_plain_password"] = self._passwords[name].reveal()
+            elif self._takes_unsecured_tokens:
+                settings["sasl_oauthbearer_unsecured_login"] = {UNSECURED_USER: name}
         return settings
 
-    def client_properties(self, user: str | None, mechanism: str | None = None) -> dict[str, str]:
+    def client_properties(self, protocol: str, user: str | None, mechanism: str | None = None) -> dict[str, str]:
         """Properties of Kafka's Java clients, without the address."""
-        properties = {"security.protocol": self.protocol}
-        if self.certificates is not None:
-            properties["ssl.truststore.type"] = "PEM"
-            properties["ssl.truststore.location"] = self.certificates.ca_file
-            if self._client_auth != "none":
+        properties = {"security.protocol": protocol}
+        if self.certificates is not None and uses_tls(protocol):
+            if self.certificates.ca_file is not None:
+                properties["ssl.truststore.type"] = "PEM"
+                properties["ssl.truststore.location"] = self.certificates.ca_file
+            client_file = self._client_file(user)
+            if client_file is not None:
                 properties["ssl.keystore.type"] = "PEM"
-                properties["ssl.keystore.location"] = self.certificates.client_file(user or "client")
-        if self.uses_sasl:
+                properties["ssl.keystore.location"] = client_file
+        if uses_sasl(protocol):
             properties["sasl.mechanism"], name = self._login(user, mechanism)
+            options = self._login_options(properties["sasl.mechanism"], name)
+            written = "".join(f" {option}={_quoted(value)}" for option, value in options.items())
             module = LOGIN_MODULES[properties["sasl.mechanism"]]
-            password = _quoted(self._passwords[name].reveal())
-            properties["sasl.jaas.config"] = f"{module} required username={_quoted(name)} password={password};"
+            properties["sasl.jaas.config"] = f"{module} required{written};"
         return properties
+
+    def _client_file(self, user: str | None) -> str | None:
+        """A client's certificate and key; None if the brokers ask for none, or if their certificates are given."""
+        if self.certificates is None or self._client_auth == "none":
+            return None
+        return self.certificates.client_file(user or DEFAULT_USER)
+
+    def _login_options(self, mechanism: str, user: str) -> dict[str, str]:
+        """Options of Java's login module."""
+        if mechanism != "OAUTHBEARER":
+            return {"username": user, "password": self._passwords[user].reveal()}
+        return {UNSECURED_USER: user} if self._takes_unsecured_tokens else {}
 
     def _login(self, user: str | None, mechanism: str | None) -> tuple[str, str]:
         """The mechanism and the user of a client, by default the strongest one and the first one."""
+        offered = [each for each in (*USUAL_MECHANISMS[::-1], "OAUTHBEARER") if each in self.mechanisms]
+        chosen = mechanism or offered[0 if self._passwords else -1]
+        if chosen not in offered:
+            raise ConfigError(f"mechanism={chosen!r:.100} is not one of the cluster's: {', '.join(offered)}")
         name = user if user is not None else next(iter(self._passwords), None)
+        if chosen == "OAUTHBEARER":
+            return chosen, name or DEFAULT_USER
         if name is None or name not in self._passwords:
             raise ConfigError(f"there is no user {name!r:.100}; users={{name: password}} makes one")
-        offered = [each for each in USUAL_MECHANISMS[::-1] if each in self.mechanisms]
-        if not offered:
-            raise ConfigError("the cluster has no mechanism with passwords")
-        if mechanism is not None and mechanism not in offered:
-            raise ConfigError(
-                f"mechanism={mechanism!r:.100} is not one of the cluster's mechanisms with passwords: "
-                f"{', '.join(offered)}"
-            )
-        return mechanism or offered[0], name
+        return chosen, name
 
     def close(self) -> None:
         """Remove the files."""
         if self.certificates is not None:
             self.certificates.close()
+
+
+def _limits(personality: Personality, properties: Mapping[str, str]) -> dict[str, int]:
+    return {
+        name: int(properties.get(name, default if personality >= since else earlier))
+        for name, (since, default, earlier) in LIMITS.items()
+    }
 
 
 def _quoted(text: str) -> str:

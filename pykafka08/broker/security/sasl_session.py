@@ -1,6 +1,6 @@
 """SASL on one connection of the embedded broker.
 
-Before authentication only ApiVersions, SaslHandshake and SaslAuthenticate are served.
+Before authentication, ApiVersions is served once, then SaslHandshake, then SaslAuthenticate to its end.
 
 Sources: KIP-43, KIP-152, KIP-368.
 """
@@ -14,7 +14,6 @@ from pykafka08.protocol.messages import ApiKey
 
 __all__ = ["SaslSession"]
 
-BEFORE = frozenset({ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE})
 ILLEGAL = "SaslAuthenticate request received after successful authentication"
 
 
@@ -26,6 +25,7 @@ class SaslSession:
         self._mechanism: str | None = None
         self._exchange: SaslExchange | None = None
         self._ends_at: float | None = None
+        self._has_versions = False
         self.principal: Principal | None = None
         self.takes_bare_tokens = False
         """True if the next frame is a token without a header (SaslHandshake v0)."""
@@ -34,13 +34,28 @@ class SaslSession:
 
     def allows(self, api_key: int, now: float) -> bool:
         """True if a request of this API is served now, in Unix time."""
-        if self._exchange is not None or self.principal is None:
-            return api_key in BEFORE
+        if self._exchange is not None:
+            return api_key in (ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
+        if self.principal is None:
+            return api_key == ApiKey.SASL_HANDSHAKE or (api_key == ApiKey.API_VERSIONS and not self._has_versions)
         is_over = self._ends_at is not None and now >= self._ends_at
         return not is_over or api_key in (ApiKey.SASL_HANDSHAKE, ApiKey.API_VERSIONS)
 
+    def ask_versions(self) -> int:
+        """Note that ApiVersions is served; an error code."""
+        if self._exchange is not None:
+            self.has_failed = True
+            return ErrorCode.ILLEGAL_SASL_STATE
+        self._has_versions = self._protection.serves_versions_once
+        return ErrorCode.NONE
+
     def handshake(self, mechanism: str, version: int) -> int:
-        """Begin, or begin again with the same mechanism; an error code."""
+        """Begin, or begin again with the same mechanism in a session that ends; an error code."""
+        if self.principal is not None and self._ends_at is None:
+            return ErrorCode.ILLEGAL_SASL_STATE
+        if self._exchange is not None:
+            self.has_failed = True
+            return ErrorCode.ILLEGAL_SASL_STATE
         if mechanism not in self._protection.mechanisms:
             self.has_failed = True
             return ErrorCode.UNSUPPORTED_SASL_MECHANISM
@@ -55,13 +70,13 @@ class SaslSession:
     def authenticate(self, token: bytes, now: float) -> tuple[bytes, int]:
         """The answer to a token, and milliseconds until the session ends (0: never); Refused if it is wrong."""
         if self._exchange is None:
-            self.has_failed = True
-            raise Refused(ILLEGAL)
+            raise Refused(ILLEGAL, ErrorCode.ILLEGAL_SASL_STATE)
         try:
             answer = self._exchange.respond(token)
             found = self._exchange.principal
             if found is not None and self.principal is not None and found.name != self.principal.name:
-                raise Refused("Cannot change principals during re-authentication")
+                names = f"from User.{self.principal.name}: User.{found.name}"
+                raise Refused(f"Cannot change principals during re-authentication {names}")
         except Refused:
             self.has_failed = True
             raise

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeVar
 
 from pykafka08.broker.checks import check_host, check_number
-from pykafka08.broker.listener import Listener, bind, listen
+from pykafka08.broker.listener import Listener, Peer, bind, listen
 from pykafka08.broker.session import Output
 from pykafka08.broker.zookeeper.access import OPEN
 from pykafka08.broker.zookeeper.codes import Fault, Operation
@@ -115,7 +115,7 @@ class EmbeddedZooKeeper:
         self._port = bound.getsockname()[1]
         self._service.is_paused = False
         self._service.sessions.restarted(self._service.now())
-        self._listener = await listen(bound, lambda peer, output: self._connected(peer, output), self._tasks)
+        self._listener = await listen(bound, self._connected, self._tasks)
         self._wake()
         for observer in tuple(self._resumed):
             observer()
@@ -128,8 +128,8 @@ class EmbeddedZooKeeper:
         self._service.is_paused = True
         await listener.aclose()
 
-    def _connected(self, peer: str, output: Output) -> Conversation:
-        return Conversation(self._service, peer, output)
+    def _connected(self, peer: Peer, output: Output) -> Conversation:
+        return Conversation(self._service, peer.host, output)
 
     def _wake(self) -> None:
         self._wakeup.set()

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
+from pykafka08.broker.endpoints import Endpoint
 from pykafka08.broker.personality import Personality
 
 __all__ = [
@@ -53,20 +54,17 @@ def _now() -> str:
     return str(time.time_ns() // 1_000_000)
 
 
-def broker_document(
-    release: Personality, host: str, port: int, rack: str | None, protocol: str = "PLAINTEXT"
-) -> dict[str, Any]:
+def broker_document(release: Personality, endpoints: Sequence[Endpoint], rack: str | None) -> dict[str, Any]:
     """``/brokers/ids/<id>``; ``host`` and ``port`` in it are those of a plaintext listener, null and -1 without one."""
+    plain = next((each for each in endpoints if each.protocol == "PLAINTEXT"), None)
+    host, port = (None, -1) if plain is None else (plain.host, plain.port)
     document: dict[str, Any] = {"jmx_port": -1, "timestamp": _now(), "host": host, "version": 1, "port": port}
-    if protocol != "PLAINTEXT":
-        document.update(host=None, port=-1)
     if release >= (0, 9):
-        shown = f"[{host}]" if ":" in host else host
-        document.update(version=2, endpoints=[f"{protocol}://{shown}:{port}"])
+        document.update(version=2, endpoints=[each.url for each in endpoints])
     if release >= (0, 10):
         document.update(version=3, **({"rack": rack} if rack is not None else {}))
     if release >= (0, 10, 2):
-        document.update(version=4, listener_security_protocol_map={protocol: protocol})
+        document.update(version=4, listener_security_protocol_map={each.listener: each.protocol for each in endpoints})
     if release >= (2, 7):
         document.update(version=5, features={})
     return document

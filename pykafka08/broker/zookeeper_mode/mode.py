@@ -105,8 +105,7 @@ class ZooKeeperMode:
             session_id = self._sessions[node.node_id] = self._zookeeper.open_session()
         path = f"{self._chroot}{IDS}/{node.node_id}"
         if not self._zookeeper.exists(path):
-            protocol = self._state.protection.protocol
-            document = broker_document(self._state.personality, node.host, node.port, node.rack, protocol)
+            document = broker_document(self._state.personality, tuple(node.endpoints.values()), node.rack)
             self._zookeeper.create(path, to_json(document), session_id=session_id)
 
     def _control(self) -> None:

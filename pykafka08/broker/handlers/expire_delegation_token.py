@@ -1,0 +1,19 @@
+"""ExpireDelegationToken: refused, since the cluster has no secret key.  Source: KIP-48."""
+
+from __future__ import annotations
+
+from pykafka08.broker.call import Call, Reply
+from pykafka08.broker.delegation_tokens import no_time, token_error
+from pykafka08.broker.handlers import handles
+from pykafka08.protocol.messages.expire_delegation_token import (
+    ExpireDelegationTokenRequest,
+    ExpireDelegationTokenResponse,
+)
+
+__all__ = ["expire_delegation_token"]
+
+
+@handles(ExpireDelegationTokenRequest)
+def expire_delegation_token(call: Call, request: ExpireDelegationTokenRequest) -> Reply:
+    code = token_error(call)
+    return ExpireDelegationTokenResponse(error_code=code, expiry_timestamp_ms=no_time(call, code))
