@@ -82,7 +82,13 @@ class AsyncioTransport(asyncio.BufferedProtocol):
                     protocol, sock=raw, ssl=security.context, server_hostname=security.host, ssl_handshake_timeout=NEVER
                 )
         except BaseException:
-            raw.close()
+            # A handshake may end just as its caller is cancelled.  asyncio then keeps the transport open to take leave
+            # of the peer: closing the socket under it would leave the transport to whatever gets the number next.
+            transport = made[0]._transport if made else None
+            if transport is not None:
+                transport.abort()
+            else:
+                raw.close()
             raise
         return made[0]
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+import socket
 import ssl
 import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
+from unittest.mock import Mock
 
 import anyio
 import anyio.abc
@@ -17,6 +20,9 @@ from anyio.streams.tls import TLSStream
 
 from pykafka08.connection.connection import Connection
 from pykafka08.connection.secure_dial import dial_for
+from pykafka08.connection.tcp_asyncio import AsyncioTransport
+from pykafka08.connection.tcp_asyncio import connected as connected_socket
+from pykafka08.connection.transport import Security
 from pykafka08.driver import TaskTree
 from pykafka08.errors import CertificateError, KafkaError, SecurityError, TlsError, TransportError
 from pykafka08.protocol.messages.metadata import MetadataRequest
@@ -141,6 +147,28 @@ async def test_a_peer_that_is_silent_in_the_handshake_costs_the_set_up_time(ca_f
 async def test_a_cancelled_handshake_leaves_nothing_behind(ca_file: str) -> None:
     async with connected(silence, tls(ca_file)):
         await anyio.sleep(0.05)  # inside the handshake; the end of the block closes it
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_a_caller_cancelled_as_the_handshake_ends_leaves_no_transport(
+    ca: trustme.CA, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next socket gets the same number: asyncio refuses it if the transport still has it."""
+    taken = AsyncioTransport.connection_made
+    context = ssl.create_default_context()
+    ca.configure_trust(context)
+    async with peer(over_tls(silence, server_context(ca))) as address:
+        with anyio.CancelScope() as scope:
+
+            def cancelled(self: AsyncioTransport, transport: asyncio.BaseTransport) -> None:
+                taken(self, transport)
+                scope.cancel()
+
+            monkeypatch.setattr(AsyncioTransport, "connection_made", cancelled)
+            raw = await connected_socket(socket.AF_INET, address)
+            await AsyncioTransport.over(Mock(), raw, MIB, Security(context, LOOPBACK))
+        assert scope.cancelled_caught
+        (await connected_socket(socket.AF_INET, address)).close()
 
 
 @pytest.mark.parametrize(
