@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from contextlib import suppress
 from typing import Any
 
 from pykafka08.connection.tcp_options import set_options
@@ -66,7 +67,12 @@ class AsyncioTransport(asyncio.BufferedProtocol):
     async def over(
         cls, link: Link, raw: socket.socket, max_frame_bytes: int, security: Security | None
     ) -> AsyncioTransport:
-        """Take over a connected socket, and close it if that fails."""
+        """Take over a connected socket, and close it if that fails.
+
+        Once there is a transport, the socket is the transport's to close: if it were closed here, the event loop would
+        go on to use its descriptor, which may be that of another connection by then.  asyncio leaves a transport open
+        whose TLS handshake was cancelled before it began; the end of the stream makes it close itself.
+        """
         loop = asyncio.get_running_loop()
         made: list[AsyncioTransport] = []
 
@@ -82,13 +88,11 @@ class AsyncioTransport(asyncio.BufferedProtocol):
                     protocol, sock=raw, ssl=security.context, server_hostname=security.host, ssl_handshake_timeout=NEVER
                 )
         except BaseException:
-            # A handshake may end just as its caller is cancelled.  asyncio then keeps the transport open to take leave
-            # of the peer: closing the socket under it would leave the transport to whatever gets the number next.
-            transport = made[0]._transport if made else None
-            if transport is not None:
-                transport.abort()
-            else:
+            if not made:
                 raw.close()
+            else:
+                with suppress(OSError):  # it is closed already
+                    raw.shutdown(socket.SHUT_RDWR)
             raise
         return made[0]
 

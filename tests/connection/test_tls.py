@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
-import socket
 import ssl
 import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 from unittest.mock import Mock
 
@@ -20,9 +18,7 @@ from anyio.streams.tls import TLSStream
 
 from pykafka08.connection.connection import Connection
 from pykafka08.connection.secure_dial import dial_for
-from pykafka08.connection.tcp_asyncio import AsyncioTransport
-from pykafka08.connection.tcp_asyncio import connected as connected_socket
-from pykafka08.connection.transport import Security
+from pykafka08.connection.transport import Dial, Transport
 from pykafka08.driver import TaskTree
 from pykafka08.errors import CertificateError, KafkaError, SecurityError, TlsError, TransportError
 from pykafka08.protocol.messages.metadata import MetadataRequest
@@ -30,7 +26,7 @@ from pykafka08.protocol.messages.produce import PartitionProduceData, ProduceReq
 from pykafka08.protocol.versions import BrokerVersions
 from pykafka08.security.settings import SecurityConfig
 from tests.connection.answers import answer_to, metadata
-from tests.connection.peers import LOOPBACK, Caller, config, peer
+from tests.connection.peers import LOOPBACK, Address, Caller, config, peer
 
 pytestmark = pytest.mark.anyio
 
@@ -149,26 +145,39 @@ async def test_a_cancelled_handshake_leaves_nothing_behind(ca_file: str) -> None
         await anyio.sleep(0.05)  # inside the handshake; the end of the block closes it
 
 
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_a_caller_cancelled_as_the_handshake_ends_leaves_no_transport(
-    ca: trustme.CA, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The next socket gets the same number: asyncio refuses it if the transport still has it."""
-    taken = AsyncioTransport.connection_made
-    context = ssl.create_default_context()
-    ca.configure_trust(context)
-    async with peer(over_tls(silence, server_context(ca))) as address:
-        with anyio.CancelScope() as scope:
+async def test_a_dial_that_is_cancelled_at_any_turn_spares_the_next_one(ca: trustme.CA, ca_file: str) -> None:
+    async def served(caller: Caller) -> None:
+        with suppress(anyio.EndOfStream, anyio.BrokenResourceError):
+            await caller.stream.receive()
 
-            def cancelled(self: AsyncioTransport, transport: asyncio.BaseTransport) -> None:
-                taken(self, transport)
-                scope.cancel()
+    async with peer(over_tls(served, server_context(ca))) as address, TaskTree() as tasks:
+        dial = dial_for(tls(ca_file))
+        given_up = 0
+        for turns in range(1, 30):
+            with anyio.CancelScope() as scope:
+                async with anyio.create_task_group() as group:
+                    group.start_soon(cancel_after, scope, turns)
+                    transport = await dialled(dial, address, tasks)
+                    transport.close()
+                    await transport.wait_closed()
+            given_up += scope.cancelled_caught
+            # The system gives the next socket the number of the one that was closed last.
+            transport = await dialled(dial, address, tasks)
+            transport.close()
+            await transport.wait_closed()
+        assert given_up
 
-            monkeypatch.setattr(AsyncioTransport, "connection_made", cancelled)
-            raw = await connected_socket(socket.AF_INET, address)
-            await AsyncioTransport.over(Mock(), raw, MIB, Security(context, LOOPBACK))
-        assert scope.cancelled_caught
-        (await connected_socket(socket.AF_INET, address)).close()
+
+async def cancel_after(scope: anyio.CancelScope, turns: int) -> None:
+    for _ in range(turns):
+        await anyio.lowlevel.checkpoint()
+    scope.cancel()
+
+
+async def dialled(dial: Dial, address: Address, tasks: TaskTree) -> Transport:
+    link = Mock(spec=["data_to_send", "data_sent", "frame_received", "connection_lost"])
+    link.data_to_send.return_value = []
+    return await dial(link, *address, deadline=anyio.current_time() + 30, max_frame_bytes=MIB, tasks=tasks)
 
 
 @pytest.mark.parametrize(
