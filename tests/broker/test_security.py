@@ -59,6 +59,13 @@ async def test_clients_pass_with_every_mechanism(protocol: str, mechanism: str |
             await round_trip(settings)
 
 
+@pytest.mark.parametrize("anyio_backend", [("asyncio", {"use_uvloop": True})], ids=["uvloop"])
+@pytest.mark.parametrize(("protocol", "mechanism"), WAYS)
+async def test_clients_and_brokers_pass_on_uvloop(protocol: str, mechanism: str | None) -> None:
+    async with EmbeddedCluster(security=protocol, users=USERS if mechanism else None, topics={"t": 1}) as cluster:
+        await round_trip(cluster.client_settings("alice" if mechanism else None, mechanism))
+
+
 @pytest.mark.parametrize(("protocol", "mechanism"), WAYS)
 async def test_properties_of_java_clients_pass_too(protocol: str, mechanism: str | None) -> None:
     users = {"alice": 'back\\slash, "quote";\r\n\'ü\U0001f600'}

@@ -31,6 +31,13 @@ from tests.connection.peers import LOOPBACK, Address, Caller, config, peer
 pytestmark = pytest.mark.anyio
 
 MIB = 1024 * 1024
+
+
+@pytest.fixture(params=["asyncio", "uvloop", "trio"])
+def anyio_backend(request: pytest.FixtureRequest) -> object:
+    return ("asyncio", {"use_uvloop": True}) if request.param == "uvloop" else request.param
+
+
 Play = Callable[[Caller], Awaitable[None]]
 
 
