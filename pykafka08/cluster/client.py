@@ -136,15 +136,17 @@ class Client:
         with anyio.CancelScope(deadline=self._deadline(None)):
             await self._news
             return
-        raise self._machine.no_brokers(
+        raise self._machine.bootstrap_failure(
             {address_text(seed.host, seed.port): self._so_far(seed) for seed in self._machine.seeds}
         )
 
-    def _so_far(self, seed: Broker) -> RequestTimeoutError:
+    def _so_far(self, seed: Broker) -> KafkaError:
         """What is known of a bootstrap address that has neither answered nor failed in time."""
         connection = self._connections.existing(seed, Purpose.CONTROL)
+        limit = f"default_api_timeout_ms={self.config.default_api_timeout_ms:g}"
+        without = connection.credentials_error(f"within {limit}") if connection is not None else None
         text = connection.progress if connection is not None else "the address was not tried yet"
-        return RequestTimeoutError(f"{text} when default_api_timeout_ms was over", broker=seed.name)
+        return without or RequestTimeoutError(f"{text} when {limit} was over", broker=seed.name)
 
     async def __aexit__(self, *exc_info: object) -> None:
         await self.aclose()

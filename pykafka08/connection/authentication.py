@@ -44,11 +44,19 @@ MOST_MECHANISMS = 20
 
 
 class Authentication:
-    """SASL of one connection; :meth:`begin` starts it, and starts it again for each renewal."""
+    """SASL of one connection; :meth:`begin` starts it, and starts it again for each renewal.
 
-    def __init__(self, mechanism: str, broker: str) -> None:
+    ``credentials_source`` supplies the credentials (:attr:`Login.source`).  ``was_served``: a broker of the cluster has
+    accepted credentials from there before.
+    """
+
+    def __init__(
+        self, mechanism: str, broker: str, *, credentials_source: str | None = None, was_served: bool = False
+    ) -> None:
         self.broker = broker
         self.mechanism = mechanism
+        self._credentials_source = credentials_source
+        self._was_served = was_served
         self.lifetime = 0.0
         """Seconds after which the broker wants the authentication renewed; 0 for never."""
         self.is_done = False
@@ -140,6 +148,25 @@ class Authentication:
         """The broker's token; no other token may come before the client has answered."""
         self._is_answer_due = False
         return bytes(frame)
+
+    def not_finished(self, text: str = "in time") -> KafkaError:
+        """The error if the mechanism has made no token ``text``, such as "within 2 s"."""
+        if self._credentials_source is None:
+            return TransportError(f"SASL authentication was not finished {text}", broker=self.broker)
+        return self.without_credentials(
+            TransportError(f"{self._credentials_source} returned no credentials {text}", broker=self.broker)
+        )
+
+    def without_credentials(self, error: KafkaError) -> KafkaError:
+        """The error if there are no credentials because of ``error``.
+
+        A TransportError is tried again if the source has worked before, and an AuthenticationError if it has not.
+        """
+        if self._was_served or not isinstance(error, TransportError):
+            return error
+        failure = AuthenticationError(error.message, mechanism=self.mechanism, broker=self.broker)
+        failure.__cause__ = error
+        return failure
 
     def closed(self, error: TransportError) -> KafkaError:
         """The error of a connection that ended before authentication did."""

@@ -126,7 +126,9 @@ class Connection:
                 probe=probe,
                 mechanism=mechanism,
             ),
-            Authentication(mechanism, name) if mechanism is not None else None,
+            Authentication(login.name, name, credentials_source=login.source, was_served=was_served)
+            if login is not None
+            else None,
             may_pass=may_pass,
             jitter=random.random(),  # noqa: S311 - jitter
             now=self._now(),
@@ -158,6 +160,10 @@ class Connection:
     def progress(self) -> str:
         """How far it has come, for an error's text."""
         return PROGRESS[self._machine.state]
+
+    def credentials_error(self, text: str) -> KafkaError | None:
+        """The error if no credentials came ``text``, such as "within 2 s"; None if it waits for something else."""
+        return self._machine.credentials_error(text)
 
     @property
     def was_ready(self) -> bool:
