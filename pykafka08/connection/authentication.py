@@ -35,6 +35,7 @@ CREDENTIALS = {
     "SCRAM-SHA-256": "check sasl_plain_username and sasl_plain_password",
     "SCRAM-SHA-512": "check sasl_plain_username and sasl_plain_password",
     "OAUTHBEARER": "check the token: its issuer, audience, scope, times and signature",
+    "AWS_MSK_IAM": "check the AWS credentials, the region, and the IAM policy",
     "GSSAPI": "check the principal, the ticket and sasl_kerberos_service_name",
 }
 """What to do about refused credentials."""
@@ -46,15 +47,26 @@ MOST_MECHANISMS = 20
 class Authentication:
     """SASL of one connection; :meth:`begin` starts it, and starts it again for each renewal.
 
+    ``mechanism`` is its name in SaslHandshake, ``setting`` the one in ``sasl_mechanism``.  ``uses_tls``: TLS is
+    established.
     ``credentials_source`` supplies the credentials (:attr:`Login.source`).  ``was_served``: a broker of the cluster has
     accepted credentials from there before.
     """
 
     def __init__(
-        self, mechanism: str, broker: str, *, credentials_source: str | None = None, was_served: bool = False
+        self,
+        mechanism: str,
+        broker: str,
+        *,
+        setting: str | None = None,
+        uses_tls: bool = False,
+        credentials_source: str | None = None,
+        was_served: bool = False,
     ) -> None:
         self.broker = broker
         self.mechanism = mechanism
+        self._setting = setting or mechanism
+        self._uses_tls = uses_tls
         self._credentials_source = credentials_source
         self._was_served = was_served
         self.lifetime = 0.0
@@ -121,10 +133,14 @@ class Authentication:
         self._is_handshake_open = False
         if answer.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
             offered = ", ".join(sorted(shortened(each) for each in answer.mechanisms[:MOST_MECHANISMS])) or "none"
-            raise self._refused(f"the broker does not offer sasl_mechanism={self.mechanism!r}; it offers {offered}")
+            wanted = f"sasl_mechanism={self._setting!r}"
+            if self._setting != self.mechanism:
+                wanted = f"{self.mechanism}, which {wanted} uses"
+            raise self._refused(f"the broker does not offer {wanted}; it offers {offered}")
         if answer.error_code == ErrorCode.ILLEGAL_SASL_STATE:
             raise self._refused(
-                "the listener does not use SASL: set security_protocol to PLAINTEXT or SSL, or connect to another port"
+                "the listener does not use SASL: set security_protocol to "
+                f"{'SSL' if self._uses_tls else 'PLAINTEXT'}, or connect to another port"
             )
         if answer.error_code:
             code = ErrorCode.of(answer.error_code)
@@ -180,7 +196,7 @@ class Authentication:
         return TransportError(f"{error.message} during SASL authentication", broker=self.broker)
 
     def _refused(self, text: str) -> AuthenticationError:
-        hint = CREDENTIALS.get(self.mechanism)
+        hint = CREDENTIALS.get(self._setting) or CREDENTIALS.get(self.mechanism)
         details = f" ({self._refusal})" if self._refusal else ""
         ending = f"; {hint}" if hint and "credentials" in text else ""
         return AuthenticationError(f"{text}{details}{ending}", mechanism=self.mechanism, broker=self.broker)

@@ -18,8 +18,10 @@ from pykafka08.kafka_properties.conversion import (
     settings_of,
     typed,
 )
+from pykafka08.kafka_properties.providers import NOT_NAMED, unresolved
 
 __all__ = [
+    "NOT_NAMED",
     "Converted",
     "PropertiesSource",
     "arguments_from",
@@ -29,4 +31,5 @@ __all__ = [
     "settings_from",
     "settings_of",
     "typed",
+    "unresolved",
 ]

@@ -45,6 +45,8 @@ class Peer:
         mechanism: str = "SCRAM-SHA-256",
         *,
         may_pass: bool = False,
+        setting: str | None = None,
+        uses_tls: bool = False,
         source: str | None = None,
         was_served: bool = False,
     ) -> None:
@@ -53,7 +55,14 @@ class Peer:
             BROKER,
             "me",
             Handshake(BROKER, "1.0", known=known, mechanism=mechanism),
-            Authentication(mechanism, BROKER, credentials_source=source, was_served=was_served),
+            Authentication(
+                mechanism,
+                BROKER,
+                setting=setting,
+                uses_tls=uses_tls,
+                credentials_source=source,
+                was_served=was_served,
+            ),
             may_pass=may_pass,
             now=0,
             setup_deadline=10,
@@ -203,6 +212,20 @@ def test_a_refused_mechanism_says_what_to_change(answer: SaslHandshakeResponse, 
     assert text in str(call.error)
     assert call.error.mechanism == "SCRAM-SHA-256"
     assert call.error.broker == BROKER
+
+
+@pytest.mark.parametrize(("uses_tls", "protocol"), [(False, "PLAINTEXT"), (True, "SSL")])
+def test_a_listener_without_sasl_needs_the_protocol_without_sasl(uses_tls: bool, protocol: str) -> None:
+    peer = Peer(uses_tls=uses_tls)
+    peer.answers(peer.sent()[0], SaslHandshakeResponse(error_code=34))
+    assert f"set security_protocol to {protocol}, or connect" in str(closing_error(peer))
+
+
+def test_a_mechanism_of_another_name_is_named_as_the_setting_has_it() -> None:
+    peer = Peer(mechanism="OAUTHBEARER", setting="AWS_MSK_IAM")
+    peer.answers(peer.sent()[0], SaslHandshakeResponse(error_code=33, mechanisms=["SCRAM-SHA-512"]))
+    text = str(closing_error(peer))
+    assert "does not offer OAUTHBEARER, which sasl_mechanism='AWS_MSK_IAM' uses; it offers SCRAM-SHA-512" in text
 
 
 @pytest.mark.parametrize("message", [None, "", "Authentication failed", "x" * 30_000])

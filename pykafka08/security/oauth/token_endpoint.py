@@ -42,6 +42,8 @@ DEADLINE_MARGIN = 0.25
 LARGEST_SKEW = 300.0
 RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504})
 """Statuses that may pass."""
+NO_ENDPOINT = frozenset({404, 405, 410})
+"""Statuses of a URL that is not a token endpoint's."""
 BASIC = "Basic "
 JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 CLIENT_ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
@@ -210,6 +212,8 @@ class TokenEndpoint:
                 f"it redirects (status {status}) to {target}; redirects are not followed, because the target would "
                 f"get the credentials: correct {URL}"
             )
+        if status in NO_ENDPOINT:
+            return self._failed(f"status {status}{reason}; check {URL}: there is no token endpoint")
         return self._failed(f"status {status}{reason}; check the client's id, secret or assertion, and the scope")
 
     def _parsed(self, body: Secret | None) -> OAuthToken:

@@ -236,7 +236,11 @@ async def test_a_silent_endpoint_ends_before_the_callers_deadline(endpoint: Oidc
         ),
         (Answer(401, b'{"errorCode":"E1","errorSummary":"Invalid client"}'), "status 401: E1: Invalid client"),
         (Answer(403, b"<html>"), "status 403; check the client's id"),
-        (Answer(404, b"[" * 100_000), "status 404"),
+        (
+            Answer(404, b"[" * 100_000),
+            "status 404; check sasl_oauthbearer_token_endpoint_url: there is no token endpoint",
+        ),
+        (Answer(405), "status 405; check sasl_oauthbearer_token_endpoint_url"),
         (Answer(400, json.dumps({"error": "x" * 100_000}).encode()), "status 400: xxx"),
         (Answer(200, b"not json"), "no access_token"),
         (Answer(200, b"[]"), "no access_token"),
