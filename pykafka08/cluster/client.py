@@ -224,10 +224,13 @@ class Client:
         self.invalidate(generation)
         return await self._wait_for_news(generation, self._deadline(timeout), "new metadata")
 
-    async def wait_for_topics(self, names: Iterable[str], *, timeout: float | None = None) -> Snapshot:
+    async def wait_for_topics(
+        self, names: Iterable[str], *, timeout: float | None = None, needed: str | None = None
+    ) -> Snapshot:
         """The snapshot in which each topic has partitions.
 
         UnknownTopicError if one has none at the deadline; another BrokerError at once where waiting cannot help.
+        ``needed`` is the operation on the topics that an AuthorizationError asks for.
         """
         self.tasks.check()
         wanted = list(names)
@@ -237,7 +240,7 @@ class Client:
         if any(self.metadata.topic_error(name) in UNSOLVABLE for name in wanted):
             await self.refresh(timeout=max(0.0, deadline - self._now()))  # the user may have got the right since
         try:
-            while missing := [name for name in wanted if not self._machine.is_found(name)]:
+            while missing := [name for name in wanted if not self._machine.is_found(name, needed)]:
                 self.use_topics(wanted)  # each time: another may have dropped them
                 await self._wait_for_news(self.metadata.generation, deadline, "metadata")
                 if self._now() >= check_at:

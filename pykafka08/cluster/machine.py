@@ -128,11 +128,11 @@ class ClusterMachine:
         seeds.sort(key=lambda each: (each != self._answered_last, self._jitter()))
         return known + seeds
 
-    def is_found(self, topic: str) -> bool:
-        """True if the topic has partitions; raises if it never will."""
+    def is_found(self, topic: str, needed: str | None = None) -> bool:
+        """True if the topic has partitions; raises if it never will, which ``needed`` on the topic may change."""
         code = self.snapshot.topic_error(topic)
         if code in UNSOLVABLE:
-            raise broker_error(code, topic=topic, api="Metadata")
+            raise broker_error(code, topic=topic, api="Metadata", needed=needed)
         return not code and bool(self.snapshot.partitions(topic))
 
     def missing_topic(self, name: str, error: RequestTimeoutError) -> KafkaError:
