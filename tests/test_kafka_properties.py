@@ -333,6 +333,21 @@ def test_a_wrong_allowlist_of_variables_is_named(tmp_path: Path) -> None:
         settings_of(wrong)
 
 
+@pytest.mark.parametrize("named", [{}, {"config.providers": "file"}])
+def test_a_reference_to_a_provider_that_is_not_named_is_told(
+    named: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    if named:
+        named = {**named, "config.providers.file.class": "FileConfigProvider"}
+    value = "${env:HIDDEN_PW}"
+    settings = settings_of({**named, "ssl.key.password": value, "client.id": "$" + "{no reference}"}).settings
+    assert settings["ssl_key_password"].reveal() == value, "as Kafka's clients take it"
+    (warning,) = [each for each in caplog.messages if "config.reference_not_replaced" in each]
+    assert "ssl.key.password" in warning
+    assert "${env:...}" in warning
+    assert "HIDDEN_PW" not in warning
+
+
 def test_config_providers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KAFKA_USER", "alice")
     (tmp_path / "secrets.properties").write_text(f"pw={SECRET}\n", encoding="utf-8")

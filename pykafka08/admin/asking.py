@@ -115,7 +115,7 @@ class Asking:
 
     def _outsider(self, group_id: str) -> GroupOffsets:
         config = GroupConfig(group_id=group_id)
-        return GroupOffsets(self._open(), config, GroupMachine(config, self._backoff()), lambda: None)
+        return GroupOffsets(self._open(), config, GroupMachine(config, self._backoff()), lambda: None, needed=None)
 
     def _backoff(self) -> Backoff:
         return Backoff(self._config.retry_backoff_ms / 1000, self._config.retry_backoff_max_ms / 1000, random.random)

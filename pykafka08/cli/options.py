@@ -11,7 +11,14 @@ from typing import Any, NoReturn
 import pykafka08
 from pykafka08.cli.notes import note
 from pykafka08.cli.properties import parse_pairs
-from pykafka08.kafka_properties import is_secret, protected, read_client_properties, settings_of
+from pykafka08.kafka_properties import (
+    NOT_NAMED,
+    is_secret,
+    protected,
+    read_client_properties,
+    settings_of,
+    unresolved,
+)
 from pykafka08.security.secret import Secret
 
 __all__ = [
@@ -83,7 +90,10 @@ def client_properties(file: str | None, texts: Iterable[str], option: str) -> di
     given = protected(parse_pairs(texts))
     for name in filter(is_secret, given):
         note(f"{option} {name}=***: other users see arguments in the list of processes; a file hides them")
-    return {**(read_client_properties(file) if file else {}), **given}
+    properties = {**(read_client_properties(file) if file else {}), **given}
+    for name, reference in unresolved(properties).items():
+        note(f"{name} has a reference {reference}: {NOT_NAMED}")
+    return properties
 
 
 def client_settings(

@@ -135,15 +135,17 @@ class Client:
         with anyio.CancelScope(deadline=self._deadline(None)):
             await self._news
             return
-        raise self._machine.no_brokers(
+        raise self._machine.bootstrap_failure(
             {address_text(seed.host, seed.port): self._so_far(seed) for seed in self._machine.seeds}
         )
 
-    def _so_far(self, seed: Broker) -> RequestTimeoutError:
+    def _so_far(self, seed: Broker) -> KafkaError:
         """What is known of a bootstrap address that has neither answered nor failed in time."""
         connection = self._connections.existing(seed, Purpose.CONTROL)
+        limit = f"default_api_timeout_ms={self.config.default_api_timeout_ms:g}"
+        without = connection.credentials_error(f"within {limit}") if connection is not None else None
         text = connection.progress if connection is not None else "the address was not tried yet"
-        return RequestTimeoutError(f"{text} when default_api_timeout_ms was over", broker=seed.name)
+        return without or RequestTimeoutError(f"{text} when {limit} was over", broker=seed.name)
 
     async def __aexit__(self, *exc_info: object) -> None:
         await self.aclose()
@@ -221,10 +223,13 @@ class Client:
         self.invalidate(generation)
         return await self._wait_for_news(generation, self._deadline(timeout), "new metadata")
 
-    async def wait_for_topics(self, names: Iterable[str], *, timeout: float | None = None) -> Snapshot:
+    async def wait_for_topics(
+        self, names: Iterable[str], *, timeout: float | None = None, needed: str | None = None
+    ) -> Snapshot:
         """The snapshot in which each topic has partitions.
 
         UnknownTopicError if one has none at the deadline; another BrokerError at once where waiting cannot help.
+        ``needed`` is the operation on the topics that an AuthorizationError asks for.
         """
         self.tasks.check()
         wanted = list(names)
@@ -234,7 +239,7 @@ class Client:
         if any(self.metadata.topic_error(name) in UNSOLVABLE for name in wanted):
             await self.refresh(timeout=max(0.0, deadline - self._now()))  # the user may have got the right since
         try:
-            while missing := [name for name in wanted if not self._machine.is_found(name)]:
+            while missing := [name for name in wanted if not self._machine.is_found(name, needed)]:
                 self.use_topics(wanted)  # each time: another may have dropped them
                 await self._wait_for_news(self.metadata.generation, deadline, "metadata")
                 if self._now() >= check_at:

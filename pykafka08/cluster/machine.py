@@ -128,11 +128,11 @@ class ClusterMachine:
         seeds.sort(key=lambda each: (each != self._answered_last, self._jitter()))
         return known + seeds
 
-    def is_found(self, topic: str) -> bool:
-        """True if the topic has partitions; raises if it never will."""
+    def is_found(self, topic: str, needed: str | None = None) -> bool:
+        """True if the topic has partitions; raises if it never will, which ``needed`` on the topic may change."""
         code = self.snapshot.topic_error(topic)
         if code in UNSOLVABLE:
-            raise broker_error(code, topic=topic, api="Metadata")
+            raise broker_error(code, topic=topic, api="Metadata", needed=needed)
         return not code and bool(self.snapshot.partitions(topic))
 
     def missing_topic(self, name: str, error: RequestTimeoutError) -> KafkaError:
@@ -316,9 +316,15 @@ class ClusterMachine:
     def _next_candidate(self) -> int | None:
         return next((node_id for node_id in self.candidates() if node_id not in self._tried), None)
 
-    def no_brokers(self, still_open: Mapping[str, BaseException] = MappingProxyType({})) -> NoBrokersError:
-        """The error of a bootstrap that has come to nothing; ``still_open`` says it of addresses yet to fail."""
+    def bootstrap_failure(self, still_open: Mapping[str, BaseException] = MappingProxyType({})) -> KafkaError:
+        """The error of a bootstrap that has come to nothing: the SecurityError of an address, or NoBrokersError.
+
+        ``still_open`` has the errors of addresses that have not failed yet.
+        """
         causes = {**still_open, **self._causes}
+        refused = next((each for each in causes.values() if isinstance(each, SecurityError)), None)
+        if refused is not None:
+            return refused
         said = "; ".join(_cause_of(name, cause) for name, cause in causes.items())
         return NoBrokersError(f"no bootstrap address answered as a Kafka broker: {said}", causes)
 
@@ -326,8 +332,7 @@ class ClusterMachine:
         lasting = (each for each in self._causes.values() if isinstance(each, LASTING))
         self._lasting_error = next(lasting, None)
         if not self.snapshot.generation:
-            refused = self._lasting_error if isinstance(self._lasting_error, SecurityError) else None
-            self.bootstrap_error = refused or self.no_brokers()
+            self.bootstrap_error = self.bootstrap_failure()
         self._asked.clear()
         self._tried.clear()
         self._causes.clear()

@@ -35,6 +35,7 @@ CREDENTIALS = {
     "SCRAM-SHA-256": "check sasl_plain_username and sasl_plain_password",
     "SCRAM-SHA-512": "check sasl_plain_username and sasl_plain_password",
     "OAUTHBEARER": "check the token: its issuer, audience, scope, times and signature",
+    "AWS_MSK_IAM": "check the AWS credentials, the region, and the IAM policy",
     "GSSAPI": "check the principal, the ticket and sasl_kerberos_service_name",
 }
 """What to do about refused credentials."""
@@ -44,11 +45,30 @@ MOST_MECHANISMS = 20
 
 
 class Authentication:
-    """SASL of one connection; :meth:`begin` starts it, and starts it again for each renewal."""
+    """SASL of one connection; :meth:`begin` starts it, and starts it again for each renewal.
 
-    def __init__(self, mechanism: str, broker: str) -> None:
+    ``mechanism`` is its name in SaslHandshake, ``setting`` the one in ``sasl_mechanism``.  ``uses_tls``: TLS is
+    established.
+    ``credentials_source`` supplies the credentials (:attr:`Login.source`).  ``was_served``: a broker of the cluster has
+    accepted credentials from there before.
+    """
+
+    def __init__(
+        self,
+        mechanism: str,
+        broker: str,
+        *,
+        setting: str | None = None,
+        uses_tls: bool = False,
+        credentials_source: str | None = None,
+        was_served: bool = False,
+    ) -> None:
         self.broker = broker
         self.mechanism = mechanism
+        self._setting = setting or mechanism
+        self._uses_tls = uses_tls
+        self._credentials_source = credentials_source
+        self._was_served = was_served
         self.lifetime = 0.0
         """Seconds after which the broker wants the authentication renewed; 0 for never."""
         self.is_done = False
@@ -113,10 +133,14 @@ class Authentication:
         self._is_handshake_open = False
         if answer.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
             offered = ", ".join(sorted(shortened(each) for each in answer.mechanisms[:MOST_MECHANISMS])) or "none"
-            raise self._refused(f"the broker does not offer sasl_mechanism={self.mechanism!r}; it offers {offered}")
+            wanted = f"sasl_mechanism={self._setting!r}"
+            if self._setting != self.mechanism:
+                wanted = f"{self.mechanism}, which {wanted} uses"
+            raise self._refused(f"the broker does not offer {wanted}; it offers {offered}")
         if answer.error_code == ErrorCode.ILLEGAL_SASL_STATE:
             raise self._refused(
-                "the listener does not use SASL: set security_protocol to PLAINTEXT or SSL, or connect to another port"
+                "the listener does not use SASL: set security_protocol to "
+                f"{'SSL' if self._uses_tls else 'PLAINTEXT'}, or connect to another port"
             )
         if answer.error_code:
             code = ErrorCode.of(answer.error_code)
@@ -141,6 +165,25 @@ class Authentication:
         self._is_answer_due = False
         return bytes(frame)
 
+    def not_finished(self, text: str = "in time") -> KafkaError:
+        """The error if the mechanism has made no token ``text``, such as "within 2 s"."""
+        if self._credentials_source is None:
+            return TransportError(f"SASL authentication was not finished {text}", broker=self.broker)
+        return self.without_credentials(
+            TransportError(f"{self._credentials_source} returned no credentials {text}", broker=self.broker)
+        )
+
+    def without_credentials(self, error: KafkaError) -> KafkaError:
+        """The error if there are no credentials because of ``error``.
+
+        A TransportError is tried again if the source has worked before, and an AuthenticationError if it has not.
+        """
+        if self._was_served or not isinstance(error, TransportError):
+            return error
+        failure = AuthenticationError(error.message, mechanism=self.mechanism, broker=self.broker)
+        failure.__cause__ = error
+        return failure
+
     def closed(self, error: TransportError) -> KafkaError:
         """The error of a connection that ended before authentication did."""
         if self._has_sent_token and self._token_version is None:
@@ -153,7 +196,7 @@ class Authentication:
         return TransportError(f"{error.message} during SASL authentication", broker=self.broker)
 
     def _refused(self, text: str) -> AuthenticationError:
-        hint = CREDENTIALS.get(self.mechanism)
+        hint = CREDENTIALS.get(self._setting) or CREDENTIALS.get(self.mechanism)
         details = f" ({self._refusal})" if self._refusal else ""
         ending = f"; {hint}" if hint and "credentials" in text else ""
         return AuthenticationError(f"{text}{details}{ending}", mechanism=self.mechanism, broker=self.broker)

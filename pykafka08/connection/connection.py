@@ -22,7 +22,7 @@ from pykafka08.connection.machine import ConnectionMachine, State
 from pykafka08.connection.tcp import open_tcp
 from pykafka08.connection.transport import Dial, Transport
 from pykafka08.driver import TaskTree, Waiter, Wakeup, clock, library_logger
-from pykafka08.errors import AuthenticationError, KafkaError, ResponseTooLargeError
+from pykafka08.errors import AuthenticationError, KafkaError, ResponseTooLargeError, TlsError
 from pykafka08.protocol.schema import Request, Response
 from pykafka08.protocol.versions import BrokerVersions
 from pykafka08.security.sasl.login import Login
@@ -125,8 +125,18 @@ class Connection:
                 knows_api_versions=knows_api_versions,
                 probe=probe,
                 mechanism=mechanism,
+                uses_tls=config.security.uses_tls,
             ),
-            Authentication(mechanism, name) if mechanism is not None else None,
+            Authentication(
+                login.name,
+                name,
+                setting=config.security.sasl_mechanism,
+                uses_tls=config.security.uses_tls,
+                credentials_source=login.source,
+                was_served=was_served,
+            )
+            if login is not None
+            else None,
             may_pass=may_pass,
             jitter=random.random(),  # noqa: S311 - jitter
             now=self._now(),
@@ -158,6 +168,10 @@ class Connection:
     def progress(self) -> str:
         """How far it has come, for an error's text."""
         return PROGRESS[self._machine.state]
+
+    def credentials_error(self, text: str) -> KafkaError | None:
+        """The error if no credentials came ``text``, such as "within 2 s"; None if it waits for something else."""
+        return self._machine.credentials_error(text)
 
     @property
     def was_ready(self) -> bool:
@@ -263,6 +277,10 @@ class Connection:
             return
         if self._login is not None and not self.was_ready and isinstance(error, ResponseTooLargeError):
             error = self._too_large_for_setup(error)
+        if isinstance(error, TlsError):
+            from pykafka08.security.tls_errors import informed_error  # here: a client without TLS need not load it
+
+            error = informed_error(error, self._config.security)
         try:
             self._machine.connection_lost(error, self._now())
             self._after_input()

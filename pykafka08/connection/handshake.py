@@ -101,7 +101,7 @@ class Handshake:
     ``was_served``: the cluster has served this client before, so that a closed connection does not mean SASL.
     ``knows_api_versions``: a broker of the cluster has answered ApiVersions before, so that a peer that closes the
     connection on it is not taken for an old proxy: a producer would lose its id, and could write records twice.
-    ``mechanism`` is the SASL mechanism that comes next, if the listener uses SASL.
+    ``mechanism`` is the SASL mechanism that comes next, if the listener uses SASL.  ``uses_tls``: TLS is established.
     """
 
     def __init__(
@@ -115,8 +115,10 @@ class Handshake:
         knows_api_versions: bool = False,
         probe: Probe = NEWEST_PROBE,
         mechanism: str | None = None,
+        uses_tls: bool = False,
     ) -> None:
         self.broker = broker
+        self._uses_tls = uses_tls
         self._mechanism = mechanism
         self._was_served = was_served
         self._knows_api_versions = knows_api_versions
@@ -182,7 +184,7 @@ class Handshake:
         elif self._step is Step.METADATA_AGAIN and not self._was_served:
             raise AuthenticationError(
                 "the listener wants SASL: it answers ApiVersions but closes the connection on Metadata; set "
-                "security_protocol to SASL_PLAINTEXT or SASL_SSL, and sasl_mechanism",
+                f"security_protocol to {'SASL_SSL' if self._uses_tls else 'SASL_PLAINTEXT'}, and sasl_mechanism",
                 broker=self.broker,
             ) from error
         else:

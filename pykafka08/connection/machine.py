@@ -144,6 +144,20 @@ class ConnectionMachine:
             return False
         return self._silence.suspect_at(self._open[0]) < moment
 
+    def credentials_error(self, text: str) -> KafkaError | None:
+        """The error if no credentials came ``text``, such as "within 2 s"; None if it waits for something else."""
+        if not self._waits_for_mechanism:
+            return None
+        assert self._authentication is not None
+        return self._authentication.not_finished(text)
+
+    @property
+    def _waits_for_mechanism(self) -> bool:
+        authentication = self._authentication
+        if self.state is not State.AUTHENTICATING or authentication is None:
+            return False
+        return not self._open and not authentication.takes_bare_frames
+
     @property
     def has_unanswered(self) -> bool:
         """True if :meth:`data_sent` will end calls."""
@@ -239,6 +253,8 @@ class ConnectionMachine:
             pause = max(1.0, self._authentication.lifetime * RENEWAL_PAUSE)
             self._renew_at = now + pause
             return False
+        if self.state is State.AUTHENTICATING and self._authentication is not None:
+            error = self._authentication.without_credentials(error)
         self._poison(self._renewal_error(error))
         return True
 
@@ -481,14 +497,14 @@ class ConnectionMachine:
             return f"{call.name} could not be written {waited}: the peer takes no more bytes"
         return f"no answer to {call.name} {waited}"
 
-    def _setup_error(self, now: float) -> TransportError:
+    def _setup_error(self, now: float) -> KafkaError:
         if self.state is State.CONNECTING:
             return TransportError("the broker could not be reached in time")
         waited = f" within {now - self._open[0].sent_at:.3g} s" if self._open else " in time"
         if self.state is State.AUTHENTICATING:
             assert self._authentication is not None
-            if not self._open and not self._authentication.takes_bare_frames:
-                return TransportError("SASL authentication was not finished in time")
+            if self._waits_for_mechanism:
+                return self._authentication.not_finished("within socket_connection_setup_timeout_ms")
             return TransportError(f"the broker did not answer{waited}, during SASL authentication")
         return TransportError(f"the peer accepted the connection but did not answer{waited}: {NOT_KAFKA}")
 

@@ -29,7 +29,7 @@ class _Contexts:
         from pykafka08.security.tls_errors import tls_error
 
         self._contexts = TlsContexts(config)
-        self._error_of = tls_error
+        self._error_of = partial(tls_error, config=config)
 
     async def context(self) -> ssl.SSLContext:
         if self._contexts.is_current:

@@ -178,7 +178,7 @@ class Consumer(Committing):
 
     async def _first_refusal(self, client: Client, topics: list[str]) -> AuthorizationError | None:
         try:
-            await client.wait_for_topics(topics)
+            await client.wait_for_topics(topics, needed="READ")
         except AuthorizationError as error:
             return error
         return None

@@ -295,7 +295,7 @@ class ConsumerMachine(Handing):
         if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             state.goes_away()
         broker = self.assignment.broker_name(state)
-        error = broker_error(code, api=api, broker=broker, offset=state.fetch_offset, **place(state))
+        error = broker_error(code, api=api, broker=broker, offset=state.fetch_offset, needed="READ", **place(state))
         reaction = reaction_to(code)
         if reaction is Reaction.RESET and api != "Fetch":
             reaction = Reaction.REFRESH_THEN_RAISE  # no position was asked about

@@ -85,7 +85,9 @@ class OffsetLookUp:
             self.found[tp] = listed
 
     def _refused(self, tp: TopicPartition, code: int, broker: str | None) -> None:
-        error = broker_error(code, api="ListOffsets", topic=tp.topic, partition=tp.partition, broker=broker)
+        error = broker_error(
+            code, api="ListOffsets", topic=tp.topic, partition=tp.partition, broker=broker, needed="READ"
+        )
         reaction = reaction_to(code)
         if reaction in (Reaction.RAISE, Reaction.RAISE_ONCE, Reaction.RESET):
             raise error
@@ -106,7 +108,7 @@ async def look_up_offsets(
     """What ListOffsets says for each partition and timestamp (ms, LATEST or EARLIEST), within ``timeout`` seconds."""
     client.tasks.check()
     deadline = anyio.current_time() + timeout
-    await client.wait_for_topics({tp.topic for tp in wanted}, timeout=timeout)
+    await client.wait_for_topics({tp.topic for tp in wanted}, timeout=timeout, needed="READ")
     backoff = Backoff(client.config.retry_backoff_ms / 1000, client.config.retry_backoff_max_ms / 1000, random.random)
     look_up = OffsetLookUp(client, wanted, is_committed_only=is_committed_only)
     cause: KafkaError | None = None

@@ -149,7 +149,7 @@ class Positions:
     async def partitions_for_topic(self, topic: str, *, timeout: float | None = None) -> tuple[int, ...]:
         """The partition numbers of any topic; UnknownTopicError if the cluster does not have it."""
         check_topic(topic)
-        snapshot = await self._open_client().wait_for_topics([topic], timeout=self._seconds(timeout))
+        snapshot = await self._open_client().wait_for_topics([topic], timeout=self._seconds(timeout), needed="READ")
         return snapshot.partitions(topic)
 
     async def _ends(

@@ -57,7 +57,7 @@ class TopicRights:
         before, self.hidden = self.hidden, hidden
         for topic in sorted(hidden - before):
             if self._assignment.deny(TopicPartition(topic, ALL_PARTITIONS)):
-                self._on_error(broker_error(refused, api="Metadata", topic=topic))
+                self._on_error(broker_error(refused, api="Metadata", topic=topic, needed="READ"))
         for topic in before - hidden:
             self._assignment.denied.discard(TopicPartition(topic, ALL_PARTITIONS))
         self._on_change()

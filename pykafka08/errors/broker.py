@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pykafka08.acl_operations import CLUSTER_NAME, OPERATIONS, REFUSALS, AclResourceType
+from pykafka08.acl_operations import CLUSTER_NAME, OPERATIONS, REFUSALS, AclOperation, AclResourceType
 from pykafka08.error_codes import ErrorCode
 from pykafka08.errors.root import KafkaError
 from pykafka08.short_names import shortened
@@ -60,7 +60,8 @@ class AuthorizationError(BrokerError):
 
     ``resource_type`` is one of "topic", "group", "cluster", "transactional id" and "delegation token".
     ``resource_name`` is the name of the resource, None if the broker does not tell it.  ``operation`` is the operation
-    that an ACL has to allow, as in Kafka's tools ("READ", "WRITE", ...), None if it is unknown.
+    that was refused, as in Kafka's tools ("READ", "WRITE", ...), None if it is unknown.  The text says which ACL to
+    add: a client that reads needs READ, and one that writes WRITE, which include DESCRIBE.
     """
 
     def __init__(
@@ -76,6 +77,7 @@ class AuthorizationError(BrokerError):
         group: str | None = None,
         transactional_id: str | None = None,
         operation: str | None = None,
+        needed: str | None = None,
     ) -> None:
         super().__init__(code, message, broker=broker, api=api, topic=topic, partition=partition, offset=offset)
         kind = _TYPE_OF_CODE[code]
@@ -96,7 +98,12 @@ class AuthorizationError(BrokerError):
             resource = f"{self.resource_type} {shortened(self.resource_name)!r}"
         name = self.code.name if isinstance(self.code, ErrorCode) else "error code"
         text = f"the user may not {operation or 'use'} {resource}: {name} ({code})"
-        self.args = (f"{text}{f': {message}' if message else ''}; add an ACL that allows it",)
+        advice = "add an ACL that allows it"
+        if needed is not None and operation == AclOperation.DESCRIBE.name:
+            advice = f"add an ACL for {needed}, which includes DESCRIBE"
+            if kind is AclResourceType.TOPIC and needed == AclOperation.WRITE.name:
+                advice += ", and for CREATE if the topic does not exist"
+        self.args = (f"{text}{f': {message}' if message else ''}; {advice}",)
 
 
 class ProducerFencedError(BrokerError):
@@ -133,10 +140,12 @@ def broker_error(
     offset: int | None = None,
     group: str | None = None,
     transactional_id: str | None = None,
+    needed: str | None = None,
 ) -> BrokerError:
     """The exception for ``code``: a subclass of BrokerError if applications need to catch it.
 
     ``group`` and ``transactional_id`` are those of the request, of which an AuthorizationError may name one.
+    ``needed`` is "READ" or "WRITE" if the client needs that operation on the resource and the request only DESCRIBE.
     """
     kind = _CLASS_OF_CODE.get(code, BrokerError)
     if kind is AuthorizationError:
@@ -150,6 +159,7 @@ def broker_error(
             offset=offset,
             group=group,
             transactional_id=transactional_id,
+            needed=needed,
         )
     error = kind(code, message, broker=broker, api=api, topic=topic, partition=partition, offset=offset)
     error.group = group

@@ -172,7 +172,7 @@ class MemberLife(ABC):
     def _refusal(self, api: Api, code: int, message: str | None = None, *, topic: str | None = None) -> BrokerError:
         """The coordinator's error code as an exception."""
         group, broker = self._config.group_id, self._search.broker
-        return broker_error(code, message, api=api.value, topic=topic, group=group, broker=broker)
+        return broker_error(code, message, api=api.value, topic=topic, group=group, broker=broker, needed="READ")
 
     def _invalid_answer(self, api: Api, fault: str) -> RemoteProtocolError:
         """The error for an impossible value in the coordinator's answer."""

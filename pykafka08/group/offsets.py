@@ -57,7 +57,16 @@ OnFound = Callable[[TopicPartition, "OffsetAndMetadata | None"], None]
 class GroupOffsets:
     """The committed offsets of one group, as one client sees them; ``wake`` tells the driver of ``machine`` of news."""
 
-    def __init__(self, client: Client, config: GroupConfig, machine: MemberMachine, wake: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        client: Client,
+        config: GroupConfig,
+        machine: MemberMachine,
+        wake: Callable[[], None],
+        *,
+        needed: str | None = "READ",
+    ) -> None:
+        self._needed = needed
         self._client = client
         self._config = config
         self.machine = machine
@@ -82,7 +91,7 @@ class GroupOffsets:
 
     async def find_coordinator(self, *, timeout: float) -> FoundCoordinator:
         """The coordinator that one broker names now; BrokerError if the answer has an error code."""
-        call = FindCall(self._config.group_id)
+        call = FindCall(self._config.group_id, self._needed)
         if self._old is None:
             node, response = await self._client.ask_any(call, timeout=timeout)
         else:
@@ -218,7 +227,7 @@ class GroupOffsets:
         code, fetched = call.read(await self._ask_noted(Api.OFFSET_FETCH, node, call, deadline))
         broker, group = self._name_of(node), self._config.group_id
         if code:
-            raise group_error(code, api=Api.OFFSET_FETCH, group=group, broker=broker)
+            raise group_error(code, api=Api.OFFSET_FETCH, group=group, broker=broker, needed=self._needed)
         for each in fetched:
             if each.fault is not None:
                 raise invalid_answer_error(each.fault, api=Api.OFFSET_FETCH, group=group, broker=broker, tp=each.tp)
@@ -228,7 +237,14 @@ class GroupOffsets:
             if reaction is Reaction.PROCEED:
                 take(each.tp, each.committed)
             else:
-                error = group_error(each.error_code, api=Api.OFFSET_FETCH, group=group, broker=broker, tp=each.tp)
+                error = group_error(
+                    each.error_code,
+                    api=Api.OFFSET_FETCH,
+                    group=group,
+                    broker=broker,
+                    tp=each.tp,
+                    needed=self._needed,
+                )
                 troubles.setdefault(reaction, error)
         if Reaction.FAIL in troubles:
             raise troubles[Reaction.FAIL]

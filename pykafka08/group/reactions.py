@@ -160,10 +160,16 @@ def group_error(
     group: str,
     broker: str | None,
     tp: TopicPartition | None = None,
+    needed: str | None = "READ",
 ) -> BrokerError:
-    """The exception for an error code in an answer of the group's coordinator."""
+    """The exception for an error code in an answer of the group's coordinator.
+
+    ``needed`` is the operation on the group and its topics that the client needs; None for what was refused.
+    """
     topic, partition = tp if tp is not None else (None, None)
-    return broker_error(code, message, broker=broker, api=api.value, topic=topic, partition=partition, group=group)
+    return broker_error(
+        code, message, broker=broker, api=api.value, topic=topic, partition=partition, group=group, needed=needed
+    )
 
 
 def invalid_answer_error(

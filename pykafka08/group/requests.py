@@ -155,10 +155,11 @@ class FoundCoordinator(NamedTuple):
 
 
 class FindCall:
-    """FindCoordinator for one group."""
+    """FindCoordinator for one group; ``needed`` as in :func:`group_error`."""
 
-    def __init__(self, group_id: str) -> None:
+    def __init__(self, group_id: str, needed: str | None = "READ") -> None:
         self._group_id = group_id
+        self._needed = needed
         self._has_many = False
 
     def __call__(self, versions: BrokerVersions) -> FindCoordinatorRequest:
@@ -176,7 +177,7 @@ class FindCall:
         if found is None:
             raise invalid_answer_error("the answer leaves the group out", **place)
         if found.error_code:
-            raise group_error(found.error_code, found.error_message, **place)
+            raise group_error(found.error_code, found.error_message, needed=self._needed, **place)
         if found.node_id < 0:
             raise invalid_answer_error(f"the coordinator is broker {found.node_id}", **place)
         return FoundCoordinator(found.node_id, f"{found.host}:{found.port} (id {found.node_id})")

@@ -19,8 +19,10 @@ from pykafka08.kafka_properties.conversion import (
     settings_of,
     typed,
 )
+from pykafka08.kafka_properties.providers import NOT_NAMED, unresolved
 
 __all__ = [
+    "NOT_NAMED",
     "Converted",
     "PropertiesSource",
     "arguments_from",
@@ -30,4 +32,5 @@ __all__ = [
     "settings_from",
     "settings_of",
     "typed",
+    "unresolved",
 ]

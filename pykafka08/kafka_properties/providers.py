@@ -11,14 +11,19 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from pykafka08.errors import ConfigError
+from pykafka08.logs import library_logger
 from pykafka08.properties import read_properties, text_of_file
 from pykafka08.security.secret import Secret
 
-__all__ = ["PREFIX", "resolved"]
+__all__ = ["NOT_NAMED", "PREFIX", "resolved", "unresolved"]
 
 PREFIX = "config.providers"
 PACKAGE = "org.apache.kafka.common.config.provider."
 REFERENCE = re.compile(r"\$\{([^}:]*):(?:([^}]*):)?([^}:]*)\}")
+
+NOT_NAMED = "config.providers does not name the provider, so that the value is used as it is"
+
+log = library_logger("config")
 
 Provider = Callable[[str, str, str, Mapping[str, str]], "Secret | None"]
 """``(property, path, key, parameters) -> value``, None if the key does not exist."""
@@ -31,8 +36,21 @@ def resolved(properties: Mapping[str, str | Secret]) -> dict[str, str | Secret]:
     else, and for a value that a provider does not have.
     """
     providers = _providers(properties)
+    for name, reference in unresolved(properties).items():
+        log.warning("config.reference_not_replaced", property=name, reference=reference, cause=NOT_NAMED)
     own = {name: value for name, value in properties.items() if not f"{name}.".startswith(f"{PREFIX}.")}
     return {name: _replaced(name, value, providers) for name, value in own.items()} if providers else own
+
+
+def unresolved(properties: Mapping[str, str | Secret]) -> dict[str, str]:
+    """Property -> the provider, as ``${env:...}``, that its value refers to and ``config.providers`` does not name."""
+    named = {each.strip() for each in _text(properties.get(PREFIX, "")).split(",")}
+    found = {}
+    for name, value in properties.items():
+        for match in REFERENCE.finditer(_text(value)):
+            if match[1] not in named and match[1].isidentifier():
+                found[name] = f"${{{match[1]}:...}}"
+    return found
 
 
 def _providers(properties: Mapping[str, str | Secret]) -> dict[str, tuple[Provider, dict[str, str]]]:

@@ -372,7 +372,7 @@ class Accumulator:
             if not topic.parked:
                 topic.misses = 0
         elif is_lasting(topic.error):
-            self._fail_parked(topic, broker_error(topic.error, api="Metadata", topic=topic.name))
+            self._fail_parked(topic, broker_error(topic.error, api="Metadata", topic=topic.name, needed="WRITE"))
 
     def _fail_parked(self, topic: TopicQueues, error: KafkaError) -> None:
         parked, topic.parked = topic.parked, []

@@ -251,7 +251,7 @@ class ColumnProducing:
         self._check()
         check_topic(topic)
         if self._client.metadata.topic_error(topic) or not self._client.metadata.partitions(topic):
-            await self._client.wait_for_topics([topic], timeout=self._max_block)
+            await self._client.wait_for_topics([topic], timeout=self._max_block, needed="WRITE")
         return tuple(sorted(self._client.metadata.partitions(topic)))
 
     async def _enqueue_columns(self, topic: str, columns: Columns, spans: list[Span]) -> None:
@@ -337,7 +337,7 @@ class ColumnProducing:
 
     async def _wait_until_known(self, topic: str, partition: int) -> None:
         if self._client.metadata.topic_error(topic) or partition not in self._client.metadata.partitions(topic):
-            await self._client.wait_for_topics([topic], timeout=self._max_block)
+            await self._client.wait_for_topics([topic], timeout=self._max_block, needed="WRITE")
             await self._wait_for_partition(topic, partition)
 
     async def _wait_for_partition(self, topic: str, partition: int) -> None:

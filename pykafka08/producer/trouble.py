@@ -129,4 +129,4 @@ def _no_answer(queue: PartitionQueue, batch: Batch, brokers: Mapping[int, Broker
 
 def _no_leader(batch: Batch, code: int) -> KafkaError:
     partition = batch.partition if batch.partition >= 0 else None
-    return broker_error(code, api="Metadata", topic=batch.topic, partition=partition)
+    return broker_error(code, api="Metadata", topic=batch.topic, partition=partition, needed="WRITE")

@@ -140,12 +140,11 @@ class FrameSplitter:
 
     def _refuse(self, size: int, raw: bytes) -> None:
         self._start = self._end = 0
-        self._error = f"a frame of {size} bytes is announced"
         for beginning, meaning, kind in _OTHER_PROTOCOLS:
             if raw.startswith(beginning):
-                self._error += f"; {meaning}"
-                self._error_kind = kind
+                self._error, self._error_kind = meaning, kind
                 return
+        self._error = f"a frame of {size} bytes is announced"
         if size > 0:
             self._error_kind = ResponseTooLargeError
             self._error += f", more than {self._setting}={self.max_frame_bytes}"

@@ -49,7 +49,7 @@ def load_key_files(context: ssl.SSLContext, certfile: str, keyfile: str | None, 
 def load_key_in_memory(context: ssl.SSLContext, own: KeyAndChain, named: str, setting: str) -> None:
     """Load a key of a store or a setting; ``named`` shows it in errors without its text."""
     data = own.chain + b"\n" + own.key  # a text from a properties file may lack its last line feed
-    if _loaded_from_memory(context, data, own.password, named):
+    if _loaded_from_memory(context, data, own, named):
         return
     password = own.password
     if b"ENCRYPTED" not in own.key:
@@ -59,12 +59,12 @@ def load_key_in_memory(context: ssl.SSLContext, own: KeyAndChain, named: str, se
     try:
         with open(descriptor, "wb") as file:
             file.write(data)
-        _load(context, path, None, password, named, "ssl_key_password")
+        _load(context, path, None, password, named, own.password_setting)
     finally:
         os.unlink(path)
 
 
-def _loaded_from_memory(context: ssl.SSLContext, data: bytes, password: Secret | None, named: str) -> bool:
+def _loaded_from_memory(context: ssl.SSLContext, data: bytes, own: KeyAndChain, named: str) -> bool:
     """False if the system has no files in memory, or does not show them to OpenSSL."""
     try:
         descriptor = os.memfd_create("pykafka08")
@@ -76,7 +76,7 @@ def _loaded_from_memory(context: ssl.SSLContext, data: bytes, password: Secret |
             return False
         file.write(data)
         file.flush()
-        _load(context, path, None, password, named, "ssl_key_password")
+        _load(context, path, None, own.password, named, own.password_setting)
     return True
 
 
@@ -103,6 +103,8 @@ def _load(
             text = "the private key does not belong to the certificate"
         elif passphrase.was_asked and not passphrase.is_known:
             text = f"the private key is encrypted: set {setting}"
+        elif passphrase.was_asked and setting.endswith("store_password"):
+            text = f"{setting} does not open the private key: set ssl_key_password"
         elif passphrase.was_asked:
             text = f"the private key cannot be opened: {setting} is wrong, or the key is damaged"
         else:

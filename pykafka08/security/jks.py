@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from pykafka08.security.secret import Secret
 
-__all__ = ["MAGIC", "JksKey", "JksStore", "parse_jks", "unlocked_key"]
+__all__ = ["MAGIC", "JksKey", "JksStore", "WrongPasswordError", "parse_jks", "unlocked_key"]
 
 MAGIC = b"\xfe\xed\xfe\xed"
 _VERSIONS = (1, 2)
@@ -23,6 +23,10 @@ _INTEGRITY_SALT = b"Mighty Aphrodite"
 _DIGEST_BYTES = 20
 _PROTECTION = bytes.fromhex("060a2b060104012a02110101")  # the object identifier 1.3.6.1.4.1.42.2.17.1.1
 _SEQUENCE, _OCTET_STRING = 0x30, 0x04
+
+
+class WrongPasswordError(ValueError):
+    """The password does not open the private key, or the key is damaged."""
 
 
 class JksKey(NamedTuple):
@@ -68,7 +72,7 @@ def parse_jks(data: bytes, password: Secret | None) -> JksStore:
 
 
 def unlocked_key(key: JksKey, password: Secret) -> bytes:
-    """The private key, PKCS #8 in DER; ValueError if the password is wrong."""
+    """The private key, PKCS #8 in DER; WrongPasswordError if the password is wrong, ValueError for unknown locks."""
     outer = _Reader(_Reader(key.locked).element(_SEQUENCE))
     if not outer.element(_SEQUENCE).startswith(_PROTECTION):
         raise ValueError("the private key is locked in a way that is not known")
@@ -85,7 +89,7 @@ def unlocked_key(key: JksKey, password: Secret) -> bytes:
         stream += previous
     plain = bytes(a ^ b for a, b in zip(hidden, stream, strict=False))
     if not hmac.compare_digest(_sha1(text + plain), check):
-        raise ValueError("the key's password is wrong")
+        raise WrongPasswordError("the key's password is wrong")
     return plain
 
 

@@ -35,11 +35,15 @@ _PEM = b"-----BEGIN "
 
 
 class KeyAndChain(NamedTuple):
-    """A private key and its certificates, the own one first; both PEM.  ``password`` unlocks the key."""
+    """A private key and its certificates, the own one first; both PEM.
+
+    ``password`` unlocks the key; ``password_setting`` has it, or would have it.
+    """
 
     key: bytes
     chain: bytes
     password: Secret | None
+    password_setting: str = "ssl_key_password"  # noqa: S105 - a setting's name
 
     def __repr__(self) -> str:
         return "KeyAndChain(***)"
@@ -121,10 +125,12 @@ def key_in(store: Store, password: Secret | None, key_password: Secret | None) -
     if store.kind == "PEM":
         if not (has_private_key(store.data) and has_certificate(store.data)):
             raise ConfigError(f"{store.named} lacks a private key or its certificate")
-        return KeyAndChain(store.data, b"", key_password or password)
+        if key_password is None and password is not None:
+            return KeyAndChain(store.data, b"", password, store.password_setting)
+        return KeyAndChain(store.data, b"", key_password)
     if store.kind == "JKS":
         opened = _opened_jks(store, password)
-        return _key_of_jks(opened, store, password if key_password is None else key_password)
+        return _key_of_jks(opened, store, password, key_password)
     private, certificate, others = _opened_pkcs12(store, password)
     if private is None or certificate is None:
         raise ConfigError(f"{store.named} has no private key with a certificate")
@@ -168,16 +174,26 @@ def _opened_jks(store: Store, password: Secret | None) -> jks.JksStore:
         raise ConfigError(f"{store.named} cannot be opened: {error}; see {store.password_setting}") from None
 
 
-def _key_of_jks(opened: jks.JksStore, store: Store, password: Secret | None) -> KeyAndChain:
+def _key_of_jks(
+    opened: jks.JksStore, store: Store, password: Secret | None, key_password: Secret | None
+) -> KeyAndChain:
     entry = next((key for key in opened.keys if key.chain), None)
     if entry is None:
         raise ConfigError(f"{store.named} has no private key with a certificate")
-    if password is None:
+    password_of_key = password if key_password is None else key_password
+    if password_of_key is None:
         raise ConfigError(f"the private key in {store.named} needs {store.password_setting} or ssl_key_password")
     try:
-        key = _pem("PRIVATE KEY", jks.unlocked_key(entry, password))
+        key = _pem("PRIVATE KEY", jks.unlocked_key(entry, password_of_key))
+    except jks.WrongPasswordError:
+        text = (
+            "ssl_key_password does not open the private key"
+            if key_password is not None
+            else f"{store.password_setting} does not open the private key: set ssl_key_password"
+        )
+        raise ConfigError(f"{store.named}: {text}") from None
     except ValueError as error:
-        raise ConfigError(f"{store.named}: {error}; see ssl_key_password") from None
+        raise ConfigError(f"{store.named}: {error}") from None
     return KeyAndChain(key.encode(), "".join(map(_pem_certificate, entry.chain)).encode(), None)
 
 

@@ -7,11 +7,12 @@ import ssl
 
 from pykafka08.errors import CertificateError, TlsError
 from pykafka08.security.peer_names import names_in
+from pykafka08.security.settings import PATHS, SecurityConfig
 from pykafka08.short_names import shortened
 
-__all__ = ["alert_error", "tls_error"]
+__all__ = ["alert_error", "informed_error", "tls_error"]
 
-GIVE_CA = "give the certificate of the broker's CA in ssl_cafile or ssl_truststore_location"
+TRUSTED = "{trusted} does not contain the CA of the broker's certificate"
 WRONG_HOST = "connect by a name in the certificate, or give the broker a certificate for this one"
 WRONG_ADDRESS = (
     "connect by a name in the certificate, or give the broker a certificate that has this IP address as an 'IP' entry "
@@ -27,10 +28,10 @@ VERIFY_CODES = {
     10: ("expired", "the broker needs a new certificate"),
     11: ("other", f"the revocation list in ssl_crlfile is not yet valid: {CLOCKS}"),
     12: ("other", "the revocation list in ssl_crlfile has expired: get the CA's present one"),
-    18: ("self-signed", f"{GIVE_CA}, or this very certificate"),
-    19: ("unknown CA", GIVE_CA),
-    20: ("unknown CA", GIVE_CA),
-    21: ("unknown CA", f"{GIVE_CA}; the broker may have to send its intermediate certificates too"),
+    18: ("self-signed", f"{TRUSTED}, which is this very certificate"),
+    19: ("unknown CA", TRUSTED),
+    20: ("unknown CA", TRUSTED),
+    21: ("unknown CA", f"{TRUSTED}; the broker may have to send its intermediate certificates too"),
     23: ("revoked", "ssl_crlfile lists it: the broker needs a new certificate"),
     26: ("wrong purpose", "the broker's certificate is not for servers: it needs extendedKeyUsage serverAuth"),
     62: ("wrong host", WRONG_HOST),
@@ -39,23 +40,32 @@ VERIFY_CODES = {
     67: ("other", WEAK),
     68: ("other", WEAK),
 }
-"""Reason and advice for OpenSSL's verify codes (X509_V_ERR_...)."""
+"""Reason and advice for OpenSSL's verify codes (X509_V_ERR_...); ``{trusted}`` is the setting with the trusted CAs."""
 
-OWN = "ssl_certfile or ssl_keystore_location"
+TRUST_STORES = (
+    "ssl_context",
+    "ssl_cafile",
+    "ssl_cadata",
+    "ssl_truststore_location",
+    "ssl_truststore_certificates",
+)
+KEY_STORES = ("ssl_context", "ssl_certfile", "ssl_keystore_location", "ssl_keystore_certificate_chain")
+NO_KEY_STORE = "ssl_certfile or ssl_keystore_location"
+DEMANDED = f"the broker demands a client certificate: set {NO_KEY_STORE}"
+CIPHERS = "no common cipher suite (ssl_cipher_suites, ssl_ciphers)"
 NO_TLS = "the peer does not speak TLS: check the port, or set security_protocol to PLAINTEXT or SASL_PLAINTEXT"
 
 REASONS = {
-    "CERTIFICATE_REQUIRED": f"the broker demands a client certificate: set {OWN}",
-    "HANDSHAKE_FAILURE": f"no common cipher suite (ssl_cipher_suites, ssl_ciphers), or the broker demands a client "
-    f"certificate ({OWN})",
-    "BAD_CERTIFICATE": f"the broker demands a client certificate, or does not accept the one in {OWN}",
-    "UNKNOWN_CA": f"the broker does not know the CA of the client's certificate in {OWN}",
-    "CERTIFICATE_EXPIRED": f"the client's certificate in {OWN} has expired",
-    "CERTIFICATE_REVOKED": f"the client's certificate in {OWN} is revoked",
-    "CERTIFICATE_UNKNOWN": f"the broker does not accept the client's certificate in {OWN}",
-    "UNSUPPORTED_CERTIFICATE": f"the broker does not take this kind of client certificate: see {OWN}",
-    "ACCESS_DENIED": f"the broker does not accept the client's certificate in {OWN}",
-    "DECRYPT_ERROR": f"the broker cannot verify the client's certificate in {OWN}",
+    "CERTIFICATE_REQUIRED": "the broker does not take the client's certificate in {own}",
+    "HANDSHAKE_FAILURE": f"{CIPHERS}, or the broker does not accept the client's certificate in {{own}}",
+    "BAD_CERTIFICATE": "the broker does not accept the client's certificate in {own}",
+    "UNKNOWN_CA": "the broker does not know the CA of the client's certificate in {own}",
+    "CERTIFICATE_EXPIRED": "the client's certificate in {own} has expired",
+    "CERTIFICATE_REVOKED": "the client's certificate in {own} is revoked",
+    "CERTIFICATE_UNKNOWN": "the broker does not accept the client's certificate in {own}",
+    "UNSUPPORTED_CERTIFICATE": "the broker does not take this kind of client certificate: see {own}",
+    "ACCESS_DENIED": "the broker does not accept the client's certificate in {own}",
+    "DECRYPT_ERROR": "the broker cannot verify the client's certificate in {own}",
     "PROTOCOL_VERSION": "no common TLS version: see ssl_enabled_protocols and ssl_protocol",
     "UNSUPPORTED_PROTOCOL": "no common TLS version: see ssl_enabled_protocols and ssl_protocol; versions below TLSv1.2 "
     "are not used",
@@ -70,34 +80,51 @@ REASONS = {
     "UNKNOWN_PROTOCOL": NO_TLS,
     "HTTP_REQUEST": f"the peer speaks HTTP; {NO_TLS}",
 }
-"""Advice by the end of OpenSSL's reason."""
+"""Advice by the end of OpenSSL's reason; ``{own}`` is the setting with the client's certificate."""
+OF_CLIENT_CERTIFICATES = tuple(reason for reason, advice in REASONS.items() if "{own}" in advice)
 
 
-def tls_error(error: BaseException, host: str, address: str) -> TlsError:
+def tls_error(error: BaseException, host: str, address: str, config: SecurityConfig) -> TlsError:
     """The error of a TLS handshake with ``address`` that failed, where ``host`` was expected.
 
-    ``error`` is what the handshake raised; an SSLError is looked for among its causes.
+    ``error`` is what the handshake raised; an SSLError is looked for among its causes.  ``config`` is the client's.
     """
     inner = _ssl_error_in(error)
     if isinstance(inner, ssl.SSLCertVerificationError):
-        return _certificate_error(inner, host, address)
+        return _certificate_error(inner, host, address, config)
     if inner is not None and not _is_end(inner):
         reason = _reason_of(inner)
-        return TlsError(f"the TLS handshake with {address} failed ({reason}): {_advice(reason)}")
+        return TlsError(f"the TLS handshake with {address} failed ({reason}): {_advice(reason, config)}")
     return TlsError(
         f"{address} closed the connection in the TLS handshake: if its listener does not use TLS, set "
         "security_protocol to PLAINTEXT or SASL_PLAINTEXT"
     )
 
 
-def alert_error(error: ssl.SSLError) -> TlsError:
+def alert_error(error: ssl.SSLError, config: SecurityConfig | None = None) -> TlsError:
     """The error of an alert that ended a connection after the client's part of the handshake."""
     reason = _reason_of(error)
-    return TlsError(f"the broker ended the TLS connection ({reason}): {_advice(reason)}")
+    return TlsError(f"the broker ended the TLS connection ({reason}): {_advice(reason, config)}")
 
 
-def _certificate_error(error: ssl.SSLCertVerificationError, host: str, address: str) -> CertificateError:
+def informed_error(error: TlsError, config: SecurityConfig) -> TlsError:
+    """The error of an open connection again, with advice for a client of these settings."""
+    inner = _ssl_error_in(error.__cause__)
+    if inner is not None:
+        informed = alert_error(inner, config)
+    elif config.uses_sasl:
+        informed = TlsError(error.message.replace("SSL or SASL_SSL", "SASL_SSL"))
+    else:
+        return error
+    informed.__cause__ = error.__cause__
+    return informed
+
+
+def _certificate_error(
+    error: ssl.SSLCertVerificationError, host: str, address: str, config: SecurityConfig
+) -> CertificateError:
     reason, advice = VERIFY_CODES.get(error.verify_code, ("other", "the broker needs another certificate"))
+    advice = advice.format(trusted=_trusted(config))
     text = f"the certificate of {address} is not accepted ({reason}): {error.verify_message}"
     if reason == "wrong host":
         names = names_in(error)
@@ -107,8 +134,22 @@ def _certificate_error(error: ssl.SSLCertVerificationError, host: str, address: 
     return CertificateError(f"{text}; {advice}", reason=reason)
 
 
-def _ssl_error_in(error: BaseException) -> ssl.SSLError | None:
-    inner: BaseException | None = error
+def _trusted(config: SecurityConfig) -> str:
+    given = _given(config, TRUST_STORES)
+    return given or "the system's trust store, in use without ssl_cafile and ssl_truststore_location,"
+
+
+def _given(config: SecurityConfig, names: tuple[str, ...]) -> str | None:
+    """The first of these settings that is set, with the path if it is one."""
+    for name in names:
+        value = getattr(config, name)
+        if value is not None:
+            return f"{name}={value!r}" if name.endswith(PATHS) else name
+    return None
+
+
+def _ssl_error_in(error: BaseException | None) -> ssl.SSLError | None:
+    inner = error
     while inner is not None and not isinstance(inner, ssl.SSLError):
         inner = inner.__cause__ or inner.__context__
     return inner
@@ -129,5 +170,10 @@ def _reason_of(error: ssl.SSLError) -> str:
     return text.upper().replace(" ", "_") or "UNKNOWN"
 
 
-def _advice(reason: str) -> str:
-    return next((text for end, text in REASONS.items() if reason.endswith(end)), "see security_protocol")
+def _advice(reason: str, config: SecurityConfig | None) -> str:
+    advice = next((text for end, text in REASONS.items() if reason.endswith(end)), "see security_protocol")
+    own = _given(config, KEY_STORES) if config is not None else NO_KEY_STORE
+    if own is None and reason.endswith(OF_CLIENT_CERTIFICATES):
+        # An alert about a certificate that was not sent is about its absence.
+        return f"{CIPHERS}, or {DEMANDED}" if reason.endswith("HANDSHAKE_FAILURE") else DEMANDED
+    return advice.format(own=own)

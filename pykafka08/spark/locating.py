@@ -131,7 +131,7 @@ def _chosen(response: MetadataResponse, selection: Selection) -> tuple[dict[Topi
         if name is None or not _is_chosen(topic, name, selection):
             continue
         if topic.error_code and topic.error_code not in NOT_YET:
-            raise broker_error(topic.error_code, topic=name, api="Metadata")
+            raise broker_error(topic.error_code, topic=name, api="Metadata", needed="READ")
         if topic.error_code or not topic.partitions:
             continue
         missing.discard(name)
@@ -176,7 +176,7 @@ async def locate(
 
 
 async def _check_times_are_known(client: Client, wanted: Collection[TopicPartition], timeout: float) -> None:
-    await client.wait_for_topics({tp.topic for tp in wanted}, timeout=timeout)
+    await client.wait_for_topics({tp.topic for tp in wanted}, timeout=timeout, needed="READ")
     leaders = {client.metadata.leader(*tp) for tp in wanted} - {None}
     for leader in leaders:
         assert leader is not None

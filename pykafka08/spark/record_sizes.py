@@ -100,5 +100,5 @@ class RecordSizes:
 
 
 async def _sampled(client: Client, ranges: Sequence[Range], settings: ReadSettings) -> list[Range]:
-    await client.wait_for_topics({each.topic for each in ranges}, timeout=PATIENCE_S)
+    await client.wait_for_topics({each.topic for each in ranges}, timeout=PATIENCE_S, needed="READ")
     return await with_sizes(client, ranges, settings)

@@ -168,7 +168,7 @@ class LegacyConsumer:
             if self._reading.client is not None:
                 topics = {tp.topic for tp in self._reading.partitions}
                 with suppress(UnknownTopicError):  # deleted by now: a rebalance follows
-                    await self._reading.client.wait_for_topics(sorted(topics), timeout=API_SECONDS)
+                    await self._reading.client.wait_for_topics(sorted(topics), timeout=API_SECONDS, needed="READ")
             while self._reading.fetcher is not None and not self._reading.is_settled():
                 self._tasks.check()
                 with anyio.move_on_after(1):

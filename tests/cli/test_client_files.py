@@ -51,6 +51,13 @@ def test_the_console_consumer(option: str, file: str) -> None:
     assert SECRET not in repr(plan_of(options))
 
 
+def test_a_reference_without_its_provider_is_noted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "client.properties"
+    path.write_text("ssl.key.password=${env:PW}\n", encoding="utf-8")
+    plan_of(consumer_parser("x").parse_args(["-b", "h:1", "-t", "t", "--command-config", str(path)]))
+    assert "ssl.key.password has a reference ${env:...}: config.providers does not name" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("option", ["--command-config", "--producer-config", "--producer.config"])
 def test_the_console_producer(option: str, file: str) -> None:
     assert common(produce_plan_of(produce_parser().parse_args(["-b", "h", "-t", "t", option, file])).settings) == WANTED

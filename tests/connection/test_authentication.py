@@ -40,14 +40,29 @@ class Peer:
     """A machine with a broker that a test plays; the test plays the mechanism too."""
 
     def __init__(
-        self, release: str | None = "4.3", mechanism: str = "SCRAM-SHA-256", *, may_pass: bool = False
+        self,
+        release: str | None = "4.3",
+        mechanism: str = "SCRAM-SHA-256",
+        *,
+        may_pass: bool = False,
+        setting: str | None = None,
+        uses_tls: bool = False,
+        source: str | None = None,
+        was_served: bool = False,
     ) -> None:
         known = BrokerVersions.of_release(release) if release is not None else None
         self.machine = ConnectionMachine(
             BROKER,
             "me",
             Handshake(BROKER, "1.0", known=known, mechanism=mechanism),
-            Authentication(mechanism, BROKER),
+            Authentication(
+                mechanism,
+                BROKER,
+                setting=setting,
+                uses_tls=uses_tls,
+                credentials_source=source,
+                was_served=was_served,
+            ),
             may_pass=may_pass,
             now=0,
             setup_deadline=10,
@@ -199,6 +214,20 @@ def test_a_refused_mechanism_says_what_to_change(answer: SaslHandshakeResponse, 
     assert call.error.broker == BROKER
 
 
+@pytest.mark.parametrize(("uses_tls", "protocol"), [(False, "PLAINTEXT"), (True, "SSL")])
+def test_a_listener_without_sasl_needs_the_protocol_without_sasl(uses_tls: bool, protocol: str) -> None:
+    peer = Peer(uses_tls=uses_tls)
+    peer.answers(peer.sent()[0], SaslHandshakeResponse(error_code=34))
+    assert f"set security_protocol to {protocol}, or connect" in str(closing_error(peer))
+
+
+def test_a_mechanism_of_another_name_is_named_as_the_setting_has_it() -> None:
+    peer = Peer(mechanism="OAUTHBEARER", setting="AWS_MSK_IAM")
+    peer.answers(peer.sent()[0], SaslHandshakeResponse(error_code=33, mechanisms=["SCRAM-SHA-512"]))
+    text = str(closing_error(peer))
+    assert "does not offer OAUTHBEARER, which sasl_mechanism='AWS_MSK_IAM' uses; it offers SCRAM-SHA-512" in text
+
+
 @pytest.mark.parametrize("message", [None, "", "Authentication failed", "x" * 30_000])
 def test_refused_credentials_carry_the_brokers_reason(message: str | None) -> None:
     peer = Peer()
@@ -261,6 +290,43 @@ def test_silence_is_told_once_with_bare_tokens(is_token_sent: bool) -> None:
     text = str(closing_error(peer, 10))
     assert text.count("SASL authentication") == 1
     assert ("the broker did not answer in time" in text) is is_token_sent
+
+
+@pytest.mark.parametrize("was_served", [False, True])
+@pytest.mark.parametrize("is_challenged", [False, True])
+def test_credentials_that_are_not_there_in_time(was_served: bool, is_challenged: bool) -> None:
+    """PLAIN waits for a password before its first token, SCRAM before the second; a client that worked tries again."""
+    peer = Peer(source="the vault", was_served=was_served)
+    call = peer.submit(timeout=60)
+    peer.polled()
+    assert peer.machine.credentials_error("within 1 s") is None, "SaslHandshake is not answered yet"
+    peer.answers(peer.sent()[0], SaslHandshakeResponse(mechanisms=["SCRAM-SHA-256"]))
+    if is_challenged:
+        peer.machine.token_made(FIRST, 0)
+        (token,) = peer.sent()
+        assert peer.machine.credentials_error("within 1 s") is None, "the token is not answered yet"
+        peer.answers(token, SaslAuthenticateResponse(auth_bytes=b"challenge"))
+        peer.polled()
+    kind = TransportError if was_served else AuthenticationError
+    early = peer.machine.credentials_error("within 1 s")
+    assert type(early) is kind
+    error = closing_error(peer, 10)
+    assert type(error) is kind
+    assert error.message == "the vault returned no credentials within socket_connection_setup_timeout_ms"
+    assert call.error is error
+    assert peer.machine.credentials_error("within 1 s") is None
+
+
+@pytest.mark.parametrize("was_served", [False, True])
+def test_a_source_of_credentials_that_cannot_be_reached(was_served: bool) -> None:
+    peer = Peer(source="the vault", was_served=was_served)
+    call = peer.submit()
+    unreachable = TransportError("the vault does not answer")
+    assert peer.machine.authentication_failed(unreachable, 0)
+    assert call.error is not None
+    assert type(call.error) is (TransportError if was_served else AuthenticationError)
+    assert unreachable in (call.error, call.error.__cause__)
+    assert peer.machine.is_refused is not was_served
 
 
 def test_the_reason_of_a_refused_bearer_token_is_told_once() -> None:

@@ -132,11 +132,12 @@ def test_a_peer_that_closes_twice_is_no_plaintext_kafka() -> None:
     assert caught.value.__cause__ is LOST
 
 
-def test_a_listener_that_knows_api_versions_alone_wants_sasl() -> None:
-    handshake = new()
+@pytest.mark.parametrize(("uses_tls", "protocol"), [(False, "SASL_PLAINTEXT"), (True, "SASL_SSL")])
+def test_a_listener_that_knows_api_versions_alone_wants_sasl(uses_tls: bool, protocol: str) -> None:
+    handshake = new(uses_tls=uses_tls)
     handshake.closed(LOST)
     answer(handshake, api_versions("2.8"), 0)
-    with pytest.raises(AuthenticationError, match="set security_protocol to SASL_PLAINTEXT or SASL_SSL"):
+    with pytest.raises(AuthenticationError, match=f"set security_protocol to {protocol}, and sasl_mechanism"):
         handshake.closed(LOST)
 
 

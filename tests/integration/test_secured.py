@@ -219,8 +219,16 @@ WRONG: dict[str, tuple[str, str, str | None, dict[str, Any], type[Exception], st
     "plaintext to TLS": ("SSL", "PLAINTEXT", None, {}, TlsError, "set security_protocol to SSL or SASL_SSL"),
     "TLS to plaintext": ("PLAINTEXT", "SSL", None, {}, TlsError, "security_protocol"),
     "no SASL to SASL": ("SASL_PLAINTEXT", "PLAINTEXT", None, {}, AuthenticationError, "wants SASL"),
-    "SASL to no SASL": ("PLAINTEXT", "SASL_PLAINTEXT", "PLAIN", {}, AuthenticationError, "does not use SASL"),
-    "SASL to TLS": ("SASL_SSL", "SASL_PLAINTEXT", "PLAIN", {}, TlsError, "set security_protocol to SSL or SASL_SSL"),
+    "SASL to no SASL": (
+        "PLAINTEXT",
+        "SASL_PLAINTEXT",
+        "PLAIN",
+        {},
+        AuthenticationError,
+        "security_protocol to PLAINTEXT",
+    ),
+    "SASL to TLS": ("SASL_SSL", "SASL_PLAINTEXT", "PLAIN", {}, TlsError, "set security_protocol to SASL_SSL"),
+    "TLS without SASL to SASL": ("SASL_SSL", "SSL", None, {}, AuthenticationError, "to SASL_SSL, and sasl_mechanism"),
     "unknown CA": ("SSL", "SSL", None, {"ssl_cafile": None}, TlsError, "ssl_cafile"),
 }
 

@@ -115,7 +115,7 @@ def test_the_largest_frame_is_accepted() -> None:
     ("beginning", "meaning"),
     [
         (b"HTTP/1.1 400 Bad Request", "the peer speaks HTTP"),
-        (b"\x15\x03\x03\x00\x02\x02\x46", "TLS alert"),
+        (b"\x15\x03\x03\x00\x02\x02\x46", "the peer answered with a TLS alert"),
         (b"\x16\x03\x01\x02\x00", "the peer speaks TLS"),
         (b"SSH-2.0-OpenSSH", "the peer speaks SSH"),
     ],
@@ -123,7 +123,7 @@ def test_the_largest_frame_is_accepted() -> None:
 def test_other_protocols_are_named(beginning: bytes, meaning: str) -> None:
     splitter = FrameSplitter()
     splitter.feed(beginning)
-    with pytest.raises(TlsError if "alert" in meaning else RemoteProtocolError, match=meaning):
+    with pytest.raises(TlsError if "alert" in meaning else RemoteProtocolError, match=f"^{meaning}"):
         list(splitter)
 
 

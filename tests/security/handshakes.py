@@ -48,4 +48,4 @@ def handshake(client: ssl.SSLContext, server: ssl.SSLContext, host: str = HOST) 
 def refused(settings: SecurityConfig, server: ssl.SSLContext, host: str = HOST) -> TlsError:
     with pytest.raises(ssl.SSLError) as caught:
         handshake(TlsContexts(settings).current(), server, host)
-    return tls_error(caught.value, host, ADDRESS)
+    return tls_error(caught.value, host, ADDRESS, settings)

@@ -81,8 +81,8 @@ def test_without_a_password_the_digest_of_jks_is_not_checked(
     ("password", "key_password", "text"),
     [
         (Secret("not-the-password"), KEY_PASSWORD, "password is wrong; see ssl_keystore_password"),
-        (PASSWORD, Secret("not-the-password"), "the key's password is wrong; see ssl_key_password"),
-        (PASSWORD, None, "the key's password is wrong; see ssl_key_password"),
+        (PASSWORD, Secret("not-the-password"), "ssl_key_password does not open the private key$"),
+        (PASSWORD, None, "ssl_keystore_password does not open the private key: set ssl_key_password"),
         (None, None, "needs ssl_keystore_password or ssl_key_password"),
     ],
 )

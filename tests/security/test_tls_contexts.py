@@ -162,7 +162,7 @@ def test_every_format_of_stores_gives_a_mutual_handshake(
 def test_a_missing_client_certificate_says_what_to_set(authority: Authority, server: Issued, folder: Path) -> None:
     error = refused(config(ssl_cafile=str(folder / "ca.pem")), server.server_context(folder, client_ca=authority.own))
     assert type(error) is TlsError
-    assert "ssl_certfile" in str(error)
+    assert str(error).endswith("the broker demands a client certificate: set ssl_certfile or ssl_keystore_location")
 
 
 def test_changed_files_are_used_and_broken_ones_are_not(
@@ -310,6 +310,17 @@ def test_a_key_on_disk_is_encrypted_and_removed(
     with pytest.raises(ConfigError, match="ssl_keystore_key has a private key that cannot be read"):
         TlsContexts(config(ssl_keystore_key="no key", **inline))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_pem_store_whose_key_has_a_password_of_its_own_says_so(client: Issued, tmp_path: Path) -> None:
+    store = tmp_path / "own.pem"
+    store.write_bytes(client.pem + client.encrypted_key(KEY_PASSWORD))
+    settings: dict[str, Any] = {"ssl_keystore_location": str(store)}
+    with pytest.raises(ConfigError, match="the private key is encrypted: set ssl_key_password"):
+        TlsContexts(config(**settings))
+    with pytest.raises(ConfigError, match="ssl_keystore_password does not open the private key: set ssl_key_password"):
+        TlsContexts(config(ssl_keystore_password=PASSWORD, **settings))
+    TlsContexts(config(ssl_keystore_password=PASSWORD, ssl_key_password=KEY_PASSWORD, **settings))
 
 
 def test_a_trusted_certificate_need_not_be_a_root(authority: Authority, server: Issued, folder: Path) -> None:

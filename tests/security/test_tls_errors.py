@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from pykafka08.errors import CertificateError, TlsError
-from pykafka08.security.tls_errors import alert_error, tls_error
+from pykafka08.security.settings import SecurityConfig
+from pykafka08.security.tls_errors import alert_error, informed_error, tls_error
 from tests.security.authority import Authority, Issued
 from tests.security.handshakes import ADDRESS, HOST, config, handshake, refused
 
@@ -54,7 +55,7 @@ def test_names_that_are_not_known_are_not_claimed(authority: Authority, server: 
     plain.load_verify_locations(cadata=authority.own.pem.decode())
     with pytest.raises(ssl.SSLCertVerificationError) as caught:
         handshake(plain, server.server_context(folder), "other.example.com")
-    error = tls_error(caught.value, "other.example.com", ADDRESS)
+    error = tls_error(caught.value, "other.example.com", ADDRESS, config())
     assert isinstance(error, CertificateError)
     assert error.reason == "wrong host"
     assert "but for" not in str(error)
@@ -89,7 +90,7 @@ def test_a_client_certificate_that_the_server_refuses_names_its_settings(
     demanding.maximum_version = version
     error = refused(config(ssl_cafile=str(folder / "ca.pem"), ssl_certfile=str(folder / "own.pem")), demanding)
     assert type(error) is TlsError
-    assert "ssl_certfile or ssl_keystore_location" in str(error)
+    assert f"in ssl_certfile={str(folder / 'own.pem')!r}" in str(error)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +104,7 @@ def test_a_client_certificate_that_the_server_refuses_names_its_settings(
 def test_a_peer_without_tls_is_told_apart_by_the_text_alone(error: ssl.SSLError) -> None:
     if "WRONG" in str(error):
         error.reason = "WRONG_VERSION_NUMBER"
-    found = tls_error(error, HOST, ADDRESS)
+    found = tls_error(error, HOST, ADDRESS, config())
     assert "does not speak TLS" in str(found)
     assert "security_protocol to PLAINTEXT" in str(found)
 
@@ -122,12 +123,74 @@ def test_a_peer_that_closes_may_not_use_tls(error: BaseException) -> None:
     outer = OSError("wrapped")
     outer.__cause__ = error
     for each in (error, outer):
-        found = tls_error(each, HOST, ADDRESS)
+        found = tls_error(each, HOST, ADDRESS, config())
         assert f"{ADDRESS} closed the connection" in str(found)
+
+
+OF_CERTIFICATES = (
+    "tlsv13 alert certificate required",
+    "sslv3 alert bad certificate",
+    "sslv3 alert certificate unknown",
+    "tlsv1 alert unknown ca",
+    "tlsv1 alert access denied",
+)
+
+
+@pytest.mark.parametrize("alert", OF_CERTIFICATES)
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({}, "the broker demands a client certificate: set ssl_certfile or ssl_keystore_location"),
+        ({"ssl_certfile": "/own.pem"}, "client's certificate in ssl_certfile='/own.pem'"),
+        ({"ssl_keystore_location": "/own.jks"}, "client's certificate in ssl_keystore_location='/own.jks'"),
+        ({"ssl_keystore_certificate_chain": "---"}, "client's certificate in ssl_keystore_certificate_chain"),
+    ],
+)
+def test_an_alert_about_the_clients_certificate_knows_if_there_was_one(
+    alert: str, settings: dict[str, str], text: str
+) -> None:
+    cause = ssl.SSLError(1, f"[SSL] {alert} (_ssl.c:2559)")
+    assert str(tls_error(cause, HOST, ADDRESS, config(**settings))).endswith(text)
+    opened = alert_error(cause)
+    opened.__cause__ = cause
+    informed = informed_error(opened, config(**settings))
+    assert str(informed).endswith(text)
+    assert informed.__cause__ is cause
+
+
+@pytest.mark.parametrize("settings", [{}, {"ssl_certfile": "/own.pem"}])
+def test_a_failed_handshake_may_have_two_causes(settings: dict[str, str]) -> None:
+    cause = ssl.SSLError(1, "[SSL] sslv3 alert handshake failure (_ssl.c:2559)")
+    text = str(tls_error(cause, HOST, ADDRESS, config(**settings)))
+    assert "no common cipher suite" in text
+    assert ("set ssl_certfile or ssl_keystore_location" in text) != bool(settings)
+    assert ("'/own.pem'" in text) == bool(settings)
+
+
+def test_a_ca_that_does_not_sign_the_brokers_certificate_is_named(server: Issued, folder: Path) -> None:
+    path = folder / "other.pem"
+    path.write_bytes(Authority("another CA").own.pem)
+    lacks = "does not contain the CA of the broker's certificate"
+    context = server.server_context(folder)
+    assert f"; ssl_cafile={str(path)!r} {lacks}" in str(refused(config(ssl_cafile=str(path)), context))
+    assert f"; ssl_cadata {lacks}" in str(refused(config(ssl_cadata=path.read_text()), context))
+    assert f"; ssl_truststore_location={str(path)!r} {lacks}" in str(
+        refused(config(ssl_truststore_location=str(path)), context)
+    )
+    assert f"; the system's trust store, in use without ssl_cafile and ssl_truststore_location, {lacks}" in str(
+        refused(config(), context)
+    )
+
+
+def test_a_peer_with_tls_wants_sasl_over_tls_from_a_client_with_sasl() -> None:
+    told = TlsError("the peer answered with a TLS alert: set security_protocol to SSL or SASL_SSL")
+    assert informed_error(told, SecurityConfig()) is told
+    with_sasl = informed_error(told, SecurityConfig(security_protocol="SASL_PLAINTEXT"))
+    assert str(with_sasl).endswith("set security_protocol to SASL_SSL")
 
 
 def test_an_alert_after_the_handshake_names_what_to_set() -> None:
     error = ssl.SSLError(1, "[SSL] tlsv13 alert certificate required (_ssl.c:2559)")
     assert "(TLSV13_ALERT_CERTIFICATE_REQUIRED): the broker demands a client certificate: set ssl_certfile" in str(
-        alert_error(error)
+        alert_error(error, config())
     )

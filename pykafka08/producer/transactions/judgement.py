@@ -41,6 +41,7 @@ def judge(call: Call, answer: Answer, transactional_id: str) -> tuple[Reaction, 
         partition=index,
         group=_group_of(call),
         transactional_id=transactional_id,
+        needed="WRITE",
     )
     return reaction, error
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pykafka08.errors import AuthenticationError, ConfigError
+from pykafka08.errors import AuthenticationError, ConfigError, KafkaError
 from pykafka08.security.called import called
 from pykafka08.security.oauth.token import OAuthToken
 from pykafka08.security.secret import Secret
@@ -36,8 +36,16 @@ class Provider:
 
     async def token(self) -> OAuthToken:
         """A token; AuthenticationError if the provider returned something else."""
-        answer = _protected(await called(self._token))
-        extensions = await called(self._extensions) if self._extensions is not None else None
+        try:
+            answer = _protected(await called(self._token))
+            extensions = await called(self._extensions) if self._extensions is not None else None
+        except KafkaError:
+            raise
+        except Exception as error:
+            # The error's own text stays out of this one: it belongs to the application and may hold anything.
+            raise AuthenticationError(
+                f"sasl_oauth_token_provider raised {type(error).__name__}", mechanism="OAUTHBEARER"
+            ) from error
         return _as_token(answer, extensions)
 
 

@@ -8,12 +8,12 @@ from pykafka08.errors import ConfigError
 from pykafka08.security.oauth.assertion import assertion_of
 from pykafka08.security.oauth.provider import Provider
 from pykafka08.security.oauth.token import OAuthToken, checked_extensions
-from pykafka08.security.oauth.token_endpoint import client_credentials, jwt_bearer
+from pykafka08.security.oauth.token_endpoint import client_credentials, jwt_bearer, shown_url
 from pykafka08.security.oauth.token_file import TokenFile
 from pykafka08.security.oauth.unsecured import Unsecured
 from pykafka08.security.settings import SecurityConfig
 
-__all__ = ["source_of"]
+__all__ = ["source_name", "source_of"]
 
 TokenSource = Callable[[], Awaitable[OAuthToken]]
 
@@ -34,6 +34,14 @@ def source_of(config: SecurityConfig) -> TokenSource:
         return OAuthToken(token.token, token.expiry, {**extensions, **token.extensions})
 
     return extended
+
+
+def source_name(config: SecurityConfig) -> str | None:
+    """The setting that tokens come from, for errors, with the URL of a token endpoint."""
+    url = config.sasl_oauthbearer_token_endpoint_url
+    if config.sasl_oauth_token_provider is not None:
+        return "sasl_oauth_token_provider"
+    return f"{URL}={shown_url(url)!r}" if url else None
 
 
 def _source(config: SecurityConfig) -> TokenSource:

@@ -42,6 +42,8 @@ DEADLINE_MARGIN = 0.25
 LARGEST_SKEW = 300.0
 RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504})
 """Statuses that may pass."""
+NO_ENDPOINT = frozenset({404, 405, 410})
+"""Statuses of a URL that is not a token endpoint's."""
 BASIC = "Basic "
 JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 CLIENT_ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
@@ -106,6 +108,8 @@ class TokenEndpoint:
             raise ConfigError(f"{URL} needs the extra 'oauth': pip install pykafka08[oauth]") from None
         self._url = url
         self._shown = _checked_url(url)
+        # A proxy of the environment would get the credentials of an http: URL.
+        self._may_use_proxy = urlsplit(url).scheme == "https"
         self._make_parts = make_parts
         self._scope = config.sasl_oauthbearer_scope
         self._secret = config.sasl_oauthbearer_client_credentials_client_secret
@@ -165,7 +169,9 @@ class TokenEndpoint:
         timeout = httpx.Timeout(self._read_timeout, connect=self._connect_timeout)
         try:
             async with (
-                httpx.AsyncClient(verify=tls, timeout=timeout, follow_redirects=False) as client,
+                httpx.AsyncClient(
+                    verify=tls, timeout=timeout, follow_redirects=False, trust_env=self._may_use_proxy
+                ) as client,
                 client.stream(
                     "POST",
                     self._url,
@@ -206,6 +212,8 @@ class TokenEndpoint:
                 f"it redirects (status {status}) to {target}; redirects are not followed, because the target would "
                 f"get the credentials: correct {URL}"
             )
+        if status in NO_ENDPOINT:
+            return self._failed(f"status {status}{reason}; check {URL}: there is no token endpoint")
         return self._failed(f"status {status}{reason}; check the client's id, secret or assertion, and the scope")
 
     def _parsed(self, body: Secret | None) -> OAuthToken:
@@ -300,20 +308,28 @@ def printable(text: str) -> str:
     return "".join(each if each.isprintable() else "?" for each in text[:LONGEST_REASON])
 
 
-def _checked_url(url: str) -> str:
-    """The URL as errors show it: without query and fragment."""
+def shown_url(url: str) -> str:
+    """The URL as errors show it: without user, query and fragment."""
     parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"[:LONGEST_REASON]
+
+
+def _checked_url(url: str) -> str:
+    """The URL as errors show it; ConfigError if the client's credentials cannot be sent there."""
+    parts = urlsplit(url)
+    shown = shown_url(url)
     if parts.scheme not in ("https", "http") or not parts.hostname:
-        raise ConfigError(f"{URL} is not an https: or file: URL")
+        raise ConfigError(
+            f"{URL}={shown!r} cannot be used: give an https: URL, an http: URL of this machine, or a file: URL"
+        )
     if "@" in parts.netloc:
         raise ConfigError(f"{URL} has a user or password: give {CLIENT_ID} and {CLIENT_SECRET}")
     if parts.scheme == "http" and not _is_loopback(parts.hostname):
-        log.warning(
-            "security.credentials_in_clear",
-            host=parts.hostname,
-            advice=f"anybody on the network path can read the client's credentials; use https in {URL}",
+        raise ConfigError(
+            f"{URL}={shown!r} would send the client's credentials without TLS: use https; http: is accepted for "
+            "localhost, 127.0.0.0/8 and ::1 alone"
         )
-    return f"{parts.scheme}://{parts.netloc}{parts.path}"
+    return shown
 
 
 def _is_loopback(host: str) -> bool:

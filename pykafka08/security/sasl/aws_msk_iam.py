@@ -37,6 +37,7 @@ class AwsMskIamLogin:
     """AWS credentials of one client, and a token for each region that it talks to."""
 
     name = WIRE_NAME
+    source = f"AWS's signer for sasl_mechanism={SETTING!r}"
 
     def __init__(self, config: SecurityConfig) -> None:
         if find_spec(SIGNER) is None:

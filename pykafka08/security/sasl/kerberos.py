@@ -43,6 +43,7 @@ class KerberosLogin:
     """Principal and tickets of one client."""
 
     name = NAME
+    source = "the Kerberos library"
 
     def __init__(self, config: SecurityConfig) -> None:
         self._library = _library()

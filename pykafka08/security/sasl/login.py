@@ -34,6 +34,10 @@ class Login(Protocol):
     def name(self) -> str:
         """The mechanism's name in SaslHandshake."""
 
+    @property
+    def source(self) -> str | None:
+        """What supplies the credentials, for errors; None if the settings hold them."""
+
     def mechanism(self, host: str) -> Mechanism:
         """An exchange with the broker on ``host``, the name or address that the client connects to."""
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pykafka08.errors import AuthenticationError
 from pykafka08.logs import library_logger
 from pykafka08.security.oauth.shared_token import RefreshTimes, SharedToken
-from pykafka08.security.oauth.sources import source_of
+from pykafka08.security.oauth.sources import source_name, source_of
 from pykafka08.security.oauth.token import OAuthToken, claims_of, number_claim, time_text
 from pykafka08.security.settings import IAM_LOGIN_HANDLER, SecurityConfig
 
@@ -34,6 +34,7 @@ class OAuthBearerLogin:
 
     def __init__(self, config: SecurityConfig) -> None:
         self._token = SharedToken(source_of(config), RefreshTimes.of(config))
+        self.source = source_name(config)
         warn_of_clear_text(config)
 
     def mechanism(self, host: str) -> OAuthBearer:

@@ -28,6 +28,11 @@ class Credentials:
             kind = type(given).__name__
             raise ConfigError(f"sasl_plain_password is of type {kind}, not a string or a function that returns one")
 
+    @property
+    def source(self) -> str | None:
+        """The function that returns the password, for errors; None if the password is in the settings."""
+        return None if isinstance(self._password, Secret) else "the function in sasl_plain_password"
+
     async def password(self) -> Secret:
         """The password for one exchange.  AuthenticationError if the application's function has none to give."""
         given = self._password
@@ -43,7 +48,7 @@ class Credentials:
         return secret
 
     def _unusable(self, what: str) -> AuthenticationError:
-        return AuthenticationError(f"the function in sasl_plain_password {what}", mechanism=self._mechanism)
+        return AuthenticationError(f"{self.source} {what}", mechanism=self._mechanism)
 
 
 def _secret(password: object) -> Secret | str:

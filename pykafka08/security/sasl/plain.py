@@ -21,6 +21,7 @@ class PlainLogin:
 
     def __init__(self, config: SecurityConfig) -> None:
         self._credentials = Credentials(config, NAME)
+        self.source = self._credentials.source
         if config.sasl_scram_tokenauth:
             raise ConfigError("sasl_scram_tokenauth needs SCRAM-SHA-256 or SCRAM-SHA-512 as sasl_mechanism, not PLAIN")
         if not config.uses_tls:

@@ -55,6 +55,7 @@ class ScramLogin:
         self.name = name
         self.hash_name = HASHES[name]
         self.credentials = Credentials(config, name)
+        self.source = self.credentials.source
         self.is_delegation_token = config.sasl_scram_tokenauth
         if not isinstance(self.is_delegation_token, bool):
             raise ConfigError("sasl_scram_tokenauth is neither True nor False")

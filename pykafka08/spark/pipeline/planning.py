@@ -120,7 +120,9 @@ async def _measured(source: Source, options: ReadOptions, ranges: list[Range]) -
         return ranges
     async with opened(source, options) as client:
         await find(client, options)
-        await client.wait_for_topics({one.topic for one in ranges}, timeout=client.config.default_api_timeout_ms / 1000)
+        await client.wait_for_topics(
+            {one.topic for one in ranges}, timeout=client.config.default_api_timeout_ms / 1000, needed="READ"
+        )
         return await with_sizes(client, ranges, options.settings)
 
 

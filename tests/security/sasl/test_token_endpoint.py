@@ -236,7 +236,11 @@ async def test_a_silent_endpoint_ends_before_the_callers_deadline(endpoint: Oidc
         ),
         (Answer(401, b'{"errorCode":"E1","errorSummary":"Invalid client"}'), "status 401: E1: Invalid client"),
         (Answer(403, b"<html>"), "status 403; check the client's id"),
-        (Answer(404, b"[" * 100_000), "status 404"),
+        (
+            Answer(404, b"[" * 100_000),
+            "status 404; check sasl_oauthbearer_token_endpoint_url: there is no token endpoint",
+        ),
+        (Answer(405), "status 405; check sasl_oauthbearer_token_endpoint_url"),
         (Answer(400, json.dumps({"error": "x" * 100_000}).encode()), "status 400: xxx"),
         (Answer(200, b"not json"), "no access_token"),
         (Answer(200, b"[]"), "no access_token"),
@@ -485,7 +489,10 @@ async def test_unsigned_tokens(caplog: pytest.LogCaptureFixture) -> None:
     ("settings", "text"),
     [
         ({}, "needs sasl_oauth_token_provider or sasl_oauthbearer_token_endpoint_url"),
-        ({"sasl_oauthbearer_token_endpoint_url": "ftp://h/token"}, "is not an https: or file: URL"),
+        (
+            {"sasl_oauthbearer_token_endpoint_url": "ftp://h/token"},
+            "'ftp://h/token' cannot be used: give an https: URL",
+        ),
         ({"sasl_oauthbearer_token_endpoint_url": "https://u:hidden@h/t"}, "has a user or password"),
         ({"sasl_oauthbearer_token_endpoint_url": "file://host/token"}, "file:///path"),
         (
@@ -544,6 +551,25 @@ async def test_javas_classes_are_taken(endpoint: OidcEndpoint) -> None:
     assert len(endpoint.issued) == 2
 
 
-def test_http_to_another_host_warns(caplog: pytest.LogCaptureFixture) -> None:
-    source_of(config(sasl_oauthbearer_token_endpoint_url="http://idp.example/token"))
-    assert "security.credentials_in_clear" in caplog.text
+@pytest.mark.parametrize(
+    "host", ["idp.example", "192.0.2.2", "localhost.example", "[2001:db8::1]", "[::ffff:192.0.2.2]"]
+)
+def test_http_to_another_host_is_refused(host: str) -> None:
+    with pytest.raises(ConfigError, match="without TLS: use https") as caught:
+        source_of(config(sasl_oauthbearer_token_endpoint_url=f"http://{host}/token?key=hidden"))
+    assert f"sasl_oauthbearer_token_endpoint_url='http://{host}/token'" in str(caught.value)
+    assert "hidden" not in str(caught.value)
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST", "127.0.0.1", "127.8.9.1", "[::1]"])
+def test_http_to_this_machine_is_taken(host: str) -> None:
+    assert source_of(config(sasl_oauthbearer_token_endpoint_url=f"http://{host}:8080/token"))
+
+
+async def test_credentials_without_tls_never_go_through_a_proxy(
+    endpoint: OidcEndpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    await token_of(endpoint)
+    assert len(endpoint.issued) == 1
