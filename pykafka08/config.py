@@ -160,6 +160,10 @@ class ClientConfig:
     reconnect_backoff_ms: int = 50
     reconnect_backoff_max_ms: int = 1_000
     socket_connection_setup_timeout_ms: int = 10_000
+    """Time for making a connection, for all addresses together.
+
+    If a broker that worked before refuses the credentials, calls raise SecurityError after this time.
+    """
     connections_max_idle_ms: int = 540_000
     metadata_max_age_ms: int = 300_000
     receive_message_max_bytes: int = 100 * MIB

@@ -111,7 +111,7 @@ class Consumer(Committing):
     def from_properties(cls, properties: PropertiesSource, *topics: str, **settings: Any) -> Consumer:
         """A consumer with the settings of a properties file, or a mapping, by the names of Kafka's Java clients.
 
-        ``settings`` come before those of the file, and take what the constructor takes.  ConfigError for a property
+        ``settings`` are those of the constructor, and override the file.  ConfigError for a property
         that cannot be honoured.
         """
         protect(settings)

@@ -41,7 +41,7 @@ DEADLINE_MARGIN = 0.25
 """Seconds before the caller's deadline, so that the error says what the endpoint did."""
 LARGEST_SKEW = 300.0
 RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504})
-"""Statuses that may pass."""
+"""HTTP statuses after which the request is repeated."""
 BASIC = "Basic "
 JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 CLIENT_ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
@@ -54,7 +54,7 @@ Parts = tuple[Form, "Secret | None"]
 
 
 class _Passing(Exception):
-    """A failure that may pass.  ``retry_after``: seconds that the endpoint asks for."""
+    """A failure after which the request is repeated.  ``retry_after``: seconds that the endpoint asks for."""
 
     def __init__(self, text: str, retry_after: float = 0.0) -> None:
         super().__init__(text)
@@ -254,7 +254,7 @@ def _token_and_lifetime(body: Secret) -> tuple[Secret | None, float | None]:
 
 
 def _timed(token: Secret, lifetime: float | None, now: float) -> OAuthToken:
-    """The token with its expiry by this host's clock, which the clock of the token's issuer need not agree with."""
+    """The token with its expiry by this host's clock, which may differ from the clock of the token's issuer."""
     claims = claims_of(token)
     issued, expires = number_claim(claims, "iat"), number_claim(claims, "exp")
     if issued is not None and abs(issued - now) > LARGEST_SKEW:
@@ -311,7 +311,7 @@ def _checked_url(url: str) -> str:
         log.warning(
             "security.credentials_in_clear",
             host=parts.hostname,
-            advice=f"anybody on the network path can read the client's credentials; use https in {URL}",
+            advice=f"anyone on the network path can read the client's credentials; use https in {URL}",
         )
     return f"{parts.scheme}://{parts.netloc}{parts.path}"
 

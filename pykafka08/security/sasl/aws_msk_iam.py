@@ -29,7 +29,7 @@ SIGNER = "aws_msk_iam_sasl_signer"
 HOST = re.compile(r"\.kafka(?:-serverless)?\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?\.?", re.IGNORECASE)
 REGION = re.compile(r"[a-z]{2,}(-[a-z]+)+-\d{1,2}")
 LIBRARIES = ("boto3", "botocore", "urllib3")
-"""Loggers that show signatures, session tokens and answers of AWS on the level DEBUG."""
+"""Loggers that log signatures, session tokens and answers of AWS at DEBUG."""
 LONGEST_REASON = 300
 
 
@@ -115,7 +115,7 @@ def _failed(text: str) -> AuthenticationError:
 
 
 class _Quiet(logging.Filter):
-    """Keeps log lines of AWS's libraries back that come from this thread, while it is entered."""
+    """Inside its block, log lines of AWS's libraries from this thread are dropped."""
 
     def __init__(self) -> None:
         super().__init__()
