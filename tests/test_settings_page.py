@@ -11,12 +11,13 @@ from pykafka08.group.settings import GroupConfig
 from pykafka08.producer.partitioners import PARTITIONERS
 
 PAGE = (Path(__file__).parent.parent / "docs" / "settings.md").read_text(encoding="utf-8")
+SETTINGS = PAGE.partition("## Names in other clients")[0]
 
 
 def documented() -> dict[str, str]:
     """Setting -> default, as the page's tables have them."""
     found: dict[str, str] = {}
-    for names, defaults in re.findall(r"^\| (`[^|]*) \| ([^|]*) \|", PAGE, re.MULTILINE):
+    for names, defaults in re.findall(r"^\| (`[^|]*) \| ([^|]*) \|", SETTINGS, re.MULTILINE):
         found.update(
             zip(re.findall(r"`(\w+)`", names), re.split("(?<=`), (?=`)|(?<=required), ", defaults), strict=True)
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any
 
 import anyio
@@ -74,12 +74,17 @@ class Consumer(Committing):
     def __init__(
         self,
         *topics: str,
-        bootstrap_servers: str | Iterable[str],
+        bootstrap_servers: str | Iterable[str] = (),
         pattern: str | re.Pattern[str] | SubscriptionPattern | None = None,
         listener: RebalanceListener | None = None,
         **settings: Any,
     ) -> None:
         protect(settings)
+        if any(isinstance(topic, Mapping) for topic in topics):
+            raise ConfigError(
+                "a mapping is not a topic: give settings as keyword arguments, or a mapping by Kafka's names to "
+                "from_properties(...)"
+            )
         for topic in topics:
             if not isinstance(topic, SubscriptionPattern):
                 check_topic(topic)
