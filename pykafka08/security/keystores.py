@@ -149,7 +149,7 @@ def library(name: str, setting: str) -> Any:
         return import_module(name)
     except ImportError:
         raise ConfigError(
-            f"{setting} in this format needs the extra 'keystores': pip install pykafka08[keystores]"
+            f"{setting} in this format needs the extra 'keystores': pip install 'pykafka08[keystores]'"
         ) from None
 
 

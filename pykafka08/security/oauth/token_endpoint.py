@@ -103,7 +103,7 @@ class TokenEndpoint:
         try:
             import httpx  # noqa: F401
         except ImportError:
-            raise ConfigError(f"{URL} needs the extra 'oauth': pip install pykafka08[oauth]") from None
+            raise ConfigError(f"{URL} needs the extra 'oauth': pip install 'pykafka08[oauth]'") from None
         self._url = url
         self._shown = _checked_url(url)
         self._make_parts = make_parts

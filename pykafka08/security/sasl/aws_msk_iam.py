@@ -40,7 +40,7 @@ class AwsMskIamLogin:
 
     def __init__(self, config: SecurityConfig) -> None:
         if find_spec(SIGNER) is None:
-            raise ConfigError(f"sasl_mechanism={SETTING!r} needs the extra 'msk-iam': pip install pykafka08[msk-iam]")
+            raise ConfigError(f"sasl_mechanism={SETTING!r} needs the extra 'msk-iam': pip install 'pykafka08[msk-iam]'")
         if config.sasl_msk_iam_profile and config.sasl_msk_iam_role_arn:
             raise ConfigError(
                 "give sasl_msk_iam_profile or sasl_msk_iam_role_arn; a profile may name a role itself (role_arn)"

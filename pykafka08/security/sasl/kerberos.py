@@ -219,8 +219,8 @@ def _library() -> Any:
         return import_module("gssapi")
     except ModuleNotFoundError as error:
         raise ConfigError(
-            "sasl_mechanism='GSSAPI' needs the extra 'gssapi': pip install pykafka08[gssapi] (on Linux it is compiled: "
-            "apt-get install gcc python3-dev libkrb5-dev)"
+            "sasl_mechanism='GSSAPI' needs the extra 'gssapi': pip install 'pykafka08[gssapi]' "
+            "(on Linux it is compiled: apt-get install gcc python3-dev libkrb5-dev)"
         ) from error
     except (ImportError, OSError) as error:
         raise ConfigError(
