@@ -53,7 +53,7 @@ def test_what_was_meant_is_told_in_place_of_the_list(client: type[Producer | Con
     text = str(caught.value)
     assert text.startswith(f"unknown setting {name} (")
     assert told in text
-    assert "; known are " not in text
+    assert "lists the settings" not in text
 
 
 def test_no_guess_where_nothing_is_near() -> None:

@@ -135,7 +135,7 @@ class SecurityConfig:
     """Security settings of a client.  Secrets are given as plain text and kept as :class:`Secret`."""
 
     security_protocol: str = "PLAINTEXT"
-    """PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL, in upper or lower case."""
+    """``PLAINTEXT``, ``SSL``, ``SASL_PLAINTEXT`` or ``SASL_SSL``, in upper or lower case."""
 
     ssl_context: ssl.SSLContext | None = None
     """An ``ssl.SSLContext`` of the application; no other ``ssl_`` setting is used then."""
