@@ -1,7 +1,7 @@
 """Security settings of every client.
 
-Names are Kafka's property names in snake_case (``ssl.truststore.location`` is ``ssl_truststore_location``).  The names
-of aiokafka and kafka-python (``ssl_cafile``, ``sasl_plain_username``) stand beside them.
+Names are Kafka's property names in snake_case (``ssl.truststore.location`` is ``ssl_truststore_location``).  Names
+of aiokafka and kafka-python (``ssl_cafile``, ``sasl_plain_username``) work too.
 """
 
 from __future__ import annotations
