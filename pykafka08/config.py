@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import Field, dataclass, field, fields
 from typing import Any, Literal
 
 from pykafka08.errors import ConfigError
 from pykafka08.security.settings import PROTOCOLS, SecurityConfig, check_protocol, protect
 from pykafka08.setting_hints import hint
+from pykafka08.short_names import shortened
 
 __all__ = [
     "Address",
@@ -33,6 +34,8 @@ Address = tuple[str, int]
 
 DEFAULT_PORT = 9092
 _MOST_SHOWN = 100
+_MOST_TOLD = 10
+"""Unknown settings in one error."""
 MIB = 1024 * 1024
 
 
@@ -50,11 +53,16 @@ def parse_bootstrap_servers(servers: str | Iterable[str]) -> tuple[Address, ...]
     """
     addresses = tuple(_parse_address(part) for part in _parts(servers))
     if not addresses:
-        raise ConfigError("bootstrap_servers names no address")
+        raise ConfigError("bootstrap_servers is missing, or names no address")
     return addresses
 
 
 def _parts(servers: str | Iterable[str]) -> list[str]:
+    if isinstance(servers, Mapping):
+        raise ConfigError(
+            "bootstrap_servers is a mapping: give settings as keyword arguments, or a mapping by Kafka's names to "
+            "from_properties(...)"
+        )
     items = [servers] if isinstance(servers, str) else servers
     if isinstance(items, (bytes, bytearray, memoryview)) or not isinstance(items, Iterable):
         raise ConfigError(f"bootstrap_servers={servers!r} is neither a string nor a list of strings")
@@ -160,6 +168,10 @@ class ClientConfig:
     reconnect_backoff_ms: int = 50
     reconnect_backoff_max_ms: int = 1_000
     socket_connection_setup_timeout_ms: int = 10_000
+    """Time for making a connection, for all addresses together.
+
+    If a broker that worked before refuses the credentials, calls raise SecurityError after this time.
+    """
     connections_max_idle_ms: int = 540_000
     metadata_max_age_ms: int = 300_000
     receive_message_max_bytes: int = 100 * MIB
@@ -322,10 +334,12 @@ def setting_fields(*kinds: type) -> dict[str, Field[Any]]:
     return found
 
 
-def build(settings: dict[str, Any], *kinds: type, elsewhere: Iterable[str] = ()) -> list[Any]:
+def build(
+    settings: dict[str, Any], *kinds: type, elsewhere: Iterable[str] = (), page: str = "docs/settings.md"
+) -> list[Any]:
     """Objects of the dataclasses ``kinds`` out of one set of keyword arguments; an unknown name is a ConfigError.
 
-    ``elsewhere`` are names that the caller takes itself: the error lists them too.
+    ``elsewhere`` are names that the caller takes itself: the error may propose them.  ``page`` lists the settings.
     """
     protect(settings)
     known = setting_fields(*kinds)
@@ -333,9 +347,10 @@ def build(settings: dict[str, Any], *kinds: type, elsewhere: Iterable[str] = ())
     if unknown:
         names = {*known, *elsewhere}
         hints = {name: hint(name, names) for name in unknown}
-        told = ", ".join(f"{name} ({text})" if text else name for name, text in hints.items())
-        known_ones = "" if all(hints.values()) else f"; known are {', '.join(sorted(names))}"
-        raise ConfigError(f"unknown setting {told}{known_ones}")
+        told = [shortened(name) + (f" ({text})" if text else "") for name, text in hints.items()]
+        more = f", and {len(told) - _MOST_TOLD} more" if len(told) > _MOST_TOLD else ""
+        listed = "" if all(hints.values()) else f"; {page} lists the settings"
+        raise ConfigError(f"unknown setting {', '.join(told[:_MOST_TOLD])}{more}{listed}")
     if "bootstrap_servers" in settings:
         settings = _with_protocol(settings)
         settings["bootstrap_servers"] = parse_bootstrap_servers(settings["bootstrap_servers"])

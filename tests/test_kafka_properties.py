@@ -66,7 +66,7 @@ def test_a_file_of_several_clients() -> None:
     found = settings_of(properties, ConsumerConfig, GroupConfig)
     assert found.settings == {"group_id": "g", "client_id": "x"}
     assert found.unknown == ["my.own"]
-    assert found.without_effect == dict.fromkeys(("acks", "key.serializer"), "it is for another kind of client")
+    assert found.without_effect == dict.fromkeys(("acks", "key.serializer"), "it belongs to another kind of client")
 
 
 @pytest.mark.parametrize(
@@ -284,7 +284,10 @@ def test_clients_from_a_file(tmp_path: Path) -> None:
 def test_values_of_python_in_a_mapping() -> None:
     settings = settings_from({"enable.auto.commit": False, "fetch.min.bytes": 5, "group_id": "g"}, ConsumerConfig)
     assert settings == {"enable_auto_commit": False, "fetch_min_bytes": 5, "group_id": "g"}
-    with pytest.raises(ConfigError, match=r"^group\.id: the value of a property is a text, not of the type list"):
+    with pytest.raises(
+        ConfigError,
+        match=r"^group\.id: the value of a property must be a string, number or boolean, not of the type list",
+    ):
         settings_from({"group.id": ["g"]}, ConsumerConfig)
     with pytest.raises(ConfigError, match="path of a file or a mapping, not of the type int"):
         settings_from(5)  # type: ignore[arg-type]

@@ -63,6 +63,18 @@ def test_the_readme_has_every_extra_and_no_other() -> None:
     assert sorted(named) == sorted(metadata("pykafka08").get_all("Provides-Extra") or [])
 
 
+def test_an_extra_to_install_exists_and_is_quoted_for_the_shell() -> None:
+    """Square brackets without quotes are a pattern in zsh."""
+    extras = {name.lower() for name in metadata("pykafka08").get_all("Provides-Extra") or ()}
+    files = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "pykafka08").rglob("*.py")]
+    found = [each for file in files for each in re.findall(r"pip install (\S*\[[^\]]*\]'?)", file.read_text("utf-8"))]
+    assert len(found) > 15
+    for each in found:
+        match = re.fullmatch(r"'(?:pykafka08|\.)\[([\w,-]+)\]'", each)
+        assert match is not None, each
+        assert set(match[1].split(",")) <= extras, each
+
+
 def test_importing_the_package_loads_nothing_of_it() -> None:
     loaded = python("import sys; before = set(sys.modules); import pykafka08; print(*set(sys.modules) - before)").stdout
     foreign = {"asyncio", "anyio", "structlog", "kazoo", "snappy", "cramjam", "crc32c", "trio", "socket"}

@@ -79,7 +79,7 @@ class Admin(Asking):
     def from_properties(cls, properties: PropertiesSource, **settings: Any) -> Admin:
         """An administrator with the settings of a properties file, or a mapping, by the names of Kafka's Java clients.
 
-        ``settings`` come before those of the file.  ConfigError for a property that cannot be honoured.
+        ``settings`` override the file.  ConfigError for a property that cannot be honoured.
         """
         protect(settings)
         return cls(**arguments_from(properties, settings))

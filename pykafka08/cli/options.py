@@ -74,7 +74,7 @@ def add_client_options(parser: argparse.ArgumentParser, role: str, *, is_bootstr
     )  # fmt: skip
     parser.add_argument(
         "--command-property", f"--{role}-property", dest="properties", action="append", default=[],
-        metavar="NAME=VALUE", help="a setting of the client, by Kafka's name for it; comes before the file's",
+        metavar="NAME=VALUE", help="a setting of the client, by Kafka's name for it; overrides the file",
     )  # fmt: skip
     parser.add_argument(
         "--command-config", f"--{role}-config", f"--{role}.config", dest="config", metavar="FILE",
@@ -83,7 +83,7 @@ def add_client_options(parser: argparse.ArgumentParser, role: str, *, is_bootstr
 
 
 def client_properties(file: str | None, texts: Iterable[str], option: str) -> dict[str, str | Secret]:
-    """The properties of a file and of arguments, which come before the file's.
+    """The properties of a file and of arguments, which override the file.
 
     ``option`` is the arguments' option, for a warning about secrets among them.
     """

@@ -149,7 +149,7 @@ def _add_showing(commands: Any, shared: argparse.ArgumentParser) -> None:
 def _changing(commands: Any, name: str, shared: argparse.ArgumentParser, text: str) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(name, parents=[shared], help=text)
     parser.add_argument("--secure", action="store_true",
-        help="what is made can be changed by --auth alone, as with zookeeper.set.acl=true of brokers")  # fmt: skip
+        help="only the credentials of --auth can change the created nodes, as with zookeeper.set.acl=true")  # fmt: skip
     parser.add_argument("--force", action="store_true", help="also where a broker does that itself, or knows better")
     return parser
 

@@ -14,7 +14,7 @@ __all__ = ["add_zookeeper_options", "zookeeper_settings"]
 def add_zookeeper_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--zookeeper-auth", action="append", default=[], metavar="SCHEME:CREDENTIAL",
-        help="who one is to ZooKeeper, such as digest:user:password")  # fmt: skip
+        help="credentials for ZooKeeper, such as digest:user:password")  # fmt: skip
     add("--zookeeper-property", action="append", default=[], metavar="NAME=VALUE",
         help="a setting of the session with ZooKeeper, such as tls=true")  # fmt: skip
     add("--zookeeper-config", metavar="FILE", help="a properties file with such settings")

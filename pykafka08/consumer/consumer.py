@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any
 
 import anyio
@@ -74,12 +74,17 @@ class Consumer(Committing):
     def __init__(
         self,
         *topics: str,
-        bootstrap_servers: str | Iterable[str],
+        bootstrap_servers: str | Iterable[str] = (),
         pattern: str | re.Pattern[str] | SubscriptionPattern | None = None,
         listener: RebalanceListener | None = None,
         **settings: Any,
     ) -> None:
         protect(settings)
+        if any(isinstance(topic, Mapping) for topic in topics):
+            raise ConfigError(
+                "a mapping is not a topic: give settings as keyword arguments, or a mapping by Kafka's names to "
+                "from_properties(...)"
+            )
         for topic in topics:
             if not isinstance(topic, SubscriptionPattern):
                 check_topic(topic)
@@ -111,7 +116,7 @@ class Consumer(Committing):
     def from_properties(cls, properties: PropertiesSource, *topics: str, **settings: Any) -> Consumer:
         """A consumer with the settings of a properties file, or a mapping, by the names of Kafka's Java clients.
 
-        ``settings`` come before those of the file, and take what the constructor takes.  ConfigError for a property
+        ``settings`` are those of the constructor, and override the file.  ConfigError for a property
         that cannot be honoured.
         """
         protect(settings)

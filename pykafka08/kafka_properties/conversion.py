@@ -62,9 +62,9 @@ class Converted(NamedTuple):
 
     settings: dict[str, Any]
     unknown: list[str]
-    """Names that this client does not have; Kafka's clients pass such over, too."""
+    """Names that this client does not have; Kafka's clients ignore them too."""
     without_effect: dict[str, str]
-    """Property -> why it changes nothing."""
+    """Property -> why it has no effect."""
 
 
 def is_secret(name: str) -> bool:
@@ -74,7 +74,10 @@ def is_secret(name: str) -> bool:
 
 
 def protected(properties: Mapping[str, Any]) -> dict[str, str | Secret]:
-    """A copy as texts, with secrets as :class:`Secret`; ConfigError for a value that is no text, number or boolean."""
+    """A copy as texts, with secrets as :class:`Secret`.
+
+    ConfigError for a value that is not a string, number or boolean.
+    """
     return {str(name): _as_text(str(name), value) for name, value in properties.items()}
 
 
@@ -86,7 +89,10 @@ def _as_text(name: str, value: object) -> str | Secret:
     if name in librdkafka.CALLBACKS:
         raise ConfigError(f"{name}: {librdkafka.CALLBACKS[name]}")
     if not isinstance(value, (str, Secret)):
-        raise ConfigError(f"{name}: the value of a property is a text, not of the type {type(value).__name__}")
+        kind = type(value).__name__
+        raise ConfigError(
+            f"{name}: the value of a property must be a string, number or boolean, not of the type {kind}"
+        )
     return Secret(value) if is_secret(name) else value
 
 
@@ -96,10 +102,10 @@ def read_client_properties(path: str | os.PathLike[str]) -> dict[str, str | Secr
 
 
 def arguments_from(properties: PropertiesSource, settings: Mapping[str, Any], *kinds: type) -> dict[str, Any]:
-    """As :func:`settings_from`, with ``settings`` before them; ConfigError if nothing names the brokers."""
+    """As :func:`settings_from`, overridden by ``settings``; ConfigError if no brokers are given."""
     arguments = {**settings_from(properties, *kinds), **settings}
     if "bootstrap_servers" not in arguments:
-        raise ConfigError("bootstrap.servers is missing among the properties: give it there, or as bootstrap_servers")
+        raise ConfigError("bootstrap.servers is missing from the properties: add it there, or give bootstrap_servers")
     return arguments
 
 
@@ -114,7 +120,7 @@ def settings_from(properties: PropertiesSource, *kinds: type) -> dict[str, Any]:
         given = protected(properties)
     else:
         raise ConfigError(
-            f"properties are the path of a file or a mapping, not of the type {type(properties).__name__}"
+            f"properties must be the path of a file or a mapping, not of the type {type(properties).__name__}"
         )
     converted = settings_of(given, *kinds)
     if converted.unknown:
@@ -130,8 +136,8 @@ def settings_of(
     """Keyword arguments for a client out of Java's names.
 
     ``kinds`` are ``ProducerConfig``, or ``ConsumerConfig`` and ``GroupConfig``, or none for an admin client.
-    A property that changes what is read, written or trusted raises ConfigError if it is not supported.  ``refused`` has
-    more of these, with the reason.
+    An unsupported property that would change what is read, written or trusted raises ConfigError.  ``refused`` has more
+    of these, with the reason.
     """
     given = resolved(protected(properties))
     types = {name: str(field.type) for name, field in setting_fields(ClientConfig, *kinds).items()}
@@ -163,14 +169,14 @@ def settings_of(
 
 def _set(settings: dict[str, Any], name: str, setting: str, value: str | Secret, kind: str) -> None:
     if setting in OBJECTS:
-        raise ConfigError(f"{name}: {OBJECTS[setting]}, and cannot stand in a file: give {setting}=")
+        raise ConfigError(f"{name}: {OBJECTS[setting]}, and cannot be given in a file: give {setting}=")
     if setting == "partition_assignment_strategy":
         settings[setting] = _assignors(_reveal(value))
         return
     text = _reveal(value).strip()
     text = _ALL_VALUES.get((setting, text), text)
     if not text and "None" in kind and (value or setting.startswith(("ssl_", "sasl_"))):
-        return  # not given: so Java takes an empty text of these, and librdkafka the values of _ALL_VALUES
+        return  # missing: so Java treats an empty value, and _ALL_VALUES those of librdkafka
     if setting == "sasl_oauthbearer_extensions":
         settings[setting] = _pairs(name, text)
         return
@@ -186,13 +192,13 @@ def _pairs(name: str, text: str) -> dict[str, str]:
 
 
 def _pass_over(found: Converted, name: str, dotted: str, value: str | Secret, types: Mapping[str, str]) -> None:
-    """Take note of a property that is no setting; ConfigError if that would change what the client does."""
+    """Record a property that is not a setting; ConfigError if ignoring it would change what the client does."""
     if _is_of_another_client(dotted, types):
-        found.without_effect[name] = "it is for another kind of client"
+        found.without_effect[name] = "it belongs to another kind of client"
     elif dotted in _ALL_WITHOUT_EFFECT:
         found.without_effect[name] = _ALL_WITHOUT_EFFECT[dotted]
     elif dotted in _ALL_REFUSED:
-        found.without_effect[name] = "it asks for what this client does anyway"
+        found.without_effect[name] = "this client does this anyway"
     elif dotted.startswith(_SECURITY):
         meant = hint(dotted.replace(".", "_"), types, lambda each: each.replace("_", "."))
         raise ConfigError(f"{name}: no such security property is known" + (f"; {meant}" if meant else ""))
@@ -207,7 +213,7 @@ def _is_of_another_client(dotted: str, types: Mapping[str, str]) -> bool:
 
 
 def check_refused(name: str, dotted: str, value: str | Secret) -> None:
-    """ConfigError if the value of ``name``, in Kafka's spelling ``dotted``, asks for what this client does not do."""
+    """ConfigError if this client does not support the value of ``name``, which Kafka spells ``dotted``."""
     if dotted not in _ALL_REFUSED:
         return
     text = _reveal(value).strip()
@@ -232,7 +238,7 @@ def _set_partitioner(settings: dict[str, Any], name: str, value: str | Secret) -
 
 
 def _set_level(settings: dict[str, Any], given: Mapping[str, str | Secret]) -> None:
-    """Java has a level for each codec; that of the codec in use counts."""
+    """Java has a level for each codec; the level of the codec in use is taken."""
     for name, value in given.items():
         found = _LEVEL.fullmatch(name.strip())
         if found is None:
@@ -244,9 +250,7 @@ def _set_level(settings: dict[str, Any], given: Mapping[str, str | Secret]) -> N
 
 def _check_retries(name: str, dotted: str, value: str | Secret) -> None:
     if dotted == "retries" and _reveal(value).strip() == "0":
-        raise ConfigError(
-            f"{name}=0: a producer tries again until delivery.timeout.ms; idempotence keeps records from doubling"
-        )
+        raise ConfigError(f"{name}=0: a producer retries until delivery.timeout.ms; idempotence prevents duplicates")
 
 
 def _name_passphrase(settings: dict[str, Any]) -> None:
@@ -294,5 +298,5 @@ def _number_or_text(text: str, kind: str, wrong: Callable[[str], ConfigError]) -
     if kind in ("int", "float", "int | None", "float | None"):
         raise wrong("not a number" if is_short else "not a number that fits 64 bits")
     if "Mapping" in kind or ("tuple" in kind and "Address" not in kind):
-        raise wrong("a mapping or list in Python, which a property cannot give")
+        raise wrong("for a setting that is a mapping or list, which a property cannot give")
     return text

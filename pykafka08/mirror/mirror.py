@@ -155,7 +155,7 @@ class Mirror:
     def from_properties(cls, source: PropertiesSource, target: PropertiesSource, **arguments: Any) -> Mirror:
         """A mirror between the clusters of two properties files, or mappings with the names of Kafka's Java clients.
 
-        ``arguments`` are those of the constructor; its ``source_settings`` and ``target_settings`` come before the
+        ``arguments`` are those of the constructor; its ``source_settings`` and ``target_settings`` override the
         files.
         """
         given = []

@@ -95,7 +95,7 @@ class Producer(ColumnProducing):
     def from_properties(cls, properties: PropertiesSource, **settings: Any) -> Producer:
         """A producer with the settings of a properties file, or a mapping, by the names of Kafka's Java clients.
 
-        ``settings`` come before those of the file.  ConfigError for a property that cannot be honoured.
+        ``settings`` override the file.  ConfigError for a property that cannot be honoured.
         """
         protect(settings)
         return cls(**arguments_from(properties, settings, ProducerConfig))

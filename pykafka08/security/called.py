@@ -1,4 +1,4 @@
-"""Calls of the application's functions for passwords and tokens."""
+"""Calls the application's functions for passwords and tokens."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["called"]
 
 
 async def called(function: Callable[[], Any]) -> Any:
-    """The result of a plain or async function.  A plain one runs in a thread: it may ask a server."""
+    """The result of a plain or async function.  A plain one runs in a thread, because it may block."""
     if _is_async(function):
         return await function()
     # In a tuple, because trio refuses functions that return a coroutine.

@@ -10,7 +10,7 @@ __all__ = ["openssl_ciphers"]
 
 TLS_1_3 = frozenset({"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"})
 SIGNALS = frozenset({"TLS_EMPTY_RENEGOTIATION_INFO_SCSV", "TLS_FALLBACK_SCSV"})
-"""In Java's lists, but no cipher suites."""
+"""Names in Java's lists that are not cipher suites."""
 _NAME = re.compile(
     r"TLS_(?P<exchange>ECDHE_ECDSA|ECDHE_RSA|DHE_RSA|RSA)_WITH_"
     r"(?P<cipher>AES_128|AES_256|CHACHA20)_(?P<mode>GCM|CBC|POLY1305)_(?P<hash>SHA256|SHA384|SHA)"
@@ -26,7 +26,7 @@ def openssl_ciphers(names: str) -> tuple[str, bool]:
     newest = TLS_1_3 & set(given)
     if newest and not newest >= TLS_1_3 - {"TLS_CHACHA20_POLY1305_SHA256"}:
         raise ConfigError(
-            f"ssl_cipher_suites: of TLS 1.3 all suites or none can be used, not {', '.join(sorted(newest))} alone"
+            f"ssl_cipher_suites: name all cipher suites of TLS 1.3 or none, not only {', '.join(sorted(newest))} alone"
         )
     older = [_openssl_name(name) for name in given if name not in TLS_1_3 | SIGNALS]
     return ":".join(older), bool(newest)

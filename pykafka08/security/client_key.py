@@ -19,7 +19,7 @@ __all__ = ["load_key_files", "load_key_in_memory"]
 
 
 class Passphrase:
-    """OpenSSL's question for the passphrase, which it asks only if the key is encrypted."""
+    """Called by OpenSSL for the passphrase, only if the key is encrypted."""
 
     def __init__(self, secret: Secret | None) -> None:
         self._secret = secret

@@ -36,11 +36,11 @@ _CLASS = re.compile(r"(?:[a-z_][a-z0-9_]*\.)+[A-Z][A-Za-z0-9_$]{1,80}")
 _NAME = re.compile(r"[a-zA-Z][a-zA-Z_.]{1,60}")
 
 _USELESS = "\0"
-"""In the place of a setting: the option is taken, and has no effect here."""
+"""Marks an option that is accepted and ignored."""
 _UNSECURED = "sasl_oauthbearer_unsecured_login"
-"""Its keys are the options as they are."""
+"""A mapping; its keys are the names of the options."""
 _ENDPOINT_TLS = "sasl_oauthbearer_ssl"
-"""Its keys are the options with underscores."""
+"""A mapping; its keys are the names of the options, with underscores for dots."""
 _OF_PASSWORDS = {
     "username": "sasl_plain_username",
     "password": "sasl_plain_password",
@@ -84,7 +84,7 @@ class _Module(NamedTuple):
     options: Mapping[str, str]
     """Option -> setting."""
     prefixes: Mapping[str, str] = {}
-    """Beginning of options -> setting that is a mapping of the rest of their names to the values."""
+    """Prefix of option names -> setting that is a mapping from the rest of each name to its value."""
     needs: tuple[str, ...] = ()
 
 
@@ -129,15 +129,15 @@ class JaasLogin:
 
     @property
     def mechanisms(self) -> tuple[str, ...]:
-        """Those that the module is for."""
+        """The SASL mechanisms that the module is for."""
         return MODULES[self.module].mechanisms
 
 
 def parse_jaas(text: Secret) -> JaasLogin:
-    """The login module of a configuration; ConfigError if it is malformed, has not one module, or an unknown one."""
+    """The login module of a configuration; ConfigError if it does not have exactly one known module."""
     tokens = _tokens(text)
     if not tokens:
-        raise _wrong("it is empty; it is of the form MODULE required username='...' password='...';")
+        raise _wrong("it is empty; its form is MODULE required username='...' password='...';")
     module = _module(tokens[0])
     if module is None:
         raise _wrong(_unknown_module(tokens[0]))
@@ -145,7 +145,7 @@ def parse_jaas(text: Secret) -> JaasLogin:
         raise _wrong(f"{_short(module)} is not followed by one of {', '.join(FLAGS)}")
     options, end = _options(tokens, module)
     if end + 1 < len(tokens):
-        raise _wrong("there is something behind its semicolon; Kafka's clients take exactly one login module")
+        raise _wrong("there is text after its semicolon; give exactly one login module")
     return JaasLogin(module, options)
 
 
@@ -274,7 +274,7 @@ def _fault(token: _Token) -> str:
         return "has no closing quote in its line"
     if token.kind == "semicolon":
         return "is missing"
-    return "has to stand in quotes: it has digits or signs that Java's parser does not take without them"
+    return "must be in quotes: Java's parser does not accept its digits or signs without them"
 
 
 def _module(token: _Token) -> str | None:

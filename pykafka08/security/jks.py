@@ -75,7 +75,7 @@ def unlocked_key(key: JksKey, password: Secret) -> bytes:
     """The private key, PKCS #8 in DER; WrongPasswordError if the password is wrong, ValueError for unknown locks."""
     outer = _Reader(_Reader(key.locked).element(_SEQUENCE))
     if not outer.element(_SEQUENCE).startswith(_PROTECTION):
-        raise ValueError("the private key is locked in a way that is not known")
+        raise ValueError("the private key is encrypted with an unknown algorithm")
     protected = outer.element(_OCTET_STRING)
     previous, hidden, check = (
         protected[:_DIGEST_BYTES],

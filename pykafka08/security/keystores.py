@@ -81,7 +81,7 @@ def read_file(path: str, setting: str) -> bytes:
 def read_store(path: str, setting: str, kind: str | None) -> Store:
     """A store of this kind, or of the kind that its content shows.
 
-    A PKCS #12 file under the type JKS is read as Java 9 and later read it, and the other way round.
+    As in Java 9 and later, a PKCS #12 file may have the type JKS, and a JKS file the type PKCS12.
     """
     if kind is not None and kind.upper() not in TYPES:
         named = setting.replace("_location", "_type")
@@ -155,7 +155,7 @@ def library(name: str, setting: str) -> Any:
         return import_module(name)
     except ImportError:
         raise ConfigError(
-            f"{setting} in this format needs the extra 'keystores': pip install pykafka08[keystores]"
+            f"{setting} in this format needs the extra 'keystores': pip install 'pykafka08[keystores]'"
         ) from None
 
 

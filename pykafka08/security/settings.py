@@ -1,7 +1,7 @@
 """Security settings of every client.
 
-Names are Kafka's property names in snake_case (``ssl.truststore.location`` is ``ssl_truststore_location``).  The names
-of aiokafka and kafka-python (``ssl_cafile``, ``sasl_plain_username``) stand beside them.
+Names are Kafka's property names in snake_case (``ssl.truststore.location`` is ``ssl_truststore_location``).  Names
+of aiokafka and kafka-python (``ssl_cafile``, ``sasl_plain_username``) work too.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ _TYPES: Mapping[str, tuple[type | tuple[type, ...], str]] = {
     "Mapping[str, str] | None": (Mapping, "a mapping"),
     "SecurityConfig | Mapping[str, Any] | None": (Mapping, "a mapping"),
 }
-"""By annotation: what a value has to be, and that in words.  Numbers have ranges of their own."""
+"""Annotation -> accepted types, and their description for errors.  Numbers are checked by their ranges."""
 
 LONGEST_MS = 2**31 - 1
 
@@ -118,7 +118,7 @@ CLASSES: Mapping[str, tuple[str, ...]] = {
         )
     ),
 }
-"""Java's classes that other settings stand for, or that choose between them."""
+"""Java's classes that are accepted: other settings do what they do."""
 CLASS_ADVICE = {
     "sasl_login_callback_handler_class": "give a sasl_oauth_token_provider",
     "sasl_client_callback_handler_class": "only Amazon's for AWS_MSK_IAM is known",
@@ -163,10 +163,10 @@ class SecurityConfig:
     """Security settings of a client.  Secrets are given as plain text and kept as :class:`Secret`."""
 
     security_protocol: str = "PLAINTEXT"
-    """PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL, in upper or lower case."""
+    """``PLAINTEXT``, ``SSL``, ``SASL_PLAINTEXT`` or ``SASL_SSL``, in upper or lower case."""
 
     ssl_context: ssl.SSLContext | None = None
-    """A context of the application; no other ``ssl_`` setting is used then."""
+    """An ``ssl.SSLContext`` of the application; no other ``ssl_`` setting is used then."""
     ssl_cafile: str | None = None
     """PEM file of the CA certificates to trust, in place of the system's."""
     ssl_cadata: str | bytes | None = None
@@ -182,11 +182,11 @@ class SecurityConfig:
     ssl_ciphers: str | None = None
     """OpenSSL cipher list for TLS 1.2."""
     ssl_check_hostname: bool = True
-    """Only True; see ``ssl_insecure_skip_hostname_check``."""
+    """Must be True.  To turn the check off, set ``ssl_insecure_skip_hostname_check=True``."""
     ssl_insecure_skip_hostname_check: bool = False
     """Accept a certificate that was issued for another host."""
     ssl_insecure_skip_verify: bool = False
-    """Accept every certificate: anybody on the network path can read and change everything."""
+    """Accept every certificate: anyone on the network path can read and change everything."""
 
     ssl_truststore_type: str | None = None
     """JKS, PKCS12 or PEM; by default the file's content decides."""
@@ -231,7 +231,7 @@ class SecurityConfig:
     the object has it, returns SASL extensions (KIP-342).
     """
     sasl_oauthbearer_token_endpoint_url: str | None = None
-    """URL of the OAuth token endpoint (KIP-768), or a ``file:`` URL of a file that contains a token."""
+    """``https:`` URL of the OAuth token endpoint (KIP-768), or a ``file:`` URL of a file that contains a token."""
     sasl_oauthbearer_client_credentials_client_id: str | None = None
     sasl_oauthbearer_client_credentials_client_secret: Secret | str | None = None
     sasl_oauthbearer_scope: str | None = None
@@ -254,6 +254,7 @@ class SecurityConfig:
     sasl_oauthbearer_assertion_claim_iss: str | None = None
     sasl_oauthbearer_assertion_claim_jti_include: bool = False
     sasl_oauthbearer_assertion_claim_nbf_seconds: int = 60
+    """The claim ``nbf`` is this many seconds before the assertion was made."""
     sasl_oauthbearer_assertion_claim_sub: str | None = None
     sasl_oauthbearer_extensions: Mapping[str, str] | None = None
     """SASL extensions (KIP-342) beside the token: ``extension_NAME`` in Java's login configuration."""
@@ -265,24 +266,25 @@ class SecurityConfig:
     For development: anyone can create such a token.
     """
     sasl_login_callback_handler_class: str | None = None
-    """Java's OAuthBearerLoginCallbackHandler, which the settings ``sasl_oauthbearer_`` stand for; no other class."""
+    """Java's OAuthBearerLoginCallbackHandler; the ``sasl_oauthbearer_`` settings replace it.  No other class."""
     sasl_client_callback_handler_class: str | None = None
     """Java's IAMClientCallbackHandler of Amazon MSK, with ``sasl_mechanism="AWS_MSK_IAM"``; no other class."""
     sasl_login_connect_timeout_ms: int | None = None
-    """Most time to connect to the token endpoint; None for 10 seconds."""
+    """Time limit for connecting to the token endpoint; None is 10 seconds."""
     sasl_login_read_timeout_ms: int | None = None
-    """Longest silence of the token endpoint; None for 10 seconds."""
+    """Time limit for each read from the token endpoint; None is 10 seconds."""
     sasl_login_retry_backoff_ms: int = 100
     """Pause after a failed request to the token endpoint; it doubles with each further failure."""
     sasl_login_retry_backoff_max_ms: int = 10_000
-    """Time after which no further request to the token endpoint follows a failed one."""
+    """No further request to the token endpoint follows a failed one after this time."""
     sasl_login_refresh_window_factor: float = 0.8
     """Part of a token's lifetime after which it is refreshed."""
     sasl_login_refresh_window_jitter: float = 0.05
     """Largest random part of the lifetime that is added to that."""
     sasl_login_refresh_min_period_seconds: int = 60
+    """Shortest time between two refreshes; ignored for tokens that live less long."""
     sasl_login_refresh_buffer_seconds: int = 300
-    """Least time before a token's expiry at which it is refreshed; not for tokens with a shorter lifetime."""
+    """A token is refreshed at least this long before it expires; ignored for tokens that live less long."""
     sasl_msk_iam_region: str | None = None
     """AWS region of the MSK cluster, if the broker's host name does not have it; by default ``AWS_REGION``."""
     sasl_msk_iam_profile: str | None = None
@@ -334,7 +336,7 @@ class SecurityConfig:
                 continue
             raise ConfigError(f"{each.name} is of type {type(value).__name__}, not {what}")
         if self.ssl_context is not None:
-            import ssl  # here: it is not worth its time to a process that gives no context
+            import ssl  # here, because importing it takes 10 ms
 
             if not isinstance(self.ssl_context, ssl.SSLContext):
                 raise ConfigError(f"ssl_context is of type {type(self.ssl_context).__name__}, not an ssl.SSLContext")

@@ -39,8 +39,8 @@ EITHER = (
 VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 TRUSTED = ("ssl_cadata", "ssl_cafile", "ssl_truststore_certificates", "ssl_truststore_location")
 ANY_VERSION = ("TLS", "TLSv1.3")
-NO_HOST_CHECK = "any certificate of the trusted CAs is accepted, for whatever host"
-NO_CHECK = "anybody on the network path can read and change everything"
+NO_HOST_CHECK = "any certificate of a trusted CA is accepted, for any host"
+NO_CHECK = "anyone on the network path can read and change everything"
 
 
 class TlsContexts:
@@ -55,7 +55,7 @@ class TlsContexts:
         self._check()
         self._files = [getattr(config, name) for name in FILES if getattr(config, name) is not None]
         self._warned_of: object = None
-        self._building = threading.Lock()  # of two connections, one reads the files and warns
+        self._building = threading.Lock()  # so that only one of two connections reads the files and logs warnings
         self._seen = self._fingerprint()
         self._context = config.ssl_context or self._made()
         self._warn()

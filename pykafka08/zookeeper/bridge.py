@@ -59,7 +59,7 @@ class ZooKeeper:
         """``settings`` are the fields of :class:`ZooKeeperConfig`."""
         self._config: ZooKeeperConfig
         settings = without_secrets(settings)
-        (self._config,) = build({"servers": servers, **settings}, ZooKeeperConfig)
+        (self._config,) = build({"servers": servers, **settings}, ZooKeeperConfig, page="docs/zookeeper.md")
         self._config.tls_context()  # wrong files are found at once
         if self._config.tls_insecure_skip_hostname_check:
             log.warning("zookeeper.tls_hostname_not_checked", servers=self._config.shown_servers)

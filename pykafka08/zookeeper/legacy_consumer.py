@@ -90,7 +90,8 @@ class LegacyConsumer:
         if not isinstance(streams, int) or isinstance(streams, bool) or not 1 <= streams <= 10_000:
             raise ConfigError(f"streams={streams!r} is not a number of streams from 1 up")
         own = {"group_id": None, **given, **settings}
-        (self._config,) = build(own, LegacyConfig, elsewhere=("zookeeper", "white_list", "black_list", "streams"))
+        elsewhere = ("zookeeper", "white_list", "black_list", "streams")
+        (self._config,) = build(own, LegacyConfig, elsewhere=elsewhere, page="docs/zookeeper.md")
         names, wildcard = _subscription(topics, white_list, black_list)
         if listener is not None:
             check_listener(listener)

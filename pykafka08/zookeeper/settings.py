@@ -119,7 +119,7 @@ class ZooKeeperConfig:
     tls_key_file: str | None = None
     tls_key_password: Secret | str | None = field(default=None, repr=False)
     tls_check_hostname: bool = True
-    """Only True; see ``tls_insecure_skip_hostname_check``."""
+    """Must be True.  To turn the check off, set ``tls_insecure_skip_hostname_check=True``."""
     tls_insecure_skip_hostname_check: bool = False
     """Accept a certificate that was issued for another host."""
     name: str = ""

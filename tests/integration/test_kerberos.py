@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -13,7 +14,8 @@ from tests.brokers.releases import version_tuple
 from tests.integration.clusters import Clusters, RealCluster
 from tests.integration.reading import read_records
 from tests.integration.secured_clients import check_clients, check_tools
-from tests.security.kdc import HOST, Kdc
+from tests.security.cloud_page import KERBEROS, PAIRS, replaced, write_kerberos_files
+from tests.security.kdc import HOST, REALM, Kdc
 
 pytestmark = [pytest.mark.anyio, pytest.mark.kerberos]
 
@@ -74,7 +76,21 @@ async def test_records_groups_and_admin_with_keytab_and_with_ticket(secured: Rea
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-@pytest.mark.parametrize("secured", RELEASES if IS_SOAK else RELEASES[:1], indirect=True)
+@pytest.mark.parametrize("release", RELEASES[-1:], indirect=True)
+async def test_the_blocks_of_the_documentation_connect(secured: RealCluster, kerberos: Kdc, tmp_path: Path) -> None:
+    (pair,) = (pair for pair in PAIRS if pair.heading == KERBEROS)
+    write_kerberos_files(tmp_path, str(secured.folder / "ssl" / "ca.pem"), kerberos.keytab("alice"))
+    for block in (pair.python, pair.properties):
+        topic = secured.new_topic("documented")
+        here = replaced(block, secured.listener("SASL_SSL"), tmp_path, {"reader@EXAMPLE.COM": f"alice@{REALM}"})
+        async with here.client(Producer, tmp_path) as producer:
+            await producer.send(topic, b"value")
+        async with here.client(Consumer, tmp_path, topic, auto_offset_reset="earliest") as consumer:
+            assert [record.value for record in await read_records(consumer, 1)] == [b"value"]
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.parametrize("release", RELEASES if IS_SOAK else RELEASES[:1], indirect=True)
 async def test_every_client_and_tool_takes_the_file_of_kafkas_tools(secured: RealCluster, kerberos: Kdc) -> None:
     await check_clients(secured, "SASL_SSL", "GSSAPI")
     if IS_SOAK:

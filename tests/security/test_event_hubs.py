@@ -12,6 +12,7 @@ import trustme
 
 from pykafka08 import Admin, Consumer, EmbeddedCluster, Producer
 from pykafka08.protocol.messages import REGISTRY
+from tests.security.cloud_page import PAIRS
 from tests.security.event_hubs import MISSING, event_hubs
 
 pytestmark = pytest.mark.anyio
@@ -31,11 +32,13 @@ def namespace(tmp_path_factory: pytest.TempPathFactory) -> tuple[ssl.SSLContext,
 
 
 def settings_of(address: str, ca_file: str) -> dict[str, Any]:
+    """The first block of the page, with the connection string of this namespace, and its CA."""
+    block = next(pair.python for pair in PAIRS if pair.heading == "Azure Event Hubs")
+    settings = block.settings()
+    assert settings["sasl_plain_username"] == USER
     return {
+        **settings,
         "bootstrap_servers": address,
-        "security_protocol": "SASL_SSL",
-        "sasl_mechanism": "PLAIN",
-        "sasl_plain_username": USER,
         "sasl_plain_password": CONNECTION_STRING,
         "ssl_cafile": ca_file,
     }

@@ -61,8 +61,8 @@ def test_flags(flag: str) -> None:
         (f'{PLAIN} required password="{SECRET}', "option password of PlainLoginModule has no closing quote"),
         (f'{PLAIN} required password="{SECRET}\n";', "has no closing quote in its line"),
         (f"{PLAIN} required password=;", "the value of the option password of PlainLoginModule is missing"),
-        (f"{PLAIN} required password=1{SECRET};", "option password of PlainLoginModule has to stand in quotes"),
-        (f"{PLAIN} required password={SECRET}!x;", "the option no. 2 of PlainLoginModule has to stand in quotes"),
+        (f"{PLAIN} required password=1{SECRET};", "option password of PlainLoginModule must be in quotes"),
+        (f"{PLAIN} required password={SECRET}!x;", "the option no. 2 of PlainLoginModule must be in quotes"),
         (f"{PLAIN} required username {SECRET};", 'username of PlainLoginModule is not of the form name="value"'),
         (f'{PLAIN} required username="u" {SECRET}="x" password="p";', "unknown option whose name is not that of an"),
         (

@@ -167,5 +167,5 @@ def test_only_pkcs12_needs_the_extra(
     for name in ["cryptography", "jks", *(name for name in sys.modules if name.startswith("cryptography."))]:
         monkeypatch.setitem(sys.modules, name, None)
     assert folder.key(jks_key, PASSWORD, KEY_PASSWORD).key
-    with pytest.raises(ConfigError, match=r"pip install pykafka08\[keystores\]"):
+    with pytest.raises(ConfigError, match=r"pip install 'pykafka08\[keystores\]'"):
         folder.trusted(data)

@@ -199,7 +199,7 @@ def test_changed_files_are_used_and_broken_ones_are_not(
         ({"ssl_enabled_protocols": "TLSv1.1"}, "ssl_enabled_protocols"),
         ({"ssl_protocol": "SSLv3"}, "ssl_protocol='SSLv3'"),
         ({"ssl_protocol": "TLSv1.2", "ssl_enabled_protocols": "TLSv1.3"}, "no TLS version in common"),
-        ({"ssl_cipher_suites": "TLS_AES_128_GCM_SHA256"}, "of TLS 1.3 all suites or none"),
+        ({"ssl_cipher_suites": "TLS_AES_128_GCM_SHA256"}, "name all cipher suites of TLS 1.3 or none"),
         ({"ssl_cipher_suites": "SSL_RSA_WITH_RC4_128_MD5"}, "ssl_cipher_suites"),
         ({"ssl_ciphers": "NO-SUCH-CIPHER"}, "ssl_ciphers"),
         ({"ssl_context": ssl.create_default_context(), "ssl_cafile": "x"}, "leave out ssl_cafile"),

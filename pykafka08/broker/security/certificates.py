@@ -32,7 +32,7 @@ class Certificates:
             from cryptography.hazmat.primitives.asymmetric import ec
         except ImportError:
             raise ConfigError(
-                "TLS of the embedded broker needs the extra 'keystores': pip install pykafka08[keystores]"
+                "TLS of the embedded broker needs the extra 'keystores': pip install 'pykafka08[keystores]'"
             ) from None
         self._x509, self._ec = x509, ec
         self._hosts = tuple(dict.fromkeys((*LOOPBACK, *hosts)))

@@ -173,7 +173,7 @@ def _key_set(jwks: Jwks) -> Any:
         from joserfc.errors import JoseError
         from joserfc.jwk import KeySet
     except ImportError:
-        raise ConfigError("signed tokens (jwks) need the extra 'oauth': pip install pykafka08[oauth]") from None
+        raise ConfigError("signed tokens (jwks) need the extra 'oauth': pip install 'pykafka08[oauth]'") from None
     name = "jwks" if isinstance(jwks, Mapping) else f"jwks: {os.fspath(jwks)}"
     try:
         found: Any = jwks if isinstance(jwks, Mapping) else json.loads(Path(jwks).read_bytes())

@@ -43,7 +43,7 @@ class Signed:
         try:
             import joserfc  # noqa: F401
         except ImportError:
-            raise ConfigError(f"{KEY_FILE} needs the extra 'oauth': pip install pykafka08[oauth]") from None
+            raise ConfigError(f"{KEY_FILE} needs the extra 'oauth': pip install 'pykafka08[oauth]'") from None
         self._config = config
         self._key = key
         self._algorithm = str(config.sasl_oauthbearer_assertion_algorithm).upper()

@@ -18,7 +18,7 @@ __all__ = ["RefreshTimes", "SharedToken"]
 
 MECHANISM = "OAUTHBEARER"
 PAUSE_SECONDS = 10.0
-"""Between two tries to replace a token that is still valid."""
+"""Seconds between two attempts to replace a token that is still valid."""
 
 log = library_logger("security")
 

@@ -41,7 +41,7 @@ DEADLINE_MARGIN = 0.25
 """Seconds before the caller's deadline, so that the error says what the endpoint did."""
 LARGEST_SKEW = 300.0
 RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504})
-"""Statuses that may pass."""
+"""HTTP statuses after which the request is repeated."""
 NO_ENDPOINT = frozenset({404, 405, 410})
 """Statuses of a URL that is not a token endpoint's."""
 BASIC = "Basic "
@@ -56,7 +56,7 @@ Parts = tuple[Form, "Secret | None"]
 
 
 class _Passing(Exception):
-    """A failure that may pass.  ``retry_after``: seconds that the endpoint asks for."""
+    """A failure after which the request is repeated.  ``retry_after``: seconds that the endpoint asks for."""
 
     def __init__(self, text: str, retry_after: float = 0.0) -> None:
         super().__init__(text)
@@ -105,7 +105,7 @@ class TokenEndpoint:
         try:
             import httpx  # noqa: F401
         except ImportError:
-            raise ConfigError(f"{URL} needs the extra 'oauth': pip install pykafka08[oauth]") from None
+            raise ConfigError(f"{URL} needs the extra 'oauth': pip install 'pykafka08[oauth]'") from None
         self._url = url
         self._shown = _checked_url(url)
         # A proxy of the environment would get the credentials of an http: URL.
@@ -262,7 +262,7 @@ def _token_and_lifetime(body: Secret) -> tuple[Secret | None, float | None]:
 
 
 def _timed(token: Secret, lifetime: float | None, now: float) -> OAuthToken:
-    """The token with its expiry by this host's clock, which the clock of the token's issuer need not agree with."""
+    """The token with its expiry by this host's clock, which may differ from the clock of the token's issuer."""
     claims = claims_of(token)
     issued, expires = number_claim(claims, "iat"), number_claim(claims, "exp")
     if issued is not None and abs(issued - now) > LARGEST_SKEW:

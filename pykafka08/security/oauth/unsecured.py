@@ -1,6 +1,6 @@
 """Unsigned tokens, as Kafka's OAuthBearerUnsecuredLoginCallbackHandler makes them, for development.
 
-A broker takes them from everybody, so that it must not be reachable by anybody else.
+Anyone can make such a token, so the broker must not be reachable by others.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Unsecured:
         if not 0 < lifetime <= LONGEST_LIFETIME:
             raise ConfigError(f"{SETTING}: unsecuredLoginLifetimeSeconds must be from 1 to {LONGEST_LIFETIME}")
         self._lifetime = lifetime
-        log.warning("security.unsigned_tokens", advice="everybody can make such tokens: use them for development only")
+        log.warning("security.unsigned_tokens", advice="anyone can make such tokens: use them for development only")
 
     async def token(self) -> OAuthToken:
         """A token that is valid from now on."""

@@ -29,7 +29,7 @@ SIGNER = "aws_msk_iam_sasl_signer"
 HOST = re.compile(r"\.kafka(?:-serverless)?\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?\.?", re.IGNORECASE)
 REGION = re.compile(r"[a-z]{2,}(-[a-z]+)+-\d{1,2}")
 LIBRARIES = ("boto3", "botocore", "urllib3")
-"""Loggers that show signatures, session tokens and answers of AWS on the level DEBUG."""
+"""Loggers that log signatures, session tokens and answers of AWS at DEBUG."""
 LONGEST_REASON = 300
 
 
@@ -41,7 +41,7 @@ class AwsMskIamLogin:
 
     def __init__(self, config: SecurityConfig) -> None:
         if find_spec(SIGNER) is None:
-            raise ConfigError(f"sasl_mechanism={SETTING!r} needs the extra 'msk-iam': pip install pykafka08[msk-iam]")
+            raise ConfigError(f"sasl_mechanism={SETTING!r} needs the extra 'msk-iam': pip install 'pykafka08[msk-iam]'")
         if config.sasl_msk_iam_profile and config.sasl_msk_iam_role_arn:
             raise ConfigError(
                 "give sasl_msk_iam_profile or sasl_msk_iam_role_arn; a profile may name a role itself (role_arn)"
@@ -116,7 +116,7 @@ def _failed(text: str) -> AuthenticationError:
 
 
 class _Quiet(logging.Filter):
-    """Keeps log lines of AWS's libraries back that come from this thread, while it is entered."""
+    """Inside its block, log lines of AWS's libraries from this thread are dropped."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,8 +1,8 @@
 """SASL GSSAPI with Kerberos (RFC 4752), through the library ``gssapi`` and the Kerberos library of the system.
 
-Tickets come from a keytab, or from a credential cache that ``kinit`` fills.  Each exchange asks the library for
-credentials anew: it gets a new ticket from the keytab once half of the old one's life is over, and sees what ``kinit``
-has written.  Its calls block, so that they run in threads.
+Tickets come from a keytab, or from a credential cache that ``kinit`` fills.  Each exchange asks the library for new
+credentials: the library gets a new ticket from the keytab when half of the old ticket's life is over, and reads what
+``kinit`` has written.  Its calls block, so they run in threads.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from pykafka08.short_names import shortened
 __all__ = ["KerberosLogin", "login_of"]
 
 KDC_SECONDS = 8.0
-"""For the tickets of one exchange; less than a connection's set-up time-out, whose error would not name the KDC."""
+"""Time limit for getting the tickets of one exchange.  It is shorter than ``socket_connection_setup_timeout_ms``, whose
+error would not name the KDC."""
 LONGEST_CHALLENGE = 65_536
 NO_SECURITY_LAYER = 1
 SECURITY_LAYERS = {1: "none (auth)", 2: "integrity (auth-int)", 4: "confidentiality (auth-conf)"}
@@ -204,7 +205,7 @@ class _MemoryCaches:
         self._numbers = itertools.count(1)
 
     def taken(self, login: KerberosLogin, credentials: tuple[str | None, str]) -> str:
-        """A name for this login alone, until it is garbage."""
+        """A name for this login alone, until it is garbage-collected."""
         free = self._free.setdefault(credentials, [])
         name = free.pop() if free else f"MEMORY:pykafka08-{next(self._numbers)}"
         weakref.finalize(login, free.append, name).atexit = False
@@ -219,8 +220,8 @@ def _library() -> Any:
         return import_module("gssapi")
     except ModuleNotFoundError as error:
         raise ConfigError(
-            "sasl_mechanism='GSSAPI' needs the extra 'gssapi': pip install pykafka08[gssapi] (on Linux it is compiled: "
-            "apt-get install gcc python3-dev libkrb5-dev)"
+            "sasl_mechanism='GSSAPI' needs the extra 'gssapi': pip install 'pykafka08[gssapi]' "
+            "(on Linux it is compiled: apt-get install gcc python3-dev libkrb5-dev)"
         ) from error
     except (ImportError, OSError) as error:
         raise ConfigError(
@@ -246,7 +247,7 @@ def _host_name(host: str) -> str:
 
 
 def _check_keytab(keytab: str, identity: KerberosIdentity) -> None:
-    """Raise what is wrong with the file, of which the library says nothing."""
+    """Raise an error about the file, because the library's own error does not name it."""
     kind, colon, path = keytab.partition(":")
     if not colon:
         path = keytab

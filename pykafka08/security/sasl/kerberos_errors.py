@@ -104,7 +104,7 @@ class KerberosIdentity:
     principal: str = "the default principal"
     keytab: str | None = None
     may_pass: bool = False
-    """True if these credentials have worked before: an absent KDC is a passing trouble then."""
+    """True if these credentials have worked before: then an unreachable KDC is a temporary failure."""
 
     def named(self, principal: str) -> KerberosIdentity:
         return replace(self, principal=shortened(principal))
@@ -135,7 +135,7 @@ class KerberosIdentity:
 def failure_of(error: Any, identity: KerberosIdentity, *, is_broker_involved: bool) -> SecurityError | TransportError:
     """The error for one of the library ``gssapi``.
 
-    ``is_broker_involved``: the broker has sent a token, so that keys that do not fit are the broker's.
+    ``is_broker_involved``: the broker has sent a token, so a wrong key is the broker's.
     """
     code = MAJOR_CODES.get(getattr(error, "maj_code", 0) & ROUTINE_ERROR, getattr(error, "min_code", 0) - FIRST_CODE)
     said = shortened(_text_of(error))

@@ -46,7 +46,8 @@ def login_of(config: SecurityConfig) -> Login:
     """The login for ``sasl_mechanism``; ConfigError if the settings lack a credential or an extra is not installed."""
     name = config.sasl_mechanism
     if name is None:
-        raise ConfigError(f"security_protocol={config.security_protocol!r} needs sasl_mechanism")
+        known = ", ".join(sorted(MODULES))
+        raise ConfigError(f"security_protocol={config.security_protocol!r} needs sasl_mechanism: set one of {known}")
     module = MODULES.get(name)
     if module is None:
         raise ConfigError(f"sasl_mechanism={shortened(name)!r} is not one of {', '.join(sorted(MODULES))}")

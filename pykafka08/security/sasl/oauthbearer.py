@@ -47,7 +47,7 @@ def warn_of_clear_text(config: SecurityConfig) -> None:
         log.warning(
             "security.token_in_clear",
             security_protocol=config.security_protocol,
-            advice="anybody on the network path can read the token and use it; use SASL_SSL",
+            advice="anyone on the network path can read the token and use it; use SASL_SSL",
         )
 
 
@@ -61,7 +61,7 @@ def login_of(config: SecurityConfig) -> Login:
 
 
 class OAuthBearer:
-    """One exchange.  ``refusal`` is the reason for which the broker has refused the token; None if it has not."""
+    """One exchange.  ``refusal`` is the reason why the broker refused the token; None if it has not."""
 
     name = NAME
     is_last_token_answered = True

@@ -1,4 +1,4 @@
-"""SASL PLAIN (RFC 4616): user and password as they are."""
+"""SASL PLAIN (RFC 4616): user and password in plain text."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class PlainLogin:
             log.warning(
                 "security.password_in_clear",
                 security_protocol=config.security_protocol,
-                advice="anybody on the network path can read the password; use SASL_SSL",
+                advice="anyone on the network path can read the password; use SASL_SSL",
             )
 
     def mechanism(self, host: str) -> _Plain:

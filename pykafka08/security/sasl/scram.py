@@ -1,6 +1,6 @@
 """SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, RFC 7677, KIP-84), and delegation tokens (KIP-48).
 
-The password never leaves this side, and the broker proves that it knows it too.
+The password is never sent, and the broker proves that it knows the password.
 
 User name and password are plain UTF-8, without SASLprep (RFC 4013).  RFC 5802 asks for it, Kafka does not do it: on
 4.3.1 the tool that sets passwords, the brokers and the Java client all use the bytes of the text as they are, and with
@@ -31,7 +31,7 @@ __all__ = ["ScramLogin", "login_of"]
 
 HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 LEAST_ITERATIONS = 4_096
-"""Kafka's own least value, so that a broker cannot ask for a proof that is easy to crack."""
+"""Kafka's own minimum, so that a broker cannot ask for a proof that is easy to crack."""
 MOST_ITERATIONS = 1_000_000
 """About a second of work.  More would let a broker keep this process busy; Kafka's own brokers allow 16,384."""
 LONGEST_CHALLENGE = 8_192

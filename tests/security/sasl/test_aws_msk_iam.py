@@ -166,7 +166,7 @@ def test_settings_without_a_meaning(aws: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigError, match="sasl_msk_iam_profile or sasl_msk_iam_role_arn"):
         login(sasl_msk_iam_profile="p", sasl_msk_iam_role_arn="arn:aws:iam::1:role/r")
     aws.setattr(aws_msk_iam, "SIGNER", "no_such_package")
-    with pytest.raises(ConfigError, match=r"pip install pykafka08\[msk-iam\]"):
+    with pytest.raises(ConfigError, match=r"pip install 'pykafka08\[msk-iam\]'"):
         login()
 
 

@@ -440,7 +440,10 @@ def test_unusable_settings_are_refused(settings: dict[str, Any], text: str) -> N
 @pytest.mark.parametrize(
     ("error", "text"),
     [
-        (ModuleNotFoundError("No module named 'gssapi'"), r"needs the extra 'gssapi': pip install pykafka08\[gssapi\]"),
+        (
+            ModuleNotFoundError("No module named 'gssapi'"),
+            r"needs the extra 'gssapi': pip install 'pykafka08\[gssapi\]'",
+        ),
         (ImportError("libgssapi_krb5.so.2: cannot open shared object file"), "apt-get install libgssapi-krb5-2"),
         (OSError("no such library"), "needs the Kerberos library"),
     ],
