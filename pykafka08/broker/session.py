@@ -20,13 +20,16 @@ from pykafka08.broker.security.sasl_session import SaslSession
 from pykafka08.broker.timers import Timer
 from pykafka08.driver import Waiter
 from pykafka08.errors import ClosedError, KafkaError
-from pykafka08.protocol.framing import FrameSplitter
+from pykafka08.protocol.framing import MAX_FRAME_BYTES, FrameSplitter
 from pykafka08.protocol.schema import Response
 from pykafka08.wire import INT32, Buffer
 
 __all__ = ["Output", "Session"]
 
 MOST_WAITING_FRAMES = 64
+REQUEST_LIMIT, SASL_LIMIT = "socket.request.max.bytes", "sasl.server.max.receive.size"
+MOST_SASL_BYTES = 524_288
+"""Of a frame before authentication: Kafka's default for ``sasl.server.max.receive.size``."""
 LAST_REQUEST_S = 0.2  # how long a connection whose life is over waits for the request that it is to die with
 
 
@@ -51,7 +54,7 @@ class Session:
         self._node = node
         self._client_host = client_host
         self._output = output
-        self._splitter = FrameSplitter(setting="socket.request.max.bytes")
+        self._splitter = FrameSplitter(setting=REQUEST_LIMIT)
         self._frames: deque[Buffer] = deque()
         self._answers: list[bytes] = []
         self._swapped: list[bytes] = []
@@ -60,6 +63,9 @@ class Session:
         self._waiter: Waiter[Response | None] | None = None
         self._state: dict[str, object] = {}
         self._sasl = SaslSession(cluster.protection) if cluster.protection.uses_sasl else None
+        if self._sasl is not None:
+            # A frame's size reserves its memory, and anybody may send one before authentication.
+            self._splitter.limit(MOST_SASL_BYTES, SASL_LIMIT)
         self._is_busy = False
         self._is_serving = False
         self._is_closed = False
@@ -114,6 +120,8 @@ class Session:
         self._is_serving = True
         while self._frames and not (self._is_busy or self._is_closed or self._is_output_full):
             self._serve(self._frames.popleft())
+        if self._sasl is not None and self._sasl.principal is not None:
+            self._splitter.limit(MAX_FRAME_BYTES, REQUEST_LIMIT)
         self._is_serving = False
         self._flush()
 

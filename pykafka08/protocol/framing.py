@@ -59,6 +59,10 @@ class FrameSplitter:
         self._frames: deque[Buffer] = deque()
         self._error: str | None = None
 
+    def limit(self, max_frame_bytes: int, setting: str) -> None:
+        """Change the limit and its name, for frames that have not begun."""
+        self.max_frame_bytes, self._setting = max_frame_bytes, setting
+
     @property
     def is_mid_frame(self) -> bool:
         """True if a frame has begun and is not complete: an end of the stream now cuts it off."""

@@ -16,6 +16,7 @@ import pytest
 from pykafka08 import Admin, AuthenticationError, Consumer, EmbeddedCluster, Producer, TlsError
 from pykafka08.broker.security.mechanisms import Principal, Refused
 from pykafka08.errors import ConfigError, KafkaError
+from tests.broker.raw import connect
 
 pytestmark = pytest.mark.anyio
 
@@ -168,6 +169,16 @@ async def test_sessions_are_renewed_while_records_pass(mechanism: str) -> None:
                 await anyio.sleep(0.01)
         renewed = sum(each.api == "SaslHandshake" for each in cluster.requests)
     assert renewed > 5
+
+
+async def test_frames_are_small_before_authentication() -> None:
+    async with EmbeddedCluster(security="SASL_PLAINTEXT", users=USERS, topics={"t": 1}) as cluster:
+        async with connect(cluster) as raw:
+            await raw.stream.send((524_289).to_bytes(4, "big"))
+            assert await raw.is_closed_by_peer()
+        async with Producer(max_request_size=2_000_000, **cluster.client_settings()) as producer:
+            await producer.send("t", bytes(1_000_000))
+        assert len(cluster.records("t", 0)) == 1
 
 
 async def test_a_session_that_is_not_renewed_is_closed() -> None:
