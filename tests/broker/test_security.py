@@ -181,6 +181,13 @@ async def test_frames_are_small_before_authentication() -> None:
         assert len(cluster.records("t", 0)) == 1
 
 
+async def test_the_longest_session_that_kafka_takes() -> None:
+    async with EmbeddedCluster(
+        security="SASL_PLAINTEXT", users=USERS, properties={"connections.max.reauth.ms": str(2**63 - 1)}
+    ) as cluster:
+        await round_trip(cluster.client_settings())
+
+
 async def test_a_session_that_is_not_renewed_is_closed() -> None:
     import socket
 
