@@ -191,7 +191,11 @@ class TokenEndpoint:
                     f"its certificate is not accepted: {inner.verify_message}; see sasl_oauthbearer_ssl"
                 )
             inner = inner.__cause__ or inner.__context__
-        text = printable(str(error)) or "no answer"
+        import httpx
+
+        # The text of that error quotes the answer, which may repeat the request.
+        is_quoting = isinstance(error, httpx.RemoteProtocolError)
+        text = "the answer is not HTTP, or is cut off" if is_quoting else printable(str(error)) or "no answer"
         return _Passing(f"{type(error).__name__}: {text}")
 
     def _refusal(self, response: httpx.Response, body: Secret | None, secrets: list[Secret]) -> Exception:
