@@ -16,6 +16,7 @@ Sources: KIP-43, KIP-152, KIP-368; observed on real brokers of each release.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from pykafka08.error_codes import ErrorCode
@@ -81,7 +82,7 @@ class Authentication:
         self._ends_with_token = False
         self._refusal: str | None = None
         self._has_sent_token = False
-        self._secret = Secret("")
+        self._sent: list[Secret] = []
         self._is_answer_due = False
 
     @property
@@ -98,6 +99,7 @@ class Authentication:
         self._is_handshake_open = self._has_sent_token = self._is_answer_due = self.is_done = False
         self._ends_with_token = False
         self._token = self._refusal = None
+        self._sent = []
         self.is_renewal = is_renewal
 
     def token_made(self, token: bytes | None, *, is_answered: bool = True, refusal: str | None = None) -> None:
@@ -119,7 +121,7 @@ class Authentication:
             self._is_handshake_due, self._is_handshake_open = False, True
         if self._token is not None and (self.is_renewal or not self._is_handshake_open):
             token, self._token = self._token, None
-            self._secret = Secret(token.decode("utf-8", "replace").rpartition("\0")[2])
+            self._sent += secrets_in(token)
             self._has_sent_token = self._is_answer_due = True
             self.is_done = self._ends_with_token
             if self._token_version is None:
@@ -150,9 +152,9 @@ class Authentication:
         """The broker's token; AuthenticationError if it refused ours."""
         if answer.error_code:
             code = ErrorCode.of(answer.error_code)
-            reason = (answer.error_message or "")[:LONGEST_REASON] or getattr(code, "meaning", f"error code {code}")
-            if self._secret:  # a broker may repeat the password of PLAIN
-                reason = reason.replace(self._secret.reveal(), "***")
+            # A broker may repeat what it was sent; a secret that the limit cuts would no longer be found.
+            reason = without_secrets(answer.error_message or "", self._sent)[:LONGEST_REASON]
+            reason = reason or getattr(code, "meaning", f"error code {code}")
             if self._refusal is not None and reason.lstrip().startswith("{"):
                 # Kafka repeats the JSON of its last token.
                 reason, self._refusal = self._refusal, None
@@ -200,3 +202,19 @@ class Authentication:
         details = f" ({self._refusal})" if self._refusal else ""
         ending = f"; {hint}" if hint and "credentials" in text else ""
         return AuthenticationError(f"{text}{details}{ending}", mechanism=self.mechanism, broker=self.broker)
+
+
+def secrets_in(token: bytes) -> list[Secret]:
+    """The password of PLAIN, the access token of OAUTHBEARER, or the proof of SCRAM, in a token for the broker."""
+    text = token.decode("utf-8", "replace")
+    _, separator, password = text.rpartition("\0")
+    if separator:
+        return [Secret(password)] if password else []
+    return [Secret(each) for each in re.findall(r"(?:\x01auth=Bearer |,p=)([^\x01,]+)", text)]
+
+
+def without_secrets(text: str, secrets: list[Secret]) -> str:
+    """A broker's text with *** in place of each secret."""
+    for secret in secrets:
+        text = text.replace(secret.reveal(), "***")
+    return text

@@ -213,6 +213,13 @@ async def test_sessions_are_renewed_while_records_pass(mechanism: str) -> None:
     assert renewed > 5
 
 
+async def test_the_longest_session_that_kafka_takes() -> None:
+    async with EmbeddedCluster(
+        security="SASL_PLAINTEXT", users=USERS, properties={"connections.max.reauth.ms": str(2**63 - 1)}
+    ) as cluster:
+        await round_trip(cluster.client_settings())
+
+
 async def test_a_session_that_is_not_renewed_is_closed() -> None:
     def talk(port: int) -> bytes:
         with socket.create_connection(("127.0.0.1", port), timeout=10) as raw:

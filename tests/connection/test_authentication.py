@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -498,13 +499,23 @@ def test_an_empty_frame_is_no_answer_to_a_request() -> None:
     assert isinstance(closing_error(peer), RemoteProtocolError)
 
 
-def test_a_password_that_the_broker_repeats_is_not_shown() -> None:
-    peer = Peer()
-    call = peer.submit()
-    peer.polled()
-    peer.answers(peer.sent()[0], SaslHandshakeResponse(mechanisms=["PLAIN"]))
-    peer.machine.token_made(b"\0alice\0alice-secret", 0)
-    (token,) = peer.sent()
-    refused = SaslAuthenticateResponse(error_code=58, error_message="alice may not log in with alice-secret")
-    peer.answers(token, refused)
-    assert "alice may not log in with ***" in str(call.error)
+@pytest.mark.parametrize(
+    ("mechanism", "tokens", "secret"),
+    [
+        ("PLAIN", [b"\0alice\0alice-secret"], "alice-secret"),
+        ("SCRAM-SHA-256", [b"n,,n=alice,r=abc", b"c=biws,r=abcdef,p=c2VjcmV0"], "c2VjcmV0"),
+        ("OAUTHBEARER", [b"n,,\x01auth=Bearer a.secret.token\x01\x01"], "a.secret.token"),
+        ("OAUTHBEARER", [b"n,,\x01auth=Bearer a.secret.token\x01logicalCluster=x\x01\x01", b"\x01"], "a.secret.token"),
+    ],
+)
+@pytest.mark.parametrize("before", ["alice may not log in with ", "x" * 490], ids=["short", "cut"])
+def test_a_secret_that_the_broker_repeats_is_not_shown(
+    mechanism: str, tokens: list[bytes], secret: str, before: str
+) -> None:
+    authentication = Authentication(mechanism, "broker:9092")
+    for token in tokens:
+        authentication.token_made(token)
+        authentication.next_messages()
+    with pytest.raises(AuthenticationError, match=re.escape(f"{before}***")) as caught:
+        authentication.token_answered(SaslAuthenticateResponse(error_code=58, error_message=before + secret))
+    assert secret[:6] not in str(caught.value)

@@ -14,6 +14,8 @@ from pykafka08.protocol.messages import ApiKey
 
 __all__ = ["SaslSession"]
 
+LONGEST_SESSION_MS = 2**63 - 1
+"""The largest INT64; seconds as a float round it up."""
 ILLEGAL = "SaslAuthenticate request received after successful authentication"
 
 
@@ -85,4 +87,4 @@ class SaslSession:
         self.principal, self._exchange, self.takes_bare_tokens = found, None, False
         seconds = self._protection.session_seconds(found, now)
         self._ends_at = None if seconds is None else now + seconds
-        return answer, 0 if seconds is None else max(1, int(seconds * 1000))
+        return answer, 0 if seconds is None else min(max(1, int(seconds * 1000)), LONGEST_SESSION_MS)

@@ -197,7 +197,11 @@ class TokenEndpoint:
                     f"its certificate is not accepted: {inner.verify_message}; see sasl_oauthbearer_ssl"
                 )
             inner = inner.__cause__ or inner.__context__
-        text = printable(str(error)) or "no answer"
+        import httpx
+
+        # The text of that error quotes the answer, which may repeat the request.
+        is_quoting = isinstance(error, httpx.RemoteProtocolError)
+        text = "the answer is not HTTP, or is cut off" if is_quoting else printable(str(error)) or "no answer"
         return _Passing(f"{type(error).__name__}: {text}")
 
     def _refusal(self, response: httpx.Response, body: Secret | None, secrets: list[Secret]) -> Exception:
@@ -258,6 +262,9 @@ async def _body(response: httpx.Response) -> Secret | None:
 def _token_and_lifetime(body: Secret) -> tuple[Secret | None, float | None]:
     answer = _json_object(body)
     token = answer.get("access_token") or answer.get("id_token")
+    lifetime = answer.get("expires_in")
+    if isinstance(lifetime, str) and lifetime.isascii() and lifetime.isdigit() and len(lifetime) < 12:
+        answer["expires_in"] = int(lifetime)  # some endpoints of Microsoft send text
     return Secret(token) if isinstance(token, str) else None, number_claim(answer, "expires_in")
 
 

@@ -90,8 +90,9 @@ class OAuthBearer:
         """The broker's reason, with the times of a token that may have been refused for them."""
         assert self._token is not None
         reason = _reason(challenge)
-        if self._token.token.reveal() in reason:
+        if self._token.token.reveal() in reason:  # before it is cut: a part of a token would not be found
             reason = "the broker sent the token back"
+        reason = reason[:LONGEST_REFUSAL]
         claims, now = claims_of(self._token.token), time.time()
         starts = number_claim(claims, "nbf") or number_claim(claims, "iat")
         expiry = number_claim(claims, "exp")
@@ -114,6 +115,5 @@ def _reason(challenge: bytes) -> str:
     if isinstance(error, dict) and error:
         text = ", ".join(f"{name}={value}" for name, value in list(error.items())[:10])
     else:
-        text = challenge[: LONGEST_REFUSAL * 4].decode("utf-8", "replace")
-    shown = "".join(each if each.isprintable() else "?" for each in text[: LONGEST_REFUSAL * 4])
-    return shown[:LONGEST_REFUSAL]
+        text = challenge.decode("utf-8", "replace")
+    return "".join(each if each.isprintable() else "?" for each in text)

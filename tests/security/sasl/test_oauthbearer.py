@@ -206,6 +206,16 @@ async def test_a_token_that_the_broker_sends_back_is_not_shown() -> None:
     assert TOKEN not in exchange.refusal
 
 
+async def test_a_token_that_is_cut_is_not_shown() -> None:
+    async def long_token() -> str:
+        return "secret" * 100
+
+    exchange = login(long_token).mechanism("broker")
+    await exchange.respond(None)
+    await exchange.respond(json.dumps({"status": f"bad token {await long_token()}"}).encode())
+    assert "secret" not in exchange.refusal
+
+
 async def test_a_refusal_compares_the_clocks() -> None:
     soon = time.time() + 600
     exchange = login(lambda: jwt(iat=soon, exp=soon + 300)).mechanism("broker")

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.abc
 import anyio.lowlevel
 import pytest
 import trustme
@@ -88,7 +89,7 @@ async def test_extensions_of_the_settings(endpoint: OidcEndpoint) -> None:
 
 
 @pytest.mark.parametrize("skew", [-7200, 0, 7200])
-@pytest.mark.parametrize("more", [{}, {"expires_in": None}])
+@pytest.mark.parametrize("more", [{}, {"expires_in": None}, {"expires_in": "600"}])
 async def test_a_clock_that_disagrees_does_not_change_the_lifetime(
     endpoint: OidcEndpoint, skew: float, more: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -96,6 +97,13 @@ async def test_a_clock_that_disagrees_does_not_change_the_lifetime(
     token = await token_of(endpoint)
     assert token.expiry == pytest.approx(time.time() + 600, abs=30)
     assert ("security.clock_skew" in caplog.text) == bool(skew)
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("60", 60), ("-1", None), ("٦٠", None), ("9" * 12, None), ("1e3", None)])
+async def test_a_lifetime_as_text(endpoint: OidcEndpoint, text: str, seconds: int | None) -> None:
+    endpoint.scripted.append(Answer(body=json.dumps({"access_token": "opaque", "expires_in": text}).encode()))
+    token = await token_of(endpoint)
+    assert token.expiry == (None if seconds is None else pytest.approx(time.time() + seconds, abs=30))
 
 
 @pytest.mark.parametrize(
@@ -196,6 +204,23 @@ async def test_an_endpoint_that_stays_away_is_a_transport_error_with_the_cause(e
         pass
     with pytest.raises(TransportError, match=r"127\.0\.0\.1.* after 1 request in .* ConnectError"):
         await token_of(closed, sasl_login_retry_backoff_ms=600_000)
+
+
+async def test_an_answer_that_is_not_http_is_not_quoted() -> None:
+    async def answer(stream: anyio.abc.SocketStream) -> None:
+        async with stream:
+            await stream.receive()
+            await stream.send(f"SMTP {SECRET}\r\n\r\n".encode())
+
+    async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener, anyio.create_task_group() as group:
+        group.start_soon(listener.serve, answer)
+        port = listener.extra(anyio.abc.SocketAttribute.local_port)
+        url = f"http://127.0.0.1:{port}/token"
+        settings = config(sasl_oauthbearer_token_endpoint_url=url, sasl_login_retry_backoff_max_ms=1)
+        with pytest.raises(TransportError, match="the answer is not HTTP") as caught:
+            await source_of(settings)()
+        assert SECRET not in str(caught.value)
+        group.cancel_scope.cancel()
 
 
 async def test_no_retries_are_one_request(endpoint: OidcEndpoint) -> None:
