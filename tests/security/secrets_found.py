@@ -68,6 +68,7 @@ def forms_of(secret: str) -> dict[str, str]:
         "JSON in Unicode": json.dumps(secret, ensure_ascii=False)[1:-1],
         "Python's repr": repr(secret)[1:-1],
         "Python's repr of bytes": repr(data)[2:-1],
+        "Python's repr of UTF-16": repr(secret.encode("utf-16-be"))[2:-1],
     }
     for shift in range(3):
         # In a longer text the secret may begin at each of the three places of a group of base64; the characters that
