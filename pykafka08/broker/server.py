@@ -41,7 +41,7 @@ from pykafka08.broker.log_manager import DEFAULT_MEMORY_BYTES
 from pykafka08.broker.personality import Personality
 from pykafka08.broker.properties import StaticProperties, node_properties
 from pykafka08.broker.security.mechanisms import TokenCheck
-from pykafka08.broker.security.protection import Protection
+from pykafka08.broker.security.protection import Protection, hidden_passwords
 from pykafka08.broker.session import Output, Session
 from pykafka08.broker.state import MOST_PARTITIONS, Partition, Topic
 from pykafka08.broker.topic_configs import topic_config_fault
@@ -132,6 +132,8 @@ class EmbeddedCluster:
         client_auth: str = "none",
         check_token: TokenCheck | None = None,
     ) -> None:
+        passwords = hidden_passwords(users)
+        users = None  # a traceback may show local variables
         check_number("brokers", brokers, 1, MOST_BROKERS)
         check_number("default_partitions", default_partitions, 1, MOST_PARTITIONS)
         check_number("port", port, 0, 65536 - brokers)
@@ -176,7 +178,7 @@ class EmbeddedCluster:
             security,
             personality,
             self._state.scram,
-            users=users,
+            users=passwords,
             check_token=check_token,
             mechanisms=mechanisms,
             client_auth=client_auth,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from pykafka08.config import ClientConfig, ProducerConfig, setting_fields
 from pykafka08.errors import ConfigError
@@ -23,14 +23,15 @@ from pykafka08.kafka_properties.tables import (
 )
 from pykafka08.logs import library_logger
 from pykafka08.properties import read_properties
-from pykafka08.security.secret import Secret
-from pykafka08.security.settings import PROTOCOLS, SECRETS
+from pykafka08.security.secret import HiddenValue, Secret, kind_of
+from pykafka08.security.settings import PROTOCOLS, is_secret
 from pykafka08.setting_hints import hint
 
 __all__ = [
     "Converted",
     "PropertiesSource",
     "arguments_from",
+    "guarded",
     "is_secret",
     "protected",
     "read_client_properties",
@@ -45,7 +46,6 @@ PropertiesSource = str | os.PathLike[str] | Mapping[str, Any]
 """The path of a properties file, or the properties themselves."""
 
 _MOST_DIGITS = 40
-_SECRET = re.compile(r"password|passphrase|secret|jaas|(?:^|\.)auth$|keystore\.key$")
 _LEVEL = re.compile(r"compression\.(gzip|lz4|zstd)\.level")
 _SECURITY = ("security.", "ssl.", "sasl.")
 JAVAS_MECHANISM = "GSSAPI"
@@ -62,25 +62,40 @@ class Converted(NamedTuple):
     """Property -> why it changes nothing."""
 
 
-def is_secret(name: str) -> bool:
-    """True if the value of this property, by Kafka's name or this client's, must not appear in a text."""
-    dotted = name.strip().lower().replace("_", ".").replace("-", ".")
-    return dotted.replace(".", "_") in SECRETS or _SECRET.search(dotted) is not None
+def guarded(properties: PropertiesSource) -> PropertiesSource:
+    """The same with secrets as :class:`Secret`, to take the argument's place in the caller's local variables.
+
+    Nothing is raised here, as a traceback would hold the secrets.
+    """
+    if isinstance(properties, (str, os.PathLike)):
+        return properties
+    if not isinstance(properties, Mapping):
+        return cast("PropertiesSource", HiddenValue(properties))
+    return {str(name): _guarded(value) if is_secret(str(name)) else value for name, value in properties.items()}
+
+
+def _guarded(value: object) -> Secret | HiddenValue:
+    if isinstance(value, (Secret, HiddenValue)):
+        return value
+    text = _as_text(value)
+    return Secret(text) if isinstance(text, str) else HiddenValue(value)
 
 
 def protected(properties: Mapping[str, Any]) -> dict[str, str | Secret]:
     """A copy as texts, with secrets as :class:`Secret`; ConfigError for a value that is no text, number or boolean."""
-    return {str(name): _as_text(str(name), value) for name, value in properties.items()}
+    properties = cast("Mapping[str, Any]", guarded(properties))
+    texts = {name: _as_text(value) for name, value in properties.items()}
+    for name, text in texts.items():
+        if not isinstance(text, (str, Secret)):
+            raise ConfigError(f"{name}: the value of a property is a text, not of the type {kind_of(text)}")
+    return cast("dict[str, str | Secret]", texts)
 
 
-def _as_text(name: str, value: object) -> str | Secret:
+def _as_text(value: object) -> object:
+    """Text of a number or boolean; other values as they are."""
     if isinstance(value, bool):
-        value = "true" if value else "false"
-    if isinstance(value, (int, float)):
-        value = str(value)
-    if not isinstance(value, (str, Secret)):
-        raise ConfigError(f"{name}: the value of a property is a text, not of the type {type(value).__name__}")
-    return Secret(value) if is_secret(name) else value
+        return "true" if value else "false"
+    return str(value) if isinstance(value, (int, float)) else value
 
 
 def read_client_properties(path: str | os.PathLike[str]) -> dict[str, str | Secret]:
@@ -90,6 +105,7 @@ def read_client_properties(path: str | os.PathLike[str]) -> dict[str, str | Secr
 
 def arguments_from(properties: PropertiesSource, settings: Mapping[str, Any], *kinds: type) -> dict[str, Any]:
     """As :func:`settings_from`, with ``settings`` before them; ConfigError if nothing names the brokers."""
+    properties = guarded(properties)
     arguments = {**settings_from(properties, *kinds), **settings}
     if "bootstrap_servers" not in arguments:
         raise ConfigError("bootstrap.servers is missing among the properties: give it there, or as bootstrap_servers")
@@ -101,14 +117,13 @@ def settings_from(properties: PropertiesSource, *kinds: type) -> dict[str, Any]:
 
     Names that this client does not have are logged.
     """
+    properties = guarded(properties)
     if isinstance(properties, (str, os.PathLike)):
         given = read_client_properties(properties)
     elif isinstance(properties, Mapping):
         given = protected(properties)
     else:
-        raise ConfigError(
-            f"properties are the path of a file or a mapping, not of the type {type(properties).__name__}"
-        )
+        raise ConfigError(f"properties are the path of a file or a mapping, not of the type {kind_of(properties)}")
     converted = settings_of(given, *kinds)
     if converted.unknown:
         log.warning("config.unknown_properties", names=", ".join(converted.unknown))

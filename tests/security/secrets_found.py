@@ -37,8 +37,8 @@ from pykafka08.security.secret import Secret
 __all__ = ["Finding", "SecretSearch", "forms_of"]
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-PACKAGES = tuple(str(ROOT / name) + "/" for name in ("pykafka08", "pyspark_pykafka08"))
-"""Frames of these files may not hold a secret; a frame of the application may."""
+PACKAGES = (*(str(ROOT / name) + "/" for name in ("pykafka08", "pyspark_pykafka08")), "<string>")
+"""Frames of these files and of dataclasses' constructors may not hold a secret; a frame of the application may."""
 WALKED = ("pykafka08", "pyspark_pykafka08", "kazoo", "puresasl", "httpx", "httpcore")
 """Packages whose objects are walked through; of all others only the ``repr`` is read."""
 LEAST_LENGTH = 6

@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
+import json
+import pickle
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio.to_thread
 import pytest
 
-from pykafka08 import Admin, AuthenticationError, ConfigError, Consumer, EmbeddedCluster, Producer
+from pykafka08 import (
+    Admin,
+    AuthenticationError,
+    ConfigError,
+    Consumer,
+    EmbeddedCluster,
+    LegacyConsumer,
+    Mirror,
+    Producer,
+)
 from pykafka08.broker.security.mechanisms import Principal, Refused
+from pykafka08.security.settings import SecurityConfig
 from tests.security.secrets_found import SecretSearch
 
 pytestmark = pytest.mark.anyio
@@ -136,4 +152,123 @@ async def test_tools_show_no_secret(tmp_path: Path) -> None:
             assert (sent.returncode == 0, got.returncode == 0) == (name == "right", name == "right"), sent.stderr
             assert got.stdout.splitlines() == (["one", "two"] if name == "right" else [])
             assert ("credentials" in got.stderr) is (name == "wrong")
+    assert search.found == []
+
+
+LOGIN = f'{MODULES}.plain.PlainLoginModule required username="{USER}" password="{PASSWORD}";'
+PROPERTIES: dict[str, Any] = {
+    "bootstrap.servers": "localhost:1",
+    "security.protocol": "SASL_SSL",
+    "sasl.mechanism": "PLAIN",
+    "sasl.jaas.config": LOGIN,
+}
+SETTINGS = {
+    "bootstrap_servers": "localhost:1",
+    "security_protocol": "SASL_SSL",
+    "sasl_mechanism": "PLAIN",
+    "sasl_plain_username": USER,
+    "sasl_plain_password": PASSWORD,
+}
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        Producer.from_properties,
+        Consumer.from_properties,
+        Admin.from_properties,
+        LegacyConsumer.from_properties,
+        lambda given: LegacyConsumer("t", properties=given),
+        lambda given: Mirror.from_properties(given, given),
+    ],
+)
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"request.timeout.ms": "soon"},
+        {"ssl.nonsense": "1"},
+        {"sasl.mechanism": "X"},
+        {"client.id": b"x"},
+        {"ssl.key.password": PASSWORD.encode()},
+        {"sasl.jaas.config": LOGIN[:-1]},
+    ],
+)
+def test_refused_properties_are_in_no_frame_of_ours(
+    make: Callable[[Mapping[str, Any]], object], wrong: dict[str, Any]
+) -> None:
+    search = SecretSearch(PASSWORD)
+    with pytest.raises(ConfigError) as caught:
+        make({**PROPERTIES, **wrong})
+    search.of_error("refused properties", caught.value)
+    assert search.found == []
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda settings: Producer(**settings),
+        lambda settings: Consumer("t", **settings),
+        lambda settings: Admin(**settings),
+        lambda settings: Mirror("localhost:1", "localhost:2", topics=["t"], source_settings=_others(settings)),
+        lambda settings: Mirror("localhost:1", "localhost:2", topics=["t"], target_settings=_others(settings)),
+    ],
+)
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        ({"no_such": 1}, "no_such"),
+        ({"request_timeout_ms": "soon"}, "request_timeout_ms"),
+        ({"sasl_password": PASSWORD}, "unknown setting sasl_password"),
+        ({"sasl.jaas.config": LOGIN}, "did you mean sasl_jaas_config"),
+        ({"sasl_plain_password": PASSWORD.encode()}, "sasl_plain_password is of type bytes, not a string"),
+        ({"ssl_keystore_key": PASSWORD.encode()}, "ssl_keystore_key is of type bytes, not a string"),
+        ({"sasl_oauthbearer_ssl": {"ssl_key_password": PASSWORD, "ssl_x": 1}}, "no such setting: ssl_x"),
+        ({"sasl_oauthbearer_ssl": {"ssl.key.password": PASSWORD, "ssl_protocol": 1}}, "ssl_protocol is of type int"),
+    ],
+)
+def test_refused_arguments_are_in_no_frame_of_ours(
+    make: Callable[[dict[str, Any]], object], wrong: dict[str, Any], why: str
+) -> None:
+    search = SecretSearch(PASSWORD)
+    with pytest.raises(ConfigError, match=why) as caught:
+        make({**SETTINGS, **wrong})
+    search.of_error("refused arguments", caught.value)
+    assert search.found == []
+
+
+def _others(settings: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in settings.items() if name != "bootstrap_servers"}
+
+
+@pytest.mark.parametrize("wrong", [{"security": "X"}, {"mechanisms": ("X",)}, {"brokers": 0}, {"client_auth": "X"}])
+def test_an_embedded_cluster_that_is_refused_shows_no_password(wrong: dict[str, Any]) -> None:
+    search = SecretSearch(PASSWORD)
+    with pytest.raises(ConfigError) as caught:
+        EmbeddedCluster(**{"security": "SASL_SSL", "users": {USER: PASSWORD}, **wrong})
+    search.of_error("a refused cluster", caught.value)
+    assert search.found == []
+
+
+def test_settings_show_no_secret_however_they_are_copied_or_written() -> None:
+    search = SecretSearch(PASSWORD)
+    provider = partial(str.upper, PASSWORD)
+    for config in (
+        SecurityConfig(**_others(SETTINGS), ssl_key_password=PASSWORD, ssl_keystore_key=PASSWORD),
+        SecurityConfig(security_protocol="SASL_SSL", sasl_jaas_config=LOGIN),
+        SecurityConfig(sasl_plain_password=provider, sasl_oauth_token_provider=provider),
+        SecurityConfig(sasl_oauthbearer_ssl={"ssl.key.password": PASSWORD}),
+    ):
+        search.of_text("repr", repr(config))
+        search.of_text("str", f"{config} {config!s}")
+        search.of_text("a deep copy", repr(copy.deepcopy(config)))
+        search.of_text("replace", repr(dataclasses.replace(config, ssl_protocol="TLSv1.2")))
+        if not callable(config.sasl_plain_password):
+            assert pickle.loads(pickle.dumps(config)) == config
+            search.of_text("asdict", repr(dataclasses.asdict(config)))
+            search.of_text("vars", repr(vars(config)))
+            search.of_text("JSON", json.dumps(dataclasses.asdict(config), default=str))
+            with pytest.raises(TypeError, match="Secret is not JSON serializable"):
+                json.dumps(dataclasses.asdict(config))
+    mirror = Mirror("localhost:1", "localhost:2", topics=["t"], source_settings=_others(SETTINGS))
+    search.of_objects("mirror", mirror)
     assert search.found == []

@@ -21,7 +21,7 @@ from pykafka08.broker.security.mechanisms import (
 from pykafka08.errors import ConfigError
 from pykafka08.security.secret import Secret
 
-__all__ = ["PROTOCOLS", "Protection"]
+__all__ = ["PROTOCOLS", "Protection", "hidden_passwords"]
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 CLIENT_AUTH = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
@@ -48,19 +48,19 @@ class Protection:
         personality: Personality,
         scram: ScramUsers,
         *,
-        users: Mapping[str, str] | None = None,
+        users: Mapping[str, Secret] | None = None,
         check_token: TokenCheck | None = None,
         mechanisms: Sequence[str] | None = None,
         client_auth: str = "none",
         reauthentication_ms: int = 0,
         hosts: Sequence[str] = (),
     ) -> None:
+        self._passwords = hidden_passwords(users)
         self.protocol = protocol.upper() if isinstance(protocol, str) else ""
         if self.protocol not in PROTOCOLS:
             raise ConfigError(f"security={protocol!r:.100} is not one of {', '.join(PROTOCOLS)}")
         if client_auth not in CLIENT_AUTH:
             raise ConfigError(f"client_auth={client_auth!r:.100} is not one of {', '.join(CLIENT_AUTH)}")
-        self._passwords = {name: Secret(password) for name, password in (users or {}).items()}
         self._scram = scram
         self._check_token = check_token
         self._reauthentication_ms = reauthentication_ms
@@ -172,6 +172,11 @@ class Protection:
         """Remove the files."""
         if self.certificates is not None:
             self.certificates.close()
+
+
+def hidden_passwords(users: Mapping[str, str] | Mapping[str, Secret] | None) -> dict[str, Secret]:
+    """Passwords by user, to take the argument's place in the caller's local variables."""
+    return {name: Secret(password) for name, password in (users or {}).items()}
 
 
 def _quoted(text: str) -> str:
