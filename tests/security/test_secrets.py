@@ -240,6 +240,14 @@ def _others(settings: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in settings.items() if name != "bootstrap_servers"}
 
 
+def test_an_address_with_a_password_is_refused_and_not_shown() -> None:
+    search = SecretSearch(PASSWORD)
+    with search.of_logs(), pytest.raises(ConfigError, match="an address has no user or password") as caught:
+        Producer(f"SASL_SSL://{USER}:{PASSWORD}@localhost:1")
+    search.of_text("the error", str(caught.value))
+    assert search.found == []
+
+
 @pytest.mark.parametrize("wrong", [{"security": "X"}, {"mechanisms": ("X",)}, {"brokers": 0}, {"client_auth": "X"}])
 def test_an_embedded_cluster_that_is_refused_shows_no_password(wrong: dict[str, Any]) -> None:
     search = SecretSearch(PASSWORD)
