@@ -261,6 +261,8 @@ def _listening(search: Callable[[logging.LogRecord], None]) -> Iterator[None]:
     is_enabled_for, handle = kind.isEnabledFor, kind.handle
 
     def search_and_handle(logger: logging.Logger, record: logging.LogRecord) -> None:
+        if not logger.filter(record):
+            return  # no handler gets it, at whatever level
         search(record)
         if is_enabled_for(logger, record.levelno):
             handle(logger, record)

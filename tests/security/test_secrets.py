@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import dataclasses
 import json
@@ -16,6 +17,7 @@ from typing import Any
 
 import anyio.to_thread
 import pytest
+import sniffio
 
 from pykafka08 import (
     Admin,
@@ -23,6 +25,7 @@ from pykafka08 import (
     ConfigError,
     Consumer,
     EmbeddedCluster,
+    EmbeddedZooKeeper,
     LegacyConsumer,
     Mirror,
     Producer,
@@ -57,6 +60,12 @@ def settings_of(cluster: EmbeddedCluster, mechanism: str, password: str = PASSWO
     return {**settings, "sasl_plain_password": password}
 
 
+async def _use(client: Any) -> None:
+    async with client:
+        if isinstance(client, Mirror):
+            await client.run()
+
+
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 async def test_clients_show_no_secret(mechanism: str) -> None:
     search = SecretSearch(PASSWORD, WRONG, TOKEN)
@@ -79,14 +88,39 @@ async def test_clients_show_no_secret(mechanism: str) -> None:
                     await consumer.getone(timeout=10)
                     await anyio.sleep(0.01)
                 await admin.list_groups()
+                async with Producer(**settings, transactional_id="x") as transactional:
+                    async with transactional.transaction():
+                        await transactional.send("t", b"20")
+                    search.of_objects("transactional producer", transactional)
+                servers, others = settings["bootstrap_servers"], _others(settings)
+                ends = {"source_settings": others, "target_settings": others}
+                async with Mirror(servers, servers, topics=["t"], rename={"t": "copy"}, **ends) as mirror:
+                    assert (await mirror.run()).records >= 21
+                    search.of_objects("mirror", mirror)
+                for task in anyio.get_running_tasks():
+                    search.of_text("task", repr(task))
+                if sniffio.current_async_library() == "asyncio":
+                    for each in asyncio.all_tasks():
+                        search.of_text("asyncio's task", repr(each))
                 search.of_objects("admin", admin)
                 search.of_objects("producer", producer)
                 search.of_objects("consumer", consumer)
-            for client in (Admin, Producer):
+            wrong = settings_of(cluster, mechanism, WRONG)
+            ends = {"source_settings": _others(wrong), "target_settings": _others(wrong)}
+            clients: list[Callable[[], Any]] = [
+                lambda: Admin(**wrong),
+                lambda: Producer(**wrong),
+                lambda: Producer(**wrong, transactional_id="x"),
+                lambda: Consumer("t", **wrong),
+                lambda: Consumer("t", group_id="g", **wrong),
+                lambda: Mirror(servers, servers, topics=["t"], rename={"t": "copy"}, **ends),
+            ]
+            for number, made in enumerate(clients):
+                client = made()
                 with pytest.raises(AuthenticationError) as caught:
-                    async with client(**settings_of(cluster, mechanism, WRONG)):
-                        pass
-                search.of_error(f"{client.__name__} with wrong credentials", caught.value)
+                    await _use(client)
+                search.of_error(f"{type(client).__name__} {number} with wrong credentials", caught.value)
+                search.of_objects(f"{type(client).__name__} {number} with wrong credentials", client)
     assert search.searched > 100
     assert search.found == []
 
@@ -152,6 +186,47 @@ async def test_tools_show_no_secret(tmp_path: Path) -> None:
             assert (sent.returncode == 0, got.returncode == 0) == (name == "right", name == "right"), sent.stderr
             assert got.stdout.splitlines() == (["one", "two"] if name == "right" else [])
             assert ("credentials" in got.stderr) is (name == "wrong")
+    assert search.found == []
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_clients_and_tools_of_zookeeper_show_no_secret(tmp_path: Path) -> None:
+    search = SecretSearch(PASSWORD, WRONG)
+    async with (
+        EmbeddedZooKeeper() as zk,
+        EmbeddedCluster(
+            security="SASL_SSL", users={USER: PASSWORD}, version="2.8", zookeeper=zk, topics={"t": 1}
+        ) as cluster,
+    ):
+        settings = settings_of(cluster, "SCRAM-SHA-256")
+        async with Producer(**settings) as producer:
+            await producer.send_many("t", [b"one", b"two"])
+        of_zookeeper = {"auth": [("digest", f"bob:{PASSWORD}")]}
+        old: dict[str, Any] = {**_others(settings), "zookeeper": zk.address, "zookeeper_settings": of_zookeeper}
+        with search.of_logs():
+            async with LegacyConsumer("t", group_id="g", auto_offset_reset="smallest", **old) as consumer:
+                async for record in consumer:
+                    if record.value == b"two":  # the first one is committed
+                        search.of_objects("legacy consumer", consumer)
+                        break
+        (tmp_path / "zookeeper.properties").write_text(f"auth=digest:bob:{PASSWORD}\n")
+        for name, password in (("right", PASSWORD), ("wrong", WRONG)):
+            properties = cluster.client_properties(USER)
+            file = tmp_path / f"{name}.properties"
+            text = "\n".join(f"{key}={value}" for key, value in properties.items())
+            file.write_text(text.replace(PASSWORD, password))
+            auth = f"--zookeeper-config={tmp_path / 'zookeeper.properties'}"
+            zookeeper = [f"--zookeeper={zk.address}", auth, "-vv"]
+            servers, config = cluster.bootstrap_servers, f"--command-config={file}"
+            copied = [f"--from={servers}", f"--to={servers}", f"--from-config={file}", f"--to-config={file}"]
+            for command in (
+                ["zk", "lag", "--group", "g", *zookeeper, config],
+                ["mirror", *copied, "--topics", "t", "--rename", "t=copy", "-vv"],
+                ["migrate", "group", "g", *zookeeper, "--bootstrap-server", servers, config],
+            ):
+                ended = await anyio.to_thread.run_sync(run, command)
+                search.of_run(f"{command[:2]}, {name}", ended)
+                assert (ended.returncode == 0) is (name == "right"), ended.stderr
     assert search.found == []
 
 
