@@ -97,6 +97,8 @@ def _parse_address(text: str) -> Address:
         host, port = text, ""
     else:
         host, _, port = text.partition(":")
+    if "@" in text:
+        raise ConfigError("bootstrap_servers: an address has no user or password: give sasl_plain_username and others")
     if not host:
         raise ConfigError(f"bootstrap server {text!r} has no host")
     if port and not (port.isascii() and port.isdigit() and len(port) < 20 and 0 < int(port) < 65536):
@@ -362,7 +364,18 @@ def _built(kind: type, settings: dict[str, Any]) -> Any:
     own = {name: settings[name] for name in settings.keys() & {each.name for each in fields(kind)}}
     if "security" in (each.name for each in fields(kind)):
         own["security"] = _built(SecurityConfig, settings)
-    return kind(**own)
+    built = kind(**own)
+    if kind is SecurityConfig:
+        _check_login(built, own)
+    return built
+
+
+def _check_login(security: SecurityConfig, given: Mapping[str, Any]) -> None:
+    """ConfigError if a setting is given with its default value, and the login module has another."""
+    for each in fields(security):
+        default = each.default
+        if default is not None and given.get(each.name) == default and getattr(security, each.name) != default:
+            raise ConfigError(f"{each.name} and sasl.jaas.config disagree: give one of them")
 
 
 def client_settings(config: ClientConfig) -> dict[str, Any]:

@@ -34,7 +34,7 @@ from pykafka08.errors import (
     broker_error,
 )
 from pykafka08.group.requests import OffsetAndMetadata
-from pykafka08.kafka_properties import PropertiesSource, arguments_from
+from pykafka08.kafka_properties import PropertiesSource, arguments_from, guarded
 from pykafka08.protocol.messages.alter_configs import AlterableConfig as WholeConfig
 from pykafka08.protocol.messages.alter_configs import AlterConfigsRequest
 from pykafka08.protocol.messages.alter_configs import AlterConfigsResource as WholeResource
@@ -82,6 +82,7 @@ class Admin(Asking):
         ``settings`` override the file.  ConfigError for a property that cannot be honoured.
         """
         protect(settings)
+        properties = guarded(properties)
         return cls(**arguments_from(properties, settings))
 
     async def __aenter__(self) -> Admin:

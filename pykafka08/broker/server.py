@@ -42,7 +42,7 @@ from pykafka08.broker.personality import Personality
 from pykafka08.broker.properties import StaticProperties, node_properties
 from pykafka08.broker.security.given_certificates import given_certificates
 from pykafka08.broker.security.mechanisms import Refused, TokenCheck
-from pykafka08.broker.security.protection import Protection, uses_sasl
+from pykafka08.broker.security.protection import Protection, hidden_passwords, uses_sasl
 from pykafka08.broker.security.tokens import Jwks
 from pykafka08.broker.session import Output, Session
 from pykafka08.broker.state import MOST_PARTITIONS, Partition, Topic
@@ -145,6 +145,8 @@ class EmbeddedCluster:
         ssl_keyfile: str | os.PathLike[str] | None = None,
         ssl_cafile: str | os.PathLike[str] | None = None,
     ) -> None:
+        passwords = hidden_passwords(users)
+        users = None  # a traceback may show local variables
         check_number("brokers", brokers, 1, MOST_BROKERS)
         check_number("default_partitions", default_partitions, 1, MOST_PARTITIONS)
         check_number("max_memory_bytes", max_memory_bytes, 1, sys.maxsize)
@@ -190,7 +192,7 @@ class EmbeddedCluster:
             list(protocols.values()),
             personality,
             self._state.scram,
-            users=users,
+            users=passwords,
             check_token=check_token,
             jwks=jwks,
             given_certificates=given_certificates(ssl_certfile, ssl_keyfile, ssl_cafile),

@@ -36,7 +36,7 @@ from pykafka08.errors import AuthorizationError, ClosedError, ConfigError, Kafka
 from pykafka08.group.coordinator import RebalanceListener
 from pykafka08.group.pattern import SubscriptionPattern
 from pykafka08.group.settings import GroupConfig
-from pykafka08.kafka_properties import PropertiesSource, arguments_from
+from pykafka08.kafka_properties import PropertiesSource, arguments_from, guarded
 from pykafka08.records.batch_records import is_prepared, prepare
 from pykafka08.records.record import Record, TopicPartition
 from pykafka08.security.settings import protect
@@ -120,6 +120,7 @@ class Consumer(Committing):
         that cannot be honoured.
         """
         protect(settings)
+        properties = guarded(properties)
         return cls(*topics, **arguments_from(properties, settings, ConsumerConfig, GroupConfig))
 
     # Life

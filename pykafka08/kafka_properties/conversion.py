@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from pykafka08.config import ClientConfig, ProducerConfig, setting_fields
 from pykafka08.errors import ConfigError
@@ -24,8 +24,8 @@ from pykafka08.kafka_properties.tables import (
 )
 from pykafka08.logs import library_logger
 from pykafka08.properties import read_properties
-from pykafka08.security.secret import Secret
-from pykafka08.security.settings import PROTOCOLS, SECRETS
+from pykafka08.security.secret import HiddenValue, Secret, kind_of
+from pykafka08.security.settings import PROTOCOLS, is_secret
 from pykafka08.setting_hints import hint
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "PropertiesSource",
     "arguments_from",
     "check_refused",
+    "guarded",
     "is_secret",
     "protected",
     "read_client_properties",
@@ -47,7 +48,6 @@ PropertiesSource = str | os.PathLike[str] | Mapping[str, Any]
 """The path of a properties file, or the properties themselves."""
 
 _MOST_DIGITS = 40
-_SECRET = re.compile(r"password|passphrase|secret|jaas|(?:^|\.)auth$|key\.pem$|keystore\.key$")
 _LEVEL = re.compile(r"compression\.(gzip|lz4|zstd)\.level")
 _SECURITY = ("security.", "ssl.", "sasl.")
 _ALL_REFUSED: Mapping[str, Refused] = {**REFUSED, **librdkafka.REFUSED}
@@ -67,10 +67,23 @@ class Converted(NamedTuple):
     """Property -> why it has no effect."""
 
 
-def is_secret(name: str) -> bool:
-    """True if the value of this property, by Kafka's name or this client's, must not appear in a text."""
-    dotted = name.strip().lower().replace("_", ".").replace("-", ".")
-    return dotted.replace(".", "_") in SECRETS or _SECRET.search(dotted) is not None
+def guarded(properties: PropertiesSource) -> PropertiesSource:
+    """The same with secrets as :class:`Secret`, to take the argument's place in the caller's local variables.
+
+    Nothing is raised here, as a traceback would hold the secrets.
+    """
+    if isinstance(properties, (str, os.PathLike)):
+        return properties
+    if not isinstance(properties, Mapping):
+        return cast("PropertiesSource", HiddenValue(properties))
+    return {str(name): _guarded(value) if is_secret(str(name)) else value for name, value in properties.items()}
+
+
+def _guarded(value: object) -> Secret | HiddenValue:
+    if isinstance(value, (Secret, HiddenValue)):
+        return value
+    text = _as_text(value)
+    return Secret(text) if isinstance(text, str) else HiddenValue(value)
 
 
 def protected(properties: Mapping[str, Any]) -> dict[str, str | Secret]:
@@ -78,22 +91,24 @@ def protected(properties: Mapping[str, Any]) -> dict[str, str | Secret]:
 
     ConfigError for a value that is not a string, number or boolean.
     """
-    return {str(name): _as_text(str(name), value) for name, value in properties.items()}
+    properties = cast("Mapping[str, Any]", guarded(properties))
+    texts = {name: _as_text(value) for name, value in properties.items()}
+    for name, text in texts.items():
+        if name in librdkafka.CALLBACKS:
+            raise ConfigError(f"{name}: {librdkafka.CALLBACKS[name]}")
+        if not isinstance(text, (str, Secret)):
+            kind = kind_of(text)
+            raise ConfigError(
+                f"{name}: the value of a property must be a string, number or boolean, not of the type {kind}"
+            )
+    return cast("dict[str, str | Secret]", texts)
 
 
-def _as_text(name: str, value: object) -> str | Secret:
+def _as_text(value: object) -> object:
+    """Text of a number or boolean; other values as they are."""
     if isinstance(value, bool):
-        value = "true" if value else "false"
-    if isinstance(value, (int, float)):
-        value = str(value)
-    if name in librdkafka.CALLBACKS:
-        raise ConfigError(f"{name}: {librdkafka.CALLBACKS[name]}")
-    if not isinstance(value, (str, Secret)):
-        kind = type(value).__name__
-        raise ConfigError(
-            f"{name}: the value of a property must be a string, number or boolean, not of the type {kind}"
-        )
-    return Secret(value) if is_secret(name) else value
+        return "true" if value else "false"
+    return str(value) if isinstance(value, (int, float)) else value
 
 
 def read_client_properties(path: str | os.PathLike[str]) -> dict[str, str | Secret]:
@@ -103,6 +118,7 @@ def read_client_properties(path: str | os.PathLike[str]) -> dict[str, str | Secr
 
 def arguments_from(properties: PropertiesSource, settings: Mapping[str, Any], *kinds: type) -> dict[str, Any]:
     """As :func:`settings_from`, overridden by ``settings``; ConfigError if no brokers are given."""
+    properties = guarded(properties)
     arguments = {**settings_from(properties, *kinds), **settings}
     if "bootstrap_servers" not in arguments:
         raise ConfigError("bootstrap.servers is missing from the properties: add it there, or give bootstrap_servers")
@@ -114,14 +130,14 @@ def settings_from(properties: PropertiesSource, *kinds: type) -> dict[str, Any]:
 
     Names that this client does not have are logged.
     """
+    properties = guarded(properties)
     if isinstance(properties, (str, os.PathLike)):
         given = read_client_properties(properties)
     elif isinstance(properties, Mapping):
         given = protected(properties)
     else:
-        raise ConfigError(
-            f"properties must be the path of a file or a mapping, not of the type {type(properties).__name__}"
-        )
+        kind = kind_of(properties)
+        raise ConfigError(f"properties must be the path of a file or a mapping, not of the type {kind}")
     converted = settings_of(given, *kinds)
     if converted.unknown:
         log.warning("config.unknown_properties", names=", ".join(converted.unknown))

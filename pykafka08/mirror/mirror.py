@@ -33,7 +33,7 @@ from pykafka08.errors import (
     SecurityError,
     UnsupportedVersionError,
 )
-from pykafka08.kafka_properties import PropertiesSource, arguments_from
+from pykafka08.kafka_properties import PropertiesSource, arguments_from, guarded
 from pykafka08.mirror.carrying import GroupCarrier
 from pykafka08.mirror.checkpoint import Checkpoint
 from pykafka08.mirror.copy_state import CopyState, MirrorReport
@@ -44,6 +44,7 @@ from pykafka08.mirror.resume import find_place
 from pykafka08.mirror.tenure import Tenure
 from pykafka08.producer.producer import Producer
 from pykafka08.records.record import TopicPartition
+from pykafka08.security.settings import protected_copy
 from pykafka08.zookeeper.settings import without_secrets
 
 __all__ = ["Mirror"]
@@ -117,6 +118,7 @@ class Mirror:
         target_settings: Mapping[str, Any] | None = None,
     ) -> None:
         zookeeper_settings = without_secrets(zookeeper_settings or {})
+        source_settings, target_settings = protected_copy(source_settings), protected_copy(target_settings)
         chosen = [topics] if isinstance(topics, str) else list(dict.fromkeys(topics))
         self._selection = Selection(tuple(chosen), _compiled(pattern), _compiled(excluded), dict(rename or {}))
         groups = [groups] if isinstance(groups, str) else list(groups)
@@ -135,10 +137,10 @@ class Mirror:
         self._restarts = restart
         self._skips_lost = skip_lost
         self._servers = (source, target)
-        for settings, own in ((source_settings or {}, SOURCE_OWN), (target_settings or {}, TARGET_OWN)):
+        for settings, own in ((source_settings, SOURCE_OWN), (target_settings, TARGET_OWN)):
             for setting in own & settings.keys():
                 raise ConfigError(f"{setting} is the mirror's own: it decides whether records are copied once")
-        self._settings = ({**SOURCE, **(source_settings or {})}, {**TARGET, **(target_settings or {})})
+        self._settings = ({**SOURCE, **source_settings}, {**TARGET, **target_settings})
         common = [{k: v for k, v in each.items() if k in CLIENT_SETTINGS} for each in self._settings]
         self._common = (common[0], common[1])
         self._source = Admin(source, **common[0])
@@ -158,12 +160,17 @@ class Mirror:
         ``arguments`` are those of the constructor; its ``source_settings`` and ``target_settings`` override the
         files.
         """
+        source, target = guarded(source), guarded(target)
+        for name in ("source_settings", "target_settings"):
+            arguments[name] = protected_copy(arguments.get(name))
+        if "zookeeper_settings" in arguments:
+            arguments["zookeeper_settings"] = without_secrets(arguments["zookeeper_settings"] or {})
         given = []
         for properties, name, kind in (
             (source, "source_settings", ConsumerConfig),
             (target, "target_settings", ProducerConfig),
         ):
-            settings = arguments_from(properties, arguments.pop(name, None) or {}, kind)
+            settings = arguments_from(properties, arguments.pop(name), kind)
             given.append((settings.pop("bootstrap_servers"), settings))
         (of_source, source_settings), (of_target, target_settings) = given
         return cls(of_source, of_target, source_settings=source_settings, target_settings=target_settings, **arguments)

@@ -20,7 +20,7 @@ from pykafka08.driver import TaskTree, clock, library_logger
 from pykafka08.errors import BufferFullError, ClosedError, KafkaError, RecordTypeError, RequestTimeoutError
 from pykafka08.group.metadata import OffsetSource
 from pykafka08.group.requests import OffsetAndMetadata
-from pykafka08.kafka_properties import PropertiesSource, arguments_from
+from pykafka08.kafka_properties import PropertiesSource, arguments_from, guarded
 from pykafka08.producer.actions import Counters
 from pykafka08.producer.arrow import Columns
 from pykafka08.producer.batch import RECORD_OVERHEAD, Span, headers_size
@@ -98,6 +98,7 @@ class Producer(ColumnProducing):
         ``settings`` override the file.  ConfigError for a property that cannot be honoured.
         """
         protect(settings)
+        properties = guarded(properties)
         return cls(**arguments_from(properties, settings, ProducerConfig))
 
     # --- life -------------------------------------------------------------------------------------------------------

@@ -48,23 +48,20 @@ def load_key_files(context: ssl.SSLContext, certfile: str, keyfile: str | None, 
 
 def load_key_in_memory(context: ssl.SSLContext, own: KeyAndChain, named: str, setting: str) -> None:
     """Load a key of a store or a setting; ``named`` shows it in errors without its text."""
-    data = own.chain + b"\n" + own.key  # a text from a properties file may lack its last line feed
-    if _loaded_from_memory(context, data, own, named):
+    if _loaded_from_memory(context, own, named):
         return
-    password = own.password
     if b"ENCRYPTED" not in own.key:
-        password = Secret(secrets.token_urlsafe(32))
-        data = own.chain + b"\n" + _encrypted(own.key, password, named, setting)
+        own = _encrypted(own, Secret(secrets.token_urlsafe(32)), named, setting)
     descriptor, path = tempfile.mkstemp(prefix="pykafka08-", suffix=".pem")  # this user alone may read it
     try:
         with open(descriptor, "wb") as file:
-            file.write(data)
-        _load(context, path, None, password, named, own.password_setting)
+            file.write(own.pem)
+        _load(context, path, None, own.password, named, own.password_setting)
     finally:
         os.unlink(path)
 
 
-def _loaded_from_memory(context: ssl.SSLContext, data: bytes, own: KeyAndChain, named: str) -> bool:
+def _loaded_from_memory(context: ssl.SSLContext, own: KeyAndChain, named: str) -> bool:
     """False if the system has no files in memory, or does not show them to OpenSSL."""
     try:
         descriptor = os.memfd_create("pykafka08")
@@ -74,21 +71,21 @@ def _loaded_from_memory(context: ssl.SSLContext, data: bytes, own: KeyAndChain, 
         path = f"/proc/self/fd/{descriptor}"
         if not os.path.exists(path):
             return False
-        file.write(data)
+        file.write(own.pem)
         file.flush()
         _load(context, path, None, own.password, named, own.password_setting)
     return True
 
 
-def _encrypted(key: bytes, password: Secret, named: str, setting: str) -> bytes:
+def _encrypted(own: KeyAndChain, password: Secret, named: str, setting: str) -> KeyAndChain:
     serialization = library("cryptography.hazmat.primitives.serialization", setting)
     lock = serialization.BestAvailableEncryption(password.reveal().encode())
     try:
-        private = serialization.load_pem_private_key(key, None)
+        private = serialization.load_pem_private_key(own.key, None)
         encrypted: bytes = private.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, lock)
     except Exception as error:  # noqa: BLE001 - keys that are damaged or of an unknown kind raise errors of many kinds
         raise ConfigError(f"{named} has a private key that cannot be read ({type(error).__name__})") from None
-    return encrypted
+    return KeyAndChain(encrypted, own.chain, password)
 
 
 def _load(

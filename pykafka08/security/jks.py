@@ -64,10 +64,8 @@ def parse_jks(data: bytes, password: Secret | None) -> JksStore:
         else:
             raise ValueError("it is damaged")
     content, digest = data[: reader.at], reader.take(_DIGEST_BYTES)
-    if password is not None:
-        expected = _sha1(_utf_16(password) + _INTEGRITY_SALT + content)
-        if not hmac.compare_digest(expected, digest):
-            raise ValueError("it is damaged, or the password is wrong")
+    if password is not None and not hmac.compare_digest(_sha1(_utf_16(password) + _INTEGRITY_SALT + content), digest):
+        raise ValueError("it is damaged, or the password is wrong")
     return store
 
 
@@ -76,7 +74,14 @@ def unlocked_key(key: JksKey, password: Secret) -> bytes:
     outer = _Reader(_Reader(key.locked).element(_SEQUENCE))
     if not outer.element(_SEQUENCE).startswith(_PROTECTION):
         raise ValueError("the private key is encrypted with an unknown algorithm")
-    protected = outer.element(_OCTET_STRING)
+    plain = _unlocked(outer.element(_OCTET_STRING), password)
+    if plain is None:
+        raise WrongPasswordError("the key's password is wrong")
+    return plain
+
+
+def _unlocked(protected: bytes, password: Secret) -> bytes | None:
+    """None if the password is wrong.  Nothing is raised here, as a traceback would hold the password."""
     previous, hidden, check = (
         protected[:_DIGEST_BYTES],
         protected[_DIGEST_BYTES:-_DIGEST_BYTES],
@@ -88,9 +93,7 @@ def unlocked_key(key: JksKey, password: Secret) -> bytes:
         previous = _sha1(text + previous)
         stream += previous
     plain = bytes(a ^ b for a, b in zip(hidden, stream, strict=False))
-    if not hmac.compare_digest(_sha1(text + plain), check):
-        raise WrongPasswordError("the key's password is wrong")
-    return plain
+    return plain if hmac.compare_digest(_sha1(text + plain), check) else None
 
 
 def _utf_16(password: Secret) -> bytes:

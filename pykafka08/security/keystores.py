@@ -48,6 +48,11 @@ class KeyAndChain(NamedTuple):
     def __repr__(self) -> str:
         return "KeyAndChain(***)"
 
+    @property
+    def pem(self) -> bytes:
+        """Both, for OpenSSL.  Keep no variable of it: tracebacks may show local variables."""
+        return self.chain + b"\n" + self.key  # a text from a properties file may lack its last line feed
+
 
 class Store(NamedTuple):
     """The bytes of a store; ``kind`` is JKS, PKCS12 or PEM, and ``setting`` gave its path."""
@@ -199,9 +204,10 @@ def _key_of_jks(
 
 def _opened_pkcs12(store: Store, password: Secret | None) -> tuple[Any, Any, list[Any]]:
     pkcs12 = library("cryptography.hazmat.primitives.serialization.pkcs12", store.setting)
-    key = password.reveal().encode() if password is not None else None
     try:
-        private, certificate, others = pkcs12.load_key_and_certificates(store.data, key)
+        private, certificate, others = pkcs12.load_key_and_certificates(
+            store.data, password.reveal().encode() if password is not None else None
+        )
     except Exception as error:  # noqa: BLE001 - damaged files and old ciphers raise errors of many kinds
         reason = "" if isinstance(error, ValueError) else f" ({type(error).__name__})"
         raise ConfigError(

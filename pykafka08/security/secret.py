@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hmac
 
-__all__ = ["Secret"]
+__all__ = ["HiddenValue", "Secret", "kind_of"]
 
 
 class Secret:
@@ -35,3 +35,20 @@ class Secret:
 
     def __bool__(self) -> bool:
         return bool(self._text)
+
+
+class HiddenValue:
+    """A value of the wrong type in the place of a secret, such as a password as bytes; only its type is kept."""
+
+    __slots__ = ("kind",)
+
+    def __init__(self, value: object) -> None:
+        self.kind = type(value).__name__
+
+    def __repr__(self) -> str:
+        return "***"
+
+
+def kind_of(value: object) -> str:
+    """The name of a value's type, for an error."""
+    return value.kind if isinstance(value, HiddenValue) else type(value).__name__

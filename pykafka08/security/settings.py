@@ -7,19 +7,29 @@ of aiokafka and kafka-python (``ssl_cafile``, ``sasl_plain_username``) work too.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from pykafka08.errors import ConfigError
 from pykafka08.security.jaas import PROPERTY, jaas_settings, parse_jaas
-from pykafka08.security.secret import Secret
+from pykafka08.security.secret import HiddenValue, Secret, kind_of
 from pykafka08.short_names import shortened
 
 if TYPE_CHECKING:  # importing it takes 10 ms, and loads the socket module
     import ssl
 
-__all__ = ["PROTOCOLS", "SECRETS", "PasswordProvider", "SecurityConfig", "check_protocol", "protect"]
+__all__ = [
+    "PROTOCOLS",
+    "SECRETS",
+    "PasswordProvider",
+    "SecurityConfig",
+    "check_protocol",
+    "is_secret",
+    "protect",
+    "protected_copy",
+]
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
@@ -40,6 +50,7 @@ SECRETS = frozenset(
     }
 )
 """Settings that never appear in a text."""
+_SECRET = re.compile(r"password|passphrase|secret|jaas|(?:^|\.)auth$|key\.pem$|keystore\.key$")
 
 CREDENTIALS = (
     "sasl_jaas_config",
@@ -135,11 +146,42 @@ def _endpoint_tls(settings: Mapping[str, Any]) -> SecurityConfig:
     return SecurityConfig(security_protocol="SSL", **named)
 
 
+def is_secret(name: str) -> bool:
+    """True if the value of this setting, by Kafka's name or this client's, must not appear in a text."""
+    dotted = name.strip().lower().replace("_", ".").replace("-", ".")
+    return dotted.replace(".", "_") in SECRETS or _SECRET.search(dotted) is not None
+
+
 def protect(settings: dict[str, Any]) -> None:
-    """Replace secrets among keyword arguments by :class:`Secret` objects, in place."""
-    for name in SECRETS & settings.keys():
-        if isinstance(settings[name], str):
+    """Replace secrets among keyword arguments by :class:`Secret` objects, in place.
+
+    Misspelled names and values of a wrong type are hidden too.  Nothing is raised here, as a traceback would hold the
+    secrets; they are refused where the settings are checked.
+    """
+    for name in settings:
+        if name == "sasl_oauthbearer_ssl" and isinstance(settings[name], Mapping):
+            settings[name] = dict(settings[name])
+            protect(settings[name])
+        elif not is_secret(str(name)):
+            continue
+        elif isinstance(settings[name], str):
             settings[name] = Secret(settings[name])
+        elif name in SECRETS and not (
+            settings[name] is None or isinstance(settings[name], (Secret, HiddenValue)) or callable(settings[name])
+        ):
+            settings[name] = HiddenValue(settings[name])
+
+
+def protected_copy(settings: Mapping[str, Any] | None) -> dict[str, Any]:
+    """A copy with secrets as :class:`Secret`; empty for None."""
+    settings = dict(settings or {})
+    protect(settings)
+    return settings
+
+
+def _shown_provider(name: str, value: object) -> str:
+    is_provider = name in ("sasl_oauth_token_provider", "sasl_plain_password") and value is not None
+    return f"<{type(value).__name__}>" if is_provider and not isinstance(value, Secret) else repr(value)
 
 
 def check_protocol(settings: Mapping[str, Any]) -> None:
@@ -314,12 +356,17 @@ class SecurityConfig:
                 "set ssl_insecure_skip_hostname_check=True"
             )
         for name in SECRETS:
-            value = getattr(self, name)
-            if isinstance(value, str):
-                object.__setattr__(self, name, Secret(value))
+            if isinstance(getattr(self, name), str):
+                object.__setattr__(self, name, Secret(getattr(self, name)))
         if self.uses_sasl and isinstance(self.sasl_jaas_config, Secret):
             self._apply_jaas(self.sasl_jaas_config)
         self._check_oauth()
+
+    def __repr__(self) -> str:
+        # The repr of a function shows its bound arguments, of which one may be the secret.
+        values = ((each.name, getattr(self, each.name)) for each in fields(self))
+        shown = ", ".join(f"{name}={_shown_provider(name, value)}" for name, value in values)
+        return f"SecurityConfig({shown})"
 
     def _check_types(self) -> None:
         for each in fields(self):
@@ -334,7 +381,7 @@ class SecurityConfig:
                 continue
             if each.name == "sasl_oauthbearer_ssl" and isinstance(value, SecurityConfig):
                 continue
-            raise ConfigError(f"{each.name} is of type {type(value).__name__}, not {what}")
+            raise ConfigError(f"{each.name} is of type {kind_of(value)}, not {what}")
         if self.ssl_context is not None:
             import ssl  # here, because importing it takes 10 ms
 

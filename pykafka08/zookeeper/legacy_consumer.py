@@ -21,9 +21,10 @@ from pykafka08.consumer.checks import check_listener, check_offset, check_topic,
 from pykafka08.driver import TaskTree, library_logger
 from pykafka08.errors import ClosedError, ConfigError, KafkaError, UnknownTopicError
 from pykafka08.group.coordinator import RebalanceListener
-from pykafka08.kafka_properties import PropertiesSource, protected, read_client_properties
+from pykafka08.kafka_properties import PropertiesSource, guarded, protected, read_client_properties
 from pykafka08.records.reader import FetchedBatch
 from pykafka08.records.record import Record, TopicPartition
+from pykafka08.security.secret import kind_of
 from pykafka08.security.settings import protect
 from pykafka08.zookeeper.bridge import ZooKeeper
 from pykafka08.zookeeper.legacy.health import LegacyHealth
@@ -78,6 +79,7 @@ class LegacyConsumer:
         **settings: Any,
     ) -> None:
         protect(settings)
+        properties = guarded(properties) if properties is not None else None
         if "zookeeper_settings" in settings:
             settings = {**settings, "zookeeper_settings": without_secrets(settings["zookeeper_settings"])}
         given = _of_properties(properties)
@@ -128,6 +130,7 @@ class LegacyConsumer:
     def from_properties(cls, properties: PropertiesSource, *topics: str, **settings: Any) -> LegacyConsumer:
         """A consumer with the settings of a properties file, or a mapping, by the names of Kafka's Java clients."""
         protect(settings)
+        properties = guarded(properties)
         return cls(*topics, properties=properties, **settings)
 
     # Life
@@ -325,7 +328,7 @@ def _of_properties(properties: PropertiesSource | None) -> dict[str, Any]:
     elif isinstance(properties, Mapping):
         given = protected(properties)
     else:
-        raise ConfigError(f"properties of the type {type(properties).__name__} are neither a file nor a mapping")
+        raise ConfigError(f"properties of the type {kind_of(properties)} are neither a file nor a mapping")
     settings, notes = settings_of(given, (CONNECT,))
     for each in notes:
         log.warning("property.unknown", what=each)

@@ -37,8 +37,8 @@ from pykafka08.security.secret import Secret
 __all__ = ["Finding", "SecretSearch", "forms_of"]
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-PACKAGES = tuple(str(ROOT / name) + "/" for name in ("pykafka08", "pyspark_pykafka08"))
-"""Frames of these files may not hold a secret; a frame of the application may."""
+PACKAGES = (*(str(ROOT / name) + "/" for name in ("pykafka08", "pyspark_pykafka08")), "<string>")
+"""Frames of these files and of dataclasses' constructors may not hold a secret; a frame of the application may."""
 WALKED = ("pykafka08", "pyspark_pykafka08", "kazoo", "puresasl", "httpx", "httpcore")
 """Packages whose objects are walked through; of all others only the ``repr`` is read."""
 LEAST_LENGTH = 6
@@ -68,6 +68,7 @@ def forms_of(secret: str) -> dict[str, str]:
         "JSON in Unicode": json.dumps(secret, ensure_ascii=False)[1:-1],
         "Python's repr": repr(secret)[1:-1],
         "Python's repr of bytes": repr(data)[2:-1],
+        "Python's repr of UTF-16": repr(secret.encode("utf-16-be"))[2:-1],
     }
     for shift in range(3):
         # In a longer text the secret may begin at each of the three places of a group of base64; the characters that
@@ -260,6 +261,8 @@ def _listening(search: Callable[[logging.LogRecord], None]) -> Iterator[None]:
     is_enabled_for, handle = kind.isEnabledFor, kind.handle
 
     def search_and_handle(logger: logging.Logger, record: logging.LogRecord) -> None:
+        if not logger.filter(record):
+            return  # no handler gets it, at whatever level
         search(record)
         if is_enabled_for(logger, record.levelno):
             handle(logger, record)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pykafka08 import Producer
-from pykafka08.config import ClientConfig, build
+from pykafka08.config import ClientConfig, build, client_settings
 from pykafka08.errors import ConfigError
 from pykafka08.security.jaas import MODULES, parse_jaas
 from pykafka08.security.secret import Secret
@@ -160,3 +160,33 @@ def test_it_counts_for_sasl_alone_and_agrees_with_other_settings() -> None:
         security(text, sasl_plain_username="other")
     with pytest.raises(ConfigError, match=r"^sasl\.jaas\.config: the semicolon"):
         Producer("h:1", security_protocol="SASL_SSL", sasl_mechanism="PLAIN", sasl_jaas_config=text[:-1])
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "text", "setting", "default", "of_module"),
+    [
+        ("GSSAPI", f'{KERBEROS} required serviceName="broker";', "sasl_kerberos_service_name", "kafka", "broker"),
+        (
+            "SCRAM-SHA-256",
+            f'{SCRAM} required username="u" password="p" tokenauth="true";',
+            "sasl_scram_tokenauth",
+            False,
+            True,
+        ),
+    ],
+)
+def test_a_default_that_is_given_disagrees_too(
+    mechanism: str, text: str, setting: str, default: object, of_module: object
+) -> None:
+    settings = {"security_protocol": "SASL_SSL", "sasl_mechanism": mechanism, "sasl_jaas_config": text}
+    with pytest.raises(ConfigError, match=rf"^{setting} and sasl\.jaas\.config disagree: give one of them"):
+        Producer("h:1", **settings, **{setting: default})
+    given: dict[str, Any] = {**settings, "bootstrap_servers": "h:1", setting: default}
+    properties = {name.replace("_", "."): value for name, value in given.items()}
+    with pytest.raises(ConfigError, match=rf"^{setting} and sasl\.jaas\.config disagree: give one of them"):
+        Producer.from_properties(properties)
+    for given in ({}, {setting: of_module}):
+        (client,) = build({"bootstrap_servers": "h:1", **settings, **given}, ClientConfig)
+        assert getattr(client.security, setting) == of_module
+        (again,) = build(client_settings(client), ClientConfig)
+        assert again == client

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import ssl
 import sys
-import traceback
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,11 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.serialization import pkcs12
 
 from pykafka08.errors import ConfigError
+from pykafka08.security.client_key import load_key_in_memory
 from pykafka08.security.keystores import KeyAndChain, key_in, read_store, trusted_in
 from pykafka08.security.secret import Secret
 from tests.security.authority import Authority, Issued
+from tests.security.secrets_found import SecretSearch
 
 PASSWORD, KEY_PASSWORD = Secret("store-secret"), Secret("key-sécret")
 
@@ -91,10 +93,46 @@ def test_a_wrong_password_of_jks_is_named_and_shown_nowhere(
 ) -> None:
     with pytest.raises(ConfigError, match=text) as caught:
         folder.key(jks_key, password, key_password)
-    shown = traceback.TracebackException.from_exception(caught.value, capture_locals=True)
-    frames = "".join(line for line in shown.format() if "/pykafka08/" in line)
-    for secret in ("not-the-password", *map(Secret.reveal, (PASSWORD, KEY_PASSWORD))):
-        assert secret not in frames
+    search = SecretSearch("not-the-password", PASSWORD.reveal(), KEY_PASSWORD.reveal())
+    search.of_error("a wrong password", caught.value)
+    assert search.searched > 10
+    assert search.found == []
+
+
+def test_a_wrong_password_of_pkcs12_is_shown_nowhere(folder: Folder, client: Issued) -> None:
+    lock = serialization.BestAvailableEncryption(PASSWORD.reveal().encode())
+    data = pkcs12.serialize_key_and_certificates(b"me", client.key, client.certificate, None, lock)
+    search = SecretSearch("not-the-password")
+    for password in (Secret("not-the-password"), None):
+        with pytest.raises(ConfigError, match="ssl_keystore_password is wrong or missing") as caught:
+            folder.key(data, password)
+        search.of_error("a wrong password", caught.value)
+    assert search.found == []
+
+
+@pytest.mark.parametrize("has_memory_files", [True, False])
+def test_a_key_that_cannot_be_used_is_shown_nowhere(
+    has_memory_files: bool, authority: Authority, client: Issued, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not has_memory_files:
+        monkeypatch.delattr(os, "memfd_create", raising=False)
+    other = authority.issue("another client", is_for_clients=True)
+    locked = client.encrypted_key(PASSWORD.reveal())
+    damaged = client.key_pem.replace(b"PRIVATE KEY-----\nM", b"PRIVATE KEY-----\nA")
+    wrong, search = (
+        Secret("not-the-password"),
+        SecretSearch("not-the-password", client.key_pem.decode().split("\n")[1][1:]),
+    )
+    for own, why in (
+        (KeyAndChain(client.key_pem, other.pem, None), "the private key does not belong to the certificate"),
+        (KeyAndChain(damaged, client.pem, None), "damaged|cannot be read"),
+        (KeyAndChain(locked, client.pem, None), "the private key is encrypted: set ssl_key_password"),
+        (KeyAndChain(locked, client.pem, wrong), "ssl_key_password is wrong"),
+    ):
+        with pytest.raises(ConfigError, match=why) as caught:
+            load_key_in_memory(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), own, "the key", "ssl_keystore_key")
+        search.of_error(why, caught.value)
+    assert search.found == []
 
 
 def test_a_damaged_jks_store_is_a_config_error(folder: Folder, jks_key: bytes) -> None:

@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
+import asyncio
+import copy
+import dataclasses
+import json
+import pickle
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio.to_thread
 import pytest
+import sniffio
 
-from pykafka08 import Admin, AuthenticationError, ConfigError, Consumer, EmbeddedCluster, Producer
+from pykafka08 import (
+    Admin,
+    AuthenticationError,
+    ConfigError,
+    Consumer,
+    EmbeddedCluster,
+    EmbeddedZooKeeper,
+    LegacyConsumer,
+    Mirror,
+    Producer,
+)
 from pykafka08.broker.security.mechanisms import Principal, Refused
+from pykafka08.security.settings import SecurityConfig
 from tests.security.secrets_found import SecretSearch
 
 pytestmark = pytest.mark.anyio
@@ -41,6 +60,12 @@ def settings_of(cluster: EmbeddedCluster, mechanism: str, password: str = PASSWO
     return {**settings, "sasl_plain_password": password}
 
 
+async def _use(client: Any) -> None:
+    async with client:
+        if isinstance(client, Mirror):
+            await client.run()
+
+
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 async def test_clients_show_no_secret(mechanism: str) -> None:
     search = SecretSearch(PASSWORD, WRONG, TOKEN)
@@ -63,14 +88,39 @@ async def test_clients_show_no_secret(mechanism: str) -> None:
                     await consumer.getone(timeout=10)
                     await anyio.sleep(0.01)
                 await admin.list_groups()
+                async with Producer(**settings, transactional_id="x") as transactional:
+                    async with transactional.transaction():
+                        await transactional.send("t", b"20")
+                    search.of_objects("transactional producer", transactional)
+                servers, others = settings["bootstrap_servers"], _others(settings)
+                ends = {"source_settings": others, "target_settings": others}
+                async with Mirror(servers, servers, topics=["t"], rename={"t": "copy"}, **ends) as mirror:
+                    assert (await mirror.run()).records >= 21
+                    search.of_objects("mirror", mirror)
+                for task in anyio.get_running_tasks():
+                    search.of_text("task", repr(task))
+                if sniffio.current_async_library() == "asyncio":
+                    for each in asyncio.all_tasks():
+                        search.of_text("asyncio's task", repr(each))
                 search.of_objects("admin", admin)
                 search.of_objects("producer", producer)
                 search.of_objects("consumer", consumer)
-            for client in (Admin, Producer):
+            wrong = settings_of(cluster, mechanism, WRONG)
+            ends = {"source_settings": _others(wrong), "target_settings": _others(wrong)}
+            clients: list[Callable[[], Any]] = [
+                lambda: Admin(**wrong),
+                lambda: Producer(**wrong),
+                lambda: Producer(**wrong, transactional_id="x"),
+                lambda: Consumer("t", **wrong),
+                lambda: Consumer("t", group_id="g", **wrong),
+                lambda: Mirror(servers, servers, topics=["t"], rename={"t": "copy"}, **ends),
+            ]
+            for number, made in enumerate(clients):
+                client = made()
                 with pytest.raises(AuthenticationError) as caught:
-                    async with client(**settings_of(cluster, mechanism, WRONG)):
-                        pass
-                search.of_error(f"{client.__name__} with wrong credentials", caught.value)
+                    await _use(client)
+                search.of_error(f"{type(client).__name__} {number} with wrong credentials", caught.value)
+                search.of_objects(f"{type(client).__name__} {number} with wrong credentials", client)
     assert search.searched > 100
     assert search.found == []
 
@@ -136,4 +186,172 @@ async def test_tools_show_no_secret(tmp_path: Path) -> None:
             assert (sent.returncode == 0, got.returncode == 0) == (name == "right", name == "right"), sent.stderr
             assert got.stdout.splitlines() == (["one", "two"] if name == "right" else [])
             assert ("credentials" in got.stderr) is (name == "wrong")
+    assert search.found == []
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_clients_and_tools_of_zookeeper_show_no_secret(tmp_path: Path) -> None:
+    search = SecretSearch(PASSWORD, WRONG)
+    async with (
+        EmbeddedZooKeeper() as zk,
+        EmbeddedCluster(
+            security="SASL_SSL", users={USER: PASSWORD}, version="2.8", zookeeper=zk, topics={"t": 1}
+        ) as cluster,
+    ):
+        settings = settings_of(cluster, "SCRAM-SHA-256")
+        async with Producer(**settings) as producer:
+            await producer.send_many("t", [b"one", b"two"])
+        of_zookeeper = {"auth": [("digest", f"bob:{PASSWORD}")]}
+        old: dict[str, Any] = {**_others(settings), "zookeeper": zk.address, "zookeeper_settings": of_zookeeper}
+        with search.of_logs():
+            async with LegacyConsumer("t", group_id="g", auto_offset_reset="smallest", **old) as consumer:
+                async for record in consumer:
+                    if record.value == b"two":  # the first one is committed
+                        search.of_objects("legacy consumer", consumer)
+                        break
+        (tmp_path / "zookeeper.properties").write_text(f"auth=digest:bob:{PASSWORD}\n")
+        for name, password in (("right", PASSWORD), ("wrong", WRONG)):
+            properties = cluster.client_properties(USER)
+            file = tmp_path / f"{name}.properties"
+            text = "\n".join(f"{key}={value}" for key, value in properties.items())
+            file.write_text(text.replace(PASSWORD, password))
+            auth = f"--zookeeper-config={tmp_path / 'zookeeper.properties'}"
+            zookeeper = [f"--zookeeper={zk.address}", auth, "-vv"]
+            servers, config = cluster.bootstrap_servers, f"--command-config={file}"
+            copied = [f"--from={servers}", f"--to={servers}", f"--from-config={file}", f"--to-config={file}"]
+            for command in (
+                ["zk", "lag", "--group", "g", *zookeeper, config],
+                ["mirror", *copied, "--topics", "t", "--rename", "t=copy", "-vv"],
+                ["migrate", "group", "g", *zookeeper, "--bootstrap-server", servers, config],
+            ):
+                ended = await anyio.to_thread.run_sync(run, command)
+                search.of_run(f"{command[:2]}, {name}", ended)
+                assert (ended.returncode == 0) is (name == "right"), ended.stderr
+    assert search.found == []
+
+
+LOGIN = f'{MODULES}.plain.PlainLoginModule required username="{USER}" password="{PASSWORD}";'
+PROPERTIES: dict[str, Any] = {
+    "bootstrap.servers": "localhost:1",
+    "security.protocol": "SASL_SSL",
+    "sasl.mechanism": "PLAIN",
+    "sasl.jaas.config": LOGIN,
+}
+SETTINGS = {
+    "bootstrap_servers": "localhost:1",
+    "security_protocol": "SASL_SSL",
+    "sasl_mechanism": "PLAIN",
+    "sasl_plain_username": USER,
+    "sasl_plain_password": PASSWORD,
+}
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        Producer.from_properties,
+        Consumer.from_properties,
+        Admin.from_properties,
+        LegacyConsumer.from_properties,
+        lambda given: LegacyConsumer("t", properties=given),
+        lambda given: Mirror.from_properties(given, given),
+    ],
+)
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"request.timeout.ms": "soon"},
+        {"ssl.nonsense": "1"},
+        {"sasl.mechanism": "X"},
+        {"client.id": b"x"},
+        {"ssl.key.password": PASSWORD.encode()},
+        {"sasl.jaas.config": LOGIN[:-1]},
+    ],
+)
+def test_refused_properties_are_in_no_frame_of_ours(
+    make: Callable[[Mapping[str, Any]], object], wrong: dict[str, Any]
+) -> None:
+    search = SecretSearch(PASSWORD)
+    with pytest.raises(ConfigError) as caught:
+        make({**PROPERTIES, **wrong})
+    search.of_error("refused properties", caught.value)
+    assert search.found == []
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda settings: Producer(**settings),
+        lambda settings: Consumer("t", **settings),
+        lambda settings: Admin(**settings),
+        lambda settings: Mirror("localhost:1", "localhost:2", topics=["t"], source_settings=_others(settings)),
+        lambda settings: Mirror("localhost:1", "localhost:2", topics=["t"], target_settings=_others(settings)),
+    ],
+)
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        ({"no_such": 1}, "no_such"),
+        ({"request_timeout_ms": "soon"}, "request_timeout_ms"),
+        ({"sasl_password": PASSWORD}, "unknown setting sasl_password"),
+        ({"sasl.jaas.config": LOGIN}, "did you mean sasl_jaas_config"),
+        ({"sasl_plain_password": PASSWORD.encode()}, "sasl_plain_password is of type bytes, not a string"),
+        ({"ssl_keystore_key": PASSWORD.encode()}, "ssl_keystore_key is of type bytes, not a string"),
+        ({"sasl_oauthbearer_ssl": {"ssl_key_password": PASSWORD, "ssl_x": 1}}, "no such setting: ssl_x"),
+        ({"sasl_oauthbearer_ssl": {"ssl.key.password": PASSWORD, "ssl_protocol": 1}}, "ssl_protocol is of type int"),
+    ],
+)
+def test_refused_arguments_are_in_no_frame_of_ours(
+    make: Callable[[dict[str, Any]], object], wrong: dict[str, Any], why: str
+) -> None:
+    search = SecretSearch(PASSWORD)
+    with pytest.raises(ConfigError, match=why) as caught:
+        make({**SETTINGS, **wrong})
+    search.of_error("refused arguments", caught.value)
+    assert search.found == []
+
+
+def _others(settings: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in settings.items() if name != "bootstrap_servers"}
+
+
+def test_an_address_with_a_password_is_refused_and_not_shown() -> None:
+    search = SecretSearch(PASSWORD)
+    with search.of_logs(), pytest.raises(ConfigError, match="an address has no user or password") as caught:
+        Producer(f"SASL_SSL://{USER}:{PASSWORD}@localhost:1")
+    search.of_text("the error", str(caught.value))
+    assert search.found == []
+
+
+@pytest.mark.parametrize("wrong", [{"security": "X"}, {"mechanisms": ("X",)}, {"brokers": 0}, {"client_auth": "X"}])
+def test_an_embedded_cluster_that_is_refused_shows_no_password(wrong: dict[str, Any]) -> None:
+    search = SecretSearch(PASSWORD)
+    with pytest.raises(ConfigError) as caught:
+        EmbeddedCluster(**{"security": "SASL_SSL", "users": {USER: PASSWORD}, **wrong})
+    search.of_error("a refused cluster", caught.value)
+    assert search.found == []
+
+
+def test_settings_show_no_secret_however_they_are_copied_or_written() -> None:
+    search = SecretSearch(PASSWORD)
+    provider = partial(str.upper, PASSWORD)
+    for config in (
+        SecurityConfig(**_others(SETTINGS), ssl_key_password=PASSWORD, ssl_keystore_key=PASSWORD),
+        SecurityConfig(security_protocol="SASL_SSL", sasl_jaas_config=LOGIN),
+        SecurityConfig(sasl_plain_password=provider, sasl_oauth_token_provider=provider),
+        SecurityConfig(sasl_oauthbearer_ssl={"ssl.key.password": PASSWORD}),
+    ):
+        search.of_text("repr", repr(config))
+        search.of_text("str", f"{config} {config!s}")
+        search.of_text("a deep copy", repr(copy.deepcopy(config)))
+        search.of_text("replace", repr(dataclasses.replace(config, ssl_protocol="TLSv1.2")))
+        if not callable(config.sasl_plain_password):
+            assert pickle.loads(pickle.dumps(config)) == config
+            search.of_text("asdict", repr(dataclasses.asdict(config)))
+            search.of_text("vars", repr(vars(config)))
+            search.of_text("JSON", json.dumps(dataclasses.asdict(config), default=str))
+            with pytest.raises(TypeError, match="Secret is not JSON serializable"):
+                json.dumps(dataclasses.asdict(config))
+    mirror = Mirror("localhost:1", "localhost:2", topics=["t"], source_settings=_others(SETTINGS))
+    search.of_objects("mirror", mirror)
     assert search.found == []

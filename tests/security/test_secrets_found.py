@@ -45,6 +45,7 @@ def search() -> SecretSearch:
         json.dumps({"a": SECRET}, ensure_ascii=False),
         repr(SECRET),
         repr(SECRET.encode()),
+        repr(SECRET.encode("utf-16-be")),
         f"token {SECRET}".encode(),
         *(base64.b64encode(f"{'u' * length}{SECRET}\0trailer".encode()) for length in range(5)),
         *(base64.urlsafe_b64encode(f"\0{'u' * length}\0{SECRET}".encode()).decode() for length in range(5)),

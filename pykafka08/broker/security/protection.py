@@ -28,7 +28,7 @@ from pykafka08.errors import ConfigError
 from pykafka08.protocol.framing import MAX_FRAME_BYTES
 from pykafka08.security.secret import Secret
 
-__all__ = ["PROTOCOLS", "Protection", "uses_sasl", "uses_tls"]
+__all__ = ["PROTOCOLS", "Protection", "hidden_passwords", "uses_sasl", "uses_tls"]
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 REAUTHENTICATION = "connections.max.reauth.ms"
@@ -80,7 +80,7 @@ class Protection:
         personality: Personality,
         scram: ScramUsers,
         *,
-        users: Mapping[str, str] | None = None,
+        users: Mapping[str, Secret] | None = None,
         check_token: TokenCheck | None = None,
         jwks: Jwks | None = None,
         mechanisms: Sequence[str] | None = None,
@@ -100,9 +100,9 @@ class Protection:
         """True if a second ApiVersions before authentication ends the connection (KIP-152)."""
         if client_auth not in CLIENT_AUTH:
             raise ConfigError(f"client_auth={client_auth!r:.100} is not one of {', '.join(CLIENT_AUTH)}")
-        self._passwords = {name: Secret(password) for name, password in (users or {}).items()}
-        for name, given in (users or {}).items():
-            if not name or not given:
+        self._passwords = hidden_passwords(users)
+        for name, password in self._passwords.items():
+            if not name or not password.reveal():
                 raise ConfigError(f"users: {name!r:.100} is not the name of a user with a password")
         self._user_of_subject = principal_mapping((properties or {}).get(PRINCIPAL_RULES, "DEFAULT"))
         self._scram = scram
@@ -256,6 +256,11 @@ def _limits(personality: Personality, properties: Mapping[str, str]) -> dict[str
         name: int(properties.get(name, default if personality >= since else earlier))
         for name, (since, default, earlier) in LIMITS.items()
     }
+
+
+def hidden_passwords(users: Mapping[str, str] | Mapping[str, Secret] | None) -> dict[str, Secret]:
+    """Passwords by user, to take the argument's place in the caller's local variables."""
+    return {name: Secret(password) for name, password in (users or {}).items()}
 
 
 def _quoted(text: str) -> str:

@@ -21,6 +21,7 @@ from pykafka08.errors import AuthenticationError, ConfigError, TransportError
 from pykafka08.security.sasl import aws_msk_iam
 from pykafka08.security.sasl.login import Login, login_of
 from pykafka08.security.settings import SecurityConfig
+from tests.security.secrets_found import SecretSearch
 
 pytestmark = pytest.mark.anyio
 
@@ -189,7 +190,10 @@ async def test_javas_configurations() -> None:
 async def test_nothing_of_the_token_is_shown(caplog: pytest.LogCaptureFixture, aws: pytest.MonkeyPatch) -> None:
     """AWS's libraries log signatures and session tokens on the level DEBUG."""
     caplog.set_level(logging.DEBUG)
-    url = await signed_url()
+    search = SecretSearch(KEY, SESSION)
+    with search.of_logs():
+        url = await signed_url()
+    search.of_objects("the login", login())
     hidden = (KEY, SESSION, quote(SESSION, safe=""), dict(parse_qsl(urlsplit(url).query))["X-Amz-Signature"])
     assert [word for word in hidden if word in caplog.text] == []
     logging.getLogger("botocore.auth").debug("heard again")
@@ -204,3 +208,5 @@ async def test_nothing_of_the_token_is_shown(caplog: pytest.LogCaptureFixture, a
     with pytest.raises(AuthenticationError, match="AccessDenied") as caught:
         await signed_url()
     assert not [word for word in hidden if word in "".join(traceback.format_exception(caught.value))]
+    search.of_error("a refused request", caught.value)
+    assert search.found == []
