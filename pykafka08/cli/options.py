@@ -12,6 +12,7 @@ import pykafka08
 from pykafka08.cli.notes import note
 from pykafka08.cli.properties import parse_pairs
 from pykafka08.kafka_properties import is_secret, protected, read_client_properties, settings_of
+from pykafka08.security.hidden_text import HiddenText
 from pykafka08.security.secret import Secret
 
 __all__ = [
@@ -66,7 +67,7 @@ def add_client_options(parser: argparse.ArgumentParser, role: str, *, is_bootstr
         help="one or more brokers to ask first",
     )  # fmt: skip
     parser.add_argument(
-        "--command-property", f"--{role}-property", dest="properties", action="append", default=[],
+        "--command-property", f"--{role}-property", dest="properties", type=HiddenText, action="append", default=[],
         metavar="NAME=VALUE", help="a setting of the client, by Kafka's name for it; comes before the file's",
     )  # fmt: skip
     parser.add_argument(
