@@ -13,6 +13,7 @@ from typing import Any
 from pykafka08.cli.options import IN_NO_TRANSACTION, client_properties, new_parser, positive, settings_and_notes
 from pykafka08.cli.zookeeper_options import add_zookeeper_options, zookeeper_settings
 from pykafka08.errors import ConfigError
+from pykafka08.security.hidden_text import HiddenText
 
 __all__ = ["main", "mirror_parser", "settings_of_mirror"]
 
@@ -66,8 +67,22 @@ def mirror_parser() -> argparse.ArgumentParser:
     add("--restart", action="store_true", help="forget what was copied, and copy all again behind it")
     add("--skip-lost", action="store_true", help="go on where the source has deleted what was to be copied next")
     add("--force", action="store_true", help="do not ask whether --zookeeper is of the source's cluster")
-    add("--from-property", action="append", default=[], metavar="NAME=VALUE", help="a setting of the consumer")
-    add("--to-property", action="append", default=[], metavar="NAME=VALUE", help="a setting of the producer")
+    add(
+        "--from-property",
+        type=HiddenText,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a setting of the consumer",
+    )
+    add(
+        "--to-property",
+        type=HiddenText,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a setting of the producer",
+    )
     add("--from-config", "--consumer-config", "--consumer.config", metavar="FILE",
         help="a properties file of Kafka's clients for the source, with security settings too")  # fmt: skip
     add("--to-config", "--producer-config", "--producer.config", metavar="FILE", help="the same for the target")

@@ -19,6 +19,7 @@ from pykafka08.kafka_properties import (
     settings_of,
     unresolved,
 )
+from pykafka08.security.hidden_text import HiddenText
 from pykafka08.security.secret import Secret
 
 __all__ = [
@@ -73,7 +74,7 @@ def add_client_options(parser: argparse.ArgumentParser, role: str, *, is_bootstr
         help="one or more brokers to ask first",
     )  # fmt: skip
     parser.add_argument(
-        "--command-property", f"--{role}-property", dest="properties", action="append", default=[],
+        "--command-property", f"--{role}-property", dest="properties", type=HiddenText, action="append", default=[],
         metavar="NAME=VALUE", help="a setting of the client, by Kafka's name for it; overrides the file",
     )  # fmt: skip
     parser.add_argument(

@@ -11,13 +11,11 @@ __all__ = ["bytes_of", "parse_pairs"]
 
 def parse_pairs(texts: Iterable[str]) -> dict[str, str]:
     """``["a=b", "c"]`` as ``{"a": "b", "c": ""}``; the last one of a name wins."""
-    pairs = {}
+    texts = list(texts)
     for text in texts:
-        name, _, value = text.partition("=")
-        if not name.strip():
-            raise ConfigError(f"{text!r} is not of the form name=value")
-        pairs[name.strip()] = value
-    return pairs
+        if not text.partition("=")[0].strip():
+            raise ConfigError(f"{str(text)!r} is not of the form name=value")
+    return {name.strip(): value for name, _, value in (text.partition("=") for text in texts)}
 
 
 def bytes_of(text: str) -> bytes:

@@ -13,9 +13,11 @@ from functools import partial
 from typing import Any
 
 from pykafka08.cli import zk_values
+from pykafka08.cli.notes import note
 from pykafka08.cli.options import client_properties, natural, new_parser, positive, settings_and_notes
 from pykafka08.errors import ConfigError
 from pykafka08.kafka_properties import settings_of, typed
+from pykafka08.security.hidden_text import HiddenText
 from pykafka08.security.secret import Secret
 
 __all__ = ["main", "settings_of_zookeeper", "zk_parser"]
@@ -50,6 +52,10 @@ def settings_of_zookeeper(options: argparse.Namespace) -> tuple[dict[str, Any], 
     """Keyword arguments for the session with ZooKeeper, and for clients of the brokers."""
     from pykafka08.zookeeper.settings import ZooKeeperConfig, without_secrets
 
+    option = getattr(options, "auth_option", "--auth")
+    if options.auth:
+        note(f"{option} ***: other users see arguments in the list of processes; the property auth in a file hides it")
+    options.auth = [Secret(text) for text in options.auth]
     properties = client_properties(options.config, options.properties, "--zookeeper-property")
     kinds = {field.name: str(field.type) for field in fields(ZooKeeperConfig)}
     zookeeper: dict[str, Any] = {}
@@ -58,8 +64,7 @@ def settings_of_zookeeper(options: argparse.Namespace) -> tuple[dict[str, Any], 
         short = re.sub(r"^zookeeper[._]", "", name)
         setting = short.replace(".", "_").replace("-", "_")
         if setting in kinds:
-            found = typed(name, setting, value, kinds[setting])
-            zookeeper[setting] = found.reveal() if isinstance(found, Secret) else found
+            zookeeper[setting] = typed(name, setting, value, kinds[setting])
         else:
             of_brokers[short] = value
     client, unknown, _ = settings_of(of_brokers)
@@ -74,7 +79,7 @@ def settings_of_zookeeper(options: argparse.Namespace) -> tuple[dict[str, Any], 
     given = zookeeper.pop("auth", None)
     credentials = options.auth or ([given] if given else [])
     if credentials:
-        zookeeper["auth"] = tuple(_credential(text) for text in credentials)
+        zookeeper["auth"] = tuple(map(_credential, credentials))
     client.update(_client_settings(options))
     return {"servers": options.zookeeper, **without_secrets(zookeeper)}, client
 
@@ -87,11 +92,17 @@ def _client_settings(options: argparse.Namespace) -> dict[str, Any]:
     return settings
 
 
-def _credential(text: str) -> tuple[str, str]:
-    scheme, colon, credential = text.partition(":")
-    if not (scheme and colon and credential):
+def _credential(text: Secret) -> tuple[str, Secret]:
+    credential = _split(text)
+    if credential is None:
         raise ConfigError("--auth and the property auth are SCHEME:CREDENTIAL, such as digest:user:password")
-    return scheme, credential
+    return credential
+
+
+def _split(text: Secret) -> tuple[str, Secret] | None:
+    """None if the text has another form.  Nothing is raised here, as a traceback would hold the credential."""
+    scheme, _, credential = text.reveal().partition(":")
+    return (scheme, Secret(credential)) if scheme and credential else None
 
 
 def zk_parser() -> argparse.ArgumentParser:
@@ -110,14 +121,14 @@ def _shared_options() -> argparse.ArgumentParser:
     shared = argparse.ArgumentParser(add_help=False)
     add = shared.add_argument
     add("--zookeeper", "-z", required=True, metavar="HOST:PORT,.../CHROOT", help="the ensemble, and the chroot")
-    add("--auth", action="append", default=[], metavar="SCHEME:CREDENTIAL",
+    add("--auth", type=HiddenText, action="append", default=[], metavar="SCHEME:CREDENTIAL",
         help="such as digest:user:password, which other users see in the list of processes; "
         "the property auth in the file of --zookeeper-config hides it")  # fmt: skip
-    add("--zookeeper-property", dest="properties", action="append", default=[], metavar="NAME=VALUE",
+    add("--zookeeper-property", dest="properties", type=HiddenText, action="append", default=[], metavar="NAME=VALUE",
         help="a setting of the session or of the brokers' client, such as session.timeout.ms")  # fmt: skip
     add("--zookeeper-config", dest="config", metavar="FILE", help="a properties file with settings")
-    add("--command-property", dest="client_properties", action="append", default=[], metavar="NAME=VALUE",
-        help="a setting of the brokers' client")  # fmt: skip
+    add("--command-property", dest="client_properties", type=HiddenText, action="append", default=[],
+        metavar="NAME=VALUE", help="a setting of the brokers' client")  # fmt: skip
     add("--command-config", dest="client_config", metavar="FILE",
         help="a properties file of Kafka's clients, with security settings too, for questions to brokers")  # fmt: skip
     add("--json", action="store_true", help="JSON instead of a table")

@@ -7,15 +7,17 @@ from typing import Any
 
 from pykafka08.cli.zk import settings_of_zookeeper
 from pykafka08.errors import ConfigError
+from pykafka08.security.hidden_text import HiddenText
 
 __all__ = ["add_zookeeper_options", "zookeeper_settings"]
 
 
 def add_zookeeper_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--zookeeper-auth", action="append", default=[], metavar="SCHEME:CREDENTIAL",
-        help="credentials for ZooKeeper, such as digest:user:password")  # fmt: skip
-    add("--zookeeper-property", action="append", default=[], metavar="NAME=VALUE",
+    add("--zookeeper-auth", type=HiddenText, action="append", default=[], metavar="SCHEME:CREDENTIAL",
+        help="credentials for ZooKeeper, such as digest:user:password; the property auth in the file of "
+        "--zookeeper-config hides it from the list of processes")  # fmt: skip
+    add("--zookeeper-property", type=HiddenText, action="append", default=[], metavar="NAME=VALUE",
         help="a setting of the session with ZooKeeper, such as tls=true")  # fmt: skip
     add("--zookeeper-config", metavar="FILE", help="a properties file with such settings")
 
@@ -25,6 +27,7 @@ def zookeeper_settings(options: argparse.Namespace) -> dict[str, Any]:
     given = argparse.Namespace(
         zookeeper=options.zookeeper,
         auth=options.zookeeper_auth,
+        auth_option="--zookeeper-auth",
         properties=options.zookeeper_property,
         config=options.zookeeper_config,
     )

@@ -184,6 +184,30 @@ def test_the_command_takes_credentials_from_a_file(search: SecretSearch, tmp_pat
     assert search.found == []
 
 
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        (["--auth", f":{PASSWORD}"], "SCHEME:CREDENTIAL"),
+        (["--zookeeper-property", "nonsense=1"], "nonsense"),
+        (["--zookeeper-property", "ssl.nonsense=1"], "ssl.nonsense"),
+    ],
+)
+def test_the_command_warns_of_credentials_among_its_arguments(
+    search: SecretSearch, wrong: list[str], why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    right = ["tree", "-z", "h", "--auth", f"digest:bob:{PASSWORD}", "--zookeeper-property", f"sasl.password={PASSWORD}"]
+    settings, _ = settings_of_zookeeper(zk_parser().parse_args(right))
+    search.of_objects("settings", settings)
+    told = capsys.readouterr().err
+    assert "--auth ***: other users see arguments in the list of processes" in told
+    assert "--zookeeper-property sasl.password=***: other users" in told
+    with pytest.raises(ConfigError, match=why) as caught:
+        settings_of_zookeeper(zk_parser().parse_args([*right, *wrong]))
+    search.of_error("refused arguments", caught.value)
+    search.of_text("stderr", told + capsys.readouterr().err)
+    assert search.found == []
+
+
 def test_a_host_check_that_is_switched_off_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
     ZooKeeper("h", tls=True, tls_insecure_skip_hostname_check=True)
     (record,) = caplog.records
