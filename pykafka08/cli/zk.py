@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from pykafka08.cli import zk_values
-from pykafka08.cli.options import client_properties, natural, new_parser, positive, settings_and_notes
+from pykafka08.cli.options import Parser, client_properties, natural, new_parser, positive, settings_and_notes
 from pykafka08.errors import ConfigError
 from pykafka08.kafka_properties import settings_of, typed
 from pykafka08.security.secret import Secret
@@ -34,16 +34,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         settings = settings_of_zookeeper(options)
     except ConfigError as error:
-        parser.error(str(error))
+        parser.refuse(error, options)
     from pykafka08.cli.exits import run
 
     if options.command in SHOWING:
         from pykafka08.cli.zk_showing import show
 
-        return run(PROG, partial(show, options, *settings), options.verbose)
+        return run(PROG, partial(show, options, *settings), options.verbose, options)
     from pykafka08.cli.zk_changing import change
 
-    return run(PROG, partial(change, options, *settings), options.verbose)
+    return run(PROG, partial(change, options, *settings), options.verbose, options)
 
 
 def settings_of_zookeeper(options: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -94,7 +94,7 @@ def _credential(text: str) -> tuple[str, str]:
     return scheme, credential
 
 
-def zk_parser() -> argparse.ArgumentParser:
+def zk_parser() -> Parser:
     parser = new_parser(PROG, "Show and change what a cluster keeps in ZooKeeper.", EPILOG)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     shared = _shared_options()

@@ -3,6 +3,7 @@
     tables        which property is honoured, which has no effect and why, which is refused and why
     providers     ``${file:...}``, ``${directory:...}`` and ``${env:...}`` in values
     conversion    properties to keyword arguments
+    naming        Kafka's names for the settings in a text
 
 Secrets become :class:`Secret` as soon as a file is read.  The syntax of files is in ``pykafka08.properties``.
 """
@@ -18,6 +19,7 @@ from pykafka08.kafka_properties.conversion import (
     settings_of,
     typed,
 )
+from pykafka08.kafka_properties.naming import in_kafkas_names
 from pykafka08.kafka_properties.providers import NOT_NAMED, unresolved
 
 __all__ = [
@@ -25,6 +27,7 @@ __all__ = [
     "Converted",
     "PropertiesSource",
     "arguments_from",
+    "in_kafkas_names",
     "is_secret",
     "protected",
     "read_client_properties",
