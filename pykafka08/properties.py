@@ -39,7 +39,7 @@ def text_of_file(path: Path, failure: str) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:
-        raise ConfigError(f"{failure}: {error}") from error
+        raise ConfigError(f"{failure}: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         reason = f"byte {error.start} is not UTF-8"
     raise ConfigError(f"{failure}: {reason}")

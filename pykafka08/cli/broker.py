@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from pykafka08.cli.options import natural, new_parser, positive, whole_number
+from pykafka08.cli.options import Parser, natural, new_parser, positive, whole_number
 from pykafka08.cli.properties import parse_pairs
 from pykafka08.errors import ConfigError
 from pykafka08.properties import read_properties
@@ -62,14 +62,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.zookeeper_port is not None and not Personality(options.version).has_zookeeper:
             raise ConfigError(f"--zookeeper-port: Kafka {options.version} has no ZooKeeper; say --version 3.9 or older")
     except ConfigError as error:
-        parser.error(str(error))
+        parser.refuse(error, options)
     from pykafka08.cli.exits import run
     from pykafka08.cli.serving import serve
 
-    return run(PROG, partial(serve, options, topics), options.verbose)
+    return run(PROG, partial(serve, options, topics), options.verbose, options)
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser() -> Parser:
     parser = new_parser(PROG, "Serve Kafka from memory on this machine.", EPILOG)
     add = parser.add_argument
     add("--brokers", type=positive, default=1, metavar="N", help="size of the cluster; default 1")

@@ -37,10 +37,12 @@ def _main(prog: str, arguments: Sequence[str] | None) -> int:
         if options.zookeeper is not None:
             from pykafka08.cli.old_consumer import copy_old_records, old_plan
 
-            return run(prog, partial(copy_old_records, old_plan(options, record_format_of(options))), options.verbose)
+            return run(
+                prog, partial(copy_old_records, old_plan(options, record_format_of(options))), options.verbose, options
+            )
         plan = plan_of(options)
     except ConfigError as error:
-        parser.error(str(error))
+        parser.refuse(error, options)
     from pykafka08.cli.copying import copy_records
 
-    return run(prog, partial(copy_records, plan), options.verbose)
+    return run(prog, partial(copy_records, plan), options.verbose, options)

@@ -13,8 +13,10 @@ status    meaning
 
 from __future__ import annotations
 
+import argparse
 import errno
 import os
+import re
 import signal
 import sys
 import traceback
@@ -54,16 +56,15 @@ from pykafka08.errors import (
     ZooKeeperError,
 )
 
-__all__ = ["DONE", "FAILED", "NO_BROKER", "USAGE", "Interrupt", "describe", "run", "run_until"]
+__all__ = ["DONE", "FAILED", "NO_BROKER", "USAGE", "Interrupt", "describe", "is_about_options", "run", "run_until"]
 
 DONE, FAILED, USAGE, NO_BROKER = 0, 1, 2, 4
 
 T = TypeVar("T")
 
 _ADVICE: tuple[tuple[type[KafkaError], str], ...] = (
-    (ConfigError, "--help lists the options"),
     (MirrorError, "--dry-run shows what would be done; --restart and --skip-lost are in --help"),
-    (SecurityError, "check security.protocol, ssl.* and sasl.* in the file of --command-config"),
+    (SecurityError, "check security.protocol, ssl.* and sasl.*"),
     (NoBrokersError, "check the address of the brokers, and that one listens there"),
     (UnknownTopicError, "check the name; a topic is made by its first producer where the brokers allow it"),
     (AuthorizationError, "ask the cluster's owner for the right"),
@@ -88,13 +89,56 @@ _ADVICE: tuple[tuple[type[KafkaError], str], ...] = (
 )
 
 
-def describe(error: KafkaError) -> str:
-    """One line: the cause, and what to try."""
-    advice = _special_advice(error) or next(text for kind, text in _ADVICE if isinstance(error, kind))
+OPTION = re.compile(r"(?<![\w-])--[a-z]")
+FILES = ("config", "client_config", "from_config", "to_config")
+"""Options that name a properties file of a client."""
+
+
+def is_about_options(error: KafkaError) -> bool:
+    """True if the error names an option of the command line, not a property."""
+    return OPTION.search(str(error)) is not None
+
+
+def describe(error: KafkaError, options: argparse.Namespace | None = None) -> str:
+    """One line: the cause, and what to try.
+
+    With ``options``, those of a command whose clients have properties, settings have Kafka's names.
+    """
     cause = " ".join(str(error).split())
+    if isinstance(error, ConfigError | SecurityError):
+        advice = _advice_about_settings(error, cause, options)
+    else:
+        advice = _special_advice(error) or next(text for kind, text in _ADVICE if isinstance(error, kind))
     if isinstance(error, NoBrokersError) and error.causes and not any(name in cause for name in error.causes):
         cause += ": " + "; ".join(f"{name}: {' '.join(str(why).split())}" for name, why in error.causes.items())
-    return f"{cause} ({advice})"
+    text = f"{cause} ({advice})" if advice else cause
+    return _in_names_of(options, text) if options is not None else text
+
+
+def _advice_about_settings(error: KafkaError, cause: str, options: argparse.Namespace | None) -> str | None:
+    files = [file for name in FILES if (file := getattr(options, name, None)) is not None]
+    place = f" in {', '.join(files)}" if files else ""
+    if isinstance(error, SecurityError):
+        if not files and hasattr(options, "config"):
+            place = " in a file, which --command-config names"
+        return f"check security.protocol, ssl.* and sasl.*{place}"
+    if is_about_options(error):
+        return "--help lists the options"
+    if options is None or "cannot be read" in cause or any(file in cause for file in files):
+        return None
+    return f"check the properties{place}" if files else "--help lists the options"
+
+
+def _in_names_of(options: argparse.Namespace, text: str) -> str:
+    """The text with the names that settings have for the user of a command."""
+    from pykafka08.config import ConsumerConfig, ProducerConfig
+    from pykafka08.group.settings import GroupConfig
+    from pykafka08.kafka_properties import in_kafkas_names
+
+    text = in_kafkas_names(text, ProducerConfig, ConsumerConfig, GroupConfig)
+    if getattr(options, "timeout_ms", None) is not None:
+        text = re.sub(r"default\.api\.timeout\.ms=(\d+)", r"default.api.timeout.ms=\1 (from --timeout-ms)", text)
+    return text
 
 
 def _special_advice(error: KafkaError) -> str | None:
@@ -149,8 +193,8 @@ class Interrupt:
 Work = Callable[[Interrupt], Awaitable[int]]
 
 
-def run(prog: str, work: Work, verbosity: int = 0) -> int:
-    """Run ``work`` on asyncio and turn every end of it into an exit status."""
+def run(prog: str, work: Work, verbosity: int = 0, options: argparse.Namespace | None = None) -> int:
+    """Run ``work`` on asyncio and turn every end of it into an exit status; ``options`` as in :func:`describe`."""
     try:
         with _log_shown(verbosity):
             return anyio.run(_supervised, work, backend="asyncio")
@@ -158,7 +202,7 @@ def run(prog: str, work: Work, verbosity: int = 0) -> int:
         if not isinstance(error, OutputClosedError):
             if verbosity > 1:
                 traceback.print_exception(type(error), error, error.__traceback__)
-            note(f"{prog}: {describe(error)}")
+            note(f"{prog}: {describe(error, options)}")
         return status_of(error)
     except KeyboardInterrupt:
         return 128 + signal.SIGINT

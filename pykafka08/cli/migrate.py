@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pykafka08.cli.options import add_client_options, client_settings, new_parser
+from pykafka08.cli.options import Parser, add_client_options, client_settings, new_parser
 from pykafka08.cli.zookeeper_options import add_zookeeper_options, zookeeper_settings
 from pykafka08.errors import ConfigError
 
@@ -48,13 +48,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             **client_settings(options),
         )
     except ConfigError as error:
-        parser.error(str(error))
+        parser.refuse(error, options)
     from pykafka08.cli.exits import run
 
-    return run(PROG, partial(_migrate, migration, options), options.verbose)
+    return run(PROG, partial(_migrate, migration, options), options.verbose, options)
 
 
-def migrate_parser() -> argparse.ArgumentParser:
+def migrate_parser() -> Parser:
     parser = new_parser(PROG, "Move a group's offsets from ZooKeeper to Kafka, forward only.", EPILOG)
     parser.add_argument("name", metavar="NAME", help="the group")
     parser.add_argument("--zookeeper", required=True, metavar="HOST:PORT/CHROOT", help="where its offsets are")

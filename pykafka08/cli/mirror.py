@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
-from pykafka08.cli.options import IN_NO_TRANSACTION, client_properties, new_parser, positive, settings_and_notes
+from pykafka08.cli.options import IN_NO_TRANSACTION, Parser, client_properties, new_parser, positive, settings_and_notes
 from pykafka08.cli.zookeeper_options import add_zookeeper_options, zookeeper_settings
 from pykafka08.errors import ConfigError
 from pykafka08.security.hidden_text import HiddenText
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         mirror = Mirror(**settings_of_mirror(options))
     except ConfigError as error:
-        parser.error(str(error))
+        parser.refuse(error, options)
     from pykafka08.cli.exits import run
     from pykafka08.cli.mirroring import mirror_topics
 
@@ -41,10 +41,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         PROG,
         partial(mirror_topics, mirror, follows=options.follow, is_dry=options.dry_run, as_json=options.json),
         options.verbose,
+        options,
     )
 
 
-def mirror_parser() -> argparse.ArgumentParser:
+def mirror_parser() -> Parser:
     parser = new_parser(PROG, "Copy topics from one cluster to another, each record once and in its partition.", EPILOG)
     add = parser.add_argument
     add("--from", dest="source", required=True, metavar="HOST:PORT,...", help="brokers of the cluster to copy from")

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import pykafka08
 from pykafka08.cli.notes import note
 from pykafka08.cli.properties import parse_pairs
+from pykafka08.errors import ConfigError
 from pykafka08.kafka_properties import (
     NOT_NAMED,
     is_secret,
@@ -25,6 +26,7 @@ from pykafka08.security.secret import Secret
 __all__ = [
     "IN_NO_TRANSACTION",
     "MOST",
+    "Parser",
     "add_client_options",
     "client_properties",
     "client_settings",
@@ -56,8 +58,17 @@ class Parser(argparse.ArgumentParser):
             message = f"{message}; did you mean {nearest[0]!r}?" if nearest else message
         super().error(message)
 
+    def refuse(self, error: ConfigError, options: argparse.Namespace) -> NoReturn:
+        """End with status 2: after the usage if options are wrong, else with one line."""
+        from pykafka08.cli.exits import USAGE, describe, is_about_options
 
-def new_parser(prog: str, description: str, epilog: str) -> argparse.ArgumentParser:
+        if is_about_options(error):
+            self.error(str(error))
+        note(f"{self.prog}: {describe(error, options)}")
+        self.exit(USAGE)
+
+
+def new_parser(prog: str, description: str, epilog: str) -> Parser:
     """A parser with ``-v``; wrong usage ends with status 2."""
     parser = Parser(
         prog=prog, description=description, epilog=epilog, formatter_class=argparse.RawDescriptionHelpFormatter

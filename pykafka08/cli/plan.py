@@ -16,6 +16,7 @@ from pykafka08.cli.formats import RecordFormat, format_properties
 from pykafka08.cli.notes import note
 from pykafka08.cli.options import (
     MOST,
+    Parser,
     add_client_options,
     client_settings,
     count_or_none,
@@ -65,7 +66,7 @@ class Plan:
     skips_errors: bool
 
 
-def consumer_parser(prog: str) -> argparse.ArgumentParser:
+def consumer_parser(prog: str) -> Parser:
     parser = new_parser(prog, "Print the records of a topic.", EPILOG)
     add_client_options(parser, "consumer", is_bootstrap_needed=False)
     what = parser.add_argument_group("what to read")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from pykafka08.cli.options import IN_NO_TRANSACTION, add_client_options, client_settings, natural, new_parser
+from pykafka08.cli.options import IN_NO_TRANSACTION, Parser, add_client_options, client_settings, natural, new_parser
 from pykafka08.cli.properties import bytes_of
 from pykafka08.config import ProducerConfig
 from pykafka08.errors import ConfigError, KafkaError
@@ -48,14 +48,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         plan = plan_of(options)
     except ConfigError as error:
-        parser.error(str(error))
+        parser.refuse(error, options)
     from pykafka08.cli.exits import run
     from pykafka08.cli.sending import send_lines
 
-    return run(PROG, partial(send_lines, plan), options.verbose)
+    return run(PROG, partial(send_lines, plan), options.verbose, options)
 
 
-def produce_parser() -> argparse.ArgumentParser:
+def produce_parser() -> Parser:
     parser = new_parser(PROG, "Send each line of standard input as a record.", EPILOG)
     add_client_options(parser, "producer")
     add = parser.add_argument

@@ -14,7 +14,7 @@ from typing import Any
 
 from pykafka08.cli import zk_values
 from pykafka08.cli.notes import note
-from pykafka08.cli.options import client_properties, natural, new_parser, positive, settings_and_notes
+from pykafka08.cli.options import Parser, client_properties, natural, new_parser, positive, settings_and_notes
 from pykafka08.errors import ConfigError
 from pykafka08.kafka_properties import settings_of, typed
 from pykafka08.security.hidden_text import HiddenText
@@ -36,16 +36,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         settings = settings_of_zookeeper(options)
     except ConfigError as error:
-        parser.error(str(error))
+        parser.refuse(error, options)
     from pykafka08.cli.exits import run
 
     if options.command in SHOWING:
         from pykafka08.cli.zk_showing import show
 
-        return run(PROG, partial(show, options, *settings), options.verbose)
+        return run(PROG, partial(show, options, *settings), options.verbose, options)
     from pykafka08.cli.zk_changing import change
 
-    return run(PROG, partial(change, options, *settings), options.verbose)
+    return run(PROG, partial(change, options, *settings), options.verbose, options)
 
 
 def settings_of_zookeeper(options: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -105,7 +105,7 @@ def _split(text: Secret) -> tuple[str, Secret] | None:
     return (scheme, Secret(credential)) if scheme and credential else None
 
 
-def zk_parser() -> argparse.ArgumentParser:
+def zk_parser() -> Parser:
     parser = new_parser(PROG, "Show and change what a cluster keeps in ZooKeeper.", EPILOG)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     shared = _shared_options()

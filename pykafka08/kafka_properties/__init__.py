@@ -4,6 +4,7 @@
     librdkafka    the same for the names that confluent-kafka has and Kafka has not
     providers     ``${file:...}``, ``${directory:...}`` and ``${env:...}`` in values
     conversion    properties to keyword arguments
+    naming        Kafka's names for the settings in a text
 
 Secrets become :class:`Secret` as soon as a file is read.  The syntax of files is in ``pykafka08.properties``.
 """
@@ -20,6 +21,7 @@ from pykafka08.kafka_properties.conversion import (
     settings_of,
     typed,
 )
+from pykafka08.kafka_properties.naming import in_kafkas_names
 from pykafka08.kafka_properties.providers import NOT_NAMED, unresolved
 
 __all__ = [
@@ -28,6 +30,7 @@ __all__ = [
     "PropertiesSource",
     "arguments_from",
     "guarded",
+    "in_kafkas_names",
     "is_secret",
     "protected",
     "read_client_properties",

@@ -208,7 +208,7 @@ class SecurityConfig:
     """``PLAINTEXT``, ``SSL``, ``SASL_PLAINTEXT`` or ``SASL_SSL``, in upper or lower case."""
 
     ssl_context: ssl.SSLContext | None = None
-    """An ``ssl.SSLContext`` of the application; no other ``ssl_`` setting is used then."""
+    """An ``ssl.SSLContext`` of the application; another ``ssl_`` setting beside it is a ``ConfigError``."""
     ssl_cafile: str | None = None
     """PEM file of the CA certificates to trust, in place of the system's."""
     ssl_cadata: str | bytes | None = None

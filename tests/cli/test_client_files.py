@@ -8,11 +8,16 @@ from typing import Any
 
 import pytest
 
+from pykafka08.cli.broker import main as broker
+from pykafka08.cli.consume import main as consume
+from pykafka08.cli.mirror import main as mirror
 from pykafka08.cli.mirror import mirror_parser, settings_of_mirror
 from pykafka08.cli.old_consumer import old_plan
 from pykafka08.cli.plan import consumer_parser, plan_of, record_format_of
+from pykafka08.cli.produce import main as produce
 from pykafka08.cli.produce import plan_of as produce_plan_of
 from pykafka08.cli.produce import produce_parser
+from pykafka08.cli.zk import main as zk
 from pykafka08.cli.zk import settings_of_zookeeper, zk_parser
 from pykafka08.errors import NoBrokersError
 from pykafka08.mirror import Mirror
@@ -21,6 +26,7 @@ from pykafka08.zookeeper.admin.release import bootstrap_servers
 from pykafka08.zookeeper.legacy.brokers import broker_addresses
 from pykafka08.zookeeper.legacy_consumer import LegacyConsumer
 from pykafka08.zookeeper.nodes.brokers import Broker
+from tests.cli.console import console
 
 SECRET = "Tr0ub4dor-hidden"
 LOGIN = f'org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="{SECRET}";'
@@ -49,6 +55,61 @@ def test_the_console_consumer(option: str, file: str) -> None:
     assert common(settings) == WANTED
     assert settings["bootstrap_servers"] == "h:1"
     assert SECRET not in repr(plan_of(options))
+
+
+COMMANDS = {
+    "consume": (consume, ["-b", "h:1", "-t", "t", "--command-config"]),
+    "consume --zookeeper": (consume, ["--zookeeper", "h:1", "-t", "t", "--command-config"]),
+    "produce": (produce, ["-b", "h:1", "-t", "t", "--command-config"]),
+    "mirror": (mirror, ["--from", "h:1", "--to", "h:2", "--topics", "t", "--to-config"]),
+    "zk": (zk, ["lag", "-z", "h:1", "-g", "g", "--command-config"]),
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (None, "the properties file {path} cannot be read: No such file or directory\n"),
+        ("ssl.trustore.location=x", "did you mean ssl.truststore.location? (check the properties in {path})\n"),
+    ],
+)
+def test_an_error_of_a_file_is_one_line(
+    command: str, content: str | None, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "client.properties"
+    if content is not None:
+        path.write_text(content, encoding="utf-8")
+    main, words = COMMANDS[command]
+    try:
+        status: object = main([*words, str(path)])
+    except SystemExit as end:
+        status = end.code
+    assert status == 2
+    written = capsys.readouterr().err
+    assert text.format(path=path) in written
+    assert written.count("\n") == 1
+    assert written.count(str(path)) == 1
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.anyio
+async def test_an_error_of_the_client_names_settings_as_the_file_does(tmp_path: Path) -> None:
+    path = tmp_path / "client.properties"
+    path.write_text("security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\n", encoding="utf-8")
+    ran = await console("consume", "-b", "h:1", "-t", "t", "--command-config", str(path))
+    assert ran.status == 2
+    needed = "sasl.mechanism='PLAIN' needs a username in sasl.jaas.config"
+    assert ran.err == f"pykafka08 consume: {needed} (check the properties in {path})\n"
+
+
+def test_a_missing_file_of_users_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        broker(["--security", "SASL_SSL", "--users-file", "/none"])
+    assert end.value.code == 2
+    assert capsys.readouterr().err == (
+        "pykafka08 broker: the properties file /none cannot be read: No such file or directory\n"
+    )
 
 
 def test_a_reference_without_its_provider_is_noted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import signal
 from collections.abc import Awaitable, Callable
@@ -57,7 +58,7 @@ def test_an_error_is_one_line_with_cause_and_advice(
     assert written.err.endswith(f"prog: {describe(error)}\n")
     assert written.err.count("\n") == 1 or verbosity
     assert ("Traceback" in written.err) == bool(verbosity)
-    assert describe(error).endswith(")")
+    assert describe(error).endswith(")") is not isinstance(error, errors.ConfigError)
 
 
 @pytest.mark.parametrize(
@@ -71,6 +72,39 @@ def test_an_error_is_one_line_with_cause_and_advice(
 )
 def test_the_advice_fits_what_was_done(error: errors.KafkaError, advice: str) -> None:
     assert advice in describe(error)
+
+
+def given(**options: object) -> argparse.Namespace:
+    return argparse.Namespace(**{"config": None, **options})
+
+
+@pytest.mark.parametrize(
+    ("error", "options", "text"),
+    [
+        (errors.ConfigError("--a and --b"), None, "--a and --b (--help lists the options)"),
+        (errors.ConfigError("acks=9"), None, "acks=9"),
+        (errors.ConfigError("acks=9"), given(), "acks=9 (--help lists the options)"),
+        (errors.ConfigError("linger_ms=x"), given(config="f"), "linger.ms=x (check the properties in f)"),
+        (errors.ConfigError("the file f cannot be read"), given(config="f"), "the file f cannot be read"),
+        (errors.ConfigError("the file u cannot be read"), given(), "the file u cannot be read"),
+        (errors.TlsError("see ssl_ciphers"), None, "see ssl_ciphers (check security.protocol, ssl.* and sasl.*)"),
+        (errors.TlsError("c"), given(), "ssl.* and sasl.* in a file, which --command-config names)"),
+        (errors.TlsError("c"), given(config="f"), "(check security.protocol, ssl.* and sasl.* in f)"),
+        (errors.TlsError("c"), given(from_config="f", to_config="g"), "ssl.* and sasl.* in f, g)"),
+        (errors.ClosedError("sasl_plain_username"), given(), "a username in sasl.jaas.config (-vv shows where)"),
+        (errors.BrokerError(1, "ssl_certfile or ssl_keystore_location"), given(),
+         ": ssl.keystore.location (-v shows what happens)"),
+        (errors.ClosedError("ssl_certfile='/a_b.pem' some_thing"), given(),
+         "ssl.certfile='/a_b.pem' some_thing (-vv shows where)"),
+        (errors.ClosedError("default_api_timeout_ms=5"), given(timeout_ms=9),
+         "default.api.timeout.ms=5 (from --timeout-ms) (-vv shows where)"),
+        (errors.ClosedError("default_api_timeout_ms=5"), given(), "default.api.timeout.ms=5 (-vv shows where)"),
+    ],
+)  # fmt: skip
+def test_errors_about_settings_name_what_the_user_gave(
+    error: errors.KafkaError, options: argparse.Namespace | None, text: str
+) -> None:
+    assert describe(error, options).endswith(text)
 
 
 def test_each_address_says_why_it_failed() -> None:

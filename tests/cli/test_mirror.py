@@ -119,7 +119,7 @@ def test_wrong_usage_is_status_2(words: tuple[str, ...], capsys: pytest.CaptureF
     with pytest.raises(SystemExit) as ended:
         main(["--from", "localhost:1", "--to", "localhost:2", *words])
     assert ended.value.code == 2
-    assert "pykafka08 mirror: error: " in capsys.readouterr().err
+    assert "pykafka08 mirror: " in capsys.readouterr().err
 
 
 @in_loop

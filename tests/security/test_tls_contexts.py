@@ -312,6 +312,24 @@ def test_a_key_on_disk_is_encrypted_and_removed(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("ssl_cafile", "ca.pem"),
+        ("ssl_certfile", "own.pem"),
+        ("ssl_truststore_location", "ca.jks"),
+        ("ssl_ciphers", "HIGH"),
+        ("ssl_insecure_skip_hostname_check", True),
+        ("ssl_endpoint_identification_algorithm", ""),
+    ],
+)
+def test_an_own_context_takes_no_other_setting_of_tls(name: str, value: object) -> None:
+    own = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    assert TlsContexts(config(ssl_context=own)).current() is own
+    with pytest.raises(ConfigError, match=f"ssl_context has its own certificates: leave out {name}"):
+        TlsContexts(config(ssl_context=own, **{name: value}))
+
+
 def test_a_pem_store_whose_key_has_a_password_of_its_own_says_so(client: Issued, tmp_path: Path) -> None:
     store = tmp_path / "own.pem"
     store.write_bytes(client.pem + client.encrypted_key(KEY_PASSWORD))
