@@ -159,9 +159,15 @@ def settings_of(
     types = {name: str(field.type) for name, field in setting_fields(ClientConfig, *kinds).items()}
     settings: dict[str, Any] = {}
     found = Converted(settings, [], {})
+    names: dict[str, str] = {}
     for name, value in given.items():
         setting = name.strip().replace(".", "_").replace("-", "_")
         setting = librdkafka.NAMES.get(setting, setting)
+        first = names.setdefault(setting, name)
+        if _reveal(given[first]) != _reveal(value):
+            raise ConfigError(
+                f"{first} and {name} are two names of one setting, with different values: give one of them"
+            )
         dotted = setting.replace("_", ".")
         if refused is not None and dotted in refused:
             raise ConfigError(f"{name}: {refused[dotted]}")

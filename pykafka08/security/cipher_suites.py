@@ -35,7 +35,7 @@ def openssl_ciphers(names: str) -> tuple[str, bool]:
 def _openssl_name(name: str) -> str:
     match = _NAME.fullmatch(name)
     if match is None:
-        raise ConfigError(f"ssl_cipher_suites: {name!r:.100} cannot be used")
+        raise ConfigError(f"ssl_cipher_suites: {name!r:.100} cannot be used; OpenSSL's names go into ssl_ciphers")
     exchange = "" if match["exchange"] == "RSA" else match["exchange"].replace("_", "-") + "-"
     if match["cipher"] == "CHACHA20":
         return f"{exchange}CHACHA20-POLY1305"

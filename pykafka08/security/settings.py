@@ -50,7 +50,7 @@ SECRETS = frozenset(
     }
 )
 """Settings that never appear in a text."""
-_SECRET = re.compile(r"password|passphrase|secret|jaas|(?:^|\.)auth$|key\.pem$|keystore\.key$")
+_SECRET = re.compile(r"password|passphrase|secret|jaas|(?:^|\.)auth$|key\.pem$|oauthbearer\.config$|keystore\.key$")
 
 CREDENTIALS = (
     "sasl_jaas_config",
