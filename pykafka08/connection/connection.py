@@ -410,7 +410,10 @@ class Connection:
             machine.authentication_failed(failure, self._now())
         else:
             refusal = getattr(mechanism, "refusal", None)  # of OAUTHBEARER alone
-            if machine.token_made(token, self._now(), is_answered=is_answered, refusal=refusal):
+            followed = mechanism.may_be_followed
+            if machine.token_made(
+                token, self._now(), is_answered=is_answered, may_be_followed=followed, refusal=refusal
+            ):
                 self._log.debug("connection.authenticated", broker=machine.broker, mechanism=mechanism.name)
             if self._transport is not None:
                 self._transport.wake_writer()

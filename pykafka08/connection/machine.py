@@ -10,7 +10,7 @@ Here: which bytes go out, whose answer a frame is, what fails and with which err
 
 Calls are accepted in all states but CLOSED.  Until READY they are held, with their deadlines running, and again for as
 long as the broker throttles this client (KIP-219: it would read nothing meanwhile), and while a SASL session is renewed
-(KIP-368: the broker accepts nothing else meanwhile).  A broker answers
+(KIP-368: the broker accepts nothing else until it has the last token; see ``authentication``).  A broker answers
 in the order of the requests, so the oldest open request is the only one whose answer may come; anything else poisons
 the connection.  Two clocks run on a call: the *caller's* deadline ends only the wait, and its late answer is dropped;
 when an answer is overdue for the request time-out as well, the peer is taken for dead and the connection is closed.
@@ -107,6 +107,7 @@ class ConnectionMachine:
         self._session_ends_at = math.inf
         self._renew_at = math.inf
         self._is_renewing = False
+        self._is_holding = False
         self._setup_deadline = setup_deadline
         self._request_timeout = request_timeout
         self._max_idle = max_idle
@@ -177,7 +178,7 @@ class ConnectionMachine:
             outcome.set_exception(self.error)
             return
         call = Call(content, version, outcome, deadline)
-        if self.state is State.READY and now >= self._throttled_until and not self._is_renewing:
+        if self.state is State.READY and now >= self._throttled_until and not self._is_holding:
             self._send_held(now)  # none, but in the moment in which throttling ends
             self._send_call(call, now)
         else:
@@ -231,9 +232,17 @@ class ConnectionMachine:
         self._poison(error)
 
     def token_made(
-        self, token: bytes | None, now: float, *, is_answered: bool = True, refusal: str | None = None
+        self,
+        token: bytes | None,
+        now: float,
+        *,
+        is_answered: bool = True,
+        may_be_followed: bool = False,
+        refusal: str | None = None,
     ) -> bool:
         """What the mechanism made of the last :class:`Authenticate`; see :meth:`Authentication.token_made`.
+
+        ``may_be_followed``: the calls that a renewal holds are sent behind the token, without its answer.
 
         True if that was the end of the exchange.
         """
@@ -242,6 +251,7 @@ class ConnectionMachine:
         assert self._authentication is not None
         if self._authentication.is_renewal:
             self._is_renewing = True
+            self._is_holding = not may_be_followed and token is not None
         self._authentication.token_made(token, is_answered=is_answered, refusal=refusal)
         self._continue_authentication(now)
         return self._authentication.is_done
@@ -292,7 +302,7 @@ class ConnectionMachine:
             self._poison(self._setup_error(now))
         while (due := self._deadlines.pop_due(now)) is not None:
             self._expire(due, now)
-        if self.state is State.READY and now >= self._throttled_until and not self._is_renewing:
+        if self.state is State.READY and now >= self._throttled_until and not self._is_holding:
             self._throttled_until = 0.0
             self._send_held(now)
         if self.state is State.READY and now >= self._renew_at:
@@ -314,7 +324,7 @@ class ConnectionMachine:
         if self.state is not State.READY:
             times.append(self._setup_deadline)
         else:
-            if self._throttled_until and not self._is_renewing:
+            if self._throttled_until and not self._is_holding:
                 times.append(self._throttled_until)
             times.append(self._renew_at)
             times.append(self._silence.suspect_at(self._open[0]) if self._open else self.last_activity + self._max_idle)
@@ -364,11 +374,13 @@ class ConnectionMachine:
             else:
                 self._write_setup(*message, now)
         if not authentication.is_done:
+            if self._is_renewing and not self._is_holding and now >= self._throttled_until:
+                self._send_held(now)
             return
         lifetime = authentication.lifetime or math.inf
         self._renew_at, self._session_ends_at = now + lifetime * self._renewed_at, now + lifetime
         if self._is_renewing:
-            self._is_renewing = False
+            self._is_renewing = self._is_holding = False
             if now >= self._throttled_until:
                 self._send_held(now)
         else:
@@ -479,7 +491,7 @@ class ConnectionMachine:
             is_ready = self.state is State.READY
             why = (
                 "the SASL session is being renewed"
-                if self._is_renewing
+                if self._is_holding
                 else "the broker throttles this client"
                 if is_ready
                 else f"the peer accepted the connection but has not answered yet: {NOT_KAFKA}"

@@ -400,9 +400,13 @@ def test_a_limited_session_is_renewed_in_time_with_one_flight() -> None:
     assert peer.machine.next_wakeup() == pytest.approx(2 * renewed_at)
 
 
-@pytest.mark.parametrize("tokens", [1, 2])
-def test_requests_wait_for_a_renewal_no_longer_than_its_tokens_travel(tokens: int) -> None:
-    """None is lost, doubled or reordered; one round trip for each token, and SaslHandshake takes none of its own."""
+@pytest.mark.parametrize(
+    ("tokens", "may_be_followed", "round_trips_held"), [(1, False, 1), (2, True, 1), (2, False, 2), (3, True, 2)]
+)
+def test_requests_wait_for_a_renewal_no_longer_than_its_tokens_travel(
+    tokens: int, may_be_followed: bool, round_trips_held: int
+) -> None:
+    """None is lost, doubled or reordered; SaslHandshake takes no round trip, and the last token of several none."""
     peer = Peer()
     peer.authenticate(lifetime_ms=100_000)
     renewed_at = peer.machine.next_wakeup()
@@ -412,24 +416,71 @@ def test_requests_wait_for_a_renewal_no_longer_than_its_tokens_travel(tokens: in
     assert peer.polled(renewed_at) == [Authenticate(None)]
     peer.machine.token_made(FIRST, renewed_at)
     flight += peer.sent()
-    during, now = [], renewed_at
-    for round_trips in range(1, tokens + 2):  # the last one carries the parked requests
-        assert not any(call.results for call in during)
+    during, now, made, sent_after = [], renewed_at, 1, 0
+    for round_trips in range(1, tokens + 2):
         now += 1.0
-        if round_trips <= tokens:
-            during.append(peer.submit(now=now - 0.5, timeout=60))
+        during.append(peer.submit(now=now - 0.5, timeout=60))
         for asked in flight:
             if asked.name == "SaslHandshake":
                 peer.answers(asked, SaslHandshakeResponse(mechanisms=["SCRAM-SHA-256"]), now)
             elif asked.name == "SaslAuthenticate":
                 peer.answers(asked, SaslAuthenticateResponse(auth_bytes=b"t", session_lifetime_ms=100_000), now)
-                peer.polled(now)
-                peer.machine.token_made(SECOND if round_trips < tokens else None, now)
+                assert peer.polled(now)[0] == Authenticate(b"t")
+                made += 1
+                token = SECOND if made <= tokens else None
+                peer.machine.token_made(token, now, may_be_followed=may_be_followed and made == tokens)
             else:
                 peer.answers(asked, metadata(), now)
         flight = peer.sent()
+        if not sent_after and any(each.name == "Metadata" for each in flight):
+            sent_after = round_trips
+    for asked in flight:
+        peer.answers(asked, metadata(), now)
+    assert sent_after == round_trips_held
     assert all(len(call.results) == 1 and call.error is None for call in (*before, *during))
-    assert flight == []
+
+
+def test_a_refused_last_token_fails_the_requests_behind_it() -> None:
+    """The broker has not served them; the next connection tells whether the credentials are wrong."""
+    peer = Peer()
+    peer.authenticate(lifetime_ms=100_000)
+    now = peer.machine.next_wakeup() or 0
+    peer.polled(now)
+    peer.machine.token_made(FIRST, now)
+    held = peer.submit(now=now)
+    handshake, first = peer.sent()
+    peer.answers(handshake, SaslHandshakeResponse(mechanisms=["SCRAM-SHA-256"]), now)
+    peer.answers(first, SaslAuthenticateResponse(auth_bytes=b"challenge"), now)
+    assert peer.polled(now) == [Authenticate(b"challenge")]
+    peer.machine.token_made(SECOND, now, may_be_followed=True)
+    free = peer.submit(now=now)
+    token, *behind = peer.sent()
+    assert [token.name, *(each.name for each in behind)] == ["SaslAuthenticate", "Metadata", "Metadata"]
+    peer.answers(token, SaslAuthenticateResponse(error_code=ErrorCode.SASL_AUTHENTICATION_FAILED), now)
+    for call in (held, free):
+        assert type(call.error) is TransportError
+        assert isinstance(call.error.__cause__, AuthenticationError)
+
+
+def test_a_renewal_of_a_throttled_connection_sends_nothing_before_the_pause_is_over() -> None:
+    peer = Peer()
+    peer.authenticate(lifetime_ms=100_000)
+    now = peer.machine.next_wakeup() or 0
+    peer.submit(now=now, timeout=60)
+    (asked,) = peer.sent()
+    throttled = metadata()
+    throttled.throttle_time_ms = 3000
+    peer.answers(asked, throttled, now)
+    assert Authenticate(None) in peer.polled(now)
+    peer.machine.token_made(FIRST, now)
+    peer.sent()
+    held = peer.submit(now=now, timeout=60)
+    peer.machine.token_made(SECOND, now, may_be_followed=True)
+    assert peer.names() == ["SaslAuthenticate"]
+    assert peer.machine.next_wakeup() == now + 3
+    peer.polled(now + 3)
+    assert peer.names() == ["Metadata"]
+    assert held.error is None
 
 
 def test_a_session_without_a_limit_is_not_renewed() -> None:

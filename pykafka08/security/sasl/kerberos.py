@@ -151,6 +151,10 @@ class _Kerberos:
         self._host = host
         self._context: Any = None
 
+    @property
+    def may_be_followed(self) -> bool:
+        return self.is_complete
+
     async def respond(self, challenge: bytes | None) -> bytes | None:
         if self._context is None:
             self._context, token, self._host = await self._login.begin(self._host)

@@ -27,6 +27,13 @@ class Mechanism(Protocol):
     def is_last_token_answered(self) -> bool:
         """False if a broker that takes bare tokens (SaslHandshake v0, or none) does not answer the last one."""
 
+    @property
+    def may_be_followed(self) -> bool:
+        """True if requests may follow the token made last, in a renewal, before the broker has answered it.
+
+        True only for the last of several tokens: the broker then answers with success or an error code.
+        """
+
     async def respond(self, challenge: bytes | None) -> bytes | None:
         """The token to send after ``challenge`` (None at the start), or None if the exchange has succeeded.
 

@@ -65,6 +65,7 @@ class OAuthBearer:
 
     name = NAME
     is_last_token_answered = True
+    may_be_followed = False
 
     def __init__(self, get_token: Callable[[], Awaitable[OAuthToken]]) -> None:
         self._get_token = get_token

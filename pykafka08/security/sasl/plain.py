@@ -43,6 +43,7 @@ def login_of(config: SecurityConfig) -> PlainLogin:
 class _Plain:
     name = NAME
     is_last_token_answered = True
+    may_be_followed = False
 
     def __init__(self, credentials: Credentials) -> None:
         self._credentials = credentials

@@ -157,6 +157,10 @@ class _Scram:
         self._bare = f"n={quoted(login.credentials.username)},r={self._nonce}{extension}"
         self._signature = b""
 
+    @property
+    def may_be_followed(self) -> bool:
+        return self._step is _Step.SERVER_FINAL
+
     async def respond(self, challenge: bytes | None) -> bytes | None:
         # Nothing is accepted after an error either.
         step, self._step = self._step, _Step.NOTHING

@@ -59,9 +59,10 @@ async def known(kdc: Kdc, login: Any) -> tuple[Any, Any]:
 async def exchange(kdc: Kdc, login: Any) -> str:
     """A whole exchange; the user that the broker sees."""
     mechanism, broker = await known(kdc, login)
-    assert not mechanism.is_complete
+    assert not mechanism.may_be_followed
     answer = broker.unwrap(await mechanism.respond(broker.wrap(NO_LAYER, False).message)).message
     assert mechanism.is_complete
+    assert mechanism.may_be_followed
     assert not mechanism.is_last_token_answered
     assert await mechanism.respond(b"") is None
     assert answer[:4] == NO_LAYER

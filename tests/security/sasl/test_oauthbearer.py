@@ -96,7 +96,7 @@ class AsyncCall:
 async def test_a_provider_of_any_form(provider: Callable[[], Awaitable[str]]) -> None:
     exchange = login(provider).mechanism("broker")
     assert await exchange.respond(None) == MESSAGE
-    assert exchange.is_complete
+    assert (exchange.is_complete, exchange.may_be_followed) == (True, False)
     assert await exchange.respond(b"") is None
     assert exchange.refusal is None
 

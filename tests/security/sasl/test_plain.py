@@ -35,7 +35,7 @@ async def test_the_token_is_no_authorization_identity_user_and_password() -> Non
     exchange = login().mechanism("h")
     assert (exchange.name, exchange.is_complete, exchange.is_last_token_answered) == ("PLAIN", False, True)
     assert await exchange.respond(None) == b"\0alice\0alice-secret"
-    assert exchange.is_complete
+    assert (exchange.is_complete, exchange.may_be_followed) == (True, False)
     assert await exchange.respond(b"") is None
     assert exchange.is_complete
 

@@ -63,9 +63,9 @@ async def authenticate(client: scram.ScramLogin, broker: ScramServer) -> None:
     exchange = client.mechanism("h")
     assert not exchange.is_complete
     challenge = broker.first(await token(exchange))
-    assert not exchange.is_complete
+    assert (exchange.is_complete, exchange.may_be_followed) == (False, False)
     proof = broker.final(await token(exchange, challenge))
-    assert not exchange.is_complete
+    assert (exchange.is_complete, exchange.may_be_followed) == (False, True)
     assert await exchange.respond(proof) is None
     assert exchange.is_complete
     assert exchange.is_last_token_answered
