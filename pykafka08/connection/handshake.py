@@ -46,9 +46,13 @@ from pykafka08.protocol.versions import BrokerVersions
 from pykafka08.short_names import shortened
 from pykafka08.wire import Buffer
 
-__all__ = ["NEWEST_PROBE", "NOT_KAFKA", "Handshake", "Probe", "Step", "answered_api_versions"]
+__all__ = ["NEWEST_PROBE", "Handshake", "Probe", "Step", "answered_api_versions"]
 
 NOT_KAFKA = "not a Kafka listener? (a ZooKeeper, TLS or SASL port behaves so: see security_protocol)"
+NOT_KAFKA_OVER_TLS = (
+    "not a Kafka listener? (a SASL port behaves so: see security_protocol; so does, under TLS 1.3, a broker that refuses "
+    "the client's certificate, or wants one: see ssl_certfile)"
+)
 
 API_VERSIONS_VERSION = 3
 """Known to every broker since 2.4; asking for 4 would cost brokers up to 3.8 a second round trip."""
@@ -119,6 +123,8 @@ class Handshake:
     ) -> None:
         self.broker = broker
         self._uses_tls = uses_tls
+        self.advice = NOT_KAFKA_OVER_TLS if uses_tls else NOT_KAFKA
+        """For errors: what else a peer may be that does not answer as a broker."""
         self._mechanism = mechanism
         self._was_served = was_served
         self._knows_api_versions = knows_api_versions
@@ -189,7 +195,7 @@ class Handshake:
             ) from error
         else:
             raise TransportError(
-                f"the peer closed the connection on our first request: {NOT_KAFKA}", broker=self.broker
+                f"the peer closed the connection on our first request: {self.advice}", broker=self.broker
             ) from error
 
     def _metadata_answered(self, frame: Buffer, offset: int) -> None:
@@ -204,7 +210,7 @@ class Handshake:
             self._go(Step.LIST_GROUPS)
         else:
             raise RemoteProtocolError(
-                f"the answer to our first request is neither Metadata v1 nor v0: {NOT_KAFKA}", broker=self.broker
+                f"the answer to our first request is neither Metadata v1 nor v0: {self.advice}", broker=self.broker
             )
 
     def _api_versions_answered(self, frame: Buffer, offset: int) -> None:

@@ -27,7 +27,7 @@ from pykafka08.connection.actions import Action, Authenticate, Close, Redial, Su
 from pykafka08.connection.authentication import Authentication
 from pykafka08.connection.call import Call, Content, Outcome, may_be_held
 from pykafka08.connection.deadlines import Deadlines
-from pykafka08.connection.handshake import NOT_KAFKA, Handshake, Probe
+from pykafka08.connection.handshake import Handshake, Probe
 from pykafka08.connection.silence import Silence
 from pykafka08.connection.throttle import throttled_for
 from pykafka08.errors import (
@@ -494,7 +494,7 @@ class ConnectionMachine:
                 if self._is_holding
                 else "the broker throttles this client"
                 if is_ready
-                else f"the peer accepted the connection but has not answered yet: {NOT_KAFKA}"
+                else f"the peer accepted the connection but has not answered yet: {self._handshake.advice}"
                 if self.state is State.HANDSHAKE
                 else f"the connection is still in state {self.state.value}"
             )
@@ -518,7 +518,7 @@ class ConnectionMachine:
             if self._waits_for_mechanism:
                 return self._authentication.not_finished("within socket_connection_setup_timeout_ms")
             return TransportError(f"the broker did not answer{waited}, during SASL authentication")
-        return TransportError(f"the peer accepted the connection but did not answer{waited}: {NOT_KAFKA}")
+        return TransportError(f"the peer accepted the connection but did not answer{waited}: {self._handshake.advice}")
 
     def _answer_too_large(self, error: ResponseTooLargeError) -> None:
         """Fail the oldest call with ``error``; later calls may be sent again on another connection."""

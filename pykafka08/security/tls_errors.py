@@ -65,6 +65,7 @@ REASONS = {
     "CERTIFICATE_UNKNOWN": "the broker does not accept the client's certificate in {own}",
     "UNSUPPORTED_CERTIFICATE": "the broker does not take this kind of client certificate: see {own}",
     "ACCESS_DENIED": "the broker does not accept the client's certificate in {own}",
+    "ALERT_UNEXPECTED_MESSAGE": "the broker does not accept the client's certificate in {own}",  # Kafka 2.8, TLS 1.2
     "DECRYPT_ERROR": "the broker cannot verify the client's certificate in {own}",
     "PROTOCOL_VERSION": "no common TLS version: see ssl_enabled_protocols and ssl_protocol",
     "UNSUPPORTED_PROTOCOL": "no common TLS version: see ssl_enabled_protocols and ssl_protocol; versions below TLSv1.2 "

@@ -123,10 +123,13 @@ def test_a_close_on_metadata_is_tried_once_with_api_versions() -> None:
     assert handshake.versions.release_guess == "2.8"
 
 
-def test_a_peer_that_closes_twice_is_no_plaintext_kafka() -> None:
-    handshake = new()
+@pytest.mark.parametrize(
+    ("uses_tls", "text"), [(False, "ZooKeeper, TLS or SASL"), (True, "SASL port .* client's certificate, or wants one")]
+)
+def test_a_peer_that_closes_twice_is_no_kafka_for_these_settings(uses_tls: bool, text: str) -> None:
+    handshake = new(uses_tls=uses_tls)
     handshake.closed(LOST)
-    with pytest.raises(TransportError, match="ZooKeeper, TLS or SASL") as caught:
+    with pytest.raises(TransportError, match=text) as caught:
         handshake.closed(LOST)
     assert caught.value.broker == "h:9092"
     assert caught.value.__cause__ is LOST
