@@ -40,7 +40,7 @@ compiled: $(VENV)/.developing
 
 # The same suite on the compiled form, without the tests that start Spark; child processes of the tests use that form too.
 # Trio is left out where it cannot matter: only modules of consumer and producer are compiled and awaited. So are the tests of
-# folders that only meet compiled modules through the client, whose own tests run here; and those that build wheels.
+# folders that meet compiled modules only through the client or the embedded broker, which the tests here run all the time.
 # It runs at a low priority, because in CI the tests that start Spark run beside it and depend on how fast their processes start.
 INTERPRETED_TESTS := $(addprefix tests/, security admin broker cli cluster connection zookeeper benchmarks spark \
 	group/test_java_assignors.py test_build.py test_examples.py test_scheduling.py test_authorization.py test_tool_authorization.py \

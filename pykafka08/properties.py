@@ -32,7 +32,7 @@ def read_properties(path: str) -> dict[str, str]:
 
 
 def text_of_file(path: Path, failure: str) -> str:
-    """Its UTF-8 text; ConfigError, beginning with ``failure``, if it cannot be read.
+    """The text of a UTF-8 file; ConfigError, whose text begins with ``failure``, if it cannot be read.
 
     The error has no UnicodeDecodeError as its cause or context: that would hold the bytes, which may be a secret.
     """

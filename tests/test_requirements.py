@@ -7,7 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.requirements import NEEDS, REQUIRE
+import pytest
+
+from tests.requirements import NEEDS, REQUIRE, SOAK
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLE = """
@@ -73,3 +75,53 @@ def test_what_is_neither_a_form_nor_an_address_is_refused(tmp_path: Path) -> Non
     result = run(tmp_path, brokers="localhost")
     assert result.returncode == 4
     assert "'localhost' is neither jars, docker, none nor an address HOST:PORT" in result.stderr
+
+
+LOOPS = """
+import pytest
+
+@pytest.fixture
+def clusters(): ...
+
+@pytest.fixture(params=["asyncio", "trio"])
+def anyio_backend(request): ...
+
+@pytest.mark.parametrize("version", ["0.8.0", "2.8.2", "4.3.1"])
+def test_real(clusters, version, anyio_backend): ...
+
+@pytest.mark.parametrize("version", ["0.8.0", "2.8.2"])
+def test_older(clusters, version, anyio_backend): ...
+
+@pytest.mark.parametrize(("version", "anyio_backend"), [("0.8.0", "trio")], indirect=["anyio_backend"])
+def test_on_trio(clusters, version, anyio_backend): ...
+
+def test_embedded(anyio_backend): ...
+"""
+
+
+@pytest.mark.parametrize(
+    ("soak", "on_trio"),
+    [
+        ("0", ["test_real[trio-4.3.1]", "test_on_trio[0.8.0-trio]", "test_embedded[trio]"]),
+        (
+            "1",
+            [
+                *("test_real[trio-0.8.0]", "test_real[trio-2.8.2]", "test_real[trio-4.3.1]"),
+                *("test_older[trio-0.8.0]", "test_older[trio-2.8.2]"),
+                *("test_on_trio[0.8.0-trio]", "test_embedded[trio]"),
+            ],
+        ),
+    ],
+)
+def test_real_clusters_meet_trio_with_the_newest_release_alone_unless_it_is_a_soak(
+    tmp_path: Path, soak: str, on_trio: list[str]
+) -> None:
+    (tmp_path / "test_loops.py").write_text(LOOPS)
+    plugins = ["-p", "tests.requirements", "-p", "tests.integration.fixtures", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", *plugins, "-c", os.devnull]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), SOAK: soak}
+    words = [*command, "--rootdir", str(tmp_path), str(tmp_path)]
+    result = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    names = [line.partition("::")[2] for line in result.stdout.splitlines() if "::" in line]
+    assert sorted(name for name in names if "trio" in name) == sorted(on_trio), result.stdout + result.stderr
+    assert len([name for name in names if "asyncio" in name]) == 6

@@ -15,7 +15,7 @@ from pykafka08.backoff import Backoff
 from pykafka08.cluster.metadata import Broker
 from pykafka08.config import Address, ClientConfig
 from pykafka08.connection.connection import Connection
-from pykafka08.connection.handshake import NEWEST_PROBE, Probe
+from pykafka08.connection.handshake import NEWEST_PROBE, Probe, answered_api_versions
 from pykafka08.connection.transport import Dial
 from pykafka08.driver import TaskTree, clock, library_logger
 from pykafka08.errors import ClosedError, TransportError
@@ -112,6 +112,7 @@ class Connections:
             known=previous if has_sibling else None,
             previous=previous,
             was_served=bool(self._versions),
+            knows_api_versions=any(map(answered_api_versions, self._versions.values())),
             may_pass=self._may_pass(address),
             probe=self._probe(address),
             dial_at=self._dial_at(address),
@@ -158,7 +159,7 @@ class Connections:
         self._on_ready(connection.address)
 
     def _may_pass(self, address: Address) -> bool:
-        """True if a refusal may be one of the moments in which credentials or certificates are exchanged.
+        """True if a refusal may be temporary, because credentials or certificates are being changed.
 
         It lasts for ``socket_connection_setup_timeout_ms`` from an address's first refusal.  A broker that stops may
         close connections in the same way as one that refuses.

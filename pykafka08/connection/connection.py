@@ -61,6 +61,7 @@ class Connection:
 
     ``known`` are the broker's versions if another live connection has them, ``previous`` those of before it was lost;
     ``was_served``: a broker of the cluster has served this client before, with the same security settings.
+    ``knows_api_versions``: a broker of the cluster has answered ApiVersions before.
     ``may_pass``: a SecurityError of the set-up fails calls with a TransportError, so that they are repeated.
     ``probe`` is the result of an earlier handshake.  ``dial_at`` delays the first dial (backoff).
     ``on_ready`` and ``on_end`` are called once each, ``on_end`` always and last; ``on_silence``
@@ -78,6 +79,7 @@ class Connection:
         known: BrokerVersions | None = None,
         previous: BrokerVersions | None = None,
         was_served: bool = False,
+        knows_api_versions: bool = False,
         may_pass: bool = False,
         probe: Probe = NEWEST_PROBE,
         dial_at: float | None = None,
@@ -120,6 +122,7 @@ class Connection:
                 known=known,
                 previous=previous,
                 was_served=was_served,
+                knows_api_versions=knows_api_versions,
                 probe=probe,
                 mechanism=mechanism,
             ),

@@ -46,7 +46,7 @@ from pykafka08.protocol.versions import BrokerVersions
 from pykafka08.short_names import shortened
 from pykafka08.wire import Buffer
 
-__all__ = ["NEWEST_PROBE", "NOT_KAFKA", "Handshake", "Probe", "Step"]
+__all__ = ["NEWEST_PROBE", "NOT_KAFKA", "Handshake", "Probe", "Step", "answered_api_versions"]
 
 NOT_KAFKA = "not a Kafka listener? (a ZooKeeper, TLS or SASL port behaves so: see security_protocol)"
 
@@ -87,6 +87,11 @@ VERSIONS_WITHOUT_API_VERSIONS = BrokerVersions.of_release("0.10.0")
 """Assumed for a peer that answers Metadata v1 but no ApiVersions: the oldest release that has both."""
 
 
+def answered_api_versions(versions: BrokerVersions) -> bool:
+    """True if the broker has announced them itself; False if its release was guessed from other answers."""
+    return versions is not VERSIONS_WITHOUT_API_VERSIONS and not versions.release_guess.startswith(OLD_RELEASES)
+
+
 class Handshake:
     """Decides; the connection machine sends ``next_request()`` and tells ``answered`` or ``closed``.
 
@@ -94,6 +99,8 @@ class Handshake:
     is what the broker was before it was lost: an old one is never asked for ApiVersions on a mere close.  ``probe`` is
     the result of an earlier handshake with the address; the attribute ``probe`` is the result of this one.
     ``was_served``: the cluster has served this client before, so that a closed connection does not mean SASL.
+    ``knows_api_versions``: a broker of the cluster has answered ApiVersions before, so that a peer that closes the
+    connection on it is not taken for an old proxy: a producer would lose its id, and could write records twice.
     ``mechanism`` is the SASL mechanism that comes next, if the listener uses SASL.
     """
 
@@ -105,12 +112,14 @@ class Handshake:
         known: BrokerVersions | None = None,
         previous: BrokerVersions | None = None,
         was_served: bool = False,
+        knows_api_versions: bool = False,
         probe: Probe = NEWEST_PROBE,
         mechanism: str | None = None,
     ) -> None:
         self.broker = broker
         self._mechanism = mechanism
         self._was_served = was_served
+        self._knows_api_versions = knows_api_versions
         self.versions = known
         self.probe = probe
         self._software_version = software_version
@@ -164,7 +173,7 @@ class Handshake:
             self.probe = replace(self.probe, api_versions=0)
         elif self._step is Step.API_VERSIONS and self._mechanism == "GSSAPI":
             self._finish(BrokerVersions.of_release("0.9.0"))
-        elif self._step is Step.API_VERSIONS and self._mechanism is None:
+        elif self._step is Step.API_VERSIONS and self._mechanism is None and not self._knows_api_versions:
             # A broker that has just stopped, behind a proxy, closes all connections: only an answer shows an old proxy.
             self.probe = replace(self.probe, api_versions=None)
             self._go(Step.METADATA)

@@ -73,7 +73,7 @@ SETTING_UP = (State.CONNECTING, State.HANDSHAKE, State.AUTHENTICATING)
 class ConnectionMachine:
     """The state of one connection to ``broker`` ("host:port", with its id where known).
 
-    ``may_pass``: the credentials worked a moment ago, so that calls repeat themselves after a refusal.
+    ``may_pass``: the credentials worked a moment ago, so calls are retried after a refusal.
     """
 
     def __init__(
@@ -526,7 +526,7 @@ class ConnectionMachine:
 
 
 def _passing(error: SecurityError) -> TransportError:
-    """The refusal as an error that calls repeat themselves after."""
+    """The refusal as an error after which calls are retried."""
     lost = TransportError(f"{error.message}; tried again, as it worked before", broker=error.broker)
     lost.__cause__ = error
     return lost

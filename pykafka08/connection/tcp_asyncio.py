@@ -135,7 +135,7 @@ class AsyncioTransport(asyncio.BufferedProtocol):
             return
         self._owes_answer = True
         if self._uses_tls or len(parts) > MOST_PARTS or sum(map(len, parts)) < JOINED_BYTES:
-            # Under TLS each piece would be encrypted, and framed, by itself: its bytes are copied in any case.
+            # Under TLS each part would be a TLS record of its own, and its bytes are copied anyway.
             transport.write(b"".join(parts))
         else:
             self._send_in_place(transport, parts)

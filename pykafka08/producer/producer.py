@@ -236,6 +236,7 @@ class Producer(ColumnProducing):
         only the wait: an enqueued record is delivered all the same.
         """
         self._tasks.check_affinity()
+        # Without headers and with room, which is nearly always so, the record needs no coroutine of its own.
         if headers or self._room.has_line:
             return await (await self._enqueue_soon(topic, value, key, partition, headers, timestamp_ms))
         try:

@@ -31,7 +31,7 @@ _PIECE = 96 << 10
 NOT_ENCODED = (TypeError, AttributeError, ValueError, OverflowError, struct.error)
 """What is raised for a record that cannot be encoded."""
 _LONG_RUN = 32  # records of one timestamp from which on tables made for them alone pay
-_MOST_HEADS = 8  # heads made for a record of a run, most of them for sizes that none has, before a lookup costs less
+_MOST_HEADS = 8  # heads of a table for each record of its run, up to which the table costs less than a lookup by size
 
 
 def _varint(value: int) -> bytes:

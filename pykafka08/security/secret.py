@@ -10,7 +10,7 @@ __all__ = ["Secret"]
 class Secret:
     """A password, key or token; prints as ``***``.  :meth:`reveal` returns the text.
 
-    Pickled, it holds the text, as other processes of Spark need it: treat pickles of settings as secrets.
+    A pickle of it contains the text: treat pickles of settings as secrets.
     """
 
     __slots__ = ("_text",)

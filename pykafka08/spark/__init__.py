@@ -15,22 +15,34 @@ from pykafka08.spark.local_python import local_python
 
 __all__ = ["local_python", "register", "session_conf"]
 
+REDACTION = "spark.sql.redaction.options.regex"
+"""Spark's setting: an option whose name or value matches has no value in plans and in the event log."""
+SPARKS_DEFAULT = "(?i)url"
+HIDDEN_OPTIONS = "(?i:password|passphrase|secret|token|jaas|ssl[.]keystore[.]key)"
+"""Options with passwords, keys and tokens.  Spark's own ``spark.redaction.regex`` matches some of them."""
+
 
 def session_conf() -> dict[str, str]:
-    """The settings of a Spark session under which small batches are fast; all optional.
+    """The settings of a Spark session under which small batches are fast and plans show no secrets; all optional.
 
     They must be given before the session starts: ``SparkSession.builder.config(map=session_conf())``.  On a machine
     without Java this sets ``JAVA_HOME``, to the runtime that the extra ``spark`` has brought (:mod:`~.java`).
     """
     provide_java()
-    return {"spark.python.unix.domain.socket.enabled": "true"}
+    return {"spark.python.unix.domain.socket.enabled": "true", REDACTION: _with_secrets(SPARKS_DEFAULT)}
 
 
 def register(spark: Any) -> None:
-    """Make the format ``pykafka08`` known to a SparkSession, classic or Connect."""
+    """Make the format ``pykafka08`` known to a SparkSession, classic or Connect.
+
+    Plans and the event log of the session show no secret options from then on.
+    """
     from pyspark.errors import AnalysisException
 
     _name_archive(spark)
+    redaction = spark.conf.get(REDACTION, SPARKS_DEFAULT)
+    if HIDDEN_OPTIONS not in redaction:
+        spark.conf.set(REDACTION, _with_secrets(redaction))
     from pykafka08.spark.data_source import KafkaDataSource
 
     try:
@@ -39,6 +51,10 @@ def register(spark: Any) -> None:
         # PySpark 4.0 does not let us replace what it has found by itself, which is the same.
         if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
             raise
+
+
+def _with_secrets(redaction: str) -> str:
+    return f"(?:{redaction})|{HIDDEN_OPTIONS}"
 
 
 def _name_archive(spark: Any) -> None:

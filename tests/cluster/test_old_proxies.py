@@ -119,6 +119,30 @@ async def test_a_broker_that_is_away_behind_a_proxy_is_not_taken_for_an_old_one(
         assert (await client.versions(1)).release_guess == RELEASE
 
 
+async def test_a_broker_that_has_answered_api_versions_is_not_taken_for_an_old_one() -> None:
+    """Its connections break before ApiVersions is answered, but not before Metadata is: too busy, or a bad network."""
+    asked: list[tuple[int, str, int]] = []
+    breaks = False
+
+    async def play(caller: Caller) -> None:
+        while (request := await caller.request()) is not None:
+            asked.append((caller.number, request.name, request.header.api_version))
+            if breaks and request.name == "ApiVersions":
+                return
+            await caller.send(_answer(request, caller))
+
+    async with peer(play) as address, Client(config(address)) as client:
+        breaks = True
+        for _ in range(3):
+            with pytest.raises(TransportError):
+                await reconnect(client)
+        assert asked.count((3, "ApiVersions", 0)) == 1
+        assert (await client.versions(1)).release_guess == RELEASE
+        breaks = False
+        await client.request(1, MetadataRequest(topics=[]))
+        assert (await client.versions(1)).release_guess == RELEASE
+
+
 def _answer(request: Asked, caller: Caller) -> bytes:
     answer = usual_answer(request, RELEASE, caller.address)
     assert answer is not None

@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.brokers.releases import version_tuple
 from tests.integration.addressed import AddressedClusters
 from tests.integration.clusters import RELEASES, Clusters, RealCluster, end_leftovers, session_folder
-from tests.requirements import FORMS
+from tests.requirements import FORMS, SOAK
+from tests.scheduling import wanted_cluster
 
 TIMEOUT_S = 300
 """For one test with brokers: starting them, and fetching a release's jars the first time, counts too."""
@@ -25,6 +27,44 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.add_marker(pytest.mark.brokers)
         if item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(TIMEOUT_S))
+
+
+@pytest.hookimpl(tryfirst=True)  # before another plugin changes the order or leaves out one of two event loops
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Run the tests with real clusters on trio with each file's newest release only, except in a soak.
+
+    Event loops differ in the client and not in a broker: the tests with embedded brokers always run on both loops.
+    """
+    if os.environ.get(SOAK) == "1":
+        return
+    on_asyncio = {_on(item, "asyncio") for item in items if _loop(item) == "asyncio"}
+    on_both = [item for item in items if _loop(item) == "trio" and _on(item, "asyncio") in on_asyncio]
+    newest: dict[Path, tuple[int, ...]] = {}
+    for item in on_both:
+        newest[item.path] = max(newest.get(item.path, ()), _release(item))
+    left_out = [item for item in on_both if _release(item) < newest[item.path]]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in set(left_out)]
+
+
+def _loop(item: pytest.Item) -> str | None:
+    """The event loop of a test with a real cluster that can run on either."""
+    if "clusters" not in getattr(item, "fixturenames", ()) or not hasattr(item, "callspec"):
+        return None
+    loop = item.callspec.params.get("anyio_backend")
+    return loop if isinstance(loop, str) else None
+
+
+def _on(item: pytest.Item, loop: str) -> tuple[str, str]:
+    """The test's function, and the id that its parameters have on that event loop."""
+    name = getattr(item, "callspec").id  # noqa: B009 (pytest declares it for functions only)
+    words = [loop if word in ("asyncio", "trio") else word for word in name.split("-")]
+    return item.nodeid.removesuffix(f"[{name}]"), "-".join(words)
+
+
+def _release(item: pytest.Item) -> tuple[int, ...]:
+    return version_tuple(wanted_cluster(item)[0])
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -27,9 +27,13 @@ STREAMED = 100_000 if IS_SOAK else 20_000
 
 
 @pytest.fixture(scope="module", params=RELEASES)
-def secured(request: pytest.FixtureRequest, clusters: Clusters, kdc: Kdc) -> RealCluster:
+def release(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def secured(release: str, clusters: Clusters, kdc: Kdc) -> RealCluster:
     """One broker of the release, with GSSAPI over plaintext and TLS."""
-    release = str(request.param)
     options = ["--ssl", "--sasl", "gssapi", "--kerberos", str(kdc.folder)]
     props = [f"connections.max.reauth.ms={REAUTHENTICATED_MS}"] if version_tuple(release) >= (2, 2) else []
     return clusters.running(release, props=props, options=options)
@@ -93,7 +97,7 @@ async def test_wrong_credentials_are_refused_at_once(secured: RealCluster, kerbe
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 @pytest.mark.parametrize(
-    "secured", [release for release in RELEASES if version_tuple(release) >= (2, 2)], indirect=True
+    "release", [release for release in RELEASES if version_tuple(release) >= (2, 2)], indirect=True
 )
 async def test_a_stream_outlives_renewed_sessions(secured: RealCluster, kerberos: Kdc) -> None:
     """Nothing is lost, doubled or out of order while sessions end again and again (KIP-368)."""

@@ -18,6 +18,7 @@ from pykafka08 import (
     Consumer,
     LegacyConsumer,
     Mirror,
+    NewTopic,
     Producer,
     TlsError,
     TopicPartition,
@@ -42,9 +43,13 @@ STREAMED = 100_000
 
 
 @pytest.fixture(scope="module", params=RELEASES)
-def secured(request: pytest.FixtureRequest, clusters: Clusters) -> RealCluster:
+def release(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def secured(release: str, clusters: Clusters) -> RealCluster:
     """One broker of the release with all listeners; sessions are short where the release can limit them."""
-    release = str(request.param)
     options = ["--ssl"]
     props = ["ssl.client.auth=requested", *authorizer(version_tuple(release))]
     if version_tuple(release) >= (0, 10):
@@ -110,7 +115,7 @@ async def test_every_listener_and_mechanism_carries_records_groups_and_admin(sec
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-@pytest.mark.parametrize("secured", TOOLED, indirect=True)
+@pytest.mark.parametrize("release", TOOLED, indirect=True)
 async def test_every_client_and_tool_takes_the_file_of_kafkas_tools(secured: RealCluster) -> None:
     """TLS with a client certificate, SASL, and SASL over TLS; with every mechanism in a long run."""
     every = list(ways(secured))
@@ -121,24 +126,35 @@ async def test_every_client_and_tool_takes_the_file_of_kafkas_tools(secured: Rea
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-@pytest.mark.parametrize("secured", [each for each in TOOLED if version_tuple(each) >= (0, 11)], indirect=True)
+@pytest.mark.parametrize("release", [each for each in TOOLED if version_tuple(each) >= (0, 11)], indirect=True)
 async def test_what_acls_refuse_is_one_error_that_names_it(secured: RealCluster) -> None:
     settings = settings_of(
         secured, "SASL_SSL", "PLAIN", sasl_plain_username="admin", sasl_plain_password="admin-secret"
     )
     servers, topic = settings.pop("bootstrap_servers"), secured.new_topic("guarded")
 
+    async def produce() -> None:
+        async with Producer(servers, **settings) as producer:
+            await producer.send(topic, b"refused")
+
+    async def transact() -> None:
+        async with (
+            Producer(servers, transactional_id="guarded", **settings) as producer,
+            producer.transaction(),
+        ):
+            await producer.send(topic, b"refused")
+
     async def copy() -> None:
-        clients = {"source_settings": settings, "target_settings": settings}
+        clients: dict[str, Any] = {"source_settings": settings, "target_settings": settings}
         async with Mirror(servers, servers, topics=[topic], rename={topic: "copy"}, **clients) as mirror:
             await mirror.run()
 
-    async def consume_in_group() -> None:
-        async with Consumer(topic, bootstrap_servers=servers, group_id="guarded", **settings) as consumer:
-            await consumer.getone()
+    async def read_commits() -> None:
+        async with Consumer(bootstrap_servers=servers, group_id="guarded", **settings) as consumer:
+            await consumer.committed([TopicPartition(topic, 0)])
 
     async def consume_with_zookeeper() -> None:
-        options = {"zookeeper": secured.zookeeper, "group_id": "guarded"}
+        options: dict[str, Any] = {"zookeeper": secured.zookeeper, "group_id": "guarded"}
         async with LegacyConsumer(topic, **options, **settings) as consumer:
             await consumer.getone()
 
@@ -146,10 +162,18 @@ async def test_what_acls_refuse_is_one_error_that_names_it(secured: RealCluster)
         async with Admin(servers, **settings) as admin:
             await admin.describe_groups(["guarded"])
 
+    async def create() -> None:
+        async with Admin(servers, **settings) as admin:
+            for error in (await admin.create_topics([NewTopic("refused", 1, 1)])).values():
+                raise error
+
     refused: list[tuple[Callable[[], Awaitable[None]], str]] = [
+        (produce, f"DESCRIBE topic {topic!r}"),
+        (transact, "DESCRIBE transactional id 'guarded'"),
         (copy, f"DESCRIBE topic {topic!r}"),
-        (consume_in_group, "DESCRIBE group 'guarded'"),
+        (read_commits, "DESCRIBE group 'guarded'"),
         (describe_group, "DESCRIBE group 'guarded'"),
+        (create, "CREATE topic 'refused'"),
     ]
     if secured.zookeeper is not None:
         refused.append((consume_with_zookeeper, f"DESCRIBE topic {topic!r}"))
@@ -159,7 +183,7 @@ async def test_what_acls_refuse_is_one_error_that_names_it(secured: RealCluster)
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-@pytest.mark.parametrize("secured", LIMITING, indirect=True)
+@pytest.mark.parametrize("release", LIMITING, indirect=True)
 async def test_a_stream_outlives_renewed_sessions_and_a_changed_password(secured: RealCluster) -> None:
     """Nothing is lost, doubled or out of order while sessions end every two seconds and the password changes."""
     topic = secured.new_topic("streamed")

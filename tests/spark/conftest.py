@@ -30,8 +30,10 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """Two task slots; the formats ``pykafka08`` and, from its jars, ``kafka``."""
+    """Two task slots, an event log as text; the formats ``pykafka08`` and, from its jars, ``kafka``."""
     folder: Path = tmp_path_factory.mktemp("spark")
+    events = folder / "events"
+    events.mkdir()
     os.environ["PYSPARK_PYTHON"] = pykafka08.spark.local_python()
     builder = (
         SparkSession.builder.master("local[2]")
@@ -46,6 +48,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
+        .config("spark.eventLog.enabled", "true")
+        .config("spark.eventLog.dir", events.as_uri())
+        .config("spark.eventLog.compress", "false")
         .config(map=pykafka08.spark.session_conf())
     )
     session = builder.getOrCreate()

@@ -4,19 +4,35 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Options of a JVM that lives too briefly for its best compiler to pay."""
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+"""A session that compiles no query: the code of one with a few rows costs more than its rows."""
 WAIT_S = 240
 """For a query that ends by itself: the machine may be busy."""
 STARTS = 5
 TOO_SLOW = "Python worker failed to connect back"
 """Spark's words and its limit, not ours: ten seconds for a stream's Python process to begin; nothing is planned yet."""
+
+
+@contextmanager
+def with_conf(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[SparkSession]:
+    """The session with other settings, which are put back."""
+    before = {name: spark.conf.get(name) for name in settings}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    yield spark
+    for name, given in before.items():
+        assert given is not None
+        spark.conf.set(name, given)
 
 
 def finish(start: Callable[[], StreamingQuery], starts: int = STARTS) -> set[int]:

@@ -25,9 +25,12 @@ from pykafka08.spark.batch_reader import KafkaBatchReader
 from pykafka08.spark.columns import schema_of
 from pykafka08.spark.options import read_options
 from tests.integration.clusters import Clusters, RealCluster
+from tests.spark.queries import INTERPRETED, with_conf
 
 RELEASES = ["0.11.0.3", "2.8.2", "3.9.2", "4.3.1"]
 T0 = 1_600_000_000_000
+SOON = {"kafka.fetch.max.wait.ms": "20"}
+"""For Spark's connector where a case says nothing: at the end of each partition it waits for that long."""
 COLUMNS = ["key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers"]
 
 
@@ -201,20 +204,15 @@ def tasks_of(rows: list[Row]) -> list[list[Row]]:
 
 @pytest.fixture
 def interpreted(spark: SparkSession) -> Iterator[SparkSession]:
-    """A session that compiles nothing: each case is read once, and its code would cost more than its rows."""
-    settings = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-    for name, value in settings.items():
-        spark.conf.set(name, value)
-    yield spark
-    for name in settings:
-        spark.conf.unset(name)
+    with with_conf(spark, INTERPRETED):
+        yield spark
 
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_rows_are_those_of_sparks_own_connector(interpreted: SparkSession, clusters: Clusters, release: str) -> None:
     kafka = clusters.running(release)
     given = cases(filled(kafka))
-    theirs = rows_in_spark(interpreted, kafka.bootstrap, given)
+    theirs = rows_in_spark(interpreted, kafka.bootstrap, [{**SOON, **options} for options in given])
     assert len(given) >= 30
     assert sum(map(len, theirs.values())) > 800
     for number, options in enumerate(given):

@@ -1,4 +1,4 @@
-"""The session that all tests with Spark share, as the stages of a pipeline have it."""
+"""The session that all tests with Spark share, as the stages of a pipeline have it, but that it compiles no query."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pykafka08.spark.pipeline.session import ALWAYS, prepare
+from tests.spark.queries import INTERPRETED, with_conf
 
 
 @pytest.fixture(scope="module")
 def spark(spark: SparkSession) -> Iterator[SparkSession]:
-    before = {name: spark.conf.get(name) for name in ALWAYS if name.startswith("spark.sql.")}
-    prepare(spark)
-    yield spark
-    for name, value in before.items():
-        assert value is not None
-        spark.conf.set(name, value)
+    names = [name for name in ALWAYS if name.startswith("spark.sql.")]
+    with with_conf(spark, INTERPRETED | {name: ALWAYS[name] for name in names}):
+        prepare(spark)
+        yield spark

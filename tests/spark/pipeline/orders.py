@@ -51,6 +51,8 @@ master = "local[2]"
 "spark.driver.memory" = "700m"
 "spark.driver.extraJavaOptions" = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # runs of seconds: less CPU by half
 "spark.sql.shuffle.partitions" = "2"
+"spark.sql.codegen.wholeStage" = "false"  # of a query with a few rows the code costs more than the rows
+"spark.sql.codegen.factoryMode" = "NO_CODEGEN"
 """
 
 
