@@ -227,8 +227,37 @@ async def test_an_old_consumer_reads_on_once_it_has_the_right() -> None:
 
 AS_ALICE = ("--command-property", "client.id=alice")
 TOOLS: dict[str, tuple[tuple[str, ...], tuple[str, ...], str]] = {
-    "produce": (("produce", "-b", "{servers}", "-t", "t", *AS_ALICE), ("DESCRIBE topic t",), "WRITE topic 't'"),
+    "produce with a hidden topic": (("produce", "-b", "{servers}", "-t", "t", *AS_ALICE), (), "DESCRIBE topic 't'"),
+    "produce with numbers": (
+        ("produce", "-b", "{servers}", "-t", "t", *AS_ALICE, "--producer-property", "enable.idempotence=true"),
+        ("DESCRIBE topic t",),
+        "IDEMPOTENT_WRITE the cluster",
+    ),
+    "consume a hidden topic": (
+        ("consume", "-b", "{servers}", "-t", "t", "--from-beginning", *AS_ALICE),
+        (),
+        "DESCRIBE topic 't'",
+    ),
     "consume": (
+        ("consume", "-b", "{servers}", "-t", "t", "--from-beginning", *AS_ALICE),
+        ("DESCRIBE topic t",),
+        "READ topic 't'",
+    ),
+    "consume in a hidden group": (
+        ("consume", "-b", "{servers}", "-t", "t", "--from-beginning", "--group", "new", *AS_ALICE),
+        ("READ topic t",),
+        "DESCRIBE group 'new'",
+    ),
+    "mirror's transactional id": (
+        (
+            *("mirror", "--from", "{servers}", "--to", "{servers}", "--topics", "t", "--rename", "t=copy"),
+            *("--from-property", "client.id=alice", "--to-property", "client.id=alice"),
+        ),
+        MOVING[:5],
+        f"DESCRIBE transactional id '{MIRROR}'",
+    ),
+    "produce": (("produce", "-b", "{servers}", "-t", "t", *AS_ALICE), ("DESCRIBE topic t",), "WRITE topic 't'"),
+    "consume in a group": (
         ("consume", "-b", "{servers}", "-t", "t", "--from-beginning", "--group", "new", *AS_ALICE),
         ("READ topic t", "DESCRIBE group new"),
         "READ group 'new'",
