@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import anyio
 import pytest
 
 from pykafka08 import Admin, GroupMigration, LegacyConsumer, Mirror, Producer, TopicPartition
+from pykafka08.broker.server import EmbeddedCluster
 from pykafka08.broker.zookeeper import EmbeddedZooKeeper
-from pykafka08.errors import AuthorizationError, MirrorError
+from pykafka08.errors import AuthorizationError
 from tests.authorization import ALICE, Rights, guarded
 from tests.cli.console import console
 
@@ -129,8 +131,86 @@ async def test_a_topic_that_the_mirror_cannot_make_is_in_its_plan(
     async with cluster("READ topic t", *given) as old:
         if exists:
             old.rights.cluster.create_topic("copy", 1)
-        with anyio.fail_after(ERROR_S), pytest.raises(MirrorError, match=f"the user may not {refused}"):
-            await mirror(old)
+        settings: dict[str, Any] = {"source_settings": ALICE, "target_settings": ALICE, "rename": {"t": "copy"}}
+        async with Mirror(old.servers, old.servers, topics=["t"], **settings) as each:
+            with anyio.fail_after(ERROR_S):
+                [plan] = await each.plan()
+            assert f"the user may not {refused}" in str(plan.problem)
+            with anyio.fail_after(ERROR_S), pytest.raises(AuthorizationError, match=f"the user may not {refused}"):
+                await each.run()
+
+
+LOST: dict[str, tuple[tuple[str, ...], str]] = {
+    "source": (("READ topic t",), "READ topic 't'"),
+    "hidden source": (("READ topic t", "DESCRIBE topic t"), "DESCRIBE topic 't'"),
+    "target": (("WRITE topic copy",), "WRITE topic 'copy'"),
+}
+"""The rights to a topic that a mirror loses, and what is refused."""
+
+
+def names(cluster: EmbeddedCluster, topic: str) -> list[bytes | None]:
+    return [record.value for record in cluster.records(topic, 0, committed=True)]
+
+
+@asynccontextmanager
+async def mirror_of_two(**more: Any) -> AsyncIterator[tuple[Old, Mirror]]:
+    """Of the topics "t" and "u", which each have a record."""
+    rename = {"t": "copy", "u": "other"}
+    settings: dict[str, Any] = {"source_settings": ALICE, "target_settings": ALICE, "rename": rename, **more}
+    both = ("DESCRIBE topic t", "READ topic u", "CREATE topic other", "WRITE topic other", "READ topic other")
+    async with cluster(*MOVING, *both) as old:
+        for topic in ("u", "copy", "other"):
+            old.rights.cluster.create_topic(topic, 1)
+        async with Producer(old.servers) as producer:
+            await producer.send("u", b"y")
+        async with Mirror(old.servers, old.servers, **settings) as each:
+            yield old, each
+
+
+@pytest.mark.parametrize("chosen", [{"topics": ["t", "u"]}, {"pattern": "t|u"}], ids=["topics", "pattern"])
+@pytest.mark.parametrize("lost", ["source", "target"])
+async def test_a_mirror_copies_other_topics_before_it_raises(lost: str, chosen: dict[str, Any]) -> None:
+    rights, refused = LOST[lost]
+    async with mirror_of_two(**chosen) as (old, each):
+        old.rights.take(*rights)
+        with anyio.fail_after(ERROR_S), pytest.raises(AuthorizationError, match=f"the user may not {refused}"):
+            await each.run()
+        assert names(old.rights.cluster, "other") == [b"y"]
+        assert names(old.rights.cluster, "copy") == []
+
+
+@pytest.mark.parametrize("lost", LOST)
+async def test_a_mirror_that_follows_copies_other_topics_until_the_right_returns(
+    lost: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pykafka08.mirror.mirror.REVIEW_S", 0.1)
+    monkeypatch.setattr("pykafka08.mirror.mirror.REFUSED_S", 0.5)
+    rights, refused = LOST[lost]
+    async with (
+        mirror_of_two(topics=["t", "u"]) as (old, each),
+        anyio.create_task_group() as tasks,
+        Producer(old.servers) as producer,
+    ):
+        broker = old.rights.cluster
+
+        async def until(is_so: Callable[[], bool]) -> None:
+            with anyio.fail_after(30):
+                while not is_so():  # noqa: ASYNC110 - the broker's log has no event
+                    await anyio.sleep(0.02)
+
+        tasks.start_soon(partial(each.run, follow=True))
+        await until(lambda: (names(broker, "copy"), names(broker, "other")) == ([b"x"], [b"y"]))
+        old.rights.take(*rights)
+        await producer.send("t", b"x2")
+        await until(lambda: each.report().trouble is not None)
+        assert f"the user may not {refused}" in str(each.report().trouble)
+        await producer.send("u", b"y2")
+        await until(lambda: names(broker, "other") == [b"y", b"y2"])
+        assert names(broker, "copy") == [b"x"]
+        old.rights.give(*rights)
+        await until(lambda: names(broker, "copy") == [b"x", b"x2"])
+        await until(lambda: each.report().trouble is None)
+        tasks.cancel_scope.cancel()
 
 
 async def test_an_old_consumer_reads_on_once_it_has_the_right() -> None:
@@ -147,8 +227,37 @@ async def test_an_old_consumer_reads_on_once_it_has_the_right() -> None:
 
 AS_ALICE = ("--command-property", "client.id=alice")
 TOOLS: dict[str, tuple[tuple[str, ...], tuple[str, ...], str]] = {
-    "produce": (("produce", "-b", "{servers}", "-t", "t", *AS_ALICE), ("DESCRIBE topic t",), "WRITE topic 't'"),
+    "produce with a hidden topic": (("produce", "-b", "{servers}", "-t", "t", *AS_ALICE), (), "DESCRIBE topic 't'"),
+    "produce with numbers": (
+        ("produce", "-b", "{servers}", "-t", "t", *AS_ALICE, "--producer-property", "enable.idempotence=true"),
+        ("DESCRIBE topic t",),
+        "IDEMPOTENT_WRITE the cluster",
+    ),
+    "consume a hidden topic": (
+        ("consume", "-b", "{servers}", "-t", "t", "--from-beginning", *AS_ALICE),
+        (),
+        "DESCRIBE topic 't'",
+    ),
     "consume": (
+        ("consume", "-b", "{servers}", "-t", "t", "--from-beginning", *AS_ALICE),
+        ("DESCRIBE topic t",),
+        "READ topic 't'",
+    ),
+    "consume in a hidden group": (
+        ("consume", "-b", "{servers}", "-t", "t", "--from-beginning", "--group", "new", *AS_ALICE),
+        ("READ topic t",),
+        "DESCRIBE group 'new'",
+    ),
+    "mirror's transactional id": (
+        (
+            *("mirror", "--from", "{servers}", "--to", "{servers}", "--topics", "t", "--rename", "t=copy"),
+            *("--from-property", "client.id=alice", "--to-property", "client.id=alice"),
+        ),
+        MOVING[:5],
+        f"DESCRIBE transactional id '{MIRROR}'",
+    ),
+    "produce": (("produce", "-b", "{servers}", "-t", "t", *AS_ALICE), ("DESCRIBE topic t",), "WRITE topic 't'"),
+    "consume in a group": (
         ("consume", "-b", "{servers}", "-t", "t", "--from-beginning", "--group", "new", *AS_ALICE),
         ("READ topic t", "DESCRIBE group new"),
         "READ group 'new'",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from pykafka08.cli.exits import DONE, FAILED, Interrupt
@@ -45,7 +45,7 @@ async def _tell_plan(mirror: Mirror, as_json: bool) -> int:
         found, problem = {}, error
     if as_json:
         groups = {group: {f"{tp[0]}-{tp[1]}": offset for tp, offset in each.items()} for group, each in found.items()}
-        print(json.dumps({"topics": [asdict(plan) for plan in plans], "groups": groups}), flush=True)
+        print(json.dumps({"topics": [_plan_fields(plan) for plan in plans], "groups": groups}), flush=True)
     else:
         print(shown_plan(plans), flush=True)
         for group, offsets in found.items():
@@ -53,6 +53,10 @@ async def _tell_plan(mirror: Mirror, as_json: bool) -> int:
     if problem is not None:
         raise problem
     return FAILED if any(plan.problem for plan in plans) else DONE
+
+
+def _plan_fields(plan: TopicPlan) -> dict[str, object]:
+    return {name: value for name, value in asdict(replace(plan, refused=None)).items() if name != "refused"}
 
 
 class Teller:

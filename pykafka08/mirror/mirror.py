@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -67,6 +68,8 @@ FATAL = (
 
 PATIENCE_S = 300.0
 """How long nothing may be copied because of errors that may pass."""
+REFUSED_S = 60.0
+"""How often a mirror that follows tries topics again that it lacked a right to."""
 REVIEW_S = 10.0
 """How often a mirror that follows looks for the ends of logs, new partitions and topics, and offsets of groups."""
 CLIENT_SETTINGS = frozenset(setting_fields(ClientConfig))
@@ -150,6 +153,8 @@ class Mirror:
         self._opened = AsyncExitStack()
         self._states: dict[TopicPartition, CopyState] = {}
         self._trouble: str | None = None
+        self._refused: dict[str, AuthorizationError] = {}
+        self._refused_at = 0.0
         self._on_progress: Callable[[MirrorReport], None] = lambda _: None
         self._is_open = False
 
@@ -206,9 +211,10 @@ class Mirror:
         """What :meth:`run` would do, and what is in its way; nothing is changed."""
         if not self._is_open:
             raise ClosedError("use the mirror with 'async with'")
-        return await plan_topics(
-            self._source, self._target, self._selection, replication_factor=self._replication_factor
-        )
+        return await self._plan(self._selection)
+
+    async def _plan(self, selection: Selection) -> list[TopicPlan]:
+        return await plan_topics(self._source, self._target, selection, replication_factor=self._replication_factor)
 
     async def group_offsets(self, partitions: Sequence[TopicPartition]) -> dict[str, dict[TopicPartition, int]]:
         """Where the groups that are to be carried over are in the source; MirrorError for one that has no offset."""
@@ -221,12 +227,16 @@ class Mirror:
 
         ``on_progress`` hears of every unit that is safe in the target.  MirrorError where records would be lost,
         doubled or mixed; errors that may pass are tried again, and raised after five minutes without progress.
+        If the user lacks a right to some of the topics, the others are copied: AuthorizationError is raised after
+        that; with ``follow`` it is the report's ``trouble``, and the topics are tried again every minute.
         """
         self._on_progress = on_progress or self._on_progress
         retries = Retries(PATIENCE_S)
         while True:
             error = await self._attempt(follow=follow)
             if error is None:
+                for refused in self._refused.values():
+                    raise refused
                 return self.report()
             if _first(error, (ProducerFencedError,)) is not None:
                 self._tenure.fenced()
@@ -240,22 +250,44 @@ class Mirror:
 
     async def _attempt(self, *, follow: bool) -> KafkaError | None:
         """What ended it and may pass, None at its end; raises what does not pass."""
-        try:
-            await self._copy(follow=follow)
-        except KafkaError as error:
-            cause = _first(error, FATAL)
-            if cause is None:
-                return error
-            raise cause from error
-        return None
+        while True:
+            try:
+                await self._copy(follow=follow)
+            except KafkaError as error:  # noqa: PERF203 - once for each topic that is left out
+                cause = _first(error, FATAL)
+                if cause is None:
+                    return error
+                if not self._leave_out(cause):
+                    raise cause from error
+            else:
+                return None
+
+    def _leave_out(self, error: KafkaError) -> bool:
+        """True if it refuses one topic, which is left out from now on."""
+        if not isinstance(error, AuthorizationError) or error.resource_type != "topic":
+            return False
+        name = error.resource_name
+        if name is None or name in self._refused:
+            return False
+        self._refused[name], self._refused_at = error, anyio.current_time()
+        log.warning("mirror.refused", mirror=self._name, topic=name, cause=str(error))
+        return True
+
+    async def _plan_allowed(self) -> list[TopicPlan]:
+        """The plans without refused topics; the error of one of them if no other is left."""
+        selection = replace(self._selection, refused=frozenset(self._refused))
+        if self._refused and not selection.of(self._selection.topics or await self._source.list_topics()):
+            raise next(iter(self._refused.values()))
+        return await self._plan(selection)
 
     # --- copying ----------------------------------------------------------------------------------------------------
 
     async def _copy(self, *, follow: bool) -> None:
         while True:
-            plans = await make_topics(self._target, await self.plan())
+            plans = await make_topics(self._target, await self._plan_allowed())
             async with self._session(plans) as copier:
-                self._trouble = None
+                troubles = [error.message for error in self._refused.values()] if follow else []
+                self._trouble = "; ".join(troubles) or None
                 await self._copy_to_end(copier)
                 await self._move_groups(copier)
                 self._carrier.is_lenient = follow
@@ -368,7 +400,10 @@ class Mirror:
 
     async def _has_grown(self, plans: list[TopicPlan]) -> bool:
         """There are topics or partitions that are not copied yet, or others under the same names."""
-        now = await self.plan()
+        if self._refused and anyio.current_time() >= self._refused_at + REFUSED_S:
+            self._refused.clear()
+            return True
+        now = await self._plan_allowed()
         shapes = [(plan.source, plan.partitions, plan.source_id, plan.target_id) for plan in now]
         return shapes != [(plan.source, plan.partitions, plan.source_id, plan.target_id) for plan in plans]
 

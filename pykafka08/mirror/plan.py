@@ -42,12 +42,16 @@ PAUSE_S = 0.1
 
 @dataclass(frozen=True)
 class Selection:
-    """Which topics: by name, or by a pattern that whole names match; ``rename`` maps names of source to target."""
+    """Which topics: by name, or by a pattern that whole names match; ``rename`` maps names of source to target.
+
+    ``refused`` are names, in source or target, of topics that are left out because the user lacks a right.
+    """
 
     topics: tuple[str, ...] = ()
     pattern: re.Pattern[str] | None = None
     excluded: re.Pattern[str] | None = None
     rename: Mapping[str, str] = field(default_factory=dict)
+    refused: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         if bool(self.topics) == (self.pattern is not None):
@@ -60,12 +64,20 @@ class Selection:
             for name in sorted(names)
             if (name in self.topics if self.pattern is None else self.pattern.fullmatch(name))
             and not (self.excluded is not None and self.excluded.fullmatch(name))
+            and not self.is_refused(name)
         ]
+
+    def is_refused(self, name: str) -> bool:
+        """True if the topic, or its copy, is refused."""
+        return not self.refused.isdisjoint((name, self.rename.get(name, name)))
 
 
 @dataclass(frozen=True)
 class TopicPlan:
-    """One topic: it ``has`` so many partitions in the target, 0 if it is to be made; ``problem``: why it cannot be."""
+    """One topic: it ``has`` so many partitions in the target, 0 if it is to be made; ``problem``: why it cannot be.
+
+    ``refused``: the problem is a right that the user lacks.
+    """
 
     source: str
     target: str
@@ -76,6 +88,7 @@ class TopicPlan:
     has: int = 0
     configs: Mapping[str, str] = field(default_factory=dict)
     problem: str | None = None
+    refused: AuthorizationError | None = field(default=None, compare=False)
 
     def pairs(self) -> list[tuple[TopicPartition, TopicPartition]]:
         """Each partition in source and target."""
@@ -88,7 +101,7 @@ async def plan_topics(
     """What a run would do, checked against both clusters; MirrorError where the selection itself makes no sense."""
     there = await source.list_topics()
     wanted = selection.of(there)
-    await _check_visible(source, set(selection.topics) - set(there))
+    await _check_visible(source, {name for name in selection.topics if not selection.is_refused(name)} - set(there))
     _check_selection(selection, there, wanted)
     described = await source.describe_topics(wanted)
     at_target = await target.list_topics(internal=True)
@@ -127,7 +140,7 @@ async def _check_visible(admin: Admin, missing: Collection[str]) -> None:
 
 
 def _check_selection(selection: Selection, there: list[str], wanted: list[str]) -> None:
-    missing = [name for name in selection.topics if name not in there]
+    missing = [name for name in selection.topics if name not in there and not selection.is_refused(name)]
     if missing:
         told = hint(missing[0], set(there))
         raise MirrorError(
@@ -136,7 +149,7 @@ def _check_selection(selection: Selection, there: list[str], wanted: list[str]) 
         )
     if not wanted:
         raise MirrorError(f"none of the source's {len(there)} topics matches: there is nothing to copy")
-    strangers = [name for name in selection.rename if name not in wanted]
+    strangers = [name for name in selection.rename if name not in wanted and not selection.is_refused(name)]
     if strangers:
         told = hint(strangers[0], set(wanted))
         raise MirrorError(f"{strangers[0]!r} is to be renamed but not mirrored{f' ({told})' if told else ''}")
@@ -163,7 +176,7 @@ async def _configs(source: Admin, names: list[str]) -> dict[str, dict[str, str]]
 
 async def _checked(plan: TopicPlan, source: Admin, target: Admin) -> TopicPlan:
     """With what the target would say to it."""
-    problem: str | None = None
+    problem: str | AuthorizationError | None = None
     if await _is_itself(plan, source, target):
         problem = "source and target are one cluster, and the topic is the same: it would be copied behind itself"
     elif plan.has > plan.partitions:
@@ -177,6 +190,8 @@ async def _checked(plan: TopicPlan, source: Admin, target: Admin) -> TopicPlan:
         problem = await _why_not(
             target.create_partitions({plan.target: plan.partitions}, validate_only=True), plan, "alter", target
         )
+    if isinstance(problem, AuthorizationError):
+        return _with(plan, problem=problem.message, refused=problem)
     return plan if problem is None else _with(plan, problem=problem)
 
 
@@ -197,13 +212,13 @@ async def _is_itself(plan: TopicPlan, source: Admin, target: Admin) -> bool:
     return not there.isdisjoint(here)
 
 
-async def _why_not(asked: Any, plan: TopicPlan, verb: str, target: Admin) -> str | None:
+async def _why_not(asked: Any, plan: TopicPlan, verb: str, target: Admin) -> str | AuthorizationError | None:
     try:
         refused = await asked
         if refused and _has_code(refused[plan.target], ErrorCode.TOPIC_ALREADY_EXISTS):
             await _check_visible(target, [plan.target])
     except AuthorizationError as error:
-        return error.message
+        return error
     except UnsupportedVersionError:
         words = f"add-partitions {plan.target} {plan.partitions}"
         if verb == "create":
@@ -214,7 +229,10 @@ async def _why_not(asked: Any, plan: TopicPlan, verb: str, target: Admin) -> str
             "the target's brokers are too old to be asked for that; do it through their ZooKeeper: "
             f"pykafka08 zk topic {words} --zookeeper HOST:PORT"
         )
-    return None if not refused else refused[plan.target].message
+    if not refused:
+        return None
+    reason = refused[plan.target]
+    return reason if isinstance(reason, AuthorizationError) else reason.message
 
 
 def _has_code(error: KafkaError, code: ErrorCode) -> bool:
@@ -230,8 +248,13 @@ def _with(plan: TopicPlan, **changes: Any) -> TopicPlan:
 
 
 async def make_topics(target: Admin, plans: list[TopicPlan]) -> list[TopicPlan]:
-    """Create and enlarge what the plans want; MirrorError with the first problem.  The plans as they are then."""
+    """Create and enlarge what the plans want; the plans as they are then.
+
+    MirrorError with the first problem, AuthorizationError if it is a right that the user lacks.
+    """
     for plan in plans:
+        if plan.refused is not None:
+            raise plan.refused
         if plan.problem is not None:
             raise MirrorError(f"topic {plan.target!r} cannot be copied to: {plan.problem}", topic=plan.target)
     new = [_new(plan) for plan in plans if not plan.has]
@@ -242,6 +265,8 @@ async def make_topics(target: Admin, plans: list[TopicPlan]) -> list[TopicPlan]:
     if grown:
         refused.update(await target.create_partitions(grown))
     for name, error in refused.items():
+        if isinstance(error, AuthorizationError):
+            raise error
         raise MirrorError(f"topic {name!r} was not made in the target: {error.message}", topic=name) from error
     described = (
         await _wait_made(target, plans) if new or grown else await target.describe_topics(p.target for p in plans)

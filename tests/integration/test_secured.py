@@ -18,6 +18,7 @@ from pykafka08 import (
     Consumer,
     LegacyConsumer,
     Mirror,
+    NewTopic,
     Producer,
     TlsError,
     TopicPartition,
@@ -132,6 +133,17 @@ async def test_what_acls_refuse_is_one_error_that_names_it(secured: RealCluster)
     )
     servers, topic = settings.pop("bootstrap_servers"), secured.new_topic("guarded")
 
+    async def produce() -> None:
+        async with Producer(servers, **settings) as producer:
+            await producer.send(topic, b"refused")
+
+    async def transact() -> None:
+        async with (
+            Producer(servers, transactional_id="guarded", **settings) as producer,
+            producer.transaction(),
+        ):
+            await producer.send(topic, b"refused")
+
     async def copy() -> None:
         async with Mirror(
             servers,
@@ -143,9 +155,9 @@ async def test_what_acls_refuse_is_one_error_that_names_it(secured: RealCluster)
         ) as mirror:
             await mirror.run()
 
-    async def consume_in_group() -> None:
-        async with Consumer(topic, bootstrap_servers=servers, group_id="guarded", **settings) as consumer:
-            await consumer.getone()
+    async def read_commits() -> None:
+        async with Consumer(bootstrap_servers=servers, group_id="guarded", **settings) as consumer:
+            await consumer.committed([TopicPartition(topic, 0)])
 
     async def consume_with_zookeeper() -> None:
         assert secured.zookeeper is not None
@@ -156,10 +168,18 @@ async def test_what_acls_refuse_is_one_error_that_names_it(secured: RealCluster)
         async with Admin(servers, **settings) as admin:
             await admin.describe_groups(["guarded"])
 
+    async def create() -> None:
+        async with Admin(servers, **settings) as admin:
+            for error in (await admin.create_topics([NewTopic("refused", 1, 1)])).values():
+                raise error
+
     refused: list[tuple[Callable[[], Awaitable[None]], str]] = [
+        (produce, f"DESCRIBE topic {topic!r}"),
+        (transact, "DESCRIBE transactional id 'guarded'"),
         (copy, f"DESCRIBE topic {topic!r}"),
-        (consume_in_group, f"DESCRIBE topic {topic!r}"),
+        (read_commits, "DESCRIBE group 'guarded'"),
         (describe_group, "DESCRIBE group 'guarded'"),
+        (create, "CREATE topic 'refused'"),
     ]
     if secured.zookeeper is not None:
         refused.append((consume_with_zookeeper, f"DESCRIBE topic {topic!r}"))
