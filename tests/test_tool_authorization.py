@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -142,7 +143,7 @@ async def test_a_topic_that_the_mirror_cannot_make_is_in_its_plan(
 
 LOST: dict[str, tuple[tuple[str, ...], str]] = {
     "source": (("READ topic t",), "READ topic 't'"),
-    "hidden source": (("READ topic t", "DESCRIBE topic t"), "DESCRIBE topic 't'"),
+    "hidden source": (("READ topic t", "DESCRIBE topic t"), "(READ|DESCRIBE) topic 't'"),
     "target": (("WRITE topic copy",), "WRITE topic 'copy'"),
 }
 """The rights to a topic that a mirror loses, and what is refused."""
@@ -202,8 +203,7 @@ async def test_a_mirror_that_follows_copies_other_topics_until_the_right_returns
         await until(lambda: (names(broker, "copy"), names(broker, "other")) == ([b"x"], [b"y"]))
         old.rights.take(*rights)
         await producer.send("t", b"x2")
-        await until(lambda: each.report().trouble is not None)
-        assert f"the user may not {refused}" in str(each.report().trouble)
+        await until(lambda: re.search(f"the user may not {refused}", str(each.report().trouble)) is not None)
         await producer.send("u", b"y2")
         await until(lambda: names(broker, "other") == [b"y", b"y2"])
         assert names(broker, "copy") == [b"x"]
