@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,14 @@ import anyio
 import pytest
 
 from pykafka08 import Admin, AuthenticationError, Consumer, Producer, TopicPartition
+from pykafka08.security.sasl.kerberos import _Kerberos
 from tests.brokers.releases import version_tuple
 from tests.integration.clusters import Clusters, RealCluster
 from tests.integration.reading import read_records
 from tests.integration.secured_clients import check_clients, check_tools
 from tests.security.cloud_page import KERBEROS, PAIRS, replaced, write_kerberos_files
 from tests.security.kdc import HOST, REALM, Kdc
+from tests.security.secrets_found import SecretSearch, texts_of_logs
 
 pytestmark = [pytest.mark.anyio, pytest.mark.kerberos]
 
@@ -55,24 +58,55 @@ def settings_of(cluster: RealCluster, kdc: Kdc, protocol: str, **changed: Any) -
     return {**settings, **changed}
 
 
-async def test_records_groups_and_admin_with_keytab_and_with_ticket(secured: RealCluster, kerberos: Kdc) -> None:
-    kerberos.kinit("alice", password="alice-secret")
-    ticket = {"sasl_kerberos_principal": None, "sasl_kerberos_keytab": None}
-    for protocol, changed in (("SASL_PLAINTEXT", {}), ("SASL_SSL", ticket)):
-        settings = settings_of(secured, kerberos, protocol, **changed)
-        topic = secured.new_topic("kerberos")
-        async with Admin(**settings) as admin:
-            assert topic in await admin.list_topics()
-        values = [b"%d" % number for number in range(RECORDS)]
-        async with Producer(**settings) as producer:
-            await producer.send_many(topic, values)
-        group: dict[str, Any] = {"group_id": topic, "auto_offset_reset": "earliest"}
-        async with Consumer(topic, **settings, **group) as consumer:
-            got = await read_records(consumer, RECORDS)
-            assert [record.value for record in got] == values
-            await consumer.commit()
-        async with Consumer(topic, **settings, **group) as consumer:
-            assert await consumer.position(TopicPartition(topic, 0)) == RECORDS
+def noted_tokens(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """The tokens that are sent from now on, those without a random part left out."""
+    tokens: list[bytes] = []
+    respond = _Kerberos.respond
+
+    async def noted(exchange: _Kerberos, challenge: bytes | None) -> bytes | None:
+        token = await respond(exchange, challenge)
+        if token is not None and len(token) > 64:
+            tokens.append(token)
+        return token
+
+    monkeypatch.setattr(_Kerberos, "respond", noted)
+    return tokens
+
+
+def forms_of_token(token: bytes) -> tuple[str, str, str]:
+    """Parts of its texts: the encrypted end, which no two tokens share."""
+    return token[-32:].hex(), repr(token[-32:])[2:-1], base64.b64encode(token)[-40:-4].decode()
+
+
+async def test_records_groups_and_admin_with_keytab_and_with_ticket(
+    secured: RealCluster, kerberos: Kdc, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokens, texts = noted_tokens(monkeypatch), SecretSearch("alice-secret")
+    shown: list[str] = []
+    with texts.of_logs(), texts_of_logs(shown):
+        kerberos.kinit("alice", password="alice-secret")
+        ticket = {"sasl_kerberos_principal": None, "sasl_kerberos_keytab": None}
+        for protocol, changed in (("SASL_PLAINTEXT", {}), ("SASL_SSL", ticket)):
+            settings = settings_of(secured, kerberos, protocol, **changed)
+            topic = secured.new_topic("kerberos")
+            async with Admin(**settings) as admin:
+                assert topic in await admin.list_topics()
+            values = [b"%d" % number for number in range(RECORDS)]
+            async with Producer(**settings) as producer:
+                await producer.send_many(topic, values)
+            group: dict[str, Any] = {"group_id": topic, "auto_offset_reset": "earliest"}
+            async with Consumer(topic, **settings, **group) as consumer:
+                got = await read_records(consumer, RECORDS)
+                assert [record.value for record in got] == values
+                await consumer.commit()
+            async with Consumer(topic, **settings, **group) as consumer:
+                assert await consumer.position(TopicPartition(topic, 0)) == RECORDS
+    assert len(tokens) >= 4
+    search = SecretSearch(*{form for token in tokens for form in forms_of_token(token)})
+    for text in shown:
+        search.of_text("log", text)
+    assert search.searched > 100
+    assert search.found == texts.found == []
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])

@@ -34,7 +34,7 @@ import pytest
 from pykafka08.security.hidden_text import HiddenText
 from pykafka08.security.secret import Secret
 
-__all__ = ["Finding", "SecretSearch", "forms_of"]
+__all__ = ["Finding", "SecretSearch", "forms_of", "texts_of_logs"]
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PACKAGES = (*(str(ROOT / name) + "/" for name in ("pykafka08", "pyspark_pykafka08")), "<string>")
@@ -270,4 +270,13 @@ def _listening(search: Callable[[logging.LogRecord], None]) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kind, "isEnabledFor", lambda logger, level: True)
         patch.setattr(kind, "handle", search_and_handle)
+        yield
+
+
+@contextmanager
+def texts_of_logs(texts: list[str]) -> Iterator[None]:
+    """Every line of every logger, at every level, for a search for secrets that are known later."""
+    search = SecretSearch("unused")
+    search.of_text = lambda where, text: texts.append(str(text))  # type: ignore[method-assign]
+    with search.of_logs():
         yield
