@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo venv lock test test-pure test-spark compiled test-compiled soak mirror-soak zookeeper-soak docker-test check pipeline-demo pipeline-soak spark-soak bench bench-quick clean kerberos peers jars
+.PHONY: demo venv lock test test-pure test-spark compiled test-compiled soak mirror-soak zookeeper-soak security-soak docker-test check pipeline-demo pipeline-soak spark-soak bench bench-quick clean kerberos peers jars
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py
@@ -64,6 +64,11 @@ mirror-soak: $(VENV)/.developing
 zookeeper-soak: $(VENV)/.developing
 	PYKAFKA08_SOAK=1 $(BIN)/python -m pytest tests/zookeeper tests/integration/test_legacy_groups.py \
 		tests/integration/test_legacy_faults.py
+
+# Every release, mechanism, client and tool on secured brokers, and the twelve properties files in Kafka's tools; many minutes.
+security-soak: $(VENV)/.developing
+	PYKAFKA08_SOAK=1 $(BIN)/python -m pytest tests/security/test_oauth_broker.py \
+		$(addprefix tests/integration/test_, secured.py kerberos.py java_properties.py)
 
 # All departures from New York in 2013 through the whole pipeline, to charts, on the embedded broker; a minute or two.
 pipeline-demo: $(VENV)/.pipeline
