@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import anyio
 
 from pykafka08 import Admin, Consumer, GroupMigration, LegacyConsumer, Mirror, NewTopic, Producer, TopicPartition
-from pykafka08.kafka_properties import arguments_from
-from tests.cli.console import console
+from pykafka08.kafka_properties import arguments_from, read_client_properties
+from pykafka08.security.secret import Secret
+from tests.cli.console import Finished, console
 from tests.integration.clusters import RealCluster
 from tests.integration.reading import read_records
+from tests.security.secrets_found import SecretSearch
 
 __all__ = ["CLIENTS", "check_clients", "check_tools", "client_file"]
 
@@ -140,15 +143,31 @@ CLIENTS: dict[str, Callable[[Place], Awaitable[None]]] = {
 }
 
 
+def search_for(file: Path) -> SecretSearch:
+    """Looks for the passwords that the file has, and for that of the user alice."""
+    properties = read_client_properties(file)
+    secrets = {value.reveal() for value in properties.values() if isinstance(value, Secret)}
+    return SecretSearch(*{"alice-secret", *(found for each in secrets for found in re.findall(PASSWORD, each))})
+
+
+PASSWORD = r'(?<=password=")[^"]{8,}|^[^\s"]{8,}$'
+"""In a login configuration, or by itself."""
+
+
 async def check_clients(
     cluster: RealCluster, protocol: str, mechanism: str | None, *, file: Path | None = None
 ) -> None:
-    """Each of ``CLIENTS`` on that listener, as far as the release has what it is for."""
+    """Each of ``CLIENTS`` on that listener, as far as the release has what it is for; none shows a secret."""
     place = Place(cluster, protocol, mechanism, file)
-    async with Producer.from_properties(place.file, bootstrap_servers=place.servers) as producer:
-        await producer.send_many(place.topic, VALUES)
-    for check in CLIENTS.values():
-        await check(place)
+    search = search_for(place.file)
+    with search.of_logs():
+        async with Producer.from_properties(place.file, bootstrap_servers=place.servers) as producer:
+            await producer.send_many(place.topic, VALUES)
+            search.of_objects("producer", producer)
+        for check in CLIENTS.values():
+            await check(place)
+    assert search.searched > RECORDS
+    assert search.found == []
 
 
 async def check_tools(
@@ -156,31 +175,43 @@ async def check_tools(
 ) -> None:
     """The command line tools on that listener, each with the option that Kafka's own tools have for the file.
 
-    ``is_short`` leaves out those that move an old group, whose options are the same.
+    ``is_short`` leaves out those that move an old group, whose options are the same.  Each tells every step, and shows
+    no secret.
     """
     place = Place(cluster, protocol, mechanism, file)
+    search = search_for(place.file)
+
+    async def run(*words: str, given: bytes = b"") -> Finished:
+        ran = await console(*words, "-vv", given=given)
+        search.of_text(words[0], ran.out)
+        search.of_text(words[0], ran.err)
+        return ran
+
     topic, group, copy, config = place.topic, f"{place.topic}-tools", place.topic_for("copied"), str(place.file)
     servers = ("--bootstrap-server", place.servers)
     reading = ("--topic", topic, "--from-beginning", "--max-messages", str(RECORDS))
-    sent = await console("produce", *servers, "--topic", topic, "--producer.config", config, given=LINES)
+    sent = await run("produce", *servers, "--topic", topic, "--producer.config", config, given=LINES)
     assert sent.status == 0, sent.err
-    read = await console("consume", *servers, *reading, "--group", group, "--consumer.config", config)
+    read = await run("consume", *servers, *reading, "--group", group, "--consumer.config", config)
     assert (read.status, read.out) == (0, LINES), read.err
     ends = ("--from", place.servers, "--to", place.servers, "--from-config", config, "--to-config", config)
     what = ("--topics", topic, "--rename", f"{topic}={copy}", "--group", group, "--name", group)
-    mirrored = await console("mirror", *ends, *what, "--json")
+    mirrored = await run("mirror", *ends, *what, "--json")
     assert mirrored.status == 0, mirrored.err
     report = json.loads(mirrored.out)
     assert [each["copied"] for each in report["partitions"]] == [RECORDS]
     assert [each["target_offset"] for each in report["groups"]] == [RECORDS]
+    assert search.found == []
     if cluster.zookeeper is None:
         return
     old = ("--zookeeper", cluster.zookeeper)
-    read = await console("consume", *old, *reading, "--group", group, "--consumer.config", config)
+    read = await run("consume", *old, *reading, "--group", group, "--consumer.config", config)
     assert (read.status, read.out) == (0, LINES), read.err
+    assert search.found == []
     if is_short:
         return
-    lag = await console("zk", "lag", *old, "--group", group, *servers, "--command-config", config)
+    lag = await run("zk", "lag", *old, "--group", group, *servers, "--command-config", config)
     assert lag.status == 0, lag.err
-    moved = await console("migrate", "group", group, *old, *servers, "--command-config", config)
+    moved = await run("migrate", "group", group, *old, *servers, "--command-config", config)
     assert moved.status == 0, moved.err
+    assert search.found == []
