@@ -257,19 +257,19 @@ class Mirror:
                 cause = _first(error, FATAL)
                 if cause is None:
                     return error
-                if not self._leave_out(cause):
+                if not self._leave_out(cause, anyio.current_time()):
                     raise cause from error
             else:
                 return None
 
-    def _leave_out(self, error: KafkaError) -> bool:
+    def _leave_out(self, error: KafkaError, now: float) -> bool:
         """True if it refuses one topic, which is left out from now on."""
         if not isinstance(error, AuthorizationError) or error.resource_type != "topic":
             return False
         name = error.resource_name
         if name is None or name in self._refused:
             return False
-        self._refused[name], self._refused_at = error, anyio.current_time()
+        self._refused[name], self._refused_at = error, now
         log.warning("mirror.refused", mirror=self._name, topic=name, cause=str(error))
         return True
 
