@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import platform
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from pykafka08.cli.main import main
-from pykafka08.spark import local_python
 from pykafka08.spark.pipeline import settings
 from pykafka08.spark.pipeline.locking import shared
 from pykafka08.spark.pipeline.table import ACCEPTED, REJECTED, Added, Entry, Table
@@ -231,23 +228,6 @@ def test_what_spark_refuses_ends_a_run_before_its_first_stage(
     assert words in done.stderr
     assert "/pykafka08/" not in done.stderr  # no traceback but of Spark's own processes, which end at the same moment
     assert not (tmp_path / "out" / "runs").exists()
-
-
-@pytest.mark.spark
-@pytest.mark.timeout(600)
-def test_settings_that_are_right_are_told_to_be(brokers: str, tmp_path: Path) -> None:
-    done = command("validate", str(orders.written_config(tmp_path, brokers)))
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == [
-        "sources.shop: 3 partitions of 1 topics",
-        "dead_letters: topic orders-refused, 1 brokers",
-        "aggregates.hourly: topic orders-hourly, 1 brokers",
-        f"workers: Python {platform.python_version()} at {sys.executable}, started as {local_python()}; "
-        "PYSPARK_PYTHON names another",
-        "columns: id, kind, amount, at",
-        "stages: ingest-shop, decode-shop, dead-letters, aggregate-hourly, publish-hourly",
-    ]
-    assert not (tmp_path / "out").exists()
 
 
 def test_days_in_the_wrong_order_are_told_before_spark_is_started(

@@ -33,13 +33,21 @@ def brokers() -> Iterator[str]:
         yield address
 
 
-def test_workers_have_the_python_of_the_driver(master: str, brokers: str, tmp_path: Path) -> None:
+def test_settings_that_are_right_are_told_to_be_with_the_workers_python(
+    master: str, brokers: str, tmp_path: Path
+) -> None:
     config = orders.written_config(tmp_path, brokers)
     config.write_text(config.read_text().replace('"local[2]"', f'"{master}"'))
     command = [*COMMAND, "validate", str(config)]
     done = subprocess.run(command, env=BARE, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert (
+    assert done.stdout.splitlines() == [
+        "sources.shop: 3 partitions of 1 topics",
+        "dead_letters: topic orders-refused, 1 brokers",
+        "aggregates.hourly: topic orders-hourly, 1 brokers",
         f"workers: Python {platform.python_version()} at {sys.executable}, started as {sys.executable}; "
-        "PYSPARK_PYTHON names another" in done.stdout.splitlines()
-    )
+        "PYSPARK_PYTHON names another",
+        "columns: id, kind, amount, at",
+        "stages: ingest-shop, decode-shop, dead-letters, aggregate-hourly, publish-hourly",
+    ]
+    assert not (tmp_path / "out").exists()
