@@ -72,6 +72,10 @@ async def test_a_wrong_message_is_one_typed_error(case: Case, caplog: pytest.Log
     await check_with_logs(case, caplog)
 
 
+IN_HASHING = "SASL authentication was not finished within socket_connection_setup_timeout_ms"
+"""On a busy machine the time may end while this side hashes the password, before the peer can be silent."""
+
+
 async def test_silence_ends_with_the_set_up_time() -> None:
     errors: dict[str, KafkaError | None] = {}
 
@@ -82,7 +86,12 @@ async def test_silence_ends_with_the_set_up_time() -> None:
         for case in WAITS:
             group.start_soon(wait, case)
     for case in WAITS:
-        check(case, errors[case.name])
+        error = errors[case.name]
+        if IN_HASHING in str(error):
+            assert case.errors is not None
+            assert isinstance(error, case.errors)
+        else:
+            check(case, error)
 
 
 async def test_the_memory_stays_flat() -> None:
