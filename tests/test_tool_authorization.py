@@ -102,7 +102,7 @@ CASES: dict[str, tuple[Action, tuple[str, ...], tuple[str, str, str]]] = {
     "migration, group": (migrate, COPYING[:1], ("group", "old", "DESCRIBE")),
     "migration, topic": (migrate, ("READ group old",), ("topic", "t", "DESCRIBE")),
 }  # fmt: skip
-"""What the user does, the rights of the user, and the resource and operation that is refused."""
+"""An action of the user, the rights that the user has, and the resource and operation that are refused."""
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -69,7 +69,7 @@ FATAL = (
 PATIENCE_S = 300.0
 """How long nothing may be copied because of errors that may pass."""
 REFUSED_S = 60.0
-"""How often a mirror that follows tries topics again that it lacked a right to."""
+"""Seconds after which a mirror with ``follow`` tries again the topics that the user had no right to."""
 REVIEW_S = 10.0
 """How often a mirror that follows looks for the ends of logs, new partitions and topics, and offsets of groups."""
 CLIENT_SETTINGS = frozenset(setting_fields(ClientConfig))

@@ -42,9 +42,10 @@ PAUSE_S = 0.1
 
 @dataclass(frozen=True)
 class Selection:
-    """Which topics: by name, or by a pattern that whole names match; ``rename`` maps names of source to target.
+    """Which topics are copied: those with these names, or those whose whole name matches the pattern.
 
-    ``refused`` are names, in source or target, of topics that are left out because the user lacks a right.
+    ``rename`` maps names in the source to names in the target.  ``refused`` are names in either cluster; their topics
+    are left out, because the user has no right to them.
     """
 
     topics: tuple[str, ...] = ()

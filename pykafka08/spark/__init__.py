@@ -66,7 +66,7 @@ def _with_secrets(redaction: str) -> str:
 
 
 def _prepare_workers(spark: Any, environment: Mapping[str, str] = os.environ) -> None:
-    """What Spark reads when it starts a worker, so that the session may be there already."""
+    """Choose how Spark starts Python workers; it reads this for each worker, so the session may be running already."""
     context = getattr(spark, "sparkContext", None)  # a session of Spark Connect has none
     if context is None:
         return

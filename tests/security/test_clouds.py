@@ -35,7 +35,7 @@ CONNECTED = [pair for pair in PAIRS if pair.heading != KERBEROS]
 
 
 class Played(NamedTuple):
-    """What plays a service: its address, its CA file, a client's key and chain, and texts to replace in the block."""
+    """Stands for a service: its address, its CA file, a client's key and certificates, and texts to replace."""
 
     address: str
     ca_file: str

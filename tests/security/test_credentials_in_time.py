@@ -27,7 +27,7 @@ SETUP_MS, API_MS = "socket_connection_setup_timeout_ms", "default_api_timeout_ms
 
 
 class Broker(MemoryTransport):
-    """A broker that has every mechanism, and hears no more than SaslHandshake."""
+    """A broker that offers every mechanism, and answers nothing after SaslHandshake."""
 
     def wake_writer(self, *, at_once: bool = False) -> None:
         super().wake_writer(at_once=at_once)

@@ -24,10 +24,24 @@ BOUND_S = 20
 
 
 async def outcome(case: Case) -> KafkaError | None:
-    """The error of a call on a new connection to the server."""
+    """The error of a call on a new connection to the server.
+
+    A time-out of the set-up is doubled until it does not end before the server has come to the step of its script: on a
+    busy machine the client may be hashing the password until then.
+    """
     setup_ms = SETUP_MS if case.waits else 1000 * BOUND_S
+    while True:
+        server = Server(case)
+        error = await called(server, setup_ms)
+        if not case.waits or case.script.keys() & set(server.seen):
+            return error
+        setup_ms *= 2
+
+
+async def called(server: Server, setup_ms: int) -> KafkaError | None:
+    case = server.case
     with anyio.fail_after(BOUND_S):
-        async with peer(Server(case).play) as address, TaskTree() as tasks:
+        async with peer(server.play) as address, TaskTree() as tasks:
             settings = {"bootstrap_servers": [f"{address[0]}:{address[1]}"], **case.credentials}
             (config,) = build({**settings, "socket_connection_setup_timeout_ms": setup_ms}, ClientConfig)
             connection = Connection(config, address, tasks, login=login_of(config.security))
@@ -72,10 +86,6 @@ async def test_a_wrong_message_is_one_typed_error(case: Case, caplog: pytest.Log
     await check_with_logs(case, caplog)
 
 
-IN_HASHING = "SASL authentication was not finished within socket_connection_setup_timeout_ms"
-"""On a busy machine the time may end while this side hashes the password, before the peer can be silent."""
-
-
 async def test_silence_ends_with_the_set_up_time() -> None:
     errors: dict[str, KafkaError | None] = {}
 
@@ -86,12 +96,7 @@ async def test_silence_ends_with_the_set_up_time() -> None:
         for case in WAITS:
             group.start_soon(wait, case)
     for case in WAITS:
-        error = errors[case.name]
-        if IN_HASHING in str(error):
-            assert case.errors is not None
-            assert isinstance(error, case.errors)
-        else:
-            check(case, error)
+        check(case, errors[case.name])
 
 
 async def test_the_memory_stays_flat() -> None:

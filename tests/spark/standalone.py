@@ -45,7 +45,7 @@ def _daemon(log: Path, environment: dict[str, str], name: str, *options: str) ->
 
 
 def _told(process: subprocess.Popen[bytes], log: Path, pattern: str) -> str:
-    """What the daemon's log says, as soon as it does; the test's time-out bounds the wait."""
+    """Wait for a line of the daemon's log, within the test's time-out, and return what the pattern captures."""
     while (found := re.search(pattern, log.read_text())) is None:
         assert process.poll() is None, log.read_text()
         time.sleep(0.1)

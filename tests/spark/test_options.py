@@ -140,7 +140,7 @@ HARMLESS = {
     "retries": "2147483647",
     "send.buffer.bytes": "131072",
 }
-"""What jobs bring along, and what changes nothing here."""
+"""Properties that jobs often have, and that have no effect here."""
 
 
 def test_properties_without_effect_keep_no_job_from_its_start() -> None:

@@ -36,7 +36,7 @@ class Login(Protocol):
 
     @property
     def source(self) -> str | None:
-        """What supplies the credentials, for errors; None if the settings hold them."""
+        """Name of the setting whose function or URL supplies the credentials; None if the settings contain them."""
 
     def mechanism(self, host: str) -> Mechanism:
         """An exchange with the broker on ``host``, the name or address that the client connects to."""

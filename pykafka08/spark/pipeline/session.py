@@ -80,7 +80,7 @@ def _own_interrupt() -> Iterator[None]:
 
 
 def cause_of(error: PySparkException | Py4JJavaError) -> str:
-    """What it says, in one line; of Java's own that of the innermost, of a worker's traceback its end."""
+    """The error in one line: the innermost cause of a Java exception, or the last line of a worker's traceback."""
     said = str(error)
     if isinstance(error, Py4JJavaError):
         *_, innermost = _causes(error)

@@ -1,4 +1,4 @@
-"""What is told of workers that cannot run the stages."""
+"""Errors for workers that cannot run the stages."""
 
 from __future__ import annotations
 
