@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from difflib import get_close_matches
 
-__all__ = ["IN_THEIR_PLACE", "OTHER_NAMES", "hint"]
+__all__ = ["IN_THEIR_PLACE", "NAMES_IN_LIBRDKAFKA", "OTHER_NAMES", "hint"]
 
 BYTES_ALONE = "keys and values are bytes: leave it out, and encode and decode them in the application"
 LEAVE_OUT = "not needed here: leave it out"
@@ -20,29 +20,15 @@ NO_PROXY = "proxies are not supported"
 BY_APPLICATION = "acknowledge() marks a record as finished"
 SERVICE = "give sasl_kerberos_service_name and sasl_kerberos_domain_name"
 
-OTHER_NAMES = {
-    "auto_commit": "enable_auto_commit",
-    "bootstrap_server": "bootstrap_servers",
-    "broker_version_fallback": "broker_version",
-    "brokers": "bootstrap_servers",
-    "compression": "compression_type",
+NAMES_IN_LIBRDKAFKA = {
     "compression_codec": "compression_type",
     "fetch_message_max_bytes": "max_partition_fetch_bytes",
     "fetch_wait_max_ms": "fetch_max_wait_ms",
-    "group": "group_id",
-    "hosts": "bootstrap_servers",
-    "idempotence": "enable_idempotence",
-    "linger": "linger_ms",
-    "max_batch_size": "batch_size",
     "max_in_flight": "max_in_flight_requests_per_connection",
-    "max_message_bytes": "max_request_size",
-    "max_wait_time": "fetch_max_wait_ms",
     "message_max_bytes": "max_request_size",
     "message_timeout_ms": "delivery_timeout_ms",
     "metadata_broker_list": "bootstrap_servers",
-    "oauth_cb": "sasl_oauth_token_provider",
     "queue_buffering_max_ms": "linger_ms",
-    "rebalance_timeout_ms": "max_poll_interval_ms",
     "request_required_acks": "acks",
     "sasl_mechanisms": "sasl_mechanism",
     "sasl_oauthbearer_client_id": "sasl_oauthbearer_client_credentials_client_id",
@@ -58,6 +44,25 @@ OTHER_NAMES = {
     "ssl_key_location": "ssl_keyfile",
     "ssl_key_pem": "ssl_keystore_key",
     "topic_metadata_refresh_interval_ms": "metadata_max_age_ms",
+}
+"""Property of librdkafka in snake_case -> the setting of this client."""
+
+OTHER_NAMES = {
+    **NAMES_IN_LIBRDKAFKA,
+    "auto_commit": "enable_auto_commit",
+    "bootstrap_server": "bootstrap_servers",
+    "broker_version_fallback": "broker_version",
+    "brokers": "bootstrap_servers",
+    "compression": "compression_type",
+    "group": "group_id",
+    "hosts": "bootstrap_servers",
+    "idempotence": "enable_idempotence",
+    "linger": "linger_ms",
+    "max_batch_size": "batch_size",
+    "max_message_bytes": "max_request_size",
+    "max_wait_time": "fetch_max_wait_ms",
+    "oauth_cb": "sasl_oauth_token_provider",
+    "rebalance_timeout_ms": "max_poll_interval_ms",
     "transaction_id": "transactional_id",
 }
 """The same under another name."""

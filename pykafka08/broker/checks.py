@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pykafka08.broker.log import PartitionLog
@@ -15,8 +16,10 @@ __all__ = [
     "WILDCARDS",
     "check_host",
     "check_hosts",
+    "check_log_dir",
     "check_number",
     "check_offset",
+    "check_racks",
     "check_topic",
     "check_topics",
     "is_loopback",
@@ -90,3 +93,15 @@ def check_offset(log: PartitionLog, offset: object) -> None:
     if isinstance(offset, bool) or not isinstance(offset, int) or not 0 <= offset <= log.end_offset:
         text = f"offset {offset!r:.100} is not in the log, which ends at {log.end_offset}"
         raise ConfigError(text, topic=log.topic, partition=log.partition)
+
+
+def check_log_dir(log_dir: str | os.PathLike[str] | None, *, has_zookeeper: bool) -> None:
+    if log_dir is not None and not os.fspath(log_dir):
+        raise ConfigError("log_dir='' does not name a directory")
+    if log_dir is not None and has_zookeeper:
+        raise ConfigError("log_dir and zookeeper exclude each other: the embedded ZooKeeper is in memory only")
+
+
+def check_racks(racks: Sequence[str] | None, brokers: int) -> None:
+    if racks is not None and (isinstance(racks, str) or len(racks) != brokers):
+        raise ConfigError(f"racks={racks!r} does not name one for each of {brokers} brokers")

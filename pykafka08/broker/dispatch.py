@@ -14,17 +14,30 @@ from pykafka08.broker.cluster_state import ClusterState, Node
 from pykafka08.broker.connection_context import ConnectionContext
 from pykafka08.broker.faults import LoggedRequest
 from pykafka08.broker.handlers import Handler, load_handlers
-from pykafka08.broker.personality import Manners
+from pykafka08.broker.personality import Manners, Personality
 from pykafka08.error_codes import ErrorCode
 from pykafka08.protocol.headers import RequestHeader, decode_request_header, response_parts
 from pykafka08.protocol.messages import REGISTRY, ApiKey, request_class
 from pykafka08.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
-from pykafka08.protocol.schema import Response
+from pykafka08.protocol.schema import Response, VersionRange
 from pykafka08.wire import INT32, Buffer
 
-__all__ = ["begin", "encode_answer"]
+__all__ = ["begin", "encode_answer", "served_apis"]
+
+WITHOUT_ZOOKEEPER = (ApiKey.DESCRIBE_QUORUM, ApiKey.LIST_CONFIG_RESOURCES)
+"""APIs of a release that its brokers do not offer with ZooKeeper."""
 
 _HANDLERS: dict[int, Handler] = {}
+
+
+def served_apis(personality: Personality) -> dict[int, VersionRange]:
+    """The versions of each API that has a handler, by API key."""
+    handlers = load_handlers()
+    return {
+        key: versions
+        for key, versions in personality.versions.items()
+        if key in handlers and not (personality.has_zookeeper and key in WITHOUT_ZOOKEEPER)
+    }
 
 
 def begin(cluster: ClusterState, node: Node, frame: Buffer, connection: ConnectionContext) -> tuple[Call, Reply]:

@@ -10,7 +10,7 @@ from pykafka08.broker.personality import Personality
 from pykafka08.broker.security.protection import PROTOCOLS
 from pykafka08.errors import ConfigError
 
-__all__ = ["Endpoint", "advertised_hosts", "listener_protocols"]
+__all__ = ["Endpoint", "advertised_hosts", "endpoints_of", "listener_protocols"]
 
 NAME = re.compile(r"[A-Z][A-Z0-9_]{0,99}")
 RESERVED = "CONTROLLER"
@@ -73,6 +73,20 @@ def advertised_hosts(
     for name in listeners:
         check_hosts(host, given.get(name))
     return {name: given.get(name) or host for name in listeners}
+
+
+def endpoints_of(
+    node_id: int, protocols: Mapping[str, str], hosts: Mapping[str, str], *, host: str, port: int, brokers: int
+) -> list[Endpoint]:
+    """One endpoint for each listener of a broker.
+
+    ``protocols`` and ``hosts`` map each listener to its protocol and its advertised host.  ``port`` is that of broker 0
+    in the first listener; the other brokers have the next ports, and then the next listener begins.  0 takes free ones.
+    """
+    return [
+        Endpoint(name, protocol, hosts[name], port + number * brokers + node_id if port else 0, bind_host=host)
+        for number, (name, protocol) in enumerate(protocols.items())
+    ]
 
 
 def _protocol(name: str, value: object) -> str:

@@ -9,7 +9,7 @@ apart from those of later versions, as real brokers keep them in ZooKeeper and i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -47,6 +47,11 @@ class GroupLimits(NamedTuple):
     initial_rebalance_delay_ms: int
     consumer_session_timeout_ms: int = 45_000
     consumer_heartbeat_interval_ms: int = 5_000
+
+    @classmethod
+    def of(cls, number: Callable[[str], int]) -> GroupLimits:
+        """Those of a broker; ``number`` returns the value of a property."""
+        return cls(*(number(f"group.{name.replace('_', '.')}") for name in cls._fields))
 
 
 Offsets = dict[tuple[str, int], CommittedOffset]

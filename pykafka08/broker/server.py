@@ -21,8 +21,10 @@ import anyio.to_thread
 from pykafka08.broker.authorizer import authorizer_of
 from pykafka08.broker.checks import (
     WILDCARDS,
+    check_log_dir,
     check_number,
     check_offset,
+    check_racks,
     check_topic,
     check_topics,
     is_loopback,
@@ -30,11 +32,11 @@ from pykafka08.broker.checks import (
 )
 from pykafka08.broker.cluster_state import ClusterState, Node
 from pykafka08.broker.configs import Configs
-from pykafka08.broker.endpoints import Endpoint, advertised_hosts, listener_protocols
+from pykafka08.broker.dispatch import served_apis
+from pykafka08.broker.endpoints import Endpoint, advertised_hosts, endpoints_of, listener_protocols
 from pykafka08.broker.faults import Faults, LoggedRequest
 from pykafka08.broker.fetch_sessions import FetchSessions
 from pykafka08.broker.groups import GroupLimits
-from pykafka08.broker.handlers import load_handlers
 from pykafka08.broker.listener import Listener, Peer, bind, listen
 from pykafka08.broker.log_dir import LogDir
 from pykafka08.broker.log_manager import DEFAULT_MEMORY_BYTES
@@ -51,7 +53,6 @@ from pykafka08.broker.zookeeper.server import EmbeddedZooKeeper
 from pykafka08.broker.zookeeper_mode.mode import ZooKeeperMode
 from pykafka08.driver import TaskTree
 from pykafka08.errors import ClientFailedError, ClosedError, ConfigError
-from pykafka08.protocol.messages import ApiKey
 from pykafka08.protocol.schema import VersionRange
 from pykafka08.records.batch_records import has_columns_decoder, load_columns_decoder
 from pykafka08.records.record import Record
@@ -61,8 +62,6 @@ __all__ = ["EmbeddedCluster"]
 LOOPBACK = "127.0.0.1"
 REPLICATION_FACTOR = 3
 MOST_BROKERS = 1000
-WITHOUT_ZOOKEEPER = (ApiKey.DESCRIBE_QUORUM, ApiKey.LIST_CONFIG_RESOURCES)
-"""APIs of a release that its brokers do not offer with ZooKeeper."""
 
 
 class EmbeddedCluster:
@@ -150,11 +149,11 @@ class EmbeddedCluster:
         check_number("brokers", brokers, 1, MOST_BROKERS)
         check_number("default_partitions", default_partitions, 1, MOST_PARTITIONS)
         check_number("max_memory_bytes", max_memory_bytes, 1, sys.maxsize)
-        _check_log_dir(log_dir, zookeeper)
+        check_log_dir(log_dir, has_zookeeper=zookeeper is not None)
         check_topics(topics or {})
         if replication_factor is not None:
             check_number("replication_factor", replication_factor, 1, brokers)
-        _check_racks(racks, brokers)
+        check_racks(racks, brokers)
         personality = Personality(version)
         protocols = listener_protocols(security, listeners, personality)
         check_number("port", port, 0, 65536 - brokers * len(protocols))
@@ -178,13 +177,7 @@ class EmbeddedCluster:
             default_partitions=static.number("num.partitions"),
             default_replication_factor=min(static.number("default.replication.factor"), brokers),
             auto_create_topics=static.flag("auto.create.topics.enable"),
-            group_limits=GroupLimits(
-                static.number("group.min.session.timeout.ms"),
-                static.number("group.max.session.timeout.ms"),
-                static.number("group.initial.rebalance.delay.ms"),
-                static.number("group.consumer.session.timeout.ms"),
-                static.number("group.consumer.heartbeat.interval.ms"),
-            ),
+            group_limits=GroupLimits.of(static.number),
             configs=Configs(personality, static.values),
             max_memory_bytes=max_memory_bytes,
         )
@@ -207,20 +200,11 @@ class EmbeddedCluster:
         self._state.transactions.marker_delay = transaction_marker_delay_ms / 1000
         if transaction_version is not None:
             self._state.features["transaction.version"] = transaction_version
-        self._state.served = _served_apis(personality)
+        self._state.served = served_apis(personality)
         self._state.nodes = {
             node_id: Node(
                 node_id,
-                [
-                    Endpoint(
-                        name,
-                        protocol,
-                        hosts[name],
-                        port + number * brokers + node_id if port else 0,
-                        bind_host=host,
-                    )
-                    for number, (name, protocol) in enumerate(protocols.items())
-                ],
+                endpoints_of(node_id, protocols, hosts, host=host, port=port, brokers=brokers),
                 racks[node_id] if racks else None,
             )
             for node_id in range(brokers)
@@ -608,25 +592,3 @@ class EmbeddedCluster:
             found.note_replicas()
             found.isr.append(replica)
         return found
-
-
-def _served_apis(personality: Personality) -> dict[int, VersionRange]:
-    """The versions of each API that has a handler, by API key."""
-    handlers = load_handlers()
-    return {
-        key: versions
-        for key, versions in personality.versions.items()
-        if key in handlers and not (personality.has_zookeeper and key in WITHOUT_ZOOKEEPER)
-    }
-
-
-def _check_log_dir(log_dir: str | os.PathLike[str] | None, zookeeper: EmbeddedZooKeeper | None) -> None:
-    if log_dir is not None and not os.fspath(log_dir):
-        raise ConfigError("log_dir='' does not name a directory")
-    if log_dir is not None and zookeeper is not None:
-        raise ConfigError("log_dir and zookeeper exclude each other: the embedded ZooKeeper is in memory only")
-
-
-def _check_racks(racks: Sequence[str] | None, brokers: int) -> None:
-    if racks is not None and (isinstance(racks, str) or len(racks) != brokers):
-        raise ConfigError(f"racks={racks!r} does not name one for each of {brokers} brokers")

@@ -127,16 +127,7 @@ class Connection:
                 mechanism=mechanism,
                 uses_tls=config.security.uses_tls,
             ),
-            Authentication(
-                login.name,
-                name,
-                setting=config.security.sasl_mechanism,
-                uses_tls=config.security.uses_tls,
-                credentials_source=login.source,
-                was_served=was_served,
-            )
-            if login is not None
-            else None,
+            self._authentication(login, name, was_served=was_served) if login is not None else None,
             may_pass=may_pass,
             jitter=random.random(),  # noqa: S311 - jitter
             now=self._now(),
@@ -145,6 +136,17 @@ class Connection:
             max_idle=config.connections_max_idle_ms / 1000,
         )
         tasks.start(f"connection to {name}", self._run)
+
+    def _authentication(self, login: Login, broker: str, *, was_served: bool) -> Authentication:
+        security = self._config.security
+        return Authentication(
+            login.name,
+            broker,
+            setting=security.sasl_mechanism,
+            uses_tls=security.uses_tls,
+            credentials_source=login.source,
+            was_served=was_served,
+        )
 
     @property
     def broker(self) -> str:

@@ -8,39 +8,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pykafka08.kafka_properties.tables import Refused
+from pykafka08.setting_hints import NAMES_IN_LIBRDKAFKA
 
 __all__ = ["CALLBACKS", "NAMES", "REFUSED", "VALUES", "WITHOUT_EFFECT"]
 
 NAMES: Mapping[str, str] = {
+    **NAMES_IN_LIBRDKAFKA,
     "auto_commit_enable": "enable_auto_commit",
-    "compression_codec": "compression_type",
-    "fetch_message_max_bytes": "max_partition_fetch_bytes",
-    "fetch_wait_max_ms": "fetch_max_wait_ms",
-    "max_in_flight": "max_in_flight_requests_per_connection",
-    "message_max_bytes": "max_request_size",
     "message_send_max_retries": "retries",
-    "message_timeout_ms": "delivery_timeout_ms",
-    "metadata_broker_list": "bootstrap_servers",
-    "queue_buffering_max_ms": "linger_ms",
-    "request_required_acks": "acks",
-    "sasl_mechanisms": "sasl_mechanism",
     "sasl_oauthbearer_assertion_jwt_template_file": "sasl_oauthbearer_assertion_template_file",
-    "sasl_oauthbearer_client_id": "sasl_oauthbearer_client_credentials_client_id",
-    "sasl_oauthbearer_client_secret": "sasl_oauthbearer_client_credentials_client_secret",
     "sasl_oauthbearer_grant_type": "sasl_oauthbearer_jwt_retriever_class",
-    "sasl_password": "sasl_plain_password",
-    "sasl_username": "sasl_plain_username",
-    "socket_timeout_ms": "request_timeout_ms",
-    "ssl_ca_location": "ssl_cafile",
-    "ssl_ca_pem": "ssl_cadata",
-    "ssl_certificate_location": "ssl_certfile",
-    "ssl_certificate_pem": "ssl_keystore_certificate_chain",
-    "ssl_crl_location": "ssl_crlfile",
-    "ssl_key_location": "ssl_keyfile",
-    "ssl_key_pem": "ssl_keystore_key",
-    "topic_metadata_refresh_interval_ms": "metadata_max_age_ms",
 }
-"""In snake_case -> the setting of this client."""
+"""Property in snake_case -> the setting of this client, or Kafka's property."""
 
 VALUES: Mapping[tuple[str, str], str] = {
     ("auto_offset_reset", "beginning"): "earliest",

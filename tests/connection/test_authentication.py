@@ -112,6 +112,22 @@ def closing_error(peer: Peer, now: float = 0) -> KafkaError:
     return action.error
 
 
+def renewing() -> tuple[Peer, Ended, Asked, float]:
+    """A connection whose SASL session is being renewed.
+
+    With it a held call, the first SaslAuthenticate, which has no answer yet, and the time.
+    """
+    peer = Peer()
+    peer.authenticate(lifetime_ms=100_000)
+    now = peer.machine.next_wakeup() or 0
+    peer.polled(now)
+    peer.machine.token_made(FIRST, now)
+    held = peer.submit(now=now)
+    handshake, first = peer.sent()
+    peer.answers(handshake, SaslHandshakeResponse(mechanisms=["SCRAM-SHA-256"]), now)
+    return peer, held, first, now
+
+
 def test_api_versions_is_the_first_request_to_a_sasl_listener() -> None:
     peer = Peer(None)
     (asked,) = peer.sent()
@@ -442,14 +458,7 @@ def test_requests_wait_for_a_renewal_no_longer_than_its_tokens_travel(
 
 def test_a_refused_last_token_fails_the_requests_behind_it() -> None:
     """The broker has not served them; the next connection tells whether the credentials are wrong."""
-    peer = Peer()
-    peer.authenticate(lifetime_ms=100_000)
-    now = peer.machine.next_wakeup() or 0
-    peer.polled(now)
-    peer.machine.token_made(FIRST, now)
-    held = peer.submit(now=now)
-    handshake, first = peer.sent()
-    peer.answers(handshake, SaslHandshakeResponse(mechanisms=["SCRAM-SHA-256"]), now)
+    peer, held, first, now = renewing()
     peer.answers(first, SaslAuthenticateResponse(auth_bytes=b"challenge"), now)
     assert peer.polled(now) == [Authenticate(b"challenge")]
     peer.machine.token_made(SECOND, now, may_be_followed=True)
@@ -525,14 +534,7 @@ def test_a_token_that_cannot_be_had_is_asked_for_again_while_the_session_lasts()
 
 
 def test_calls_of_a_connection_that_cannot_renew_may_be_sent_on_another() -> None:
-    peer = Peer()
-    peer.authenticate(lifetime_ms=100_000)
-    now = peer.machine.next_wakeup() or 0
-    peer.polled(now)
-    peer.machine.token_made(FIRST, now)
-    held = peer.submit(now=now)
-    handshake, token = peer.sent()
-    peer.answers(handshake, SaslHandshakeResponse(mechanisms=["SCRAM-SHA-256"]), now)
+    peer, held, token, now = renewing()
     peer.answers(token, SaslAuthenticateResponse(error_code=ErrorCode.SASL_AUTHENTICATION_FAILED), now)
     assert type(held.error) is TransportError
     assert isinstance(held.error.__cause__, AuthenticationError)
