@@ -37,7 +37,7 @@ from pykafka08.producer.sizes import measured
 from pykafka08.producer.transactions.block import TransactionBlock, Transactions
 from pykafka08.producer.transactions.handed_over import OpenTransaction
 from pykafka08.producer.transactions.sending import machine_of
-from pykafka08.producer.waits import wait_for_room
+from pykafka08.producer.waits import metadata_of, wait_for_room, waiter_of
 from pykafka08.records.record import NewRecord, TopicPartition
 from pykafka08.security.settings import protect
 
@@ -87,6 +87,7 @@ class Producer(ColumnProducing):
         self._client: Client
         self._sender: Sender
         self._now: Callable[[], float]
+        self._check_affinity: Callable[[], None] = self._tasks.check_affinity
         self._failure: KafkaError | None = None
         self._is_open = False
         self._yielded_at = 0
@@ -126,6 +127,7 @@ class Producer(ColumnProducing):
         self._now = clock()
         self._sender = Sender(self._machine, self._client, self._room, self._encoding, self._now)
         assert self._tasks.affinity is not None
+        self._check_affinity = self._tasks.affinity.check
         self._intake.belongs_to(self._tasks.affinity)
         self._intake.now, self._intake.wake = self._now, self._sender.wake_if_wanted
         self._tasks.start("producer", self._sender.run)
@@ -236,7 +238,7 @@ class Producer(ColumnProducing):
         Waits for room up to ``max_block_ms``, then for the outcome up to ``delivery_timeout_ms``.  Cancelling it stops
         only the wait: an enqueued record is delivered all the same.
         """
-        self._tasks.check_affinity()
+        self._check_affinity()
         # Without headers and with room, which is nearly always so, the record needs no coroutine of its own.
         if headers or self._room.has_line:
             return await (await self._enqueue_soon(topic, value, key, partition, headers, timestamp_ms))
@@ -244,7 +246,10 @@ class Producer(ColumnProducing):
             delivery = self._intake.add(topic, value, key, partition, (), timestamp_ms)
         except BufferFullError:
             delivery = await self._enqueue_soon(topic, value, key, partition, (), timestamp_ms)
-        return await delivery
+        batch, index, _ = delivery.place
+        if not batch.is_done:
+            await waiter_of(batch)  # here and not in the delivery: a coroutine less for each record
+        return await delivery if batch.is_forwarded else metadata_of(batch, index)
 
     async def send_many(
         self,

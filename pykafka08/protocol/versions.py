@@ -148,9 +148,8 @@ def release_versions(release: str) -> Mapping[int, VersionRange]:
 def _guess(ranges: Mapping[int, VersionRange]) -> str:
     """The newest release whose telling APIs the broker all has; none from before ApiVersions, which it has answered."""
     telling = (*_TELLING, *(key for key in _TELLING_IF_LISTED if key in ranges))
-    newest = _OLDEST_THAT_ANSWERS
-    for release in RELEASES[RELEASES.index(newest) :]:
+    for release in reversed(RELEASES[RELEASES.index(_OLDEST_THAT_ANSWERS) :]):
         table = release_versions(release)
         if all(key in ranges and ranges[key].max >= table[key].max for key in telling if key in table):
-            newest = release
-    return newest
+            return release
+    return _OLDEST_THAT_ANSWERS
