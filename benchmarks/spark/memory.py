@@ -42,7 +42,7 @@ def main() -> int:
         spark = session()
         small = ReadTopic(profile, 2)
         wrong = int(count(spark, server.bootstrap, small) != small.records)
-        start = largest_worker()
+        start = largest()
         with Watch() as watch:
             wrong += count(spark, server.bootstrap, topic) != topic.records
         spark.stop()
@@ -63,10 +63,11 @@ def count(spark: SparkSession, servers: str, topic: ReadTopic) -> int:
 
 
 class Watch:
-    """Looks at the workers' memory, in a thread, while its block runs."""
+    """Looks at the memory of Python processes, in a thread, while its block runs."""
 
-    def __init__(self) -> None:
+    def __init__(self, marker: bytes = WORKER) -> None:
         self.seen: list[int] = []
+        self._marker = marker
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._watch)
 
@@ -80,15 +81,15 @@ class Watch:
 
     def _watch(self) -> None:
         while not self._is_over.wait(0.1):
-            self.seen.append(largest_worker())
+            self.seen.append(largest(self._marker))
 
 
-def largest_worker() -> int:
-    """Bytes of the largest of this session's Python workers; 0 if there is none."""
+def largest(marker: bytes = WORKER) -> int:
+    """Bytes of the largest of this session's processes whose command line contains ``marker``; 0 if there is none."""
     sizes = [0]
     for process in descendants(os.getpid()):
         try:
-            if WORKER in Path(f"/proc/{process}/cmdline").read_bytes():
+            if marker in Path(f"/proc/{process}/cmdline").read_bytes():
                 lines = Path(f"/proc/{process}/status").read_text().splitlines()
                 sizes += [int(line.split()[1]) * 1024 for line in lines if line.startswith("VmRSS:")]
         except OSError:  # it has ended meanwhile
