@@ -66,13 +66,13 @@ def main() -> int:
         for size in sizes:
             anyio.run(fill, servers, size)
         spark = session()
-        for size in (sizes[0], *sizes):  # the first turn starts processes, and is not counted
+        for connector in FORMATS:  # this turn starts processes, and is not counted
+            read(spark, connector, servers, sizes[0])
+        for size in sizes:
             for connector in FORMATS:
                 found.append(read(spark, connector, servers, size))
+                print(found[-1], flush=True)
         spark.stop()
-    found = found[len(FORMATS) :]
-    for one in found:
-        print(one)
     if options.chart:
         bars = [
             (f"{one.partitions:,} partitions, {one.connector}", one.steps["triggerExecution"], one.connector != "kafka")
