@@ -35,7 +35,7 @@ from benchmarks.spark.reading import FORMATS, PARTITIONS, filled, processor_seco
 
 PER_BATCH = 60_000
 PER_SECOND = 10_000
-TARGETS = {"one batch": 1.7, "batches of 60 000": 1.1, "live": 1.25}
+TARGETS = {"one batch": 2.4, "batches of 60 000": 1.4, "live": 1.25}
 """How many times the other connector's speed; of the live row the other's age by ours (0.8 the other way round)."""
 STEPS = ("latestOffset", "queryPlanning", "addBatch", "walCommit", "commitOffsets", "triggerExecution")
 WARM_UP_S = 6.0

@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks.spark.reading import FORMATS, PARTITIONS, processor_seconds, session
 
-TARGET = 1.2
+TARGET = 1.6
 VALUE = "concat(lpad(cast(id as string), 12, '0'), repeat('v', 88))"
 SHAPES = {
     "values": [f"{VALUE} as value"],
