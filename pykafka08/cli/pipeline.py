@@ -38,7 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         note(f"{PROG}: {error}; pip install 'pykafka08[pipeline]'")
         return USAGE
     except ConfigError as error:
-        note(f"{PROG}: {error}")
+        for line in str(error).splitlines():  # one for each setting
+            note(f"{PROG}: {line}")
         return USAGE
     except NoBrokersError as error:
         note(f"{PROG}: {error}")
