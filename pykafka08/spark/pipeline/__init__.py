@@ -20,6 +20,8 @@
     file_logs    which files of bronze are read
     status       lag, throughput, last batch, by stage and partition
     charts       a run as pictures
+    report       a run as a page
+    svg          the charts of the page
 
 Nothing here is imported by the data source.  ``docs/pipeline.md`` is the guide.
 """

@@ -130,9 +130,11 @@ def validated(pipeline: Pipeline) -> SparkSession:
 
 
 def _draw(pipeline: Pipeline, folder: Path, say: Say) -> None:
+    from pykafka08.spark.pipeline import report
     from pykafka08.spark.pipeline.charts import draw
 
     say(f"charts: {draw(pipeline, folder)}")
+    say(f"report: {report.write(pipeline, folder)}")
 
 
 def _compact(pipeline: Pipeline, until: Mapping[str, int] | None, say: Say) -> None:

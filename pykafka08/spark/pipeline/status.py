@@ -17,7 +17,7 @@ from pykafka08.spark.pipeline.settings import Pipeline, Source
 from pykafka08.spark.pipeline.starting import committed_offsets, extent, started
 from pykafka08.spark.pipeline.waiting import waiting
 
-__all__ = ["PartitionStatus", "StageStatus", "late_updates", "progress_of", "rates", "runs", "status"]
+__all__ = ["PartitionStatus", "StageStatus", "ended_at", "late_updates", "progress_of", "rates", "runs", "status"]
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def status(pipeline: Pipeline) -> list[StageStatus]:
     for name, (lag, partitions) in _lags(pipeline, newest).items():
         batch = last_commit(pipeline.checkpoint(name))
         late = late_updates(one for one in documents if one["name"] == name)
-        ended = _end(newest[name][-1]) if name in newest else None
+        ended = ended_at(newest[name][-1]) if name in newest else None
         found.append(StageStatus(name, batch if batch >= 0 else None, ended, rate.get(name), lag, late, partitions))
     return found
 
@@ -109,7 +109,7 @@ def _seconds(documents: Iterable[Mapping[str, Any]]) -> float:
     return max(millis, 1) / 1000
 
 
-def _end(document: Mapping[str, Any]) -> datetime:
+def ended_at(document: Mapping[str, Any]) -> datetime:
     """Spark tells when a batch began."""
     began = datetime.strptime(document["timestamp"], "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=timezone.utc)
     return began + timedelta(milliseconds=document["durationMs"].get("triggerExecution", 0))
