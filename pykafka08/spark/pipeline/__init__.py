@@ -22,6 +22,8 @@
     charts       a run as pictures
     report       a run as a page
     svg          the charts of the page
+    metrics      batches for Prometheus
+    lineage      OpenLineage events
 
 Nothing here is imported by the data source.  ``docs/pipeline.md`` is the guide.
 """

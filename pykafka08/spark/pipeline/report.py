@@ -23,7 +23,7 @@ from pykafka08.spark.pipeline.svg import bars, hatching, steps
 from pykafka08.spark.pipeline.table import Table
 from pykafka08.spark.pipeline.tables import ACCEPTED, REJECTED
 
-__all__ = ["write"]
+__all__ = ["lag_of", "seconds_of_batch", "write"]
 
 GROUPS, WINDOWS, DAYS = 6, 400, 400
 """At most so many groups of an aggregate, windows of a group and days of silver are drawn, the newest."""
@@ -94,7 +94,7 @@ def write(pipeline: Pipeline, run: Path) -> Path:
 def _tiles(body: Element, documents: Sequence[Document], accepted: int, rejected: int, duplicates: int) -> None:
     tiles = SubElement(body, "div", {"class": "tiles"})
     read = sum(one["numInputRows"] for one in documents if one["name"].startswith("ingest-"))
-    seconds = sum(map(_seconds, documents))
+    seconds = sum(map(seconds_of_batch, documents))
     for label, value in (
         ("records read in this run", f"{read:,}"),
         ("batches", f"{len(documents):,}"),
@@ -121,9 +121,9 @@ def _stages(
             name,
             f"{len(each):,}",
             f"{sum(one['numInputRows'] for one in each):,}",
-            f"{sum(map(_seconds, each)):,.1f}",
-            f"{sum(one['numInputRows'] for one in each) / sum(map(_seconds, each)):,.0f}",
-            f"{max(map(_seconds, each)):,.1f}",
+            f"{sum(map(seconds_of_batch, each)):,.1f}",
+            f"{sum(one['numInputRows'] for one in each) / sum(map(seconds_of_batch, each)):,.0f}",
+            f"{max(map(seconds_of_batch, each)):,.1f}",
             f"{ended_at(each[-1]):%H:%M:%S}",
         )
         for name, each in stages.items()
@@ -132,9 +132,9 @@ def _stages(
     end = max((ended_at(one) - began).total_seconds() for one in documents)
     labels = (f"{began:%H:%M:%S}", f"{began + timedelta(seconds=end):%H:%M:%S} UTC")
     measures: dict[str, Callable[[Document], float | None]] = {
-        "Batch time, s": _seconds,
-        "Rows a second": lambda one: one["numInputRows"] / _seconds(one),
-        "Lag after each batch, offsets": _lag,
+        "Batch time, s": seconds_of_batch,
+        "Rows a second": lambda one: one["numInputRows"] / seconds_of_batch(one),
+        "Lag after each batch, offsets": lag_of,
         "Refused rows of each batch": lambda one: rejects.get((one["name"], one["batchId"])),
     }
     for title, measure in measures.items():
@@ -241,7 +241,7 @@ def _newest_event(pipeline: Pipeline) -> dict[str, datetime]:
     return newest
 
 
-def _lag(document: Document) -> int | None:
+def lag_of(document: Document) -> int | None:
     """Offsets that Kafka had and the batch did not read; None for a stage that reads no Kafka."""
     total = 0
     for source in document.get("sources", ()):
@@ -253,7 +253,7 @@ def _lag(document: Document) -> int | None:
     return total if document.get("sources") else None
 
 
-def _seconds(document: Document) -> float:
+def seconds_of_batch(document: Document) -> float:
     millis: int = document["durationMs"].get("triggerExecution", 0)
     return max(1, millis) / 1000
 

@@ -36,6 +36,8 @@ __all__ = [
     "DeadLetters",
     "Decode",
     "Duplicates",
+    "Lineage",
+    "Metrics",
     "Pipeline",
     "Source",
     "SparkSettings",
@@ -105,6 +107,12 @@ def _files_to_join(count: int) -> int:
     return count
 
 
+def _port(number: int) -> int:
+    if not 0 <= number <= 65_535:
+        raise ValueError(f"{number} is not between 0 and 65535")
+    return number
+
+
 def _or_empty(check: Callable[[str], str]) -> AfterValidator:
     """The check, for a setting whose empty text says that it is not used."""
     return AfterValidator(lambda text: check(text) if text else text)
@@ -114,6 +122,7 @@ Flag = Annotated[bool, Strict()]
 Whole = Annotated[int, Strict()]
 """Strict, as pydantic takes true for 1 and "3" for 3 otherwise; no field is a bare ``int`` or ``bool``."""
 Count = Annotated[Whole, Field(ge=0)]
+Port = Annotated[Whole, AfterValidator(_port)]
 Name = Annotated[str, AfterValidator(_name)]
 """What becomes a folder."""
 Topic = Annotated[str, AfterValidator(_topic)]
@@ -217,6 +226,30 @@ class Compaction:
 
 
 @dataclass(frozen=True)
+class Metrics:
+    """Metrics of runs for Prometheus."""
+
+    port: Port = 0
+    """A run answers there, 0: it does not."""
+    address: str = "127.0.0.1"
+    """Where the port is opened."""
+    textfile: str = ""
+    """A file for node_exporter's textfile collector, written after each batch."""
+
+
+@dataclass(frozen=True)
+class Lineage:
+    """OpenLineage events of runs."""
+
+    url: str = ""
+    """Events are sent to this address by POST."""
+    file: str = ""
+    """Events are appended to this file, a line each."""
+    namespace: str = "pykafka08"
+    """Of the jobs."""
+
+
+@dataclass(frozen=True)
 class SparkSettings:
     """The session."""
 
@@ -240,6 +273,8 @@ class Pipeline:
     dead_letters: DeadLetters | None = None
     aggregates: Mapping[Name, Aggregate] = field(default_factory=dict)
     compaction: Compaction = field(default_factory=Compaction)
+    metrics: Metrics | None = None
+    lineage: Lineage | None = None
     spark: SparkSettings = field(default_factory=SparkSettings)
 
     @property
@@ -308,7 +343,13 @@ def parse(text: str, folder: Path) -> Pipeline:
         raise ConfigError("\n".join(errors))
     schema_file = pipeline.decode.avro_schema
     decode = dataclasses.replace(pipeline.decode, avro_schema=str(folder / schema_file) if schema_file else "")
-    return dataclasses.replace(pipeline, folder=str(_local(pipeline.folder, folder)), decode=decode)
+    metrics, lineage = pipeline.metrics, pipeline.lineage
+    if metrics is not None and metrics.textfile:
+        metrics = dataclasses.replace(metrics, textfile=str(folder / metrics.textfile))
+    if lineage is not None and lineage.file:
+        lineage = dataclasses.replace(lineage, file=str(folder / lineage.file))
+    root = str(_local(pipeline.folder, folder))
+    return dataclasses.replace(pipeline, folder=root, decode=decode, metrics=metrics, lineage=lineage)
 
 
 def _clusters(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -438,6 +479,13 @@ def _check_aggregates(pipeline: Pipeline) -> Errors:
                 yield where, f"two columns of gold would be named {column!r}"
 
 
+def _check_telemetry(pipeline: Pipeline) -> Errors:
+    if pipeline.metrics is not None and not (pipeline.metrics.port or pipeline.metrics.textfile):
+        yield "metrics", "port, textfile or both are needed"
+    if pipeline.lineage is not None and not (pipeline.lineage.url or pipeline.lineage.file):
+        yield "lineage", "url, file or both are needed"
+
+
 def _check_sinks(pipeline: Pipeline) -> Errors:
     """No topic is written by two, or read by the pipeline that writes it."""
     read = {(one.bootstrap_servers, topic): name for name, one in pipeline.sources.items() for topic in one.topics}
@@ -457,4 +505,5 @@ CHECKS: tuple[Callable[[Pipeline], Errors], ...] = (
     _check_decode,
     _check_aggregates,
     _check_sinks,
+    _check_telemetry,
 )

@@ -72,6 +72,9 @@ def test_a_small_file_is_enough(tmp_path: Path) -> None:
         ('folder = "out"', 'folder = "out"\ntrigger = "often"', "trigger: 'often' is no length of time"),
         ('folder = "out"', 'folder = "out"\ncompaction = { target_bytes = -1 }', "compaction.target_bytes: may not be"),
         ('folder = "out"', 'folder = "out"\ncompaction = { min_files = 1 }', "compaction.min_files: at least 2"),
+        ('folder = "out"', 'folder = "out"\nmetrics = { port = 70_000 }', "metrics.port: 70000 is not between 0 and"),
+        ('folder = "out"', 'folder = "out"\nmetrics = { address = "::" }', "metrics: port, textfile or both are"),
+        ('folder = "out"', 'folder = "out"\nlineage = {}', "lineage: url, file or both are needed"),
     ],
 )  # fmt: skip
 def test_an_error_names_the_key(old: str, new: str, words: str, tmp_path: Path) -> None:
