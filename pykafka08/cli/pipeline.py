@@ -23,9 +23,10 @@ __all__ = ["main"]
 PROG = "pykafka08 pipeline"
 EPILOG = """\
 CONFIG.toml is described in docs/pipeline.md.  Run again, a pipeline goes on where it was, whatever ended it.
-exit status: 0 done, 1 a stage failed or verify found something wrong, 2 wrong usage or settings, 4 no broker reached
+exit status: 0 done, 1 a stage failed or verify found something wrong, 2 wrong usage or settings,
+             3 a bound of [alerts] is passed (run, status --check), 4 no broker reached
 """
-DONE, FAILED, USAGE, NO_BROKER, INTERRUPTED = 0, 1, 2, 4, 130
+DONE, FAILED, USAGE, ALERT, NO_BROKER, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -70,6 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     made["run"].add_argument("--no-compaction", action="store_true", help="leave small files as they are")
     made["run"].add_argument("--no-charts", action="store_true", help="draw no picture of the run")
     made["status"].add_argument("--all", action="store_true", help="every partition, also those that are not behind")
+    made["status"].add_argument("--check", action="store_true", help="status 3 if a bound of [alerts] is passed")
     made["verify"].add_argument(
         "--kafka", action="store_true", help="count the ranges in Kafka, too, where there are holes"
     )
@@ -159,14 +161,28 @@ def _run(pipeline: Pipeline, options: argparse.Namespace) -> int:
     from pykafka08.spark.pipeline.validating import check_offline
 
     check_offline(pipeline)
-    return DONE if run(
+    is_done = run(
         pipeline,
         options.stage,
         is_following=options.follow,
         compacts=not options.no_compaction,
         draws=not options.no_charts,
         say=_say,
-    ) else FAILED  # fmt: skip
+    )
+    return _alert(pipeline) if is_done else FAILED
+
+
+def _alert(pipeline: Pipeline) -> int:
+    """Compare with the bounds; a line for each that is passed, and the webhook is told."""
+    from pykafka08.spark.pipeline.alerts import alerts, send
+
+    passed = alerts(pipeline)
+    for one in passed:
+        _say(f"ALERT {one.stage}: {one.text} (alerts.{one.bound})")
+    failure = send(pipeline, passed) if passed else ""
+    if failure:
+        note(f"{PROG}: {failure}")
+    return ALERT if passed else DONE
 
 
 def _verify(pipeline: Pipeline, options: argparse.Namespace) -> int:
@@ -216,7 +232,7 @@ def _status(pipeline: Pipeline, options: argparse.Namespace) -> int:
             _say(f"  {tp.topic}-{tp.partition}: lag {each.lag:,} offsets, next {each.offset:,}, {rate}")
         if len(shown) > WORST and not options.all:
             _say(f"  and {len(shown) - WORST:,} partitions that are behind less; --all shows them")
-    return DONE
+    return _alert(pipeline) if options.check else DONE
 
 
 WORST = 5

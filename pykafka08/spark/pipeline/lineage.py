@@ -27,7 +27,7 @@ Dataset = tuple[str, str]
 
 
 class LineageListener(StreamingQueryListener):
-    """Sends the events.  One that cannot be sent is left out; the first such failure is told."""
+    """Sends the events.  One that cannot be sent is left out; the first such failure is told, without the address."""
 
     def __init__(self, pipeline: Pipeline, settings: Lineage, say: Callable[[str], None]) -> None:
         self._pipeline = pipeline
@@ -65,7 +65,8 @@ class LineageListener(StreamingQueryListener):
             self._deliver(Serde.to_json(event))
         except (OSError, httpx.HTTPError, httpx.InvalidURL) as error:
             if not self._is_failing:
-                self._say(f"lineage: events are not sent: {error}")
+                status = f" {error.response.status_code}" if isinstance(error, httpx.HTTPStatusError) else ""
+                self._say(f"lineage: events are not sent: {type(error).__name__}{status}")
             self._is_failing = True
 
     def _deliver(self, text: str) -> None:

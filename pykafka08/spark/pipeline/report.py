@@ -23,7 +23,7 @@ from pykafka08.spark.pipeline.svg import bars, hatching, steps
 from pykafka08.spark.pipeline.table import Table
 from pykafka08.spark.pipeline.tables import ACCEPTED, REJECTED
 
-__all__ = ["lag_of", "seconds_of_batch", "write"]
+__all__ = ["lag_of", "rejects_of", "seconds_of_batch", "write"]
 
 GROUPS, WINDOWS, DAYS = 6, 400, 400
 """At most so many groups of an aggregate, windows of a group and days of silver are drawn, the newest."""
@@ -81,7 +81,7 @@ def write(pipeline: Pipeline, run: Path) -> Path:
     duplicates = silver.state().counts.get("duplicates", 0)
     _tiles(body, documents, sum(accepted.values()), rejected, duplicates)
     if began is not None:
-        _stages(body, documents, began, _rejects(silver))
+        _stages(body, documents, began, rejects_of(silver))
     _silver(body, silver, accepted, duplicates)
     newest = _newest_event(pipeline)
     for name in pipeline.aggregates:
@@ -220,7 +220,7 @@ def _table(body: Element, names: Sequence[str], rows: Iterable[Sequence[str]]) -
             SubElement(line, kind).text = cell
 
 
-def _rejects(silver: Table) -> dict[tuple[str, int], int]:
+def rejects_of(silver: Table) -> dict[tuple[str, int], int]:
     """Refused rows by query and batch, as far as the log reaches back."""
     return {
         (entry.query, entry.batch): sum(one.rows for one in entry.added if one.part == REJECTED)

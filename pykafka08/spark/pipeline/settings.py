@@ -32,6 +32,7 @@ else:  # pragma: no cover
 
 __all__ = [
     "Aggregate",
+    "Alerts",
     "Compaction",
     "DeadLetters",
     "Decode",
@@ -110,6 +111,12 @@ def _files_to_join(count: int) -> int:
 def _port(number: int) -> int:
     if not 0 <= number <= 65_535:
         raise ValueError(f"{number} is not between 0 and 65535")
+    return number
+
+
+def _ratio(number: float) -> float:
+    if not 0 <= number <= 1:
+        raise ValueError(f"{number} is not between 0 and 1")
     return number
 
 
@@ -226,6 +233,20 @@ class Compaction:
 
 
 @dataclass(frozen=True)
+class Alerts:
+    """Bounds that ``status --check`` and the end of a run compare."""
+
+    max_lag: Count | None = None
+    """Offsets or rows that wait for any stage."""
+    max_reject_ratio: Annotated[float, Strict(), AfterValidator(_ratio)] | None = None
+    """Refused rows of those that decode read in the newest run with rows."""
+    max_age_seconds: Count | None = None
+    """Since the last batch with rows of each source."""
+    webhook: str = field(default="", repr=False)
+    """An address that gets a JSON document by POST if a bound is passed."""
+
+
+@dataclass(frozen=True)
 class Metrics:
     """Metrics of runs for Prometheus."""
 
@@ -273,6 +294,7 @@ class Pipeline:
     dead_letters: DeadLetters | None = None
     aggregates: Mapping[Name, Aggregate] = field(default_factory=dict)
     compaction: Compaction = field(default_factory=Compaction)
+    alerts: Alerts | None = None
     metrics: Metrics | None = None
     lineage: Lineage | None = None
     spark: SparkSettings = field(default_factory=SparkSettings)
