@@ -9,7 +9,8 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 from datetime import date, datetime, timedelta, timezone
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from pykafka08.cli.notes import note
 from pykafka08.cli.options import new_parser
@@ -34,6 +35,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         from pykafka08.spark.pipeline import settings
 
+        if options.action == "init":
+            return _init(options)
         return ACTIONS[options.action](settings.read(options.config), options)
     except ImportError as error:
         note(f"{PROG}: {error}; pip install 'pykafka08[pipeline]'")
@@ -63,6 +66,7 @@ def _parser() -> argparse.ArgumentParser:
         "backfill": "make days of silver and gold anew from bronze",
         "status": "lag, throughput and last batch of each stage, and of the partitions that are most behind",
     }
+    _add_init(actions)
     made = {name: actions.add_parser(name, help=text, description=text) for name, text in texts.items()}
     for one in made.values():
         one.add_argument("config", metavar="CONFIG.toml")
@@ -80,6 +84,40 @@ def _parser() -> argparse.ArgumentParser:
             name, dest=f"day_{name[2:]}", required=True, type=_day, metavar="YYYY-MM-DD", help=text
         )
     return parser
+
+
+def _add_init(actions: Any) -> None:
+    text = "look at topics and write a commented CONFIG.toml for them; a file is never overwritten"
+    init = actions.add_parser("init", help=text, description=text)
+    init.add_argument("--bootstrap-server", default="", metavar="HOST:PORT,...", help="brokers of the cluster")
+    init.add_argument("--topic", action="append", required=True, metavar="NAME", help="once or more often")
+    init.add_argument("--command-config", default="", metavar="FILE", help="properties of the cluster, as TLS and SASL")
+    init.add_argument("--avro-schema", default="", metavar="FILE", help="the values are Avro of this schema")
+    init.add_argument("--output", default="pipeline.toml", metavar="CONFIG.toml", help="default: pipeline.toml")
+
+
+def _init(options: argparse.Namespace) -> int:
+    from pykafka08.spark.pipeline.guessing import guess, sample, toml_of
+    from pykafka08.spark.pipeline.settings import source_of
+
+    path = Path(options.output)
+    if path.exists():
+        raise ConfigError(f"{path} exists, and is left as it is")
+    source = source_of(options.bootstrap_server, options.topic, options.command_config, path.parent.resolve())
+    records = sample(source)
+    schema = str(Path(options.avro_schema).resolve()) if options.avro_schema else ""
+    found = guess(records, schema)
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(toml_of(found, source, "out", len(records)))
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}") from error
+    _say(f"{path}: {found.format}, by {len(records):,} records; event time: {found.event_time}")
+    for name, kind in found.columns.items():
+        _say(f"  {name} {kind}")
+    for one in found.notes:
+        _say(one)
+    return DONE
 
 
 def _day(text: str) -> date:

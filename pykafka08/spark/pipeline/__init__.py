@@ -22,6 +22,7 @@
     charts       a run as pictures
     report       a run as a page
     svg          the charts of the page
+    guessing     a TOML file from a sample of a topic
     alerts       bounds of lag, age and refused rows
     metrics      batches for Prometheus
     lineage      OpenLineage events

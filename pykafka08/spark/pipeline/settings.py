@@ -44,6 +44,7 @@ __all__ = [
     "SparkSettings",
     "parse",
     "read",
+    "source_of",
 ]
 
 FORMATS = ("json", "csv", "avro", "raw")
@@ -372,6 +373,20 @@ def parse(text: str, folder: Path) -> Pipeline:
         lineage = dataclasses.replace(lineage, file=str(folder / lineage.file))
     root = str(_local(pipeline.folder, folder))
     return dataclasses.replace(pipeline, folder=root, decode=decode, metrics=metrics, lineage=lineage)
+
+
+def source_of(bootstrap_servers: str, topics: Iterable[str], properties: str, folder: Path) -> Source:
+    """A source that is in no file yet, named by its first topic.  Raises ConfigError."""
+    topics = tuple(topics)
+    name = re.sub(r"^[^A-Za-z0-9]+|[^A-Za-z0-9_-]", "", topics[0].replace(".", "-")) or "topic"
+    table: dict[str, Any] = {"name": name, "topics": list(topics)}
+    if bootstrap_servers:
+        table["bootstrap_servers"] = bootstrap_servers
+    if properties:
+        table["properties"] = str(Path(properties).resolve())
+    with_properties(table, folder, is_source=True)
+    document = {"name": name, "folder": "out", "sources": {name: table}, "decode": {"format": "raw", "event_time": "x"}}
+    return _built(document, {}).sources[name]
 
 
 def _clusters(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
