@@ -9,7 +9,8 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 from datetime import date, datetime, timedelta, timezone
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from pykafka08.cli.notes import note
 from pykafka08.cli.options import new_parser
@@ -23,9 +24,10 @@ __all__ = ["main"]
 PROG = "pykafka08 pipeline"
 EPILOG = """\
 CONFIG.toml is described in docs/pipeline.md.  Run again, a pipeline goes on where it was, whatever ended it.
-exit status: 0 done, 1 a stage failed or verify found something wrong, 2 wrong usage or settings, 4 no broker reached
+exit status: 0 done, 1 a stage failed or verify found something wrong, 2 wrong usage or settings,
+             3 a bound of [alerts] is passed (run, status --check), 4 no broker reached
 """
-DONE, FAILED, USAGE, NO_BROKER, INTERRUPTED = 0, 1, 2, 4, 130
+DONE, FAILED, USAGE, ALERT, NO_BROKER, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -33,12 +35,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         from pykafka08.spark.pipeline import settings
 
+        if options.action == "init":
+            return _init(options)
         return ACTIONS[options.action](settings.read(options.config), options)
     except ImportError as error:
         note(f"{PROG}: {error}; pip install 'pykafka08[pipeline]'")
         return USAGE
     except ConfigError as error:
-        note(f"{PROG}: {error}")
+        for line in str(error).splitlines():  # one for each setting
+            note(f"{PROG}: {line}")
         return USAGE
     except NoBrokersError as error:
         note(f"{PROG}: {error}")
@@ -61,6 +66,7 @@ def _parser() -> argparse.ArgumentParser:
         "backfill": "make days of silver and gold anew from bronze",
         "status": "lag, throughput and last batch of each stage, and of the partitions that are most behind",
     }
+    _add_init(actions)
     made = {name: actions.add_parser(name, help=text, description=text) for name, text in texts.items()}
     for one in made.values():
         one.add_argument("config", metavar="CONFIG.toml")
@@ -69,6 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     made["run"].add_argument("--no-compaction", action="store_true", help="leave small files as they are")
     made["run"].add_argument("--no-charts", action="store_true", help="draw no picture of the run")
     made["status"].add_argument("--all", action="store_true", help="every partition, also those that are not behind")
+    made["status"].add_argument("--check", action="store_true", help="status 3 if a bound of [alerts] is passed")
     made["verify"].add_argument(
         "--kafka", action="store_true", help="count the ranges in Kafka, too, where there are holes"
     )
@@ -77,6 +84,40 @@ def _parser() -> argparse.ArgumentParser:
             name, dest=f"day_{name[2:]}", required=True, type=_day, metavar="YYYY-MM-DD", help=text
         )
     return parser
+
+
+def _add_init(actions: Any) -> None:
+    text = "look at topics and write a commented CONFIG.toml for them; a file is never overwritten"
+    init = actions.add_parser("init", help=text, description=text)
+    init.add_argument("--bootstrap-server", default="", metavar="HOST:PORT,...", help="brokers of the cluster")
+    init.add_argument("--topic", action="append", required=True, metavar="NAME", help="once or more often")
+    init.add_argument("--command-config", default="", metavar="FILE", help="properties of the cluster, as TLS and SASL")
+    init.add_argument("--avro-schema", default="", metavar="FILE", help="the values are Avro of this schema")
+    init.add_argument("--output", default="pipeline.toml", metavar="CONFIG.toml", help="default: pipeline.toml")
+
+
+def _init(options: argparse.Namespace) -> int:
+    from pykafka08.spark.pipeline.guessing import guess, sample, toml_of
+    from pykafka08.spark.pipeline.settings import source_of
+
+    path = Path(options.output)
+    if path.exists():
+        raise ConfigError(f"{path} exists, and is left as it is")
+    source = source_of(options.bootstrap_server, options.topic, options.command_config, path.parent.resolve())
+    records = sample(source)
+    schema = str(Path(options.avro_schema).resolve()) if options.avro_schema else ""
+    found = guess(records, schema)
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(toml_of(found, source, "out", len(records)))
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}") from error
+    _say(f"{path}: {found.format}, by {len(records):,} records; event time: {found.event_time}")
+    for name, kind in found.columns.items():
+        _say(f"  {name} {kind}")
+    for one in found.notes:
+        _say(one)
+    return DONE
 
 
 def _day(text: str) -> date:
@@ -158,14 +199,28 @@ def _run(pipeline: Pipeline, options: argparse.Namespace) -> int:
     from pykafka08.spark.pipeline.validating import check_offline
 
     check_offline(pipeline)
-    return DONE if run(
+    is_done = run(
         pipeline,
         options.stage,
         is_following=options.follow,
         compacts=not options.no_compaction,
         draws=not options.no_charts,
         say=_say,
-    ) else FAILED  # fmt: skip
+    )
+    return _alert(pipeline) if is_done else FAILED
+
+
+def _alert(pipeline: Pipeline) -> int:
+    """Compare with the bounds; a line for each that is passed, and the webhook is told."""
+    from pykafka08.spark.pipeline.alerts import alerts, send
+
+    passed = alerts(pipeline)
+    for one in passed:
+        _say(f"ALERT {one.stage}: {one.text} (alerts.{one.bound})")
+    failure = send(pipeline, passed) if passed else ""
+    if failure:
+        note(f"{PROG}: {failure}")
+    return ALERT if passed else DONE
 
 
 def _verify(pipeline: Pipeline, options: argparse.Namespace) -> int:
@@ -215,7 +270,7 @@ def _status(pipeline: Pipeline, options: argparse.Namespace) -> int:
             _say(f"  {tp.topic}-{tp.partition}: lag {each.lag:,} offsets, next {each.offset:,}, {rate}")
         if len(shown) > WORST and not options.all:
             _say(f"  and {len(shown) - WORST:,} partitions that are behind less; --all shows them")
-    return DONE
+    return _alert(pipeline) if options.check else DONE
 
 
 WORST = 5

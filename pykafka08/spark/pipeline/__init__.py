@@ -20,6 +20,12 @@
     file_logs    which files of bronze are read
     status       lag, throughput, last batch, by stage and partition
     charts       a run as pictures
+    report       a run as a page
+    svg          the charts of the page
+    guessing     a TOML file from a sample of a topic
+    alerts       bounds of lag, age and refused rows
+    metrics      batches for Prometheus
+    lineage      OpenLineage events
 
 Nothing here is imported by the data source.  ``docs/pipeline.md`` is the guide.
 """

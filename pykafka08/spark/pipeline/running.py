@@ -10,7 +10,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -89,12 +89,18 @@ def run(
     The charts come however it ends, but for a signal that ends the process.
     """
     chosen = select(pipeline, names)
-    with shared(pipeline.root), _told_to_end() if is_following else nullcontext(_never) as is_to_end:
+    with (
+        shared(pipeline.root),
+        _told_to_end() if is_following else nullcontext(_never) as is_to_end,
+        ExitStack() as stack,
+    ):
         check_starts(pipeline, [one.name for one in chosen])
+        listeners = stack.enter_context(_telemetry(pipeline, say))
         spark = validated(pipeline)
         log = RunLog(pipeline)
         try:
-            spark.streams.addListener(log)
+            for listener in (log, *listeners):
+                spark.streams.addListener(listener)
             if is_following:
                 follow(spark, pipeline, chosen, say, is_to_end, compacts=compacts)
             else:
@@ -111,6 +117,28 @@ def run(
         with alone_if_possible(pipeline.root) as is_alone:
             _compact(pipeline, None if is_alone else {}, say)
     return True
+
+
+@contextmanager
+def _telemetry(pipeline: Pipeline, say: Say) -> Iterator[list[StreamingQueryListener]]:
+    """Listeners for Prometheus and OpenLineage; ConfigError if the extra of one is not installed."""
+    listeners: list[StreamingQueryListener] = []
+    with ExitStack() as stack:
+        if pipeline.metrics is not None:
+            try:
+                from pykafka08.spark.pipeline.metrics import MetricsListener
+            except ImportError as error:
+                raise ConfigError(f"metrics: {error}; pip install 'pykafka08[metrics]'") from error
+            metrics = MetricsListener(pipeline, pipeline.metrics, say)
+            stack.callback(metrics.close)
+            listeners.append(metrics)
+        if pipeline.lineage is not None:
+            try:
+                from pykafka08.spark.pipeline.lineage import LineageListener
+            except ImportError as error:
+                raise ConfigError(f"lineage: {error}; pip install 'pykafka08[lineage]'") from error
+            listeners.append(LineageListener(pipeline, pipeline.lineage, say))
+        yield listeners
 
 
 def _never() -> bool:
@@ -130,9 +158,11 @@ def validated(pipeline: Pipeline) -> SparkSession:
 
 
 def _draw(pipeline: Pipeline, folder: Path, say: Say) -> None:
+    from pykafka08.spark.pipeline import report
     from pykafka08.spark.pipeline.charts import draw
 
     say(f"charts: {draw(pipeline, folder)}")
+    say(f"report: {report.write(pipeline, folder)}")
 
 
 def _compact(pipeline: Pipeline, until: Mapping[str, int] | None, say: Say) -> None:

@@ -1,6 +1,7 @@
 """The TOML file of a pipeline as a typed model; every error names the key.
 
-Not here: what the settings do.  No pyspark is needed to read and check them.
+Pydantic checks each setting by the type of its field; :data:`CHECKS` has what two settings mean together.  All errors
+of a file are told at once.  Not here: what the settings do.  No pyspark is needed to read and check them.
 """
 
 from __future__ import annotations
@@ -10,11 +11,14 @@ import re
 import sys
 import types
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, Union, get_args, get_origin, get_type_hints
 from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, ConfigDict, Field, Strict, TypeAdapter, ValidationError
 
 from pykafka08.errors import ConfigError
 from pykafka08.kafka_properties import is_secret
@@ -28,15 +32,19 @@ else:  # pragma: no cover
 
 __all__ = [
     "Aggregate",
+    "Alerts",
     "Compaction",
     "DeadLetters",
     "Decode",
     "Duplicates",
+    "Lineage",
+    "Metrics",
     "Pipeline",
     "Source",
     "SparkSettings",
     "parse",
     "read",
+    "source_of",
 ]
 
 FORMATS = ("json", "csv", "avro", "raw")
@@ -54,7 +62,80 @@ OWN_KEYS = {
 }
 """Options of the data source that would make another thing of a pipeline than its other keys say."""
 
-T = TypeVar("T")
+
+def _format(text: str) -> str:
+    if text not in FORMATS:
+        raise ValueError(f"{text!r} is none of {', '.join(FORMATS)}")
+    return text
+
+
+def _name(text: str) -> str:
+    if not NAME.fullmatch(text):
+        raise ValueError(f"{text!r} may hold letters, digits, '.', '_' and '-' only")
+    return text
+
+
+def _topic(text: str) -> str:
+    if not TOPIC.fullmatch(text) or text in (".", ".."):
+        raise ValueError(f"{text!r} cannot be a topic: letters, digits, '.', '_' and '-', at most 249")
+    return text
+
+
+def _duration(text: str) -> str:
+    if _seconds(text) < 0:
+        raise ValueError(f"{text!r} is not at least zero")
+    return text
+
+
+def _window(text: str) -> str:
+    seconds = _seconds(text)
+    if "month" in text.lower() or "year" in text.lower():
+        raise ValueError(f"months and years differ in length; {text!r} is to be given in days or weeks")
+    if seconds <= 0:
+        raise ValueError(f"{text!r} is not above zero")
+    return text
+
+
+def _seconds(text: str) -> float:
+    seconds = seconds_of(text)
+    if seconds is None:
+        raise ValueError(f"{text!r} is no length of time, as '10 minutes' or '1 day' are")
+    return seconds
+
+
+def _files_to_join(count: int) -> int:
+    if count < 2:
+        raise ValueError("at least 2 can be made one")
+    return count
+
+
+def _port(number: int) -> int:
+    if not 0 <= number <= 65_535:
+        raise ValueError(f"{number} is not between 0 and 65535")
+    return number
+
+
+def _ratio(number: float) -> float:
+    if not 0 <= number <= 1:
+        raise ValueError(f"{number} is not between 0 and 1")
+    return number
+
+
+def _or_empty(check: Callable[[str], str]) -> AfterValidator:
+    """The check, for a setting whose empty text says that it is not used."""
+    return AfterValidator(lambda text: check(text) if text else text)
+
+
+Flag = Annotated[bool, Strict()]
+Whole = Annotated[int, Strict()]
+"""Strict, as pydantic takes true for 1 and "3" for 3 otherwise; no field is a bare ``int`` or ``bool``."""
+Count = Annotated[Whole, Field(ge=0)]
+Port = Annotated[Whole, AfterValidator(_port)]
+Name = Annotated[str, AfterValidator(_name)]
+"""What becomes a folder."""
+Topic = Annotated[str, AfterValidator(_topic)]
+Duration = Annotated[str, AfterValidator(_duration)]
+Window = Annotated[str, AfterValidator(_window)]
 
 
 @dataclass(frozen=True)
@@ -63,7 +144,7 @@ class Source:
 
     name: str
     bootstrap_servers: str
-    topics: tuple[str, ...] = ()
+    topics: tuple[Topic, ...] = ()
     """Names; else `pattern`."""
     pattern: str = ""
     """A regular expression that topic names must match somewhere (Spark's ``subscribePattern``)."""
@@ -71,9 +152,9 @@ class Source:
     """``earliest``, ``latest``, offsets as Spark's JSON, a time in ms, or ``group:NAME`` (that group's offsets)."""
     zookeeper: str = ""
     """``HOST:PORT/CHROOT``: ``group:NAME`` is looked up there, for clusters that keep offsets in ZooKeeper."""
-    max_offsets_per_trigger: int = 0
+    max_offsets_per_trigger: Count = 0
     """Bound of one micro-batch, 0: none."""
-    target_records_per_task: int = 0
+    target_records_per_task: Count = 0
     """Small partitions are read together in tasks of so many records, 0: the source's default."""
     properties: str = ""
     """A properties file of Kafka's clients: security and other settings of the connections."""
@@ -86,7 +167,7 @@ class Duplicates:
     """One row for each key is kept: the first that came."""
 
     key: tuple[str, ...]
-    within_days: int = 1
+    within_days: Count = 1
     """How far apart, in days of event time, two rows of one key may lie and be found."""
 
 
@@ -94,14 +175,14 @@ class Duplicates:
 class Decode:
     """How a record's value becomes a row."""
 
-    format: str
+    format: Annotated[str, AfterValidator(_format)]
     event_time: str
     """An SQL expression over the columns that gives a timestamp."""
     schema: str = ""
     """Columns in DDL; for ``raw`` none: it gives ``key`` and ``text``."""
     avro_schema: str = ""
     """File with the writer's schema, for ``avro``."""
-    avro_header_bytes: int = 0
+    avro_header_bytes: Count = 0
     """What stands before each Avro value; 5 where a schema registry is used."""
     options: Mapping[str, str] = field(default_factory=dict)
     """Of Spark's JSON or CSV reader, as ``sep``."""
@@ -115,8 +196,8 @@ class DeadLetters:
     """The topic for what was refused."""
 
     bootstrap_servers: str
-    topic: str
-    exactly_once: bool = True
+    topic: Topic
+    exactly_once: Flag = True
     """In transactions (brokers 0.11 and newer)."""
     properties: str = ""
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -126,16 +207,16 @@ class DeadLetters:
 class Aggregate:
     """Measures over windows of event time; into Parquet, and with `topic` to Kafka, keyed by window and group."""
 
-    window: str
-    watermark: str
+    window: Window
+    watermark: Duration
     """How late rows may come, as ``1 hour``; later ones stay in silver alone until a backfill."""
     measures: Mapping[str, str]
     """Column name → SQL aggregate."""
-    slide: str = ""
+    slide: Annotated[str, _or_empty(_window)] = ""
     group_by: tuple[str, ...] = ()
     bootstrap_servers: str = ""
-    topic: str = ""
-    exactly_once: bool = True
+    topic: Annotated[str, _or_empty(_topic)] = ""
+    exactly_once: Flag = True
     properties: str = ""
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
@@ -144,12 +225,50 @@ class Aggregate:
 class Compaction:
     """When files of a day are made one."""
 
-    target_bytes: int = 128 << 20
-    min_files: int = 2
-    keep_entries: int = 0
+    target_bytes: Count = 128 << 20
+    min_files: Annotated[Whole, AfterValidator(_files_to_join)] = 2
+    keep_entries: Count = 0
     """Replaced files are deleted once all readers have passed them, and so many further log entries were made."""
-    every_seconds: int = 3600
+    every_seconds: Count = 3600
     """How often ``run --follow`` does it, 0: never; another run does it at its end."""
+
+
+@dataclass(frozen=True)
+class Alerts:
+    """Bounds that ``status --check`` and the end of a run compare."""
+
+    max_lag: Count | None = None
+    """Offsets or rows that wait for any stage."""
+    max_reject_ratio: Annotated[float, Strict(), AfterValidator(_ratio)] | None = None
+    """Refused rows of those that decode read in the newest run with rows."""
+    max_age_seconds: Count | None = None
+    """Since the last batch with rows of each source."""
+    webhook: str = field(default="", repr=False)
+    """An address that gets a JSON document by POST if a bound is passed."""
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """Metrics of runs for Prometheus."""
+
+    port: Port = 0
+    """A run answers there, 0: it does not."""
+    address: str = "127.0.0.1"
+    """Where the port is opened."""
+    textfile: str = ""
+    """A file for node_exporter's textfile collector, written after each batch."""
+
+
+@dataclass(frozen=True)
+class Lineage:
+    """OpenLineage events of runs."""
+
+    url: str = ""
+    """Events are sent to this address by POST."""
+    file: str = ""
+    """Events are appended to this file, a line each."""
+    namespace: str = "pykafka08"
+    """Of the jobs."""
 
 
 @dataclass(frozen=True)
@@ -164,16 +283,21 @@ class SparkSettings:
 class Pipeline:
     """A whole file."""
 
-    name: str
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+    """For the sections as well."""
+    name: Name
     folder: str
     """Where tables, checkpoints and reports are kept: a path that the driver and every executor see."""
-    sources: Mapping[str, Source]
+    sources: Mapping[Name, Source]
     decode: Decode
-    trigger: str = "10 seconds"
+    trigger: Duration = "10 seconds"
     """Time between micro-batches of ``run --follow``."""
     dead_letters: DeadLetters | None = None
-    aggregates: Mapping[str, Aggregate] = field(default_factory=dict)
+    aggregates: Mapping[Name, Aggregate] = field(default_factory=dict)
     compaction: Compaction = field(default_factory=Compaction)
+    alerts: Alerts | None = None
+    metrics: Metrics | None = None
+    lineage: Lineage | None = None
     spark: SparkSettings = field(default_factory=SparkSettings)
 
     @property
@@ -216,7 +340,11 @@ def read(path: str | Path) -> Pipeline:
 
 
 def parse(text: str, folder: Path) -> Pipeline:
-    """The pipeline of a TOML text; relative paths count from ``folder``.  Raises ConfigError."""
+    """The pipeline of a TOML text; relative paths count from ``folder``.
+
+    Raises:
+        ConfigError: the text is not TOML, or settings are wrong: a line for each, which begins with its key.
+    """
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -226,199 +354,193 @@ def parse(text: str, folder: Path) -> Pipeline:
         document["sources"] = {
             name: {"name": name, **value} if isinstance(value, dict) else value for name, value in sources.items()
         }
-    for table, is_source in _clusters(document):
-        with_properties(table, folder, is_source=is_source)
-    pipeline = _build(Pipeline, document, "")
-    for check in CHECKS:
-        check(pipeline)
+    refused: dict[str, str] = {}
+    for where, table in _clusters(document):
+        try:
+            with_properties(table, folder, is_source=where.startswith("sources."))
+        except ConfigError as error:  # noqa: PERF203 - each table's own error is told
+            refused[where] = f"{where}: {error.message}"
+    pipeline = _built(document, refused)
+    errors = [f"{where}: {text}" for check in CHECKS for where, text in check(pipeline)]
+    if errors:
+        raise ConfigError("\n".join(errors))
     schema_file = pipeline.decode.avro_schema
     decode = dataclasses.replace(pipeline.decode, avro_schema=str(folder / schema_file) if schema_file else "")
-    return dataclasses.replace(pipeline, folder=str(_local(pipeline.folder, folder)), decode=decode)
+    metrics, lineage = pipeline.metrics, pipeline.lineage
+    if metrics is not None and metrics.textfile:
+        metrics = dataclasses.replace(metrics, textfile=str(folder / metrics.textfile))
+    if lineage is not None and lineage.file:
+        lineage = dataclasses.replace(lineage, file=str(folder / lineage.file))
+    root = str(_local(pipeline.folder, folder))
+    return dataclasses.replace(pipeline, folder=root, decode=decode, metrics=metrics, lineage=lineage)
 
 
-def _clusters(document: dict[str, Any]) -> Iterator[tuple[dict[str, Any], bool]]:
-    """The tables that name a cluster, and whether it is read."""
-    for group, is_source in (("sources", True), ("aggregates", False)):
+def source_of(bootstrap_servers: str, topics: Iterable[str], properties: str, folder: Path) -> Source:
+    """A source that is in no file yet, named by its first topic.  Raises ConfigError."""
+    topics = tuple(topics)
+    name = re.sub(r"^[^A-Za-z0-9]+|[^A-Za-z0-9_-]", "", topics[0].replace(".", "-")) or "topic"
+    table: dict[str, Any] = {"name": name, "topics": list(topics)}
+    if bootstrap_servers:
+        table["bootstrap_servers"] = bootstrap_servers
+    if properties:
+        table["properties"] = str(Path(properties).resolve())
+    with_properties(table, folder, is_source=True)
+    document = {"name": name, "folder": "out", "sources": {name: table}, "decode": {"format": "raw", "event_time": "x"}}
+    return _built(document, {}).sources[name]
+
+
+def _clusters(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The tables that name a cluster, by their keys."""
+    for group in ("sources", "aggregates"):
         tables = document.get(group)
-        for table in tables.values() if isinstance(tables, dict) else ():
+        for name, table in tables.items() if isinstance(tables, dict) else ():
             if isinstance(table, dict):
-                yield table, is_source
+                yield f"{group}.{name}", table
     if isinstance(document.get("dead_letters"), dict):
-        yield document["dead_letters"], False
+        yield "dead_letters", document["dead_letters"]
 
 
 def _local(text: str, folder: Path) -> Path:
-    parts = urlsplit(text)
-    if parts.scheme not in ("", "file"):
-        raise ConfigError(
-            f"folder: {text!r} must be a path that driver and executors see, not a {parts.scheme}: address"
-        )
-    return folder / parts.path
+    return folder / urlsplit(text).path
 
 
-def _build(kind: type[T], value: Any, where: str) -> T:
-    """A dataclass out of a TOML table."""
-    if not isinstance(value, dict):
-        raise ConfigError(f"{where}: a table is wanted, not {_shown(where, value)}")
-    fields = {one.name: one for one in dataclasses.fields(kind)}  # type: ignore[arg-type]
-    prefix = f"{where}." if where else ""
-    for key in value:
-        if key not in fields:
-            raise ConfigError(f"{prefix}{key}: unknown; there are {', '.join(fields)}")
-    hints = get_type_hints(kind)
-    given = {key: _value(hints[key], one, f"{prefix}{key}") for key, one in value.items()}
-    for name, one in fields.items():
-        needed = one.default is dataclasses.MISSING and one.default_factory is dataclasses.MISSING
-        if needed and name not in given:
-            raise ConfigError(f"{prefix}{name}: missing")
-    return kind(**given)
+def _built(document: dict[str, Any], refused: Mapping[str, str]) -> Pipeline:
+    """Each setting by its field's type.  ``refused``: of tables whose properties mean nothing, the error by key."""
+    errors: list[str] = []
+    pipeline: Pipeline | None = None
+    try:
+        pipeline = _adapter().validate_python(document)
+    except ValidationError as error:
+        for one in error.errors(include_url=False):
+            where = ".".join(str(part) for part in one["loc"] if isinstance(part, str) and part != "[key]")
+            if not any(f"{where}.".startswith(f"{table}.") for table in refused):
+                errors.append(f"{where}: {_told(where, one)}")
+    errors += refused.values()
+    if errors or pipeline is None:
+        raise ConfigError("\n".join(errors))
+    return pipeline
 
 
-def _value(hint: Any, value: Any, where: str) -> Any:
-    origin, arguments = get_origin(hint), get_args(hint)
-    if origin in (Union, types.UnionType):
-        return _value(arguments[0], value, where)
-    if dataclasses.is_dataclass(hint):
-        return _build(hint, value, where)  # type: ignore[arg-type]
-    if origin is tuple:
-        if not isinstance(value, list):
-            raise ConfigError(f"{where}: a list is wanted, not {_shown(where, value)}")
-        return tuple(_value(arguments[0], one, where) for one in value)
-    if origin is not None:  # Mapping
-        if not isinstance(value, dict):
-            raise ConfigError(f"{where}: a table is wanted, not {_shown(where, value)}")
-        return {key: _value(arguments[1], one, f"{where}.{key}") for key, one in value.items()}
-    if type(value) is not hint:
-        raise ConfigError(f"{where}: {SCALARS[hint]} is wanted, not {_shown(where, value)}")
-    return value
+@cache
+def _adapter() -> TypeAdapter[Pipeline]:
+    return TypeAdapter(Pipeline)
 
 
-def _shown(where: str, value: object) -> str:
-    return "***" if is_secret(where) else repr(value)
+def _told(where: str, error: Mapping[str, Any]) -> str:
+    """What an error of pydantic's says, in this package's words."""
+    kind = error["type"]
+    if kind == "missing":
+        return "missing"
+    if kind == "unexpected_keyword_argument":
+        return f"unknown; there are {', '.join(_keys(error['loc'][:-1]))}"
+    if kind == "value_error":
+        return str(error["ctx"]["error"])
+    if kind == "greater_than_equal":
+        return "may not be negative"
+    shown = "***" if is_secret(where) else repr(error["input"])
+    return f"{WANTED[kind]} is wanted, not {shown}" if kind in WANTED else str(error["msg"])
 
 
-SCALARS = {str: "text", int: "a whole number", bool: "true or false"}
+WANTED = {
+    "string_type": "text",
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "tuple_type": "a list",
+    "dict_type": "a table",
+    "mapping_type": "a table",
+    "dataclass_type": "a table",
+}
+"""Pydantic's types of errors."""
 
 
-def _check_names(pipeline: Pipeline) -> None:
-    """Names become folders."""
-    named = [("name", pipeline.name)]
-    named += [(f"sources.{name}", name) for name in pipeline.sources]
-    named += [(f"aggregates.{name}", name) for name in pipeline.aggregates]
-    for where, name in named:
-        if not NAME.fullmatch(name):
-            raise ConfigError(f"{where}: {name!r} may hold letters, digits, '.', '_' and '-' only")
+def _keys(loc: Iterable[Any]) -> list[str]:
+    """The keys of the section there."""
+    hint: Any = Pipeline
+    for part in loc:
+        hint = get_args(hint)[1] if get_origin(hint) is Mapping else get_type_hints(hint)[part]
+        if get_origin(hint) in (Union, types.UnionType):
+            hint = get_args(hint)[0]
+    return [one.name for one in dataclasses.fields(hint)]
 
 
-def _check_sources(pipeline: Pipeline) -> None:
+Errors = Iterator[tuple[str, str]]
+"""Key and text of each."""
+
+
+def _check_folder(pipeline: Pipeline) -> Errors:
+    scheme = urlsplit(pipeline.folder).scheme
+    if scheme not in ("", "file"):
+        yield "folder", f"{pipeline.folder!r} must be a path that driver and executors see, not a {scheme}: address"
+
+
+def _check_sources(pipeline: Pipeline) -> Errors:
     if not pipeline.sources:
-        raise ConfigError("sources: at least one is needed")
+        yield "sources", "at least one is needed"
     for name, source in pipeline.sources.items():
         where = f"sources.{name}"
         if bool(source.topics) == bool(source.pattern):
-            raise ConfigError(f"{where}: exactly one of topics and pattern is needed")
-        _check_not_negative(where, source, "max_offsets_per_trigger", "target_records_per_task")
+            yield where, "exactly one of topics and pattern is needed"
         for option in source.options:
             if option.lower() in OWN_KEYS:
-                raise ConfigError(f"{where}.options.{option}: {OWN_KEYS[option.lower()]}")
-        for topic in source.topics:
-            _check_topic(f"{where}.topics", topic)
+                yield f"{where}.options.{option}", OWN_KEYS[option.lower()]
         if source.zookeeper and not source.starting.startswith("group:"):
-            raise ConfigError(f"{where}.zookeeper: means something with starting = 'group:NAME' only")
+            yield f"{where}.zookeeper", "means something with starting = 'group:NAME' only"
 
 
-def _check_decode(pipeline: Pipeline) -> None:
+def _check_decode(pipeline: Pipeline) -> Errors:
     decode = pipeline.decode
-    if decode.format not in FORMATS:
-        raise ConfigError(f"decode.format: {decode.format!r} is none of {', '.join(FORMATS)}")
     if (decode.format == "raw") == bool(decode.schema):
-        raise ConfigError(
-            "decode.schema: " + ("raw has none" if decode.schema else f"{decode.format} needs the columns")
-        )
+        yield "decode.schema", "raw has none" if decode.schema else f"{decode.format} needs the columns"
     if (decode.format == "avro") != bool(decode.avro_schema):
-        raise ConfigError("decode.avro_schema: needed for avro, and for nothing else")
+        yield "decode.avro_schema", "needed for avro, and for nothing else"
     for option in decode.options:
         if option.lower() in ("mode", "columnnameofcorruptrecord"):
-            raise ConfigError(
-                f"decode.options.{option}: what is broken is set apart with its reason; nothing else may be"
-            )
-    _check_not_negative("decode", decode, "avro_header_bytes")
-    if decode.duplicates is not None:
-        if not decode.duplicates.key:
-            raise ConfigError("decode.duplicates.key: at least one column is needed")
-        _check_not_negative("decode.duplicates", decode.duplicates, "within_days")
+            yield f"decode.options.{option}", "what is broken is set apart with its reason; nothing else may be"
+    if decode.duplicates is not None and not decode.duplicates.key:
+        yield "decode.duplicates.key", "at least one column is needed"
 
 
-def _check_aggregates(pipeline: Pipeline) -> None:
+def _check_aggregates(pipeline: Pipeline) -> Errors:
     for name, aggregate in pipeline.aggregates.items():
+        where = f"aggregates.{name}"
         if not aggregate.measures:
-            raise ConfigError(f"aggregates.{name}.measures: at least one is needed")
+            yield f"{where}.measures", "at least one is needed"
         if bool(aggregate.topic) != bool(aggregate.bootstrap_servers):
-            raise ConfigError(f"aggregates.{name}: topic and bootstrap_servers go together")
+            yield where, "topic and bootstrap_servers go together"
+        if aggregate.slide and _seconds(aggregate.slide) > _seconds(aggregate.window):
+            yield f"{where}.slide", f"{aggregate.slide!r} is longer than the window"
         columns = ["window_start", "window_end", "_batch", *aggregate.group_by, *aggregate.measures]
         for column, count in Counter(columns).items():
             if count > 1:
-                raise ConfigError(f"aggregates.{name}: two columns of gold would be named {column!r}")
+                yield where, f"two columns of gold would be named {column!r}"
 
 
-def _check_durations(pipeline: Pipeline) -> None:
-    _duration("trigger", pipeline.trigger)
-    for name, aggregate in pipeline.aggregates.items():
-        where = f"aggregates.{name}"
-        _duration(f"{where}.watermark", aggregate.watermark)
-        window = _duration(f"{where}.window", aggregate.window, is_window=True)
-        if aggregate.slide and _duration(f"{where}.slide", aggregate.slide, is_window=True) > window:
-            raise ConfigError(f"{where}.slide: {aggregate.slide!r} is longer than the window")
+def _check_telemetry(pipeline: Pipeline) -> Errors:
+    if pipeline.metrics is not None and not (pipeline.metrics.port or pipeline.metrics.textfile):
+        yield "metrics", "port, textfile or both are needed"
+    if pipeline.lineage is not None and not (pipeline.lineage.url or pipeline.lineage.file):
+        yield "lineage", "url, file or both are needed"
 
 
-def _duration(where: str, text: str, *, is_window: bool = False) -> float:
-    seconds = seconds_of(text)
-    if seconds is None:
-        raise ConfigError(f"{where}: {text!r} is no length of time, as '10 minutes' or '1 day' are")
-    if is_window and ("month" in text.lower() or "year" in text.lower()):
-        raise ConfigError(f"{where}: months and years differ in length; {text!r} is to be given in days or weeks")
-    if seconds < 0 or (is_window and not seconds):
-        raise ConfigError(f"{where}: {text!r} is not {'above' if is_window else 'at least'} zero")
-    return seconds
-
-
-def _check_sinks(pipeline: Pipeline) -> None:
+def _check_sinks(pipeline: Pipeline) -> Errors:
     """No topic is written by two, or read by the pipeline that writes it."""
     read = {(one.bootstrap_servers, topic): name for name, one in pipeline.sources.items() for topic in one.topics}
     written: dict[tuple[str, str], str] = {}
     for where, sink in pipeline.sinks.items():
-        _check_topic(f"{where}.topic", sink.topic)
         place = sink.bootstrap_servers, sink.topic
         if place in read:
-            raise ConfigError(f"{where}.topic: {sink.topic!r} is what sources.{read[place]} reads")
+            yield f"{where}.topic", f"{sink.topic!r} is what sources.{read[place]} reads"
         if place in written:
-            raise ConfigError(f"{where}.topic: {sink.topic!r} is what {written[place]} writes")
+            yield f"{where}.topic", f"{sink.topic!r} is what {written[place]} writes"
         written[place] = where
 
 
-def _check_compaction(pipeline: Pipeline) -> None:
-    _check_not_negative("compaction", pipeline.compaction, "target_bytes", "keep_entries", "every_seconds")
-    if pipeline.compaction.min_files < 2:
-        raise ConfigError("compaction.min_files: at least 2 can be made one")
-
-
-def _check_topic(where: str, topic: str) -> None:
-    if not TOPIC.fullmatch(topic) or topic in (".", ".."):
-        raise ConfigError(f"{where}: {topic!r} cannot be a topic: letters, digits, '.', '_' and '-', at most 249")
-
-
-def _check_not_negative(where: str, section: Any, *names: str) -> None:
-    for name in names:
-        if getattr(section, name) < 0:
-            raise ConfigError(f"{where}.{name}: may not be negative")
-
-
-CHECKS: tuple[Callable[[Pipeline], None], ...] = (
-    _check_names,
+CHECKS: tuple[Callable[[Pipeline], Errors], ...] = (
+    _check_folder,
     _check_sources,
     _check_decode,
     _check_aggregates,
-    _check_durations,
     _check_sinks,
-    _check_compaction,
+    _check_telemetry,
 )

@@ -17,7 +17,17 @@ from pykafka08.spark.pipeline.settings import Pipeline, Source
 from pykafka08.spark.pipeline.starting import committed_offsets, extent, started
 from pykafka08.spark.pipeline.waiting import waiting
 
-__all__ = ["PartitionStatus", "StageStatus", "late_updates", "progress_of", "rates", "runs", "status"]
+__all__ = [
+    "PartitionStatus",
+    "StageStatus",
+    "ended_at",
+    "late_updates",
+    "newest_batches",
+    "progress_of",
+    "rates",
+    "runs",
+    "status",
+]
 
 
 @dataclass(frozen=True)
@@ -45,6 +55,8 @@ class StageStatus:
     rows_per_second: float | None
     lag: str
     """Offsets or rows that are there and not read."""
+    behind: int | None
+    """The same as a number; None: not known."""
     late: int
     """See :func:`late_updates`; of all runs."""
     partitions: tuple[PartitionStatus, ...] = ()
@@ -72,27 +84,33 @@ def late_updates(documents: Iterable[Mapping[str, Any]]) -> int:
 
 def rates(pipeline: Pipeline) -> dict[str, float]:
     """Rows a second of each stage, over the batches with rows of the newest run that has any of that stage."""
-    return {name: sum(one["numInputRows"] for one in each) / _seconds(each) for name, each in _newest(pipeline).items()}
+    return {
+        name: sum(one["numInputRows"] for one in each) / _seconds(each)
+        for name, each in newest_batches(pipeline).items()
+    }
 
 
 def status(pipeline: Pipeline) -> list[StageStatus]:
     """Every stage, in order."""
     documents = [one for run in runs(pipeline) for one in progress_of(run) if one["numInputRows"]]
-    newest, rate = _newest(pipeline), rates(pipeline)
+    newest, rate = newest_batches(pipeline), rates(pipeline)
     found = []
-    for name, (lag, partitions) in _lags(pipeline, newest).items():
+    for name, (lag, behind, partitions) in _lags(pipeline, newest).items():
         batch = last_commit(pipeline.checkpoint(name))
         late = late_updates(one for one in documents if one["name"] == name)
-        ended = _end(newest[name][-1]) if name in newest else None
-        found.append(StageStatus(name, batch if batch >= 0 else None, ended, rate.get(name), lag, late, partitions))
+        ended = ended_at(newest[name][-1]) if name in newest else None
+        found.append(
+            StageStatus(name, batch if batch >= 0 else None, ended, rate.get(name), lag, behind, late, partitions)
+        )
     return found
 
 
+Lag = tuple[str, int | None, tuple[PartitionStatus, ...]]
 Documents = Mapping[str, list[dict[str, Any]]]
 """Stage → progress of its batches with rows, in order."""
 
 
-def _newest(pipeline: Pipeline) -> Documents:
+def newest_batches(pipeline: Pipeline) -> Documents:
     """Of each stage the newest run that has any."""
     found: dict[str, list[dict[str, Any]]] = {}
     for run in runs(pipeline):
@@ -109,29 +127,27 @@ def _seconds(documents: Iterable[Mapping[str, Any]]) -> float:
     return max(millis, 1) / 1000
 
 
-def _end(document: Mapping[str, Any]) -> datetime:
+def ended_at(document: Mapping[str, Any]) -> datetime:
     """Spark tells when a batch began."""
     began = datetime.strptime(document["timestamp"], "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=timezone.utc)
     return began + timedelta(milliseconds=document["durationMs"].get("triggerExecution", 0))
 
 
-def _lags(pipeline: Pipeline, newest: Documents) -> dict[str, tuple[str, tuple[PartitionStatus, ...]]]:
-    lags: dict[str, tuple[str, tuple[PartitionStatus, ...]]] = {}
+def _lags(pipeline: Pipeline, newest: Documents) -> dict[str, Lag]:
+    lags: dict[str, Lag] = {}
     for name, source in pipeline.sources.items():
         lags[f"ingest-{name}"] = _of_source(pipeline, source, newest.get(f"ingest-{name}", []))
-    lags.update({stage: (f"{each.rows:,} rows", ()) for stage, each in waiting(pipeline).items()})
+    lags.update({stage: (f"{each.rows:,} rows", each.rows, ()) for stage, each in waiting(pipeline).items()})
     return lags
 
 
-def _of_source(
-    pipeline: Pipeline, source: Source, documents: list[dict[str, Any]]
-) -> tuple[str, tuple[PartitionStatus, ...]]:
+def _of_source(pipeline: Pipeline, source: Source, documents: list[dict[str, Any]]) -> Lag:
     try:
         partitions = _partitions(pipeline, source, documents)
     except KafkaError as error:
-        return f"not known: {error}", ()
+        return f"not known: {error}", None, ()
     total = sum(one.lag for one in partitions)
-    return f"{total:,} offsets", tuple(sorted(partitions, key=lambda one: -one.lag))
+    return f"{total:,} offsets", total, tuple(sorted(partitions, key=lambda one: -one.lag))
 
 
 def _partitions(pipeline: Pipeline, source: Source, documents: list[dict[str, Any]]) -> list[PartitionStatus]:

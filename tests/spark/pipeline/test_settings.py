@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, get_args, get_type_hints
 
 import pytest
 
 from pykafka08.errors import ConfigError
-from pykafka08.spark.pipeline.settings import Duplicates, parse, read
+from pykafka08.spark.pipeline.settings import Duplicates, Pipeline, parse, read
 from pykafka08.spark.pipeline.starting import read_options_of
 
 GOOD = """
@@ -69,12 +72,58 @@ def test_a_small_file_is_enough(tmp_path: Path) -> None:
         ('folder = "out"', 'folder = "out"\ntrigger = "often"', "trigger: 'often' is no length of time"),
         ('folder = "out"', 'folder = "out"\ncompaction = { target_bytes = -1 }', "compaction.target_bytes: may not be"),
         ('folder = "out"', 'folder = "out"\ncompaction = { min_files = 1 }', "compaction.min_files: at least 2"),
+        ('folder = "out"', 'folder = "out"\nmetrics = { port = 70_000 }', "metrics.port: 70000 is not between 0 and"),
+        ('folder = "out"', 'folder = "out"\nmetrics = { address = "::" }', "metrics: port, textfile or both are"),
+        ('folder = "out"', 'folder = "out"\nlineage = {}', "lineage: url, file or both are needed"),
     ],
 )  # fmt: skip
 def test_an_error_names_the_key(old: str, new: str, words: str, tmp_path: Path) -> None:
     assert old in GOOD
     with pytest.raises(ConfigError, match=words):
         parse(GOOD.replace(old, new), tmp_path)
+
+
+def test_every_error_of_a_file_is_told_at_once(tmp_path: Path) -> None:
+    text = GOOD.replace('name = "orders"', "speed = 3").replace('format = "json"', 'format = "xml"')
+    text = text.replace('topics = ["orders"]', 'topics = ["a b", 3]\nmax_offsets_per_trigger = "many"')
+    text += '[sources.new]\nproperties = "none"\n' + _aggregate({"window": "0 hours", "watermark": "late"})
+    with pytest.raises(ConfigError) as caught:
+        parse(text, tmp_path)
+    keys = [line.partition(": ")[0] for line in str(caught.value).splitlines()]
+    assert sorted(keys) == [
+        "aggregates.hourly.watermark",
+        "aggregates.hourly.window",
+        "decode.format",
+        "name",
+        "sources.new",
+        "sources.old.max_offsets_per_trigger",
+        "sources.old.topics",
+        "sources.old.topics",
+        "speed",
+    ]
+
+
+def test_every_contradiction_of_a_file_is_told_at_once(tmp_path: Path) -> None:
+    text = GOOD.replace('topics = ["orders"]', "").replace('format = "json"', 'format = "raw"')
+    with pytest.raises(ConfigError) as caught:
+        parse(text.replace('folder = "out"', 'folder = "s3://a/b"'), tmp_path)
+    keys = [line.partition(": ")[0] for line in str(caught.value).splitlines()]
+    assert keys == ["folder", "sources.old", "decode.schema"]
+
+
+def _hints(kind: type) -> Iterator[tuple[str, Any]]:
+    for name, hint in get_type_hints(kind, include_extras=True).items():
+        yield f"{kind.__name__}.{name}", hint
+        for part in (hint, *get_args(hint)):
+            if isinstance(part, type) and dataclasses.is_dataclass(part):
+                yield from _hints(part)
+
+
+def test_no_number_or_flag_is_made_of_a_value_of_another_type() -> None:
+    """Pydantic would take true for 1 and "3" for 3."""
+    hints = dict(_hints(Pipeline))
+    assert "Duplicates.within_days" in hints
+    assert [name for name, hint in hints.items() if hint in (int, bool, float)] == []
 
 
 def test_an_aggregate_needs_measures_and_a_whole_address(tmp_path: Path) -> None:

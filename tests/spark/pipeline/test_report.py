@@ -1,0 +1,121 @@
+"""The page of a run: what it shows, and that names of others cannot become markup."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pykafka08.spark.pipeline import report, settings
+from pykafka08.spark.pipeline.settings import Pipeline
+from pykafka08.spark.pipeline.table import ACCEPTED, REJECTED, Added, Entry, Table
+from tests.spark.pipeline import orders
+
+HOSTILE = "<script>alert(1)</script>"
+HOUR = 3_600_000_000
+
+
+class Page(HTMLParser):
+    """Elements with their attributes, and the text of each kind of element."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.text: dict[str, list[str]] = {}
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self._within = ""
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: Sequence[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        self._within = tag
+
+    def handle_data(self, data: str) -> None:
+        self.text.setdefault(self._within, []).append(data)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    folder = tmp_path / "out" / "runs" / "20240301T120000.000000Z"
+    folder.mkdir(parents=True)
+    (folder / "progress.jsonl").touch()
+    return folder
+
+
+def progress(name: str, batch: int, second: int, **more: Any) -> dict[str, Any]:
+    took = {"triggerExecution": 2000}
+    at = f"2024-03-01T12:00:{second:02}.000Z"
+    return {"name": name, "id": "q", "batchId": batch, "timestamp": at, "numInputRows": 30, "durationMs": took, **more}
+
+
+def filled(folder: Path, run: Path) -> Pipeline:
+    """Two batches of Kafka, one of silver with a refused row, and three windows of which the last is unfinished."""
+    pipeline = settings.read(orders.written_config(folder, "localhost:9092"))
+    sources = [
+        [{"endOffset": {"orders": {"0": end}}, "latestOffset": {"orders": {"0": 60}}}] for end in (30, 60)
+    ]  # fmt: skip
+    documents = [
+        progress("ingest-shop", 0, 0, sources=sources[0]),
+        progress("ingest-shop", 1, 2, sources=sources[1]),
+        progress("decode-shop", 0, 4),
+        progress("aggregate-hourly", 0, 6, eventTime={"max": "1970-01-01T02:30:00.000Z"}),
+    ]
+    (run / "progress.jsonl").write_text("".join(json.dumps(one) + "\n" for one in documents))
+    silver, gold = Table(pipeline.silver), Table(pipeline.gold("hourly"))
+    for table in (silver, gold):
+        (table.folder / "data").mkdir(parents=True)
+    pq.write_table(pa.table({"reason": [f"rule: {HOSTILE}"]}), silver.folder / "data" / "r")
+    rows = (Added("data/a", ACCEPTED, "2024-03-01", 59, 1), Added("data/r", REJECTED, "", 1, 1))
+    assert silver.commit(Entry(0, "batch", "decode-shop", 0, rows))
+    starts = pa.array([0, HOUR, 2 * HOUR], pa.timestamp("us", "UTC"))
+    windows = {"window_start": starts, "kind": [HOSTILE] * 3, "orders": [3, 4, 5], "_batch": [0] * 3}
+    pq.write_table(pa.table(windows), gold.folder / "data" / "w")
+    assert gold.commit(Entry(0, "batch", "aggregate-hourly", 0, (Added("data/w", "rows", "", 3, 1),)))
+    return pipeline
+
+
+def test_names_of_others_are_text_and_nothing_is_loaded(tmp_path: Path, run: Path) -> None:
+    path = report.write(filled(tmp_path, run), run)
+    page = Page(path)
+    assert f"rule: {HOSTILE}" in page.text["td"]
+    assert HOSTILE in page.text["h3"]
+    assert "script" not in {tag for tag, _ in page.elements}
+    attributes = [name for _, each in page.elements for name in each]
+    assert not [name for name in attributes if name.startswith("on") or name in ("src", "href", "xlink:href")]
+    assert "http" not in path.read_text(encoding="utf-8")
+
+
+def test_batches_lag_and_refused_rows_over_the_time_of_the_run(tmp_path: Path, run: Path) -> None:
+    page = Page(report.write(filled(tmp_path, run), run))
+    stages = page.text["td"]
+    row = stages.index("ingest-shop")
+    assert stages[row : row + 7] == ["ingest-shop", "2", "60", "4.0", "15", "2.0", "12:00:04"]
+    titles = page.text["title"]
+    lag = titles.index("Lag after each batch, offsets: ingest-shop")
+    assert titles[lag + 1 : lag + 3] == ["after 2.0 s: 30", "after 4.0 s: 0"]
+    refused = titles.index("Refused rows of each batch: decode-shop")
+    assert titles[refused + 1] == "after 6.0 s: 1"
+
+
+def test_a_window_that_the_newest_event_is_in_is_hatched(tmp_path: Path, run: Path) -> None:
+    page = Page(report.write(filled(tmp_path, run), run))
+    hatched = [each for tag, each in page.elements if tag == "rect" and each.get("fill") == "url(#unfinished)"]
+    assert len(hatched) == 1
+    windows = [text for text in page.text["title"] if text.startswith("1970-01-01")]
+    assert windows == [
+        "1970-01-01 00:00: 3",
+        "1970-01-01 01:00: 4",
+        "1970-01-01 02:00 (unfinished): 5",
+    ]
+
+
+def test_a_run_without_a_row_has_a_page(tmp_path: Path, run: Path) -> None:
+    pipeline = settings.read(orders.written_config(tmp_path, "localhost:9092"))
+    page = Page(report.write(pipeline, run))
+    assert page.text["p"] == ["Run 20240301T120000.000000Z: no batch had a row"]
+    assert page.text["b"] == ["0", "0", "0.0", "0", "0", "0"]
