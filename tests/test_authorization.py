@@ -157,7 +157,7 @@ async def test_a_missing_right_is_one_clear_error_at_once(name: str) -> None:
             await act(rights)
         error = caught.value
         assert (error.resource_type, error.resource_name, error.operation) == refused
-        resource = "the cluster" if refused[0] == "cluster" else f"{refused[0]} {refused[1]!r}"
+        resource = "on the cluster" if refused[0] == "cluster" else f"{refused[0]} {refused[1]!r}"
         assert f"the user may not {refused[2]} {resource}: " in error.message
         assert error.message.endswith(f"; add an ACL {NEEDED.get(name, 'that allows it')}")
         assert rights.asked(api) <= 2, "it was asked again and again"
@@ -246,7 +246,7 @@ async def test_idempotence_by_default_goes_without_numbers_where_the_cluster_doe
         async with Producer(**settings(rights)) as producer:
             await producer.send("t", b"x")
         assert len(rights.cluster.records("t", 0)) == 1
-        with pytest.raises(AuthorizationError, match="IDEMPOTENT_WRITE the cluster"):
+        with pytest.raises(AuthorizationError, match="IDEMPOTENT_WRITE on the cluster"):
             await produce_numbered(rights)
 
 

@@ -69,7 +69,7 @@ def test_errors_over_a_size_limit_name_the_setting(code: int, setting: str) -> N
          ("topic", "t", "WRITE")),
         (broker_error(30, api="JoinGroup", group="g"), "may not READ group 'g': GROUP_AUTHORIZATION_FAILED (30)",
          ("group", "g", "READ")),
-        (broker_error(31, api="CreateAcls"), "may not ALTER the cluster: CLUSTER_AUTHORIZATION_FAILED (31)",
+        (broker_error(31, api="CreateAcls"), "may not ALTER on the cluster: CLUSTER_AUTHORIZATION_FAILED (31)",
          ("cluster", "kafka-cluster", "ALTER")),
         (broker_error(53, api="EndTxn", transactional_id="tx"), "may not WRITE transactional id 'tx': TRANSACTIONAL_ID",
          ("transactional id", "tx", "WRITE")),

@@ -231,7 +231,7 @@ TOOLS: dict[str, tuple[tuple[str, ...], tuple[str, ...], str]] = {
     "produce with numbers": (
         ("produce", "-b", "{servers}", "-t", "t", *AS_ALICE, "--producer-property", "enable.idempotence=true"),
         ("DESCRIBE topic t",),
-        "IDEMPOTENT_WRITE the cluster",
+        "IDEMPOTENT_WRITE on the cluster",
     ),
     "consume a hidden topic": (
         ("consume", "-b", "{servers}", "-t", "t", "--from-beginning", *AS_ALICE),

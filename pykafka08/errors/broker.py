@@ -93,7 +93,7 @@ class AuthorizationError(BrokerError):
         self.resource_type = kind.name.lower().replace("_", " ")
         self.resource_name = names.get(kind)
         self.operation = operation
-        resource = "the cluster" if kind is AclResourceType.CLUSTER else f"a {self.resource_type}"
+        resource = "on the cluster" if kind is AclResourceType.CLUSTER else f"a {self.resource_type}"
         if self.resource_name is not None and kind is not AclResourceType.CLUSTER:
             resource = f"{self.resource_type} {shortened(self.resource_name)!r}"
         name = self.code.name if isinstance(self.code, ErrorCode) else "error code"
