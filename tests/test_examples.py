@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -259,3 +260,40 @@ def test_files_that_the_documents_name_exist(file: str) -> None:
     assert links
     for link in links:
         assert os.path.exists(ROOT / Path(file).parent / link), link
+
+
+STANDS_FOR_AIRFLOW = """
+import runpy, sys, types
+
+class Task:
+    def __rshift__(self, after):
+        return after
+
+class Bash:
+    def bash(self, function=None, **settings):
+        def decorated(body):
+            def call():
+                print(body())
+                return Task()
+            return call
+        return decorated(function) if function else decorated
+
+airflow, sdk = types.ModuleType("airflow"), types.ModuleType("airflow.sdk")
+sdk.dag, sdk.task = lambda **settings: lambda body: body, Bash()
+sys.modules |= {"airflow": airflow, "airflow.sdk": sdk}
+runpy.run_path(sys.argv[1])
+"""
+
+
+def test_the_tasks_of_the_airflow_dag_are_commands_that_there_are() -> None:
+    """Airflow itself is far too large for the development environment."""
+    environment = {**os.environ, "PIPELINE_CONFIG": "my flights.toml"}
+    ran = run("-c", STANDS_FOR_AIRFLOW, str(EXAMPLES / "pipeline" / "airflow_dag.py"), env=environment)
+    assert ran.returncode == 0, ran.stderr
+    commands = [shlex.split(line.partition(" || ")[0]) for line in ran.stdout.splitlines()]
+    assert [words[:3] for words in commands] == [
+        ["pykafka08", "pipeline", action] for action in ("validate", "run", "verify", "status")
+    ]
+    for words in commands:
+        ended = run("-m", *words)
+        assert ended.stderr == "pykafka08 pipeline: my flights.toml: No such file or directory\n"

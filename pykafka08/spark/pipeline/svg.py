@@ -15,7 +15,12 @@ LEFT, RIGHT, TOP, BOTTOM = 52, 10, 14, 22
 HATCH = "unfinished"
 """Id of the pattern of :func:`hatching`."""
 GAP = 0.12
-"""Of a bar's width."""
+"""Of a bar's width, if bars are wide enough to be told apart."""
+NARROW = 4.0
+SEEN = 6.0
+"""Least width of a hatched bar, the last of which may reach into the right margin."""
+CROWDED = 60
+"""Points of a line; the dots of more are smaller."""
 
 
 def hatching() -> Element:
@@ -45,12 +50,13 @@ def bars(
     low, high = _bounds(values, least, most)
     svg = _frame(title, low, high)
     width = (WIDTH - LEFT - RIGHT) / max(1, len(values))
+    gap = GAP if width > NARROW else 0.0
     for number, value in enumerate(values):
         top, bottom = sorted((_y(value, low, high), _y(0, low, high)))
         is_unfinished = number >= len(values) - unfinished
         at = {
-            "x": _text(LEFT + width * (number + GAP / 2)),
-            "width": _text(max(0.5, width * (1 - GAP))),
+            "x": _text(LEFT + width * (number + gap / 2)),
+            "width": _text(max(SEEN if is_unfinished else 0.5, width * (1 - gap))),
             "y": _text(top),
             "height": _text(max(0.5, bottom - top)),
         }
@@ -71,8 +77,9 @@ def steps(title: str, points: Sequence[tuple[float, float]], labels: Sequence[st
     if len(places) > 1:
         joined = " ".join(f"{_text(x)},{_text(y)}" for x, y in places)
         SubElement(svg, "polyline", {"points": joined, "class": "line"})
+    radius = "2.5" if len(places) <= CROWDED else "1.5"
     for (x, y), (at, value) in zip(places, points, strict=True):
-        dot = SubElement(svg, "circle", {"cx": _text(x), "cy": _text(y), "r": "2.5", "class": "mark"})
+        dot = SubElement(svg, "circle", {"cx": _text(x), "cy": _text(y), "r": radius, "class": "mark"})
         SubElement(dot, "title").text = f"after {at:,.1f} s: {_number(value)}"
     _ends(svg, labels)
     return svg
