@@ -62,7 +62,8 @@ def drop_producer(settings: Mapping[str, Any]) -> None:
 
 
 def _name(settings: Mapping[str, Any]) -> Hashable:
-    return ("producer", *sorted(settings.items()))
+    values = {name: tuple(sorted(one.items())) if isinstance(one, Mapping) else one for name, one in settings.items()}
+    return ("producer", *sorted(values.items()))
 
 
 def send_rows(producer: Producer, batches: Iterable[pa.RecordBatch], topic: str | None) -> Totals:
