@@ -70,20 +70,25 @@ EVERY_ENTRY = DescribeAclsRequest(
 )
 
 
-def running(clusters: Clusters, release: str, kdc: Kdc, endpoint: OidcEndpoint, folder: Path) -> RealCluster:
-    """One broker with every mechanism of the release.
+def running(clusters: Clusters, release: str, kdc: Kdc | None, endpoint: OidcEndpoint, folder: Path) -> RealCluster:
+    """One broker with every mechanism of the release; GSSAPI with a KDC.
 
     From 2.4 on alice, app and users who do not log in may do everything, bob and the client certificate nothing.
     """
     version = version_tuple(release)
-    passwords = "plain,scram-sha-256,scram-sha-512," if version >= (0, 10, 2) else ""
-    options = ["--ssl", "--sasl", f"{passwords}gssapi", "--kerberos", str(kdc.folder)]
+    mechanisms = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] if version >= (0, 10, 2) else []
+    options = ["--ssl"]
+    if kdc is not None:
+        mechanisms.append("GSSAPI")
+        options += ["--kerberos", str(kdc.folder)]
+    if mechanisms:
+        options += ["--sasl", ",".join(mechanisms).lower()]
     props = [*PROPERTIES]
     if version >= (2, 4):
         props.append(f"authorizer.class.name={OF_KRAFT if version >= (4,) else OF_ZOOKEEPER}")
     if version >= UNSIGNED:
-        others = "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,GSSAPI"
-        props.append(f"listener.name.sasl_plaintext.sasl.enabled.mechanisms={others},OAUTHBEARER")
+        offered = ",".join([*mechanisms, "OAUTHBEARER"])
+        props.append(f"listener.name.sasl_plaintext.sasl.enabled.mechanisms={offered}")
     if version >= SIGNED:
         props += oauth_properties(endpoint, folder)
         options.append(oauth_jvm(folder))
