@@ -229,7 +229,7 @@ class ProducerConfig:
     compression_type: str | None = "none"
     """None is ``"none"``, as in other clients."""
     compression_level: int | None = None
-    partitioner: str | Partitioner = "murmur2"
+    partitioner: str | Partitioner = field(default="murmur2", hash=False)
     delivery_timeout_ms: int = 120_000
     """From the call to the outcome of a record, over metadata, waiting, wire and retries."""
     buffer_memory: int = 32 * MIB

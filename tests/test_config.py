@@ -173,6 +173,53 @@ def test_refused(name: str, value: Any) -> None:
         made(name, value)
 
 
+class Unhashable(dict[str, str]):
+    """A mapping that is a function, too."""
+
+    def __call__(self) -> str:
+        return "x"
+
+
+UNHASHABLE: tuple[Any, ...] = (
+    Unhashable(a="b"),
+    {"ssl.cafile": "ca.pem"},
+    ["h:1"],
+    {"h:1"},
+    bytearray(b"x"),
+)
+
+
+def test_every_value_that_is_taken_leaves_the_settings_hashable() -> None:
+    """Clients are kept by their settings; equal ones have equal hashes, whatever the values are."""
+    taken = set()
+    for name, (good, _) in TABLE.items():
+        for value in (*good, *UNHASHABLE):
+            try:
+                configs = made(name, value)
+            except ConfigError:
+                assert value in UNHASHABLE
+                continue
+            again = made(name, value)
+            assert configs == again
+            assert [hash(each) for each in configs] == [hash(each) for each in again]
+            if any(value is each for each in UNHASHABLE):
+                taken.add(name)
+    assert taken == {
+        "bootstrap_servers",
+        "partitioner",
+        "sasl_oauth_token_provider",
+        "sasl_oauthbearer_extensions",
+        "sasl_oauthbearer_ssl",
+        "sasl_oauthbearer_unsecured_login",
+        "sasl_plain_password",
+    }
+
+
+@pytest.mark.parametrize("name", ["sasl_oauthbearer_extensions", "sasl_oauthbearer_unsecured_login"])
+def test_settings_with_different_mappings_differ(name: str) -> None:
+    assert made(name, {"a": "b"}) != made(name, {"a": "c"})
+
+
 def test_both_clients_check_when_they_are_made() -> None:
     for kind in (Producer, Consumer):
         with pytest.raises(ConfigError, match="client_id"):

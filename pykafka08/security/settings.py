@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from pykafka08.errors import ConfigError
@@ -202,7 +202,10 @@ def check_protocol(settings: Mapping[str, Any]) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class SecurityConfig:
-    """Security settings of a client.  Secrets are given as plain text and kept as :class:`Secret`."""
+    """Security settings of a client.  Secrets are given as plain text and kept as :class:`Secret`.
+
+    Hashable: settings whose values need not be hashable, such as mappings, are compared and not hashed.
+    """
 
     security_protocol: str = "PLAINTEXT"
     """``PLAINTEXT``, ``SSL``, ``SASL_PLAINTEXT`` or ``SASL_SSL``, in upper or lower case."""
@@ -260,11 +263,11 @@ class SecurityConfig:
     """Java's login configuration: ``org...ScramLoginModule required username="u" password="p";``."""
     sasl_plain_username: str | None = None
     """User of PLAIN and SCRAM."""
-    sasl_plain_password: Secret | str | PasswordProvider | None = None
+    sasl_plain_password: Secret | str | PasswordProvider | None = field(default=None, hash=False)
     """Password of PLAIN and SCRAM, or a function, plain or async, that returns it."""
     sasl_scram_tokenauth: bool = False
     """The user and password of SCRAM are the id and the HMAC of a delegation token (KIP-48)."""
-    sasl_oauth_token_provider: Any = None
+    sasl_oauth_token_provider: Any = field(default=None, hash=False)
     """Source of the tokens of OAUTHBEARER: an object with ``token()``, plain or async, or a function.
 
     It returns the token as text; or, with the time at which it expires, an :class:`~pykafka08.OAuthToken`, an object
@@ -298,11 +301,11 @@ class SecurityConfig:
     sasl_oauthbearer_assertion_claim_nbf_seconds: int = 60
     """The claim ``nbf`` is this many seconds before the assertion was made."""
     sasl_oauthbearer_assertion_claim_sub: str | None = None
-    sasl_oauthbearer_extensions: Mapping[str, str] | None = None
+    sasl_oauthbearer_extensions: Mapping[str, str] | None = field(default=None, hash=False)
     """SASL extensions (KIP-342) beside the token: ``extension_NAME`` in Java's login configuration."""
     sasl_oauthbearer_ssl: SecurityConfig | Mapping[str, Any] | None = None
     """``ssl_`` settings for the token endpoint; by default the system's CA certificates are trusted."""
-    sasl_oauthbearer_unsecured_login: Mapping[str, str] | None = None
+    sasl_oauthbearer_unsecured_login: Mapping[str, str] | None = field(default=None, hash=False)
     """Options of unsigned tokens, as in Java's login configuration: ``{"unsecuredLoginStringClaim_sub": "alice"}``.
 
     For development: anyone can create such a token.

@@ -18,6 +18,7 @@ from tests.integration.reading import read_records
 from tests.integration.secured_clients import check_clients, check_tools
 from tests.security.cloud_page import KERBEROS, PAIRS, replaced, write_kerberos_files
 from tests.security.kdc import HOST, REALM, Kdc
+from tests.security.kerberos_tokens import TOKEN_START, forms_of_start
 from tests.security.secrets_found import SecretSearch, texts_of_logs
 
 pytestmark = [pytest.mark.anyio, pytest.mark.kerberos]
@@ -102,7 +103,8 @@ async def test_records_groups_and_admin_with_keytab_and_with_ticket(
             async with Consumer(topic, **settings, **group) as consumer:
                 assert await consumer.position(TopicPartition(topic, 0)) == RECORDS
     assert len(tokens) >= 4
-    search = SecretSearch(*{form for token in tokens for form in forms_of_token(token)})
+    assert all(TOKEN_START in token for token in tokens)
+    search = SecretSearch(*{form for token in tokens for form in forms_of_token(token)}, *forms_of_start())
     for text in shown:
         search.of_text("log", text)
     assert search.searched > 100

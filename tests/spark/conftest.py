@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 import pykafka08.spark
 from tests.spark.connector import connector_jars
 from tests.spark.queries import SHORT_LIVED
+from tests.spark.secured import kerberos_config
 
 TIMEOUT_S = 600
 """For one test with the session: starting it counts; Spark's Python processes are slow to start on a busy machine."""
@@ -57,7 +58,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.eventLog.dir", events.as_uri())
         .config("spark.eventLog.compress", "false")
     )
-    session = builder.getOrCreate()
+    with pytest.MonkeyPatch.context() as patch:  # Python workers have the environment of the JVM
+        patch.setenv("KRB5_CONFIG", str(kerberos_config(tmp_path_factory)))
+        session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     pykafka08.spark.register(session)
     yield session

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from os.path import commonprefix
+from pathlib import Path
+from shutil import copyfile
 from typing import Any
 
 import anyio
+import pytest
 
 from pykafka08.acl_operations import AclOperation, AclResourceType
 from pykafka08.cluster.client import Client
@@ -16,15 +22,40 @@ from tests.brokers.model import USERS
 from tests.brokers.properties import STORE_PASSWORD
 from tests.brokers.releases import version_tuple
 from tests.integration.clusters import Clusters, RealCluster
+from tests.security.kdc import Kdc
+from tests.security.kerberos_tokens import forms_of_start
+from tests.security.oauth_broker import CLASSES, LISTENER, oauth_jvm, oauth_properties
+from tests.security.oidc_endpoint import OidcEndpoint
 
-__all__ = ["EVERY_WAY", "WAYS", "WRONG_PASSWORD", "allow", "options_of", "running", "secrets_of", "security_of"]
+__all__ = [
+    "CLIENT",
+    "CLIENT_SECRET",
+    "GSSAPI",
+    "OAUTHBEARER",
+    "SCRAM",
+    "WRONG_PASSWORD",
+    "allow",
+    "every_way",
+    "kerberos_config",
+    "options_of",
+    "running",
+    "secrets_of",
+    "security_of",
+    "ways",
+    "with_kerberos",
+]
 
-PROPERTIES = ("super.users=User:ANONYMOUS;User:admin;User:alice", "ssl.client.auth=requested")
+CLIENT, CLIENT_SECRET = "app", "app-secret"
+"""What the OpenID Connect provider knows; the broker sees the user ``app``."""
+PROPERTIES = ("super.users=User:ANONYMOUS;User:admin;User:alice;User:app", "ssl.client.auth=requested")
 OF_ZOOKEEPER = "kafka.security.authorizer.AclAuthorizer"
 OF_KRAFT = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
-WAYS = ("SSL", "mutual TLS", "SASL_PLAINTEXT SCRAM-SHA-256", "SASL_SSL SCRAM-SHA-512")
+SCRAM, OAUTHBEARER, GSSAPI = "SASL_SSL SCRAM-SHA-512", "SASL_PLAINTEXT OAUTHBEARER", "SASL_SSL GSSAPI"
+WAYS = ("SSL", "mutual TLS", "SASL_PLAINTEXT SCRAM-SHA-256", SCRAM, OAUTHBEARER, GSSAPI)
 """What a client may be told: TLS, TLS with its own certificate, or a protocol and a mechanism."""
-EVERY_WAY = (*WAYS, "SASL_PLAINTEXT PLAIN")
+EVERY_WAY = (*WAYS, "SASL_PLAINTEXT PLAIN", "SASL_PLAINTEXT GSSAPI")
+SIGNED, UNSIGNED = (3, 4), (2, 0)
+"""Releases whose brokers check signed tokens with the handler that Kafka 4 has; older ones take tokens of anybody."""
 WRONG_PASSWORD = "wrong-secret"
 MODULES = "org.apache.kafka.common.security"
 ANY, LITERAL, PREFIXED, ALLOW = 1, 3, 4, 3
@@ -39,11 +70,63 @@ EVERY_ENTRY = DescribeAclsRequest(
 )
 
 
-def running(clusters: Clusters, release: str) -> RealCluster:
-    """One broker; alice, and whoever does not log in, may do everything, bob and the client certificate nothing."""
-    authorizer = OF_KRAFT if version_tuple(release) >= (4,) else OF_ZOOKEEPER
-    props = [*PROPERTIES, f"authorizer.class.name={authorizer}"]
-    return clusters.running(release, props=props, options=["--ssl", "--sasl", "plain,scram-sha-256,scram-sha-512"])
+def running(clusters: Clusters, release: str, kdc: Kdc | None, endpoint: OidcEndpoint, folder: Path) -> RealCluster:
+    """One broker with every mechanism of the release; GSSAPI with a KDC.
+
+    From 2.4 on alice, app and users who do not log in may do everything, bob and the client certificate nothing.
+    """
+    version = version_tuple(release)
+    mechanisms = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] if version >= (0, 10, 2) else []
+    options = ["--ssl"]
+    if kdc is not None:
+        mechanisms.append("GSSAPI")
+        options += ["--kerberos", str(kdc.folder)]
+    if mechanisms:
+        options += ["--sasl", ",".join(mechanisms).lower()]
+    props = [*PROPERTIES]
+    if version >= (2, 4):
+        props.append(f"authorizer.class.name={OF_KRAFT if version >= (4,) else OF_ZOOKEEPER}")
+    if version >= UNSIGNED:
+        offered = ",".join([*mechanisms, "OAUTHBEARER"])
+        props.append(f"listener.name.sasl_plaintext.sasl.enabled.mechanisms={offered}")
+    if version >= SIGNED:
+        props += oauth_properties(endpoint, folder)
+        options.append(oauth_jvm(folder))
+    elif version >= UNSIGNED:
+        props.append(f"{LISTENER}sasl.jaas.config={_unsigned('admin')}")
+    return clusters.running(release, props=props, options=options)
+
+
+def ways(cluster: RealCluster) -> list[str]:
+    """The ways into the cluster, one of each kind."""
+    return [way for way in WAYS if _has(cluster, way)]
+
+
+def every_way(cluster: RealCluster) -> list[str]:
+    """All ways into the cluster."""
+    return [way for way in EVERY_WAY if _has(cluster, way)]
+
+
+def _has(cluster: RealCluster, way: str) -> bool:
+    mechanism = way.partition(" ")[2]
+    if way == OAUTHBEARER:
+        return cluster.release >= UNSIGNED
+    return "SASL" not in way or mechanism in cluster.mechanisms
+
+
+def kerberos_config(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the Kerberos library of Spark's Python workers looks for its configuration."""
+    return tmp_path_factory.getbasetemp() / "krb5.conf"
+
+
+@contextmanager
+def with_kerberos(kdc: Kdc, config: Path) -> Iterator[None]:
+    """Use the KDC in this process, and, with ``config``, in Spark's workers."""
+    with pytest.MonkeyPatch.context() as patch:
+        for variable, value in kdc.environment.items():
+            patch.setenv(variable, value)
+        copyfile(kdc.config, config)
+        yield
 
 
 def security_of(cluster: RealCluster, way: str, user: str = "alice", password: str | None = None) -> dict[str, str]:
@@ -58,7 +141,11 @@ def security_of(cluster: RealCluster, way: str, user: str = "alice", password: s
         properties["ssl.keystore.type"] = "PEM"
         properties["ssl.keystore.key"] = (files / "client.key").read_text()
         properties["ssl.keystore.certificate.chain"] = (files / "client.pem").read_text()
-    if mechanism:
+    if mechanism == "GSSAPI":
+        properties |= _with_keytab(cluster)
+    elif mechanism == "OAUTHBEARER":
+        properties |= _with_tokens(cluster)
+    elif mechanism:
         module = "plain.PlainLoginModule" if mechanism == "PLAIN" else "scram.ScramLoginModule"
         password = password or USERS[user]
         if mechanism == "PLAIN":
@@ -73,10 +160,42 @@ def security_of(cluster: RealCluster, way: str, user: str = "alice", password: s
     return properties
 
 
-def secrets_of(cluster: RealCluster) -> list[str]:
-    """What must be in no text: passwords of users and of stores, one that is wrong, and lines of a private key."""
+def _with_keytab(cluster: RealCluster) -> dict[str, str]:
+    keytab = f"{cluster.recorded().kerberos}/alice.keytab"
+    login = f'useKeyTab=true storeKey=true keyTab="{keytab}" principal="alice"'
+    return {
+        "sasl.mechanism": "GSSAPI",
+        "sasl.kerberos.service.name": "kafka",
+        "sasl.jaas.config": f"com.sun.security.auth.module.Krb5LoginModule required {login};",
+    }
+
+
+def _with_tokens(cluster: RealCluster) -> dict[str, str]:
+    """Client credentials for a token of the provider that the broker trusts, or an unsigned token."""
+    issuers = [one.value for one in cluster.recorded().props if one.key == "sasl.oauthbearer.expected.issuer"]
+    if not issuers:
+        return {"sasl.mechanism": "OAUTHBEARER", "sasl.jaas.config": _unsigned("alice")}
+    login = f'clientId="{CLIENT}" clientSecret="{CLIENT_SECRET}"'
+    return {
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.oauthbearer.token.endpoint.url": f"{issuers[0]}/token",
+        "sasl.jaas.config": f"{CLASSES}OAuthBearerLoginModule required {login};",
+    }
+
+
+def _unsigned(user: str) -> str:
+    return f'{CLASSES}OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="{user}";'
+
+
+def secrets_of(cluster: RealCluster, endpoint: OidcEndpoint) -> list[str]:
+    """What must be in no text: passwords of users and of stores, one that is wrong, a private key, and tokens.
+
+    Tokens of the provider have a long common beginning, tokens of Kerberos a short one.
+    """
     key = (cluster.folder / "ssl" / "client.key").read_text().splitlines()[1:-1]
-    return [*USERS.values(), STORE_PASSWORD, WRONG_PASSWORD, *key]
+    tokens = [commonprefix(endpoint.issued)] if endpoint.issued else []  # noqa: RUF071 - characters are meant
+    passwords = [*USERS.values(), STORE_PASSWORD, WRONG_PASSWORD, CLIENT_SECRET]
+    return [*passwords, *key, *tokens, *forms_of_start()]
 
 
 def options_of(cluster: RealCluster, way: str, **user: Any) -> dict[str, str]:

@@ -12,13 +12,17 @@ from pykafka08.errors import ConfigError, KafkaError
 from pykafka08.producer.murmur2 import unsigned_murmur2
 from pykafka08.producer.partitioners import murmur2_partition
 from pykafka08.spark.options import OptionError, write_options
+from pykafka08.spark.runtime import runtime
 from pykafka08.spark.sink.encoding import NullTopicError, runs_of
 from pykafka08.spark.sink.key_partitions import LONG, murmur2_of
+from pykafka08.spark.sink.markers import Place
 from pykafka08.spark.sink.row_schema import RowSchemaError, check_columns, check_mode
 from pykafka08.spark.sink.sending import drop_producer, kept_producer, send_rows, settings_of
 from pykafka08.spark.sink.stream_writer import KafkaStreamWriter
 from pykafka08.spark.sink.totals import Totals
+from pykafka08.spark.sink.two_phase import commit_batch, prepare
 from pykafka08.spark.sink.writer import KafkaWriter
+from tests.security.oauth_broker import CLASSES
 from tests.spark.sinks import embedded
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -204,6 +208,26 @@ def test_what_the_cluster_refuses_fails_the_task_and_the_next_has_a_new_producer
         assert "'t'" in str(raised.value)
         drop_producer(settings)
         assert kept_producer(settings) is not first
+
+
+def test_clients_are_kept_by_settings_with_mappings() -> None:
+    """Of unsigned tokens: each batch finds the producer of the last one, and the sink's Admin and Client too."""
+    login = 'unsecuredLoginStringClaim_sub="alice"'
+    with embedded(topics={"t": 1}, security="SASL_PLAINTEXT", mechanisms=["OAUTHBEARER"]) as cluster:
+        given = {
+            "kafka.bootstrap.servers": cluster.servers,
+            "kafka.security.protocol": "SASL_PLAINTEXT",
+            "kafka.sasl.mechanism": "OAUTHBEARER",
+            "kafka.sasl.jaas.config": f"{CLASSES}OAuthBearerLoginModule required {login};",
+            "topic": "t",
+        }
+        options, same = write_options(given), write_options(given)
+        for number in range(2):
+            place = Place("p", "query", number, 0)
+            commit_batch(options, [prepare(options, place, [rows(value=["a"])])], number)
+        assert runtime().client(options.client) is runtime().client(same.client)
+        kept = kept_producer(settings_of(options))
+        assert kept_producer(settings_of(same)) is kept
 
 
 # --- what is refused on the driver ------------------------------------------------------------------------------------

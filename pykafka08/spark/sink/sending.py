@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pykafka08.config import client_settings
+from pykafka08.config import ClientConfig, ProducerConfig, build, client_settings
 from pykafka08.producer.delivery import SentRecords
 from pykafka08.producer.producer import Producer
 from pykafka08.spark.client_properties import PREFIX
@@ -62,7 +62,7 @@ def drop_producer(settings: Mapping[str, Any]) -> None:
 
 
 def _name(settings: Mapping[str, Any]) -> Hashable:
-    return ("producer", *sorted(settings.items()))
+    return ("producer", *build(dict(settings), ClientConfig, ProducerConfig))
 
 
 def send_rows(producer: Producer, batches: Iterable[pa.RecordBatch], topic: str | None) -> Totals:
