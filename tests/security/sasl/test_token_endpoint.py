@@ -33,6 +33,7 @@ from pykafka08.errors import AuthenticationError, ConfigError, KafkaError, Trans
 from pykafka08.security.oauth.shared_token import RefreshTimes, SharedToken
 from pykafka08.security.oauth.sources import source_of
 from pykafka08.security.oauth.token import OAuthToken
+from pykafka08.security.oauth.unsecured import Unsecured
 from pykafka08.security.sasl.login import login_of
 from pykafka08.security.settings import SecurityConfig
 from tests.security.oidc_endpoint import Answer, OidcEndpoint
@@ -508,6 +509,17 @@ async def test_unsigned_tokens(caplog: pytest.LogCaptureFixture) -> None:
     found = decoded(claims)
     assert found["exp"] - found.pop("iat") == pytest.approx(60)
     assert found == {"sub": "alice", "level": 7, "scope": ["read", "write"], "exp": found["exp"]}
+
+
+async def test_an_unsigned_token_is_issued_before_the_present_millisecond(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kafka compares the time with its clock in whole milliseconds."""
+    source = Unsecured({"unsecuredLoginStringClaim_sub": "alice"})
+    for now in (1_700_000_000_123_000_000, 1_700_000_000_123_999_999, 1_700_000_000_000_000_001):
+        with monkeypatch.context() as clock:
+            clock.setattr(time, "time_ns", lambda now=now: now)
+            token = await source.token()
+        issued = decoded(token.token.reveal().split(".")[1])["iat"] * 1000
+        assert now // 1_000_000 - 1.5 < issued < now // 1_000_000
 
 
 @pytest.mark.parametrize(
