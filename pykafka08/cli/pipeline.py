@@ -258,7 +258,8 @@ def _status(pipeline: Pipeline, options: argparse.Namespace) -> int:
 
     _say(f"{pipeline.name}: {'a run or a backfill is at work' if is_at_work(pipeline.root) else 'nothing runs'}")
     now = datetime.now(timezone.utc)
-    for one in status(pipeline):
+    found = status(pipeline)
+    for one in found:
         batch = "-" if one.batch is None else str(one.batch)
         late = f", {one.late:,} updates later than the watermark" if one.late else ""
         last = f"batch {batch}, last rows {_ago(one.at, now)}"
@@ -270,6 +271,9 @@ def _status(pipeline: Pipeline, options: argparse.Namespace) -> int:
             _say(f"  {tp.topic}-{tp.partition}: lag {each.lag:,} offsets, next {each.offset:,}, {rate}")
         if len(shown) > WORST and not options.all:
             _say(f"  and {len(shown) - WORST:,} partitions that are behind less; --all shows them")
+    refusal = next((one.refusal for one in found if one.refusal is not None), None)
+    if refusal is not None:
+        raise refusal
     return _alert(pipeline) if options.check else DONE
 
 

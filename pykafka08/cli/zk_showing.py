@@ -254,6 +254,8 @@ async def _offsets(zk: ZooKeeper, options: argparse.Namespace, client: Settings)
     ]
     columns = ("topic", "partition", "zookeeper", "kafka", *(("end", "lag") if has_ends else ()), "owner")
     await print_rows(rows, columns, as_json=options.json)
+    if progress.refusal is not None:
+        raise progress.refusal
     return FAILED if progress.trouble and has_ends else DONE
 
 

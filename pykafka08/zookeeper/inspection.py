@@ -11,7 +11,7 @@ from typing import Any
 
 from pykafka08.admin.admin import Admin
 from pykafka08.consumer.consumer import Consumer
-from pykafka08.errors import KafkaError, MalformedNodeError
+from pykafka08.errors import AuthorizationError, KafkaError, MalformedNodeError, SecurityError
 from pykafka08.records.record import TopicPartition
 from pykafka08.zookeeper import paths, reading
 from pykafka08.zookeeper.admin.release import bootstrap_servers
@@ -52,6 +52,8 @@ class GroupProgress:
     is_alive: bool
     partitions: Sequence[PartitionProgress]
     trouble: Sequence[str]
+    refusal: SecurityError | AuthorizationError | None = None
+    """The error of brokers that refused the credentials or the request; ``trouble`` does not repeat it."""
 
 
 async def group_progress(
@@ -60,7 +62,8 @@ async def group_progress(
     """What a group has in both stores; None if neither knows it.
 
     ``servers`` are brokers to ask for offsets in Kafka and, with ``has_ends``, for the ends of logs; ``client`` has
-    settings of :class:`ClientConfig`.
+    settings of :class:`ClientConfig`.  SecurityError or AuthorizationError if ZooKeeper does not know the group and the
+    brokers refuse to answer.
     """
     trouble: list[str] = []
 
@@ -79,11 +82,13 @@ async def group_progress(
     has_offsets = any(each.topic == OFFSETS_TOPIC for each in candidates)
     in_kafka = await asked.group_offsets(name, candidates) if has_offsets else {}
     if group is None and not in_kafka:
+        if asked.refusal is not None:
+            raise asked.refusal
         return None
     wanted = sorted({*offsets, *owners, *in_kafka})
     ends = await asked.ends([each for each in wanted if each in set(candidates)]) if has_ends else {}
     rows = [PartitionProgress(*tp, offsets.get(tp), in_kafka.get(tp), ends.get(tp), owners.get(tp)) for tp in wanted]
-    return GroupProgress(name, group is not None and group.is_alive, rows, trouble)
+    return GroupProgress(name, group is not None and group.is_alive, rows, trouble, asked.refusal)
 
 
 async def _partitions(zk: ZooKeeper, heard: reading.Trouble) -> list[TopicPartition]:
@@ -106,6 +111,7 @@ class _Brokers:
         self._servers = list(servers)
         self._settings = dict(settings)
         self._trouble = trouble
+        self.refusal: SecurityError | AuthorizationError | None = None
         if not servers:
             trouble.append("no broker can be asked: offsets in Kafka and the ends of logs are not known")
 
@@ -114,6 +120,9 @@ class _Brokers:
         try:
             async with Admin(self._servers, **self._settings) as admin:
                 why = await why_two_clusters(zk, admin)
+        except (SecurityError, AuthorizationError) as error:
+            self._refuse(error)
+            return
         except KafkaError:
             return  # told of by what is asked next
         if why is not None:
@@ -121,11 +130,14 @@ class _Brokers:
 
     async def group_offsets(self, group: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         wanted = list(partitions)
-        if not self._servers or not wanted:
+        if not self._servers or not wanted or isinstance(self.refusal, SecurityError):
             return {}
         try:
             async with Admin(self._servers, **self._settings) as admin:
                 found = await admin.list_group_offsets(group, wanted)
+        except (SecurityError, AuthorizationError) as error:
+            self._refuse(error)
+            return {}
         except KafkaError as error:
             self._trouble.append(f"offsets in Kafka are not known: {error}")
             return {}
@@ -133,11 +145,18 @@ class _Brokers:
 
     async def ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         wanted = list(partitions)
-        if not self._servers or not wanted:
+        if not self._servers or not wanted or isinstance(self.refusal, SecurityError):
             return {}
         try:
             async with Consumer(bootstrap_servers=self._servers, **self._settings) as consumer:
                 return dict(await consumer.end_offsets(wanted))
+        except (SecurityError, AuthorizationError) as error:
+            self._refuse(error)
+            return {}
         except KafkaError as error:
             self._trouble.append(f"the ends of logs are not known: {error}")
             return {}
+
+    def _refuse(self, error: SecurityError | AuthorizationError) -> None:
+        """Keep the first refusal.  Brokers that refused the credentials are not asked again."""
+        self.refusal = self.refusal or error

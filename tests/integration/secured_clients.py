@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 
 import anyio
@@ -143,11 +143,13 @@ CLIENTS: dict[str, Callable[[Place], Awaitable[None]]] = {
 }
 
 
-def search_for(file: Path) -> SecretSearch:
-    """Looks for the passwords that the file has, and for that of the user alice."""
+def search_for(file: Path, others: Iterable[str] = ()) -> SecretSearch:
+    """Looks for the passwords that the file has, for that of the user alice, and for ``others``."""
     properties = read_client_properties(file)
     secrets = {value.reveal() for value in properties.values() if isinstance(value, Secret)}
-    return SecretSearch(*{"alice-secret", *(found for each in secrets for found in re.findall(PASSWORD, each))})
+    return SecretSearch(
+        *others, *{"alice-secret", *(found for each in secrets for found in re.findall(PASSWORD, each))}
+    )
 
 
 PASSWORD = r'(?<=password=")[^"]{8,}|^[^\s"]{8,}$'
@@ -155,11 +157,16 @@ PASSWORD = r'(?<=password=")[^"]{8,}|^[^\s"]{8,}$'
 
 
 async def check_clients(
-    cluster: RealCluster, protocol: str, mechanism: str | None, *, file: Path | None = None
+    cluster: RealCluster,
+    protocol: str,
+    mechanism: str | None,
+    *,
+    file: Path | None = None,
+    secrets: Iterable[str] = (),
 ) -> None:
     """Each of ``CLIENTS`` on that listener, as far as the release has what it is for; none shows a secret."""
     place = Place(cluster, protocol, mechanism, file)
-    search = search_for(place.file)
+    search = search_for(place.file, secrets)
     with search.of_logs():
         async with Producer.from_properties(place.file, bootstrap_servers=place.servers) as producer:
             await producer.send_many(place.topic, VALUES)
@@ -171,7 +178,13 @@ async def check_clients(
 
 
 async def check_tools(
-    cluster: RealCluster, protocol: str, mechanism: str | None, *, file: Path | None = None, is_short: bool = False
+    cluster: RealCluster,
+    protocol: str,
+    mechanism: str | None,
+    *,
+    file: Path | None = None,
+    is_short: bool = False,
+    secrets: Iterable[str] = (),
 ) -> None:
     """The command line tools on that listener, each with the option that Kafka's own tools have for the file.
 
@@ -179,7 +192,7 @@ async def check_tools(
     no secret.
     """
     place = Place(cluster, protocol, mechanism, file)
-    search = search_for(place.file)
+    search = search_for(place.file, secrets)
 
     async def run(*words: str, given: bytes = b"") -> Finished:
         ran = await console(*words, "-vv", given=given)

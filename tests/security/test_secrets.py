@@ -231,6 +231,51 @@ async def test_clients_and_tools_of_zookeeper_show_no_secret(tmp_path: Path) -> 
     assert search.found == []
 
 
+CHANGES = (
+    ["acl", "add", "--topic", "t", "--allow", "User:alice", "--force"],
+    ["topic", "create", "new", "--no-wait", "--force"],
+    ["config", "alter", "--topic", "t", "--set", "retention.ms=60000", "--force"],
+    ["group", "reset", "g", "--topic", "t", "--to", "latest"],
+    ["offsets", "--group", "g"],
+    ["lag", "--group", "g"],
+)
+"""Commands of ``zk`` that change something, and those that ask brokers."""
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.parametrize("login", ["sasl.mechanism=DIGEST-MD5\nsasl.username=bob\nsasl.password=", "auth=digest:bob:"])
+async def test_changes_through_zookeeper_show_no_secret_and_fail_with_wrong_passwords(
+    tmp_path: Path, login: str
+) -> None:
+    search = SecretSearch(PASSWORD, WRONG)
+    async with (
+        EmbeddedZooKeeper(users={"bob": PASSWORD}) as zk,
+        EmbeddedCluster(
+            security="SASL_SSL", users={USER: PASSWORD}, version="2.8", zookeeper=zk,
+            topics={"t": 1, "__consumer_offsets": 1},
+        ) as cluster,
+    ):  # fmt: skip
+        zk.create("/consumers/g/offsets/t/0", b"0")
+        zk.create("/kafka-acl-changes", b"")
+        file = tmp_path / "zookeeper.properties"
+        file.write_text(f"{login}{PASSWORD}\n")
+        properties = cluster.client_properties(USER)
+        text = "\n".join(f"{key}={value}" for key, value in properties.items())
+        for name, password in (("right", PASSWORD), ("wrong", WRONG)):
+            client = tmp_path / f"{name}.properties"
+            client.write_text(text.replace(PASSWORD, password))
+            given = [f"--zookeeper={zk.address}", f"--zookeeper-config={file}", f"--command-config={client}", "-vv"]
+            for words in CHANGES if name == "right" else CHANGES[2:]:
+                ended = await anyio.to_thread.run_sync(run, ["zk", *words, *given])
+                search.of_run(f"{words[:2]}, {name}", ended)
+                assert ended.returncode == (name == "wrong"), ended.stderr
+                if name == "wrong":
+                    last = ended.stderr.splitlines()[-1]
+                    assert "credentials" in last, last
+                    assert "check security.protocol" in last, last
+    assert search.found == []
+
+
 LOGIN = f'{MODULES}.plain.PlainLoginModule required username="{USER}" password="{PASSWORD}";'
 PROPERTIES: dict[str, Any] = {
     "bootstrap.servers": "localhost:1",

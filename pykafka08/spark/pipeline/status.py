@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pykafka08 import TopicPartition
-from pykafka08.errors import KafkaError
+from pykafka08.errors import AuthorizationError, KafkaError, SecurityError
 from pykafka08.spark.offsets_json import offsets_of
 from pykafka08.spark.pipeline.file_logs import last_commit
 from pykafka08.spark.pipeline.settings import Pipeline, Source
@@ -61,6 +61,8 @@ class StageStatus:
     """See :func:`late_updates`; of all runs."""
     partitions: tuple[PartitionStatus, ...] = ()
     """Of a stage that reads Kafka; the one that is most behind first."""
+    refusal: SecurityError | AuthorizationError | None = None
+    """The error of a source whose brokers refused the credentials or the request."""
 
 
 def runs(pipeline: Pipeline) -> list[Path]:
@@ -95,17 +97,15 @@ def status(pipeline: Pipeline) -> list[StageStatus]:
     documents = [one for run in runs(pipeline) for one in progress_of(run) if one["numInputRows"]]
     newest, rate = newest_batches(pipeline), rates(pipeline)
     found = []
-    for name, (lag, behind, partitions) in _lags(pipeline, newest).items():
+    for name, (lag, behind, partitions, refusal) in _lags(pipeline, newest).items():
         batch = last_commit(pipeline.checkpoint(name))
         late = late_updates(one for one in documents if one["name"] == name)
         ended = ended_at(newest[name][-1]) if name in newest else None
-        found.append(
-            StageStatus(name, batch if batch >= 0 else None, ended, rate.get(name), lag, behind, late, partitions)
-        )
+        last = batch if batch >= 0 else None
+        found.append(StageStatus(name, last, ended, rate.get(name), lag, behind, late, partitions, refusal))
     return found
 
 
-Lag = tuple[str, int | None, tuple[PartitionStatus, ...]]
 Documents = Mapping[str, list[dict[str, Any]]]
 """Stage → progress of its batches with rows, in order."""
 
@@ -133,21 +133,30 @@ def ended_at(document: Mapping[str, Any]) -> datetime:
     return began + timedelta(milliseconds=document["durationMs"].get("triggerExecution", 0))
 
 
-def _lags(pipeline: Pipeline, newest: Documents) -> dict[str, Lag]:
-    lags: dict[str, Lag] = {}
+class _Lag(NamedTuple):
+    text: str
+    behind: int | None = None
+    partitions: tuple[PartitionStatus, ...] = ()
+    refusal: SecurityError | AuthorizationError | None = None
+
+
+def _lags(pipeline: Pipeline, newest: Documents) -> dict[str, _Lag]:
+    lags: dict[str, _Lag] = {}
     for name, source in pipeline.sources.items():
         lags[f"ingest-{name}"] = _of_source(pipeline, source, newest.get(f"ingest-{name}", []))
-    lags.update({stage: (f"{each.rows:,} rows", each.rows, ()) for stage, each in waiting(pipeline).items()})
+    lags.update({stage: _Lag(f"{each.rows:,} rows", each.rows) for stage, each in waiting(pipeline).items()})
     return lags
 
 
-def _of_source(pipeline: Pipeline, source: Source, documents: list[dict[str, Any]]) -> Lag:
+def _of_source(pipeline: Pipeline, source: Source, documents: list[dict[str, Any]]) -> _Lag:
     try:
         partitions = _partitions(pipeline, source, documents)
+    except (SecurityError, AuthorizationError) as error:
+        return _Lag("not known", refusal=error)
     except KafkaError as error:
-        return f"not known: {error}", None, ()
+        return _Lag(f"not known: {error}")
     total = sum(one.lag for one in partitions)
-    return f"{total:,} offsets", total, tuple(sorted(partitions, key=lambda one: -one.lag))
+    return _Lag(f"{total:,} offsets", total, tuple(sorted(partitions, key=lambda one: -one.lag)))
 
 
 def _partitions(pipeline: Pipeline, source: Source, documents: list[dict[str, Any]]) -> list[PartitionStatus]:

@@ -1,7 +1,7 @@
 """What the brokers of a cluster can do themselves, and which form of notice the oldest of them reads.
 
 A registration tells 0.8 from newer brokers; these are asked.  A broker that cannot be asked counts as able to do
-everything if its registration is of 0.10.2 or later, as it may well be.
+everything if its registration is of 0.10.2 or later, as it may well be.  One that refuses the credentials is an error.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import anyio
 
 from pykafka08.cluster.client import Client
 from pykafka08.config import ClientConfig
-from pykafka08.errors import AdminRefusedError, KafkaError
+from pykafka08.errors import AdminRefusedError, KafkaError, SecurityError
 from pykafka08.group.old_releases import versions_of_0_8
 from pykafka08.protocol.messages import ApiKey
 from pykafka08.protocol.releases import RELEASES
@@ -105,6 +105,8 @@ async def _ask(broker: Broker, config: ClientConfig) -> BrokerVersions | None:
     try:
         async with Client(replace(config, bootstrap_servers=(address,))) as client:
             return await client.versions(-1)  # of the one bootstrap address
+    except SecurityError:
+        raise
     except KafkaError:
         return None
 
@@ -122,6 +124,8 @@ async def is_0_8_2(broker: Broker, config: ClientConfig) -> bool:
     try:
         async with Client(one) as client:
             return (await versions_of_0_8(client, -1, "pykafka08", deadline)).release_guess == "0.8.2"
+    except SecurityError:
+        raise
     except KafkaError:
         return False
 
