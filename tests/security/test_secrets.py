@@ -71,7 +71,7 @@ async def _use(client: Any) -> None:
 
 async def _everything_is_sent() -> None:
     """Sessions are renewed all the time: requests that wait for the socket hold a password or a token as bytes."""
-    connections = [each for each in gc.get_objects() if isinstance(each, Connection)]
+    connections = [each for each in gc.get_objects() if type(each) is Connection]
     while any(each._machine._out for each in connections):
         await anyio.lowlevel.checkpoint()
 
