@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
-from pykafka08 import Admin, GroupMigration, LegacyConsumer, Mirror, Producer, TopicPartition
+from pykafka08 import Admin, GroupMigration, LegacyConsumer, Mirror, NewTopic, Producer, TopicPartition
 from pykafka08.broker.server import EmbeddedCluster
 from pykafka08.broker.zookeeper import EmbeddedZooKeeper
 from pykafka08.errors import AuthorizationError
@@ -120,6 +120,22 @@ async def test_a_missing_right_is_one_clear_error_at_once(name: str) -> None:
 async def test_these_rights_suffice(act: Action) -> None:
     async with cluster(*MOVING, "READ group g", "READ group new", "READ group old") as old:
         await act(old)
+
+
+async def test_a_mirror_warns_of_settings_that_it_may_not_read(caplog: pytest.LogCaptureFixture) -> None:
+    """The settings of the other topics are copied."""
+    async with cluster(*MOVING, "ALL topic u", "ALL topic copy-of-u") as old:
+        async with Admin(old.servers) as admin:
+            await admin.create_topics([NewTopic("u", 1, 1, {"retention.ms": "-1"})])
+        settings: dict[str, Any] = {"source_settings": ALICE, "target_settings": ALICE}
+        rename = {"t": "copy", "u": "copy-of-u"}
+        async with Mirror(old.servers, old.servers, topics=["t", "u"], rename=rename, **settings) as each:
+            await each.run()
+        async with Admin(old.servers) as admin:
+            copied = await admin.describe_topic_configs(["copy-of-u"])
+    assert copied["copy-of-u"]["retention.ms"].value == "-1"
+    (warning,) = (each.getMessage() for each in caplog.records if "mirror.configs_refused" in each.getMessage())
+    assert "the user may not DESCRIBE_CONFIGS topic 't'" in warning
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from pykafka08.cli.options import client_properties
 from pykafka08.cli.printer import Printer
 from pykafka08.cli.progress import Progress
 from pykafka08.cli.streams import OutputClosedError, standard_output
+from pykafka08.cli.zookeeper_options import zookeeper_settings
 from pykafka08.errors import AdminRefusedError, ConfigError, KafkaError, NoNodeError
 from pykafka08.zookeeper import paths
 from pykafka08.zookeeper.bridge import ZooKeeper
@@ -80,6 +81,7 @@ def old_plan(options: argparse.Namespace, record_format: RecordFormat) -> OldPla
     if is_group_ours:
         settings["group_id"] = f"console-consumer-{random.randrange(100_000)}"  # noqa: S311 - a name, as Kafka's tool makes it
     settings.setdefault("auto_commit_interval_ms", COMMIT_EVERY_MS)
+    settings["zookeeper_settings"] = zookeeper_settings(options)
     if options.from_beginning:
         settings["auto_offset_reset"] = "smallest"
     return OldPlan(
@@ -187,7 +189,7 @@ class TroubleWatch:
 async def _look_at_offsets(plan: OldPlan) -> None:
     """Offsets of a group would make --from-beginning begin in the midst: they are deleted where that is asked for."""
     group = plan.settings["group_id"]
-    async with ZooKeeper(plan.zookeeper) as zk:
+    async with ZooKeeper(plan.zookeeper, **plan.settings["zookeeper_settings"]) as zk:
         offsets = paths.group_offsets(group)
         if await zk.exists(offsets) is None:
             return
@@ -205,7 +207,7 @@ async def _look_at_offsets(plan: OldPlan) -> None:
 async def _forget_group(plan: OldPlan, membership: Membership) -> None:
     """The nodes of a group that nobody has named."""
     try:
-        async with ZooKeeper(plan.zookeeper) as zk:
+        async with ZooKeeper(plan.zookeeper, **plan.settings["zookeeper_settings"]) as zk:
             await _delete_all(zk, paths.consumer_group(plan.settings["group_id"]))
     except KafkaError as error:
         if membership.is_begun:

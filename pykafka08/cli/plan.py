@@ -26,6 +26,7 @@ from pykafka08.cli.options import (
     whole_number,
 )
 from pykafka08.cli.properties import parse_pairs
+from pykafka08.cli.zookeeper_options import add_zookeeper_options
 from pykafka08.config import ConsumerConfig
 from pykafka08.errors import ConfigError
 from pykafka08.group.settings import GroupConfig
@@ -84,6 +85,7 @@ def consumer_parser(prog: str) -> Parser:
     add("--zookeeper", metavar="HOST:PORT/CHROOT", help="in the place of --bootstrap-server: share the partitions as a"
         " member of an old group, which ZooKeeper keeps (brokers up to 3.9)")  # fmt: skip
     add("--delete-consumer-offsets", action="store_true", help="with --zookeeper: forget what the group has committed")
+    add_zookeeper_options(what)
     add(
         "--new-consumer",
         action="store_true",
@@ -108,6 +110,8 @@ def plan_of(options: argparse.Namespace) -> Plan:
         raise ConfigError("one of --bootstrap-server and --zookeeper is needed")
     if options.blacklist is not None or options.delete_consumer_offsets:
         raise ConfigError("--blacklist and --delete-consumer-offsets need --zookeeper")
+    if options.zookeeper_auth or options.zookeeper_property or options.zookeeper_config:
+        raise ConfigError("--zookeeper-auth, --zookeeper-property and --zookeeper-config need --zookeeper")
     if (options.topic is None) == (options.include is None):
         raise ConfigError("exactly one of --topic and --include is needed")
     if options.group is not None and options.partition is not None:

@@ -12,7 +12,7 @@ from pykafka08.security.hidden_text import HiddenText
 __all__ = ["add_zookeeper_options", "zookeeper_settings"]
 
 
-def add_zookeeper_options(parser: argparse.ArgumentParser) -> None:
+def add_zookeeper_options(parser: argparse._ActionsContainer) -> None:
     add = parser.add_argument
     add("--zookeeper-auth", type=HiddenText, action="append", default=[], metavar="SCHEME:CREDENTIAL",
         help="credentials for ZooKeeper, such as digest:user:password; the property auth in the file of "

@@ -22,10 +22,13 @@ from pykafka08.errors import (
     UnknownTopicError,
     UnsupportedVersionError,
 )
+from pykafka08.logs import library_logger
 from pykafka08.records.record import TopicPartition
 from pykafka08.setting_hints import hint
 
 __all__ = ["Selection", "TopicPlan", "make_topics", "plan_topics"]
+
+log = library_logger("mirror")
 
 COPIED_CONFIGS = (
     "cleanup.policy",
@@ -161,17 +164,25 @@ def _check_selection(selection: Selection, there: list[str], wanted: list[str]) 
 
 
 async def _configs(source: Admin, names: list[str]) -> dict[str, dict[str, str]]:
-    try:
-        told = await source.describe_topic_configs(names)
-    except KafkaError:  # not told, or not allowed to see: the target's own defaults then
-        return {}
+    """The settings that copies get; topics whose settings the source does not tell get the target's defaults."""
+    wanted, told = list(names), None
+    while told is None and wanted:
+        try:
+            told = await source.describe_topic_configs(wanted)
+        except AuthorizationError as error:  # noqa: PERF203 - the others are asked for again
+            if error.topic not in wanted:
+                return {}
+            log.warning("mirror.configs_refused", topic=error.topic, cause=str(error))
+            wanted.remove(error.topic)
+        except KafkaError:  # Kafka before 0.11
+            return {}
     return {
         name: {
             key: each.value
             for key, each in entries.items()
             if key in COPIED_CONFIGS and each.value is not None and not each.is_default
         }
-        for name, entries in told.items()
+        for name, entries in (told or {}).items()
     }
 
 

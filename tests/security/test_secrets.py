@@ -286,7 +286,23 @@ async def test_changes_through_zookeeper_show_no_secret_and_fail_with_wrong_pass
                     last = ended.stderr.splitlines()[-1]
                     assert "credentials" in last, last
                     assert "check security.protocol" in last, last
+        await _consume_with_zookeeper(search, tmp_path, zk, login, tmp_path / "right.properties")
     assert search.found == []
+
+
+async def _consume_with_zookeeper(
+    search: SecretSearch, folder: Path, zk: EmbeddedZooKeeper, login: str, client: Path
+) -> None:
+    """The console consumer of old groups, in a group that it deletes and in a named one."""
+    file = folder / "session.properties"
+    given = ["consume", "--topic=t", f"--zookeeper={zk.address}", f"--zookeeper-config={file}", "--timeout-ms=100"]
+    for group, password in (((), PASSWORD), (("--group=named",), PASSWORD), (("--group=named",), WRONG)):
+        file.write_text(f"{login}{password}\n")
+        ended = await anyio.to_thread.run_sync(run, [*given, f"--consumer.config={client}", *group, "-vv"])
+        search.of_run(f"consume with ZooKeeper, {group}", ended)
+        is_refused = login.startswith("sasl") and password == WRONG  # ZooKeeper refuses no digest
+        assert (ended.returncode == 0) is not is_refused, ended.stderr
+        assert ("refused the credentials" in ended.stderr) is is_refused, ended.stderr
 
 
 LOGIN = f'{MODULES}.plain.PlainLoginModule required username="{USER}" password="{PASSWORD}";'
