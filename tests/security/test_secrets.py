@@ -7,11 +7,13 @@ import copy
 import dataclasses
 import gc
 import json
+import os
 import pickle
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -241,6 +243,38 @@ async def test_clients_and_tools_of_zookeeper_show_no_secret(tmp_path: Path) -> 
                 ended = await anyio.to_thread.run_sync(run, command)
                 search.of_run(f"{command[:2]}, {name}", ended)
                 assert (ended.returncode == 0) is (name == "right"), ended.stderr
+    assert search.found == []
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_a_broker_shows_no_secret() -> None:
+    """All that the command prints at DEBUG while users log in with the right and with a wrong password."""
+    search = SecretSearch(PASSWORD, WRONG)
+    command = [sys.executable, "-m", "pykafka08", "broker", "--security=SASL_SSL", f"--user={USER}", "--topic=t", "-vv"]
+    environment = {**os.environ, "PYKAFKA08_USER_PASSWORD": PASSWORD}
+    process = await anyio.open_process(command, env=environment)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    text = b""
+    while b"CLIENT_PROPERTIES=" not in text or not text.endswith(b"\n"):
+        text += await process.stdout.receive()
+    named = dict(line.split("=", 1) for line in text.decode().splitlines())
+    properties = await anyio.Path(named["CLIENT_PROPERTIES"]).read_text()
+    assert PASSWORD in properties  # the one place that has it
+    for mechanism in MECHANISMS[:3]:
+        for password in (PASSWORD, WRONG):
+            settings = {"ssl_cafile": named["CA_FILE"], "security_protocol": "SASL_SSL", "sasl_mechanism": mechanism}
+            user = {"sasl_plain_username": USER, "sasl_plain_password": password}
+            client = Producer(named["BROKERS"], **settings, **user)
+            with nullcontext() if password == PASSWORD else pytest.raises(AuthenticationError):
+                async with client:
+                    await client.send("t", b"x")
+    await process.stdin.aclose()
+    stderr = b"".join([part async for part in process.stderr or ()])
+    assert await process.wait() == 0
+    assert stderr.count(b"authentication failed") == 3
+    search.of_text("standard output", text.decode())
+    search.of_text("standard error", stderr.decode())
     assert search.found == []
 
 
