@@ -104,8 +104,11 @@ async def plan_topics(
 ) -> list[TopicPlan]:
     """What a run would do, checked against both clusters; MirrorError where the selection itself makes no sense."""
     there = await source.list_topics()
+    missing = {name for name in selection.topics if not selection.is_refused(name)} - set(there)
+    if missing:
+        await _check_visible(source, missing)
+        there = await source.list_topics()  # the user may have got the right after the first list
     wanted = selection.of(there)
-    await _check_visible(source, {name for name in selection.topics if not selection.is_refused(name)} - set(there))
     _check_selection(selection, there, wanted)
     described = await source.describe_topics(wanted)
     at_target = await target.list_topics(internal=True)
@@ -138,9 +141,8 @@ def _id(topic: TopicDescription) -> str | None:
 
 async def _check_visible(admin: Admin, missing: Collection[str]) -> None:
     """AuthorizationError for a topic that is not listed because the user may not DESCRIBE it (0.11 and later)."""
-    if missing:
-        with suppress(UnknownTopicError):
-            await admin.describe_topics(missing)
+    with suppress(UnknownTopicError):
+        await admin.describe_topics(missing)
 
 
 def _check_selection(selection: Selection, there: list[str], wanted: list[str]) -> None:
