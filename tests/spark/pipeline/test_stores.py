@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -14,18 +12,12 @@ from pykafka08.errors import ConfigError
 from pykafka08.spark.pipeline.addresses import Storage, address_of
 from pykafka08.spark.pipeline.stores import Files, files_of
 from tests.security.secrets_found import SecretSearch
-from tests.stores.places import Place, place
-
-
-@pytest.fixture(scope="module", params=["file", "s3a", "hdfs"])
-def there(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    with ExitStack() as stack:
-        yield stack.enter_context(place(request.param, tmp_path_factory.mktemp("store")))
+from tests.stores.places import Place
 
 
 @pytest.fixture
-def files(there: Place, request: pytest.FixtureRequest) -> Files:
-    return files_of(there.address(f"files of {request.node.originalname}"), there.storage)
+def files(stored: Place, request: pytest.FixtureRequest) -> Files:
+    return files_of(stored.address(f"files of {request.node.originalname}"), stored.storage)
 
 
 def test_files_are_written_read_listed_and_deleted(files: Files) -> None:
@@ -58,12 +50,12 @@ def test_of_many_writers_one_writes(files: Files) -> None:
     assert files.names("starts") == [f"{number}.json" for number in range(5)], "no drafts are left"
 
 
-def test_what_is_wrong_names_the_folder(there: Place) -> None:
-    if there.address("x").is_local:
+def test_what_is_wrong_names_the_folder(stored: Place) -> None:
+    if stored.address("x").is_local:
         pytest.skip("it has no address")
-    away = address_of(there.unreachable, Path("/"))
-    with pytest.raises(ConfigError, match=f"^folder: {there.unreachable}: ") as raised:
-        files_of(away, there.storage).read("a")
+    away = address_of(stored.unreachable, Path("/"))
+    with pytest.raises(ConfigError, match=f"^folder: {stored.unreachable}: ") as raised:
+        files_of(away, stored.storage).read("a")
     assert "\n" not in str(raised.value)
 
 
