@@ -211,7 +211,8 @@ def _store(address: Address, storage: Storage) -> Any:
     options = {name.lower(): value for name, value in options_for_delta(address, storage).items()}
     of_store = {name: value for name, value in options.items() if name.startswith(("aws_", "azure_", "google_"))}
     of_client = {name: value for name, value in options.items() if name not in of_store}
-    return from_url(address.delta, config=of_store, client_options=of_client)  # type: ignore[call-overload]
+    make: Any = from_url  # its types want one kind of store
+    return make(address.delta, config=of_store, client_options=of_client)
 
 
 def _first_line(error: Exception) -> str:

@@ -5,7 +5,6 @@ One session for all, which is the one that the other tests with Spark use.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
@@ -27,11 +26,11 @@ COLUMNS = Schema([Field("id", PrimitiveType("long")), Field("square", PrimitiveT
 
 
 @pytest.fixture
-def folder(stored: Place, spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[Address]:
+def folder(stored: Place, spark: SparkSession, request: pytest.FixtureRequest) -> Address:
     """A folder that the session reaches."""
     address = stored.address(request.node.originalname)
     reach(spark, address, stored.storage)
-    yield address
+    return address
 
 
 def written(spark: SparkSession, folder: Address, storage: Storage, name: str, rows: int) -> list[AddAction]:
