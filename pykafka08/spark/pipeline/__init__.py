@@ -2,9 +2,7 @@
 
     settings     the TOML file as a typed model
     durations    lengths of time as Spark writes them
-    table        a folder of Parquet files with an own log: what is in it, atomically
-    table_source a table's log as a stream, in Spark
-    delta        the same log as a Delta table's, for other readers
+    tables       Delta tables: commits, state, and a stream of commits
     decoding     raw records to typed rows; rules; what is refused, and why
     duplicates   one row for each business key
     aggregating  windows over event time

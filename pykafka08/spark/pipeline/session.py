@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from pykafka08.errors import ConfigError
 from pykafka08.spark import register, session_conf
 from pykafka08.spark.pipeline.settings import Pipeline
-from pykafka08.spark.pipeline.table_source import TableDataSource
+from pykafka08.spark.pipeline.tables.stream import TableDataSource
 
 __all__ = ["brief", "cause_of", "prepare", "session"]
 

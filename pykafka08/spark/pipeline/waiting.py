@@ -1,6 +1,6 @@
 """What lies between the stages: rows that one has written, and the next has not read.  No Spark is started.
 
-By the logs alone: bronze's is Spark's, silver's and gold's are the tables' own.
+By the logs alone: bronze's is Spark's, those of the others are the tables' own.
 """
 
 from __future__ import annotations
@@ -13,21 +13,14 @@ import pyarrow.parquet as pq
 from pykafka08.spark.pipeline.compacting import readers_of, version_read
 from pykafka08.spark.pipeline.file_logs import last_commit, unread_files
 from pykafka08.spark.pipeline.settings import Pipeline
-from pykafka08.spark.pipeline.table import ACCEPTED, REJECTED, Table
-from pykafka08.spark.pipeline.table_source import FILES_PER_TASK
+from pykafka08.spark.pipeline.tables.model import BACKFILL, NEW_ROWS
+from pykafka08.spark.pipeline.tables.stream import FILES_PER_TASK
+from pykafka08.spark.pipeline.tables.table import Table
 
 __all__ = ["Waiting", "waiting"]
 
-NEW, NEW_OR_CHANGED = ("batch",), ("batch", "backfill")
-"""Kinds of entries."""
-KINDS = {
-    "dead-letters": (REJECTED, NEW),
-    "aggregate": (ACCEPTED, NEW),
-    "publish": ("rows", NEW_OR_CHANGED),
-}
-"""Stage, without the name behind it → the part of its table that it reads, and of which entries."""
 IN_ORDER = "publish"
-"""One task reads all files of such a stage."""
+"""One task reads all files of such a stage, and those of changed windows, too."""
 
 
 @dataclass(frozen=True)
@@ -44,10 +37,11 @@ class Waiting:
 def waiting(pipeline: Pipeline) -> dict[str, Waiting]:
     """By stage, for all but those that read Kafka; in the order in which they run."""
     found = {f"decode-{name}": _of_bronze(pipeline, name) for name in pipeline.sources}
-    for reader in readers_of(pipeline, pipeline.silver):
-        found[reader] = _of_table(pipeline, pipeline.silver, reader)
-        gold = pipeline.gold(reader.removeprefix("aggregate-"))
-        found.update({each: _of_table(pipeline, gold, each) for each in readers_of(pipeline, gold)})
+    for folder in (pipeline.rejects, pipeline.silver):
+        for reader in readers_of(pipeline, folder):
+            found[reader] = _of_table(pipeline, folder, reader)
+            gold = pipeline.gold(reader.removeprefix("aggregate-"))
+            found.update({each: _of_table(pipeline, gold, each) for each in readers_of(pipeline, gold)})
     return found
 
 
@@ -59,9 +53,9 @@ def _of_bronze(pipeline: Pipeline, source: str) -> Waiting:
 
 
 def _of_table(pipeline: Pipeline, folder: Path, reader: str) -> Waiting:
-    part, kinds = next(each for stage, each in KINDS.items() if reader.startswith(stage))
+    kinds = (NEW_ROWS, BACKFILL) if reader.startswith(IN_ORDER) else (NEW_ROWS,)
     table = Table(folder)
-    files = table.files_since(part, kinds, version_read(pipeline.checkpoint(reader)), table.version)
+    files = table.files_since(kinds, version_read(pipeline.checkpoint(reader)), table.version)
     per_task = len(files) if reader.startswith(IN_ORDER) else FILES_PER_TASK
     tasks = -(-len(files) // max(1, per_task))
     return Waiting(len(files), sum(one.rows for one in files), sum(one.bytes for one in files), tasks)

@@ -24,16 +24,18 @@ PLACES = [
     "bronze/shop/_spark_metadata/[0-9]*",
     "checkpoints/ingest-shop/commits/[0-9]*",
     "checkpoints/decode-shop/offsets/[0-9]*",
+    "rejects/data/decode-shop-*",
+    "rejects/data/decode-shop-*/**/*.parquet",
+    "rejects/_delta_log/*.json",
     "silver/data/decode-shop-*",
-    "silver/data/decode-shop-*/accepted/**/*.parquet",
-    "silver/data/decode-shop-*/rejected/**/*.parquet",
-    "silver/log/*.json",
+    "silver/data/decode-shop-*/**/*.parquet",
+    "silver/_delta_log/*.json",
     "checkpoints/decode-shop/commits/[0-9]*",
     "checkpoints/dead-letters/offsets/[0-9]*",
     "checkpoints/dead-letters/commits/[0-9]*",
     "checkpoints/aggregate-hourly/offsets/[0-9]*",
-    "gold/hourly/data/aggregate-hourly-*/rows/**/*.parquet",
-    "gold/hourly/log/*.json",
+    "gold/hourly/data/aggregate-hourly-*/**/*.parquet",
+    "gold/hourly/_delta_log/*.json",
     "checkpoints/aggregate-hourly/commits/[0-9]*",
     "checkpoints/publish-hourly/offsets/[0-9]*",
     "checkpoints/publish-hourly/commits/[0-9]*",
@@ -41,11 +43,10 @@ PLACES = [
 """Files below the pipeline's folder, in the order in which a run makes them."""
 BACKFILL_PLACES = [
     "silver/data/backfill-*",
-    "silver/data/backfill-*/accepted/**/*.parquet",
-    "silver/data/backfill-*/rejected/**/*.parquet",
-    "silver/log/*.json",
+    "silver/data/backfill-*/**/*.parquet",
+    "silver/_delta_log/*.json",
     "gold/hourly/data/backfill-*/**/*.parquet",
-    "gold/hourly/log/*.json",
+    "gold/hourly/_delta_log/*.json",
 ]
 """Those of a backfill."""
 WITH_KAFKA = [one for one in PLACES if "ingest" in one or "bronze" in one or "letters" in one or "publish" in one]
