@@ -2,6 +2,7 @@
 
     settings     the TOML file as a typed model
     durations    lengths of time as Spark writes them
+    checkpoints  batches of Spark's queries, and what these have read
     tables       Delta tables: commits, state, and a stream of commits
     decoding     raw records to typed rows; rules; what is refused, and why
     duplicates   one row for each business key
@@ -15,7 +16,6 @@
     backfilling  dates anew, with the same functions
     locking      who else writes to the folder
     compacting   small files of a table made one
-    file_logs    which files of bronze are read
     status       lag, throughput, last batch, by stage and partition
     charts       a run as pictures
     report       a run as a page

@@ -10,16 +10,15 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import date
-from pathlib import Path
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from pykafka08.errors import ConfigError
 from pykafka08.spark.pipeline.aggregating import current, windowed
+from pykafka08.spark.pipeline.checkpoints import planned_version
 from pykafka08.spark.pipeline.decoding import PLACE, accepted, decoded, rejected
 from pykafka08.spark.pipeline.duplicates import first_of_each, not_there
-from pykafka08.spark.pipeline.file_logs import unread_files
 from pykafka08.spark.pipeline.locking import shared
 from pykafka08.spark.pipeline.settings import Aggregate, Pipeline
 from pykafka08.spark.pipeline.tables import rows as table_rows
@@ -28,7 +27,6 @@ from pykafka08.spark.pipeline.tables.table import Table
 from pykafka08.spark.pipeline.verifying import (
     BEGUN,
     DONE,
-    bronze_of,
     is_interrupted,
     refused_ahead,
     rejects_of,
@@ -237,11 +235,10 @@ def _places(bronze: DataFrame, source: str, *more: Column) -> DataFrame:
 
 
 def _bronze_until(spark: SparkSession, pipeline: Pipeline, source: str, batch: int) -> DataFrame:
-    rows = bronze_of(spark, pipeline, source)
-    manifest = pipeline.bronze(source) / "_spark_metadata"
-    unread = unread_files(manifest, pipeline.checkpoint(f"decode-{source}"), batch)
-    names = [Path(path).name for path in unread]
-    return rows.where(~F.col("_metadata.file_name").isin(names)) if names else rows
+    """What the batches of a source's decoding until ``batch`` have read."""
+    table = Table(pipeline.bronze(source))
+    version = planned_version(pipeline.checkpoint(f"decode-{source}"), batch)
+    return table_rows.read_bronze(spark, table, table.live(version))
 
 
 def _candidates(scope: _Scope, records: DataFrame) -> DataFrame:

@@ -6,7 +6,6 @@ Old files are deleted once every stage that reads the table's log has committed 
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,13 +13,16 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pykafka08.spark.pipeline.checkpoints import version_read
 from pykafka08.spark.pipeline.settings import Compaction, Pipeline
 from pykafka08.spark.pipeline.tables.model import COMPACTION, Added, Entry
 from pykafka08.spark.pipeline.tables.table import Table
 
-__all__ = ["Compacted", "compact", "newest", "readers_of", "version_read", "versions"]
+__all__ = ["Compacted", "compact", "newest", "readers_of", "versions"]
 
 NUMBER = "__number"
+BRONZE = "bronze/"
+"""Before the names of tables whose files stay as they are."""
 Compacted = tuple[int, int, int]
 """Files before, files after, files deleted."""
 
@@ -37,7 +39,8 @@ def compact(pipeline: Pipeline, *, until: Mapping[str, int] | None = None) -> di
     made = {}
     for name, table in _tables(pipeline).items():
         before = len(table.live())
-        _join(table, pipeline.compaction, keys.get(name))
+        if not name.startswith(BRONZE):
+            _join(table, pipeline.compaction, keys.get(name))
         deleted = _expire(pipeline, name, table, None if until is None else until.get(name, -1))
         made[name] = before, len(table.live()), deleted
     return made
@@ -49,12 +52,20 @@ def versions(pipeline: Pipeline) -> dict[str, int]:
 
 
 def _tables(pipeline: Pipeline) -> dict[str, Table]:
-    folders = [pipeline.silver, pipeline.rejects, *(pipeline.gold(name) for name in pipeline.aggregates)]
+    folders = [
+        *map(pipeline.bronze, pipeline.sources),
+        pipeline.silver,
+        pipeline.rejects,
+        *(pipeline.gold(name) for name in pipeline.aggregates),
+    ]
     return {str(folder.relative_to(pipeline.root)): Table(folder) for folder in folders}
 
 
 def readers_of(pipeline: Pipeline, folder: Path) -> list[str]:
     """The stages that read a table as a stream."""
+    decodes = {pipeline.bronze(name): f"decode-{name}" for name in pipeline.sources}
+    if folder in decodes:
+        return [decodes[folder]]
     if folder == pipeline.silver:
         return [f"aggregate-{name}" for name in pipeline.aggregates]
     if folder == pipeline.rejects:
@@ -148,11 +159,3 @@ def newest(gold: pa.Table, key: list[str]) -> pa.Table:
     except pa.ArrowNotImplementedError:
         return gold
     return ordered.take(last.sort_by(f"{NUMBER}_max")[f"{NUMBER}_max"])
-
-
-def version_read(checkpoint: Path) -> int:
-    """The newest version that a stage has read and committed; -1: none."""
-    done = [int(path.name) for path in (checkpoint / "commits").glob("*") if path.name.isdigit()]
-    if not done:
-        return -1
-    return int(json.loads((checkpoint / "offsets" / str(max(done))).read_text().splitlines()[2])["version"])

@@ -1,6 +1,6 @@
 """Each stage as one streaming query with a checkpoint of its own.
 
-    ingest-S      Kafka → bronze/S            Spark's file sink: its manifest and the checkpoint
+    ingest-S      Kafka → bronze/S            foreachBatch: one commit for each batch, found again on replay
     decode-S      bronze/S → rejects, silver  foreachBatch: one commit to each for a batch, found again on replay
     dead-letters  rejects → Kafka             versions of the table as offsets; transactions of the sink
     aggregate-A   silver → gold/A             state of the checkpoint; one commit for each batch
@@ -37,8 +37,6 @@ __all__ = ["BatchError", "Stage", "stages", "told_briefly"]
 
 KAFKA = "pykafka08"
 """The format of source and sink."""
-FOR_EVER = "36500d"
-"""Spark's file source forgets files that are a week older than the newest, unless told otherwise."""
 
 
 class BatchError(RuntimeError):
@@ -92,13 +90,20 @@ def stages(pipeline: Pipeline) -> list[Stage]:
 
 
 def _ingest(pipeline: Pipeline, source: Source) -> Callable[[SparkSession], DataStreamWriter]:
+    table, query = Table(pipeline.bronze(source.name)), f"ingest-{source.name}"
+
+    def take(batch: DataFrame, number: int) -> None:
+        if table.holds(query, number):
+            return
+        added = table_rows.write_bronze(table, table.attempt(query, number), batch)
+        counts = {"rows": sum(one.rows for one in added)}
+        table_rows.commit(table, Entry(0, NEW_ROWS, query, number, tuple(added), (), counts))
+
     def writer(spark: SparkSession) -> DataStreamWriter:
         start = start_options(pipeline, source)
         records = spark.readStream.format(KAFKA).options(**kafka_options(source), **start).load()
         dated = records.withColumn("ingest_date", F.current_date())
-        return dated.writeStream.format("parquet").option("path", str(pipeline.bronze(source.name))).partitionBy(
-            "topic", "ingest_date"
-        )  # fmt: skip
+        return dated.writeStream.foreachBatch(told_briefly(take))
 
     return writer
 
@@ -118,9 +123,8 @@ def _decode(pipeline: Pipeline, source: str) -> Callable[[SparkSession], DataStr
             rows.unpersist()
 
     def writer(spark: SparkSession) -> DataStreamWriter:
-        pipeline.bronze(source).mkdir(parents=True, exist_ok=True)
-        reader = spark.readStream.schema(BRONZE_SCHEMA).option("maxFileAge", FOR_EVER)
-        return reader.parquet(str(pipeline.bronze(source))).writeStream.foreachBatch(told_briefly(take))
+        records = _table_stream(spark, Table(pipeline.bronze(source))).schema(BRONZE_SCHEMA).load()
+        return records.writeStream.foreachBatch(told_briefly(take))
 
     return writer
 

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from pykafka08.spark.client_properties import PREFIX, SECURITY
 from pykafka08.spark.offsets_json import write_offsets
 from pykafka08.spark.pipeline.aggregating import current, key_of, windowed
-from pykafka08.spark.pipeline.decoding import BRONZE_SCHEMA, PLACE
+from pykafka08.spark.pipeline.decoding import PLACE
 from pykafka08.spark.pipeline.settings import Aggregate, DeadLetters, Pipeline, Source
 from pykafka08.spark.pipeline.starting import Offsets, committed_offsets, kafka_options, started
 from pykafka08.spark.pipeline.tables import rows as table_rows
@@ -55,11 +55,9 @@ def verify(spark: SparkSession, pipeline: Pipeline, *, against_kafka: bool = Fal
 
 
 def bronze_of(spark: SparkSession, pipeline: Pipeline, source: str) -> DataFrame:
-    """The rows that Spark's manifest names; none before the first batch."""
-    folder = pipeline.bronze(source)
-    if not (folder / "_spark_metadata").exists():
-        return spark.createDataFrame([], BRONZE_SCHEMA)
-    return spark.read.schema(BRONZE_SCHEMA).parquet(str(folder))
+    """All rows of bronze."""
+    table = Table(pipeline.bronze(source))
+    return table_rows.read_bronze(spark, table, table.live())
 
 
 def all_bronze(spark: SparkSession, pipeline: Pipeline) -> DataFrame:

@@ -13,9 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
-import pyarrow.parquet as pq
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 from deltalake import DeltaTable
 
@@ -109,18 +107,8 @@ def brought(table: Path) -> int:
 
 def _bronze(out: Path, sources: set[str]) -> Iterator[tuple[Place, bytes]]:
     for source in sources:
-        for path in _manifest(out / "bronze" / source / "_spark_metadata"):
-            for row in pq.ParquetFile(path).read().to_pylist():
-                yield (source, row["partition"], row["offset"]), row["value"]
-
-
-def _manifest(folder: Path) -> list[str]:
-    """The files that Spark's sink has committed: the newest joined entry, and the single ones behind it."""
-    joined = max((int(one.stem) for one in folder.glob("[0-9]*.compact")), default=-1)
-    chosen = [folder / f"{joined}.compact"] if joined >= 0 else []
-    chosen += [one for one in folder.glob("[0-9]*") if one.name.isdigit() and int(one.name) > joined]
-    lines = [json.loads(line) for one in chosen for line in one.read_text().splitlines()[1:]]
-    return [unquote(urlsplit(line["path"]).path) for line in lines]
+        for row in live(out / "bronze" / source):
+            yield (source, row["partition"], row["offset"]), row["value"]
 
 
 def records(brokers: str, topic: str) -> list[Message]:

@@ -20,8 +20,8 @@ POLL_S = 0.02
 PLACES = [
     "starts/shop.json",
     "checkpoints/ingest-shop/offsets/[0-9]*",
-    "bronze/shop/topic=orders/**/*.parquet",
-    "bronze/shop/_spark_metadata/[0-9]*",
+    "bronze/shop/data/*/topic=orders/**/*.parquet",
+    "bronze/shop/_delta_log/*.json",
     "checkpoints/ingest-shop/commits/[0-9]*",
     "checkpoints/decode-shop/offsets/[0-9]*",
     "rejects/data/decode-shop-*",

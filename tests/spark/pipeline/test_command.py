@@ -37,7 +37,7 @@ def test_a_plan_tells_what_a_run_would_read(brokers: str, tmp_path: Path, capsys
         r"8\.\d kB each; about 0 s \(at a usual rate; no run has shown it yet\)",
         ingest,
     )
-    assert decode == "decode-shop: 0 rows, 0 B in 0 files, and up to 113 rows to come"
+    assert decode == "decode-shop: 0 rows, 0 B in 0 files, 0 tasks, and up to 113 rows to come"
     assert letters == "dead-letters: 0 rows, 0 B in 0 files, 0 tasks, and up to 113 rows to come"
     assert aggregate == "aggregate-hourly: 0 rows, 0 B in 0 files, 0 tasks, and up to 113 rows to come"
     assert publish == "publish-hourly: 0 rows, 0 B in 0 files, 0 tasks, and what comes of the stages before it"
@@ -86,7 +86,6 @@ def test_status_amid_a_run(brokers: str, tmp_path: Path, capsys: pytest.CaptureF
         "starts/shop.json": '{"orders":{"0":0,"1":0,"2":0}}',
         "checkpoints/ingest-shop/offsets/0": f"v1\n{{}}\n{offsets}\n",
         "checkpoints/ingest-shop/commits/0": "v1",
-        "bronze/shop/_spark_metadata/0": "v1\n",
         "runs/20240301T120000.000000Z/progress.jsonl": json.dumps(
             {
                 "name": "ingest-shop",
@@ -101,6 +100,7 @@ def test_status_amid_a_run(brokers: str, tmp_path: Path, capsys: pytest.CaptureF
     }.items():
         (pipeline.root / path).parent.mkdir(parents=True, exist_ok=True)
         (pipeline.root / path).write_text(text)
+    commit(made(pipeline.bronze("shop")), "batch", query="ingest-shop")
     with shared(pipeline.root):
         assert main(["pipeline", "status", str(tmp_path / "orders.toml")]) == 0
     head, ingest, *partitions = capsys.readouterr().out.splitlines()[:4]

@@ -230,6 +230,6 @@ def test_sources_of_two_ages_at_once(clusters: Clusters, tmp_path: Path) -> None
         life.produce(200)
         life.suffer(Kill("old broker", "checkpoints/ingest-old/offsets/[0-9]*"))
         life.sent.produce(old.bootstrap, range(1151, 1201), "old")
-        life.suffer(Kill("driver", "bronze/old/topic=orders/**/*.parquet"))
+        life.suffer(Kill("driver", "bronze/old/data/*/topic=orders/**/*.parquet"))
         life.finish()
         life.check_what_is_made_anew()

@@ -41,7 +41,7 @@ def found(pipeline: Pipeline) -> list[int]:
 def test_rows_behind_what_a_stage_has_committed_wait(pipeline: Pipeline) -> None:
     size = sum(one.bytes for one in Table(pipeline.silver).live())
     assert waiting(pipeline) == {
-        "decode-shop": Waiting(0, 0, 0, None),
+        "decode-shop": Waiting(0, 0, 0, 0),
         "dead-letters": Waiting(10, 10, size, 2),
         "aggregate-hourly": Waiting(10, 10, size, 2),
         "publish-hourly": Waiting(0, 0, 0, 0),

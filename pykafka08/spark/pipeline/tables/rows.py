@@ -16,10 +16,22 @@ from pykafka08.spark.pipeline.settings import Aggregate, Decode
 from pykafka08.spark.pipeline.tables.model import Added, Entry
 from pykafka08.spark.pipeline.tables.table import Table
 
-__all__ = ["DAY", "commit", "gold_rows", "gold_schema", "read", "rejects_schema", "silver_schema", "write"]
+__all__ = [
+    "DAY",
+    "commit",
+    "gold_rows",
+    "gold_schema",
+    "read",
+    "read_bronze",
+    "rejects_schema",
+    "silver_schema",
+    "write",
+    "write_bronze",
+]
 
 DAY = "day"
 """The partition column of rows with an ``event_date``."""
+BRONZE_PARTITIONS = ["topic", "ingest_date"]
 
 
 def silver_schema(spark: SparkSession, decode: Decode) -> StructType:
@@ -59,11 +71,30 @@ def write(table: Table, attempt: str, rows: DataFrame) -> list[Added]:
     Raises:
         ConfigError: a column has another type in the table.
     """
-    partition_by: list[str] = []
     if "event_date" in rows.columns:
-        partition_by, rows = [DAY], rows.withColumn(DAY, F.col("event_date")).repartition(DAY)
-    else:
-        rows = rows.coalesce(1)
+        return _write(table, attempt, rows.withColumn(DAY, F.col("event_date")).repartition(DAY), [DAY])
+    return _write(table, attempt, rows.coalesce(1), [])
+
+
+def write_bronze(table: Table, attempt: str, records: DataFrame) -> list[Added]:
+    """Records of Kafka as files of an attempt, for each task, topic and ingest date one."""
+    return _write(table, attempt, records, BRONZE_PARTITIONS)
+
+
+def read_bronze(spark: SparkSession, table: Table, files: Iterable[Added]) -> DataFrame:
+    """Bronze rows of files; the names of the files' folders have the partition columns."""
+    empty, chosen = spark.createDataFrame([], BRONZE_SCHEMA), list(files)
+    if not chosen:
+        return empty
+    of_files = StructType([one for one in empty.schema if one.name not in BRONZE_PARTITIONS])
+    rows = read(spark, table, chosen, of_files)
+    for name in BRONZE_PARTITIONS:
+        value = F.regexp_extract("_metadata.file_path", f"/{name}=([^/]+)/", 1)
+        rows = rows.withColumn(name, value.cast(empty.schema[name].dataType))
+    return rows.select(empty.columns)
+
+
+def _write(table: Table, attempt: str, rows: DataFrame, partition_by: list[str]) -> list[Added]:
     table.prepare(rows.schema.json(), partition_by)
     rows.write.partitionBy(partition_by).parquet(table.location.of(attempt))
     return list(_files(table, attempt))
