@@ -152,7 +152,7 @@ def _plan(pipeline: Pipeline, options: argparse.Namespace) -> int:
         there = stage.waiting
         more = "what comes of the stages before it" if stage.more is None else f"up to {stage.more:,} rows to come"
         known = f"; about {stage.seconds:,.0f} s (by the last run)" if stage.seconds is not None else ""
-        files = f"{there.files:,} files" if there.tasks is None else f"{there.files:,} files, {there.tasks:,} tasks"
+        files = f"{there.files:,} files, {there.tasks:,} tasks"
         _say(f"{stage.stage}: {there.rows:,} rows, {_size(there.bytes)} in {files}, and {more}{known}")
     return DONE
 

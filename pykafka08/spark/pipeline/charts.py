@@ -8,17 +8,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import StrMethodFormatter
 
 from pykafka08.spark.pipeline.settings import Pipeline
 from pykafka08.spark.pipeline.status import progress_of
-from pykafka08.spark.pipeline.table import Table
-from pykafka08.spark.pipeline.tables import ACCEPTED, REJECTED, ROWS
+from pykafka08.spark.pipeline.tables.table import Table
 
-__all__ = ["draw", "groups_of"]
+__all__ = ["draw", "groups_of", "reasons_of"]
 
 WINDOWS_SHOWN = 2_000
 COLORS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#aa3377", "#66ccee")
@@ -69,17 +67,23 @@ def _stages(rows_axis: Any, rate_axis: Any, documents: list[dict[str, Any]]) -> 
 
 
 def _reasons(axis: Any, pipeline: Pipeline) -> None:
-    table = Table(pipeline.silver)
-    reasons: Counter[str] = Counter()
-    for path in table.paths(table.live(REJECTED)):
-        reasons.update(pq.read_table(path, columns=["reason"]).column("reason").to_pylist())
-    duplicates = table.state().counts.get("duplicates", 0)
-    accepted = sum(one.rows for one in table.live(ACCEPTED))
+    silver = Table(pipeline.silver).state()
+    reasons = reasons_of(pipeline)
+    duplicates, accepted = silver.counts.get("duplicates", 0), silver.rows
     reasons.update({"duplicate": duplicates} if duplicates else {})
     shown = reasons.most_common(12)
     axis.barh([name for name, _ in shown], [count for _, count in shown], color="#ee6677")
     _name_bars(axis)
     axis.set_title(f"not accepted so far (accepted: {accepted:,})")
+
+
+def reasons_of(pipeline: Pipeline) -> Counter[str]:
+    """Why records were refused, and how many."""
+    table = Table(pipeline.rejects)
+    reasons: Counter[str] = Counter()
+    for one in table.live():
+        reasons.update(table.read(one, ["reason"]).column("reason").to_pylist())
+    return reasons
 
 
 def _name_bars(axis: Any) -> None:
@@ -94,7 +98,7 @@ def _name_bars(axis: Any) -> None:
 
 def _days(axis: Any, pipeline: Pipeline) -> None:
     days: Counter[str] = Counter()
-    for one in Table(pipeline.silver).live(ACCEPTED):
+    for one in Table(pipeline.silver).live():
         days[one.day] += one.rows
     ordered = sorted(days)
     axis.stairs(
@@ -144,8 +148,8 @@ def _newest(pipeline: Pipeline, name: str, measure: str, counts: str) -> Iterato
     columns = ["window_start", *pipeline.aggregates[name].group_by, "_batch", measure, counts or "_batch"]
     at = columns.index("_batch")
     newest: dict[tuple[Any, ...], tuple[Any, ...]] = {}
-    for path in table.paths(table.live(ROWS)):
-        read = pq.read_table(path, columns=list(dict.fromkeys(columns)))
+    for file in table.live():
+        read = table.read(file, list(dict.fromkeys(columns)))
         for row in zip(*(read.column(one).to_pylist() for one in columns), strict=True):
             key = row[:at]
             if key not in newest or newest[key][0] <= row[at]:

@@ -1,4 +1,4 @@
-"""Small files of a table made one: new files first, then one log entry that swaps them, then the old ones go.
+"""Small files of a table made one: new files first, then one commit that swaps them, then the old ones go.
 
 Of gold, of which each change of a window brings a row, only the newest rows stay: all of it is one file then.
 Old files are deleted once every stage that reads the table's log has committed a version behind them.
@@ -6,22 +6,23 @@ Old files are deleted once every stage that reads the table's log has committed 
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pykafka08.spark.pipeline import delta
+from pykafka08.spark.pipeline.checkpoints import version_read
 from pykafka08.spark.pipeline.settings import Compaction, Pipeline
-from pykafka08.spark.pipeline.table import ACCEPTED, Added, Entry, Table
+from pykafka08.spark.pipeline.tables.model import COMPACTION, Added, Entry
+from pykafka08.spark.pipeline.tables.table import Table
 
-__all__ = ["Compacted", "compact", "newest", "readers_of", "version_read", "versions"]
+__all__ = ["Compacted", "compact", "newest", "readers_of", "versions"]
 
-QUERY = "compaction"
 NUMBER = "__number"
+BRONZE = "bronze/"
+"""Before the names of tables whose files stay as they are."""
 Compacted = tuple[int, int, int]
 """Files before, files after, files deleted."""
 
@@ -30,18 +31,18 @@ def compact(pipeline: Pipeline, *, until: Mapping[str, int] | None = None) -> di
     """All tables by their folder's name.
 
     ``until``: stages or backfills run meanwhile, which may read what they found live when they began: only what was
-    replaced up to these versions is deleted.  Without it nobody does, so files that no entry names are nobody's.
+    replaced up to these versions is deleted.  Without it nobody does, so files that no commit names are nobody's.
     """
     from pykafka08.spark.pipeline.aggregating import key_of
 
-    keys = {pipeline.gold(name): key_of(one) for name, one in pipeline.aggregates.items()}
+    keys = {f"gold/{name}": key_of(one) for name, one in pipeline.aggregates.items()}
     made = {}
     for name, table in _tables(pipeline).items():
-        before = _count(table)
-        _join(table, pipeline.compaction, keys.get(table.folder))
-        shown = delta.follow(table, ACCEPTED) if table.folder == pipeline.silver else table.version
-        deleted = _expire(pipeline, table, shown, None if until is None else until.get(name, -1))
-        made[name] = before, _count(table), deleted
+        before = len(table.live())
+        if not name.startswith(BRONZE):
+            _join(table, pipeline.compaction, keys.get(name))
+        deleted = _expire(pipeline, name, table, None if until is None else until.get(name, -1))
+        made[name] = before, len(table.live()), deleted
     return made
 
 
@@ -51,15 +52,24 @@ def versions(pipeline: Pipeline) -> dict[str, int]:
 
 
 def _tables(pipeline: Pipeline) -> dict[str, Table]:
-    folders = [pipeline.silver, *(pipeline.gold(name) for name in pipeline.aggregates)]
+    folders = [
+        *map(pipeline.bronze, pipeline.sources),
+        pipeline.silver,
+        pipeline.rejects,
+        *(pipeline.gold(name) for name in pipeline.aggregates),
+    ]
     return {str(folder.relative_to(pipeline.root)): Table(folder) for folder in folders}
 
 
 def readers_of(pipeline: Pipeline, folder: Path) -> list[str]:
     """The stages that read a table as a stream."""
+    decodes = {pipeline.bronze(name): f"decode-{name}" for name in pipeline.sources}
+    if folder in decodes:
+        return [decodes[folder]]
     if folder == pipeline.silver:
-        letters = ["dead-letters"] if pipeline.dead_letters is not None else []
-        return [*letters, *(f"aggregate-{name}" for name in pipeline.aggregates)]
+        return [f"aggregate-{name}" for name in pipeline.aggregates]
+    if folder == pipeline.rejects:
+        return ["dead-letters"] if pipeline.dead_letters is not None else []
     return [
         f"publish-{name}" for name, one in pipeline.aggregates.items() if one.topic and pipeline.gold(name) == folder
     ]
@@ -69,76 +79,71 @@ def _join(table: Table, settings: Compaction, key: list[str] | None) -> None:
     """``key``: of rows that replace one another; without it each row stays."""
     is_made = False
     while not is_made:
-        version = table.version
-        groups = list(_groups(table, settings) if key is None else _whole(table, settings))
+        state = table.state()
+        version = state.version
+        groups = list(_groups(state.files, settings) if key is None else _whole(state.files, settings))
         if not groups:
             break
-        attempt = table.attempt(QUERY, version + 1)
+        attempt = table.attempt(COMPACTION, version + 1)
         added = tuple(_joined(table, attempt, number, group, key) for number, group in enumerate(groups))
         removed = tuple(one.path for group in groups for one in group)
-        is_made = table.commit(Entry(version + 1, QUERY, QUERY, version + 1, added, removed))
+        is_made = table.commit(Entry(version + 1, COMPACTION, COMPACTION, version + 1, added, removed))
 
 
-def _expire(pipeline: Pipeline, table: Table, shown: int, until: int | None) -> int:
-    """Delete what every reader has passed; how many files.  ``shown``: the version that readers of Delta see."""
-    readers = readers_of(pipeline, table.folder)
-    passed = min((version_read(pipeline.checkpoint(name)) for name in readers), default=table.version)
+def _expire(pipeline: Pipeline, name: str, table: Table, until: int | None) -> int:
+    """Delete what every reader has passed; how many files."""
+    readers, version = readers_of(pipeline, pipeline.root / name), table.version
+    passed = min((version_read(pipeline.checkpoint(name)) for name in readers), default=version)
     kept = pipeline.compaction.keep_entries
-    last = min(passed, shown, table.version - kept, table.version if until is None else until)
+    last = min(passed, version - kept, version if until is None else until)
     return table.expire(last + 1, with_attempts=until is None)
 
 
-def _count(table: Table) -> int:
-    return sum(len(table.live(part)) for part in table.parts())
+def _groups(files: Iterable[Added], settings: Compaction) -> Iterator[list[Added]]:
+    """Files of one day that together are small enough, in the order in which they came."""
+    days: dict[str, list[Added]] = defaultdict(list)
+    for one in files:
+        if one.bytes < settings.target_bytes:
+            days[one.day].append(one)
+    for of_day in days.values():
+        group: list[Added] = []
+        for one in of_day:
+            if group and sum(each.bytes for each in group) + one.bytes > settings.target_bytes:
+                if len(group) >= settings.min_files:
+                    yield group
+                group = []
+            group.append(one)
+        if len(group) >= settings.min_files:
+            yield group
 
 
-def _groups(table: Table, settings: Compaction) -> Iterator[list[Added]]:
-    """Files of one day and part that together are small enough, in the order in which they came."""
-    for part in sorted(table.parts()):
-        days: dict[str, list[Added]] = defaultdict(list)
-        for one in table.live(part):
-            if one.bytes < settings.target_bytes:
-                days[one.day].append(one)
-        for files in days.values():
-            group: list[Added] = []
-            for one in files:
-                if group and sum(each.bytes for each in group) + one.bytes > settings.target_bytes:
-                    if len(group) >= settings.min_files:
-                        yield group
-                    group = []
-                group.append(one)
-            if len(group) >= settings.min_files:
-                yield group
-
-
-def _whole(table: Table, settings: Compaction) -> Iterator[list[Added]]:
-    """All files of each part: a row may be replaced by one in any of them."""
-    files = [table.live(part) for part in sorted(table.parts())]
-    yield from (group for group in files if len(group) >= settings.min_files)
+def _whole(files: Sequence[Added], settings: Compaction) -> Iterator[list[Added]]:
+    """All files: a row may be replaced by one in any of them."""
+    if len(files) >= settings.min_files:
+        yield list(files)
 
 
 def _joined(table: Table, attempt: str, number: int, group: list[Added], key: list[str] | None) -> Added:
-    first = group[0]
-    day = f"day={first.day}/" if first.day else ""
-    path = table.folder / attempt / first.part / f"{day}{number:06d}.parquet"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    schema = pq.read_schema(table.folder / group[-1].path)
+    day, files = group[0].day, table.location.filesystem
+    folder = f"{attempt}/day={day}" if day else attempt
+    path = f"{folder}/{number:06d}.parquet"
+    files.create_dir(folder, recursive=True)
+    with files.open_input_file(group[-1].path) as file:
+        schema = pq.read_schema(file)
     batches = _batches(table, group, schema)
     if key is not None:
         batches = newest(pa.Table.from_batches(batches, schema), key).to_batches()
-    rows = 0
-    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+    with files.open_output_stream(path) as out, pq.ParquetWriter(out, schema, compression="zstd") as writer:
         for batch in batches:
             writer.write_batch(batch)
-            rows += batch.num_rows
-    return Added(path.relative_to(table.folder).as_posix(), first.part, first.day, rows, path.stat().st_size)
+    return table.added(path, group[0].values)
 
 
 def _batches(table: Table, group: Iterable[Added], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     from pykafka08.spark.pipeline.arrow_rows import fitted
 
     for one in group:
-        with pq.ParquetFile(table.folder / one.path) as file:
+        with table.location.filesystem.open_input_file(one.path) as opened, pq.ParquetFile(opened) as file:
             for batch in file.iter_batches():
                 yield fitted(batch, schema)
 
@@ -154,11 +159,3 @@ def newest(gold: pa.Table, key: list[str]) -> pa.Table:
     except pa.ArrowNotImplementedError:
         return gold
     return ordered.take(last.sort_by(f"{NUMBER}_max")[f"{NUMBER}_max"])
-
-
-def version_read(checkpoint: Path) -> int:
-    """The newest version that a stage has read and committed; -1: none."""
-    done = [int(path.name) for path in (checkpoint / "commits").glob("*") if path.name.isdigit()]
-    if not done:
-        return -1
-    return int(json.loads((checkpoint / "offsets" / str(max(done))).read_text().splitlines()[2])["version"])

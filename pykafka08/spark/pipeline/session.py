@@ -18,7 +18,7 @@ from pykafka08.errors import ConfigError
 from pykafka08.spark import register, session_conf
 from pykafka08.spark.pipeline.addresses import Address, Storage, options_for_hadoop
 from pykafka08.spark.pipeline.settings import Pipeline
-from pykafka08.spark.pipeline.table_source import TableDataSource
+from pykafka08.spark.pipeline.tables.stream import TableDataSource
 
 __all__ = ["brief", "cause_of", "prepare", "reach", "session"]
 

@@ -314,6 +314,10 @@ class Pipeline:
     def silver(self) -> Path:
         return self.root / "silver"
 
+    @property
+    def rejects(self) -> Path:
+        return self.root / "rejects"
+
     def gold(self, aggregate: str) -> Path:
         return self.root / "gold" / aggregate
 

@@ -20,7 +20,9 @@ from pykafka08.errors import ConfigError, NoBrokersError, UnknownTopicError
 from pykafka08.spark.locating import OffsetsMismatchError, find_partitions, offsets_of_limit
 from pykafka08.spark.offsets_json import EARLIEST, LATEST, read_offsets, write_offsets
 from pykafka08.spark.options import Limit, ReadOptions, read_options
+from pykafka08.spark.pipeline.checkpoints import offset_text
 from pykafka08.spark.pipeline.settings import Pipeline, Source
+from pykafka08.spark.pipeline.tables.table import Table
 from pykafka08.zookeeper import reading
 from pykafka08.zookeeper.bridge import ZooKeeper
 
@@ -82,12 +84,9 @@ def started(pipeline: Pipeline, source: Source) -> Offsets | None:
 
 def committed_offsets(pipeline: Pipeline, source: Source) -> Offsets | None:
     """The offset behind the last one that bronze holds, by the checkpoint; None if there is no batch yet."""
-    folder = pipeline.checkpoint(f"ingest-{source.name}")
-    manifest = pipeline.bronze(source.name) / "_spark_metadata"
-    done = [one for one in _numbers(folder / "offsets") if (manifest / str(one)).exists() or _compacted(manifest, one)]
-    if not done:
-        return None
-    return read_offsets((folder / "offsets" / str(max(done))).read_text().splitlines()[2])
+    query = f"ingest-{source.name}"
+    batch = Table(pipeline.bronze(source.name)).newest(query)
+    return None if batch < 0 else read_offsets(offset_text(pipeline.checkpoint(query), batch))
 
 
 def start_of(source: Source) -> Offsets:
@@ -131,15 +130,6 @@ def _write(path: Path, text: str) -> None:
     with os.fdopen(number, "w") as file:
         file.write(text)
     os.replace(draft, path)
-
-
-def _numbers(folder: Path) -> list[int]:
-    return [int(path.name) for path in folder.glob("*") if path.name.isdigit()]
-
-
-def _compacted(manifest: Path, batch: int) -> bool:
-    """Spark joins the entries of its manifest every ten batches, and deletes the single ones."""
-    return any(int(path.stem) >= batch for path in manifest.glob("*.compact") if path.stem.isdigit())
 
 
 @asynccontextmanager

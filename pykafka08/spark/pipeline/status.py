@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from pykafka08 import TopicPartition
 from pykafka08.errors import AuthorizationError, KafkaError, SecurityError
 from pykafka08.spark.offsets_json import offsets_of
-from pykafka08.spark.pipeline.file_logs import last_commit
+from pykafka08.spark.pipeline.checkpoints import last_commit
 from pykafka08.spark.pipeline.settings import Pipeline, Source
 from pykafka08.spark.pipeline.starting import committed_offsets, extent, started
 from pykafka08.spark.pipeline.waiting import waiting

@@ -19,12 +19,12 @@ from pykafka08.cluster.client import Client
 from pykafka08.config import ClientConfig
 from pykafka08.errors import ConfigError, NoBrokersError
 from pykafka08.spark.options import write_options
-from pykafka08.spark.pipeline import tables
 from pykafka08.spark.pipeline.aggregating import windowed
 from pykafka08.spark.pipeline.decoding import BRONZE_SCHEMA, COORDINATES, columns_of, decoded
 from pykafka08.spark.pipeline.session import cause_of
 from pykafka08.spark.pipeline.settings import Aggregate, DeadLetters, Decode, Pipeline
 from pykafka08.spark.pipeline.starting import check_options, start_options
+from pykafka08.spark.pipeline.tables.rows import silver_schema
 
 __all__ = ["check_offline", "check_starts", "reach_sinks", "validate"]
 
@@ -102,7 +102,7 @@ def validate(spark: SparkSession, pipeline: Pipeline) -> None:
 
 def _plan_as_stream(spark: SparkSession, decode: Decode, aggregate: Aggregate) -> None:
     """Raise what the stage would as it starts: of streams Spark refuses more, as ``count(DISTINCT …)``."""
-    schema = tables.silver_schema(spark, decode, tables.ACCEPTED)
+    schema = silver_schema(spark, decode)
     nothing = [F.lit(None).cast(field.dataType).alias(field.name) for field in schema]
     rows = spark.readStream.format("rate").load().select(*nothing)
     plan = windowed(rows, aggregate)._jdf.queryExecution().analyzed()
@@ -114,7 +114,7 @@ def _plan_as_stream(spark: SparkSession, decode: Decode, aggregate: Aggregate) -
 def _decoded_columns(spark: SparkSession, decode: Decode) -> list[str]:
     """Of accepted rows; each setting is tried alone, so that an error is its own."""
     bare = replace(decode, rules={}, event_time="current_timestamp()")
-    _tried("decode.schema", partial(tables.silver_schema, spark, bare, tables.ACCEPTED))
+    _tried("decode.schema", partial(silver_schema, spark, bare))
     for name in columns_of(decode):
         if name.lower() in OWN_COLUMNS:
             raise ConfigError(f"decode.schema: {name!r} is a column that the pipeline makes")
@@ -126,10 +126,10 @@ def _decoded_columns(spark: SparkSession, decode: Decode) -> list[str]:
             time = spark.range(1).select(F.date_format(F.timestamp_seconds("id"), pattern))
             _tried(f"decode.options.{name}", time.collect)
     timed = replace(decode, rules={})
-    schema = _tried("decode.event_time", partial(tables.silver_schema, spark, timed, tables.ACCEPTED))
+    schema = _tried("decode.event_time", partial(silver_schema, spark, timed))
     for name, condition in decode.rules.items():
         alone = replace(decode, rules={name: condition})
-        _tried(f"decode.rules.{name!r}", partial(tables.silver_schema, spark, alone, tables.ACCEPTED))
+        _tried(f"decode.rules.{name!r}", partial(silver_schema, spark, alone))
     return list(schema.fieldNames())
 
 

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from pykafka08.spark.pipeline import report, settings
 from pykafka08.spark.pipeline.settings import Pipeline
-from pykafka08.spark.pipeline.table import ACCEPTED, REJECTED, Added, Entry, Table
+from pykafka08.spark.pipeline.tables.model import Added
 from tests.spark.pipeline import orders
+from tests.spark.pipeline.made_tables import commit, file, made
 
 HOSTILE = "<script>alert(1)</script>"
 HOUR = 3_600_000_000
@@ -66,16 +66,13 @@ def filled(folder: Path, run: Path) -> Pipeline:
         progress("aggregate-hourly", 0, 6, eventTime={"max": "1970-01-01T02:30:00.000Z"}),
     ]
     (run / "progress.jsonl").write_text("".join(json.dumps(one) + "\n" for one in documents))
-    silver, gold = Table(pipeline.silver), Table(pipeline.gold("hourly"))
-    for table in (silver, gold):
-        (table.folder / "data").mkdir(parents=True)
-    pq.write_table(pa.table({"reason": [f"rule: {HOSTILE}"]}), silver.folder / "data" / "r")
-    rows = (Added("data/a", ACCEPTED, "2024-03-01", 59, 1), Added("data/r", REJECTED, "", 1, 1))
-    assert silver.commit(Entry(0, "batch", "decode-shop", 0, rows))
+    silver, rejects = made(pipeline.silver, id="long", day="date"), made(pipeline.rejects)
+    commit(silver, "batch", Added("data/a", 59, 1, {"day": "2024-03-01"}), query="decode-shop")
+    commit(rejects, "batch", file(rejects, "r", {"reason": [f"rule: {HOSTILE}"]}), query="decode-shop")
+    gold = made(pipeline.gold("hourly"))
     starts = pa.array([0, HOUR, 2 * HOUR], pa.timestamp("us", "UTC"))
     windows = {"window_start": starts, "kind": [HOSTILE] * 3, "orders": [3, 4, 5], "_batch": [0] * 3}
-    pq.write_table(pa.table(windows), gold.folder / "data" / "w")
-    assert gold.commit(Entry(0, "batch", "aggregate-hourly", 0, (Added("data/w", "rows", "", 3, 1),)))
+    commit(gold, "batch", file(gold, "w", windows), query="aggregate-hourly")
     return pipeline
 
 

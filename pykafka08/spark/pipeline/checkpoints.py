@@ -1,0 +1,40 @@
+"""Checkpoints of Spark's queries: their batches, and what these have read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+__all__ = ["last_commit", "offset_text", "planned_version", "version_read"]
+
+
+def last_commit(checkpoint: Path) -> int:
+    """The newest batch of a query that is committed; -1: there is none."""
+    return max(_numbers(checkpoint / "commits"), default=-1)
+
+
+def version_read(checkpoint: Path) -> int:
+    """The newest version of a table that a stage has read and committed; -1: none."""
+    return _version(checkpoint, last_commit(checkpoint))
+
+
+def planned_version(checkpoint: Path, batch: int) -> int:
+    """The version up to which the batches until ``batch`` read, and later ones without rows; -1: none.
+
+    Spark deletes what its oldest batches had planned.
+    """
+    planned = [one for one in _numbers(checkpoint / "offsets") if one >= batch >= 0]
+    return _version(checkpoint, min(planned, default=-1))
+
+
+def offset_text(checkpoint: Path, batch: int) -> str:
+    """The end offset of the first source in a batch, as the source has written it."""
+    return (checkpoint / "offsets" / str(batch)).read_text().splitlines()[2]
+
+
+def _version(checkpoint: Path, batch: int) -> int:
+    return -1 if batch < 0 else int(json.loads(offset_text(checkpoint, batch))["version"])
+
+
+def _numbers(folder: Path) -> list[int]:
+    return [int(path.name) for path in folder.glob("*") if path.name.isdigit()]
