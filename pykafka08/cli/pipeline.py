@@ -256,7 +256,7 @@ def _status(pipeline: Pipeline, options: argparse.Namespace) -> int:
     from pykafka08.spark.pipeline.locking import is_at_work
     from pykafka08.spark.pipeline.status import status
 
-    _say(f"{pipeline.name}: {'a run or a backfill is at work' if is_at_work(pipeline.root) else 'nothing runs'}")
+    _say(f"{pipeline.name}: {AT_WORK[is_at_work(pipeline.root)]}")
     now = datetime.now(timezone.utc)
     found = status(pipeline)
     for one in found:
@@ -277,6 +277,11 @@ def _status(pipeline: Pipeline, options: argparse.Namespace) -> int:
     return _alert(pipeline) if options.check else DONE
 
 
+AT_WORK = {
+    True: "a run or a backfill is at work",
+    False: "nothing runs",
+    None: "whether a run is at work is not known on a store",
+}
 WORST = 5
 """So many partitions of a source, the ones most behind, are shown without ``--all``."""
 

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+
+from pykafka08.spark.pipeline.stores import Folder
 
 __all__ = ["last_commit", "offset_text", "planned_version", "version_read"]
 
 
-def last_commit(checkpoint: Path) -> int:
+def last_commit(checkpoint: Folder) -> int:
     """The newest batch of a query that is committed; -1: there is none."""
     return max(_numbers(checkpoint / "commits"), default=-1)
 
 
-def version_read(checkpoint: Path) -> int:
+def version_read(checkpoint: Folder) -> int:
     """The newest version of a table that a stage has read and committed; -1: none."""
     return _version(checkpoint, last_commit(checkpoint))
 
 
-def planned_version(checkpoint: Path, batch: int) -> int:
+def planned_version(checkpoint: Folder, batch: int) -> int:
     """The version up to which the batches until ``batch`` read, and later ones without rows; -1: none.
 
     Spark deletes what its oldest batches had planned.
@@ -27,14 +28,14 @@ def planned_version(checkpoint: Path, batch: int) -> int:
     return _version(checkpoint, min(planned, default=-1))
 
 
-def offset_text(checkpoint: Path, batch: int) -> str:
+def offset_text(checkpoint: Folder, batch: int) -> str:
     """The end offset of the first source in a batch, as the source has written it."""
     return (checkpoint / "offsets" / str(batch)).read_text().splitlines()[2]
 
 
-def _version(checkpoint: Path, batch: int) -> int:
+def _version(checkpoint: Folder, batch: int) -> int:
     return -1 if batch < 0 else int(json.loads(offset_text(checkpoint, batch))["version"])
 
 
-def _numbers(folder: Path) -> list[int]:
-    return [int(path.name) for path in folder.glob("*") if path.name.isdigit()]
+def _numbers(folder: Folder) -> list[int]:
+    return [int(name) for name in folder.names() if name.isdigit()]

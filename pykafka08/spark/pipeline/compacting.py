@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pykafka08.spark.pipeline.checkpoints import version_read
 from pykafka08.spark.pipeline.settings import Compaction, Pipeline
+from pykafka08.spark.pipeline.stores import Folder
 from pykafka08.spark.pipeline.tables.model import COMPACTION, Added, Entry
 from pykafka08.spark.pipeline.tables.table import Table
 
@@ -52,16 +52,13 @@ def versions(pipeline: Pipeline) -> dict[str, int]:
 
 
 def _tables(pipeline: Pipeline) -> dict[str, Table]:
-    folders = [
-        *map(pipeline.bronze, pipeline.sources),
-        pipeline.silver,
-        pipeline.rejects,
-        *(pipeline.gold(name) for name in pipeline.aggregates),
-    ]
-    return {str(folder.relative_to(pipeline.root)): Table(folder) for folder in folders}
+    folders = {f"bronze/{name}": pipeline.bronze(name) for name in pipeline.sources}
+    folders |= {"silver": pipeline.silver, "rejects": pipeline.rejects}
+    folders |= {f"gold/{name}": pipeline.gold(name) for name in pipeline.aggregates}
+    return {name: Table(folder) for name, folder in folders.items()}
 
 
-def readers_of(pipeline: Pipeline, folder: Path) -> list[str]:
+def readers_of(pipeline: Pipeline, folder: Folder) -> list[str]:
     """The stages that read a table as a stream."""
     decodes = {pipeline.bronze(name): f"decode-{name}" for name in pipeline.sources}
     if folder in decodes:

@@ -17,6 +17,7 @@ from pykafka08.spark.pipeline.charts import groups_of, reasons_of
 from pykafka08.spark.pipeline.durations import seconds_of
 from pykafka08.spark.pipeline.settings import Pipeline
 from pykafka08.spark.pipeline.status import ended_at, progress_of, runs
+from pykafka08.spark.pipeline.stores import Folder
 from pykafka08.spark.pipeline.svg import bars, hatching, steps
 from pykafka08.spark.pipeline.tables.model import NEW_ROWS
 from pykafka08.spark.pipeline.tables.table import Table
@@ -56,7 +57,7 @@ svg { display: block; width: 100%; height: auto; } svg text { fill: var(--soft);
 Document = Mapping[str, Any]
 
 
-def write(pipeline: Pipeline, run: Path) -> Path:
+def write(pipeline: Pipeline, run: Folder) -> Path:
     """Write the page of a run from its progress and from what the tables hold now."""
     documents = [one for one in progress_of(run) if one["numInputRows"]]
     html = Element("html", {"lang": "en"})
@@ -83,7 +84,7 @@ def write(pipeline: Pipeline, run: Path) -> Path:
     newest = _newest_event(pipeline)
     for name in pipeline.aggregates:
         _aggregate(body, pipeline, name, newest.get(f"aggregate-{name}"))
-    path = run / "report.html"
+    path = Path(pipeline.reports, run.name, "report.html")
     path.write_text("<!doctype html>\n" + tostring(html, encoding="unicode", method="html"), encoding="utf-8")
     return path
 

@@ -31,6 +31,7 @@ from pykafka08.spark.pipeline.settings import Aggregate, Duplicates, Pipeline, S
 from pykafka08.spark.pipeline.starting import kafka_options, start_options
 from pykafka08.spark.pipeline.tables import rows as table_rows
 from pykafka08.spark.pipeline.tables.model import NEW_ROWS, Added, Entry
+from pykafka08.spark.pipeline.tables.stream import stream_options
 from pykafka08.spark.pipeline.tables.table import Table
 
 __all__ = ["BatchError", "Stage", "stages", "told_briefly"]
@@ -177,7 +178,7 @@ def _without_duplicates(
 
 
 def _table_stream(spark: SparkSession, table: Table) -> DataStreamReader:
-    return spark.readStream.format("pykafka08-table").option("path", table.location.uri)
+    return spark.readStream.format("pykafka08-table").options(**stream_options(table.folder))
 
 
 def _dead_letters(pipeline: Pipeline) -> Callable[[SparkSession], DataStreamWriter]:

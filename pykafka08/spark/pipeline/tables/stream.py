@@ -10,8 +10,10 @@ The user gives the schema; columns that a file lacks are null, but for the table
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -20,7 +22,9 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from pykafka08.spark.pipeline.addresses import Storage, address_of
 from pykafka08.spark.pipeline.arrow_rows import fitted
+from pykafka08.spark.pipeline.stores import Folder
 from pykafka08.spark.pipeline.tables.model import NEW_ROWS, Added
 from pykafka08.spark.pipeline.tables.storage import located
 
@@ -32,8 +36,10 @@ else:
     except ImportError:  # PySpark 4.0 and 4.1
         SupportsTriggerAvailableNow = object
 
-__all__ = ["FILES_PER_TASK", "TableDataSource"]
+__all__ = ["FILES_PER_TASK", "TableDataSource", "stream_options"]
 
+SECRETS = "storageSecrets"
+"""The option with ``[storage]``; plans do not show options with such a name."""
 ROWS_PER_BATCH = 32_768
 FILES_PER_TASK = 8
 
@@ -55,7 +61,19 @@ class TableDataSource(DataSource):
     def streamReader(self, schema: StructType) -> TableStreamReader:
         options = {key.lower(): value for key, value in self.options.items()}
         kinds = tuple(options.get("kinds", NEW_ROWS).split(","))
-        return TableStreamReader(options["path"], kinds, options.get("inorder") == "true", schema)
+        return TableStreamReader(_folder(options), kinds, options.get("inorder") == "true", schema)
+
+
+def stream_options(folder: Folder) -> dict[str, str]:
+    """Those by which a stream finds a table."""
+    if folder.is_local:
+        return {"path": str(folder)}
+    return {"path": str(folder), SECRETS: json.dumps(asdict(folder.storage))}
+
+
+def _folder(options: Mapping[str, str]) -> Folder:
+    storage = Storage(**json.loads(options.get(SECRETS.lower(), "{}")))
+    return Folder(address_of(options["path"], Path("/")), storage)
 
 
 class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -65,9 +83,9 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     replayed, and what is new would wait for the next run.
     """
 
-    def __init__(self, path: str, kinds: tuple[str, ...], is_in_order: bool, schema: StructType) -> None:
+    def __init__(self, folder: Folder, kinds: tuple[str, ...], is_in_order: bool, schema: StructType) -> None:
         self._kinds = kinds
-        self._path = path
+        self._folder = folder
         self._is_in_order = is_in_order
         self._schema = to_arrow_schema(schema, timezone="UTC")
         self._last: int | None = None
@@ -87,12 +105,12 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         from pykafka08.spark.pipeline.tables.table import Table  # deltalake, which the workers need not have
 
-        files = Table(self._path).files_since(self._kinds, start["version"], end["version"])
+        files = Table(self._folder).files_since(self._kinds, start["version"], end["version"])
         size = max(1, len(files)) if self._is_in_order else FILES_PER_TASK
         return [Files(tuple(files[at : at + size])) for at in range(0, len(files), size)]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
-        location = located(self._path)
+        location = located(self._folder)
         for one in getattr(partition, "files", ()):
             with location.filesystem.open_input_file(one.path) as opened, pq.ParquetFile(opened) as file:
                 for batch in file.iter_batches(ROWS_PER_BATCH):
@@ -101,4 +119,4 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _version(self) -> int:
         from pykafka08.spark.pipeline.tables.table import Table
 
-        return Table(self._path).version
+        return Table(self._folder).version

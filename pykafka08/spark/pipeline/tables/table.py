@@ -23,6 +23,8 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.transaction import AddAction, RemoveAction
 
 from pykafka08.errors import ConfigError
+from pykafka08.spark.pipeline.addresses import Address
+from pykafka08.spark.pipeline.stores import Folder
 from pykafka08.spark.pipeline.tables.log import NOTE, entry_of, note_of, totals_at, versions
 from pykafka08.spark.pipeline.tables.model import COMPACTION, Added, Entry, State
 from pykafka08.spark.pipeline.tables.statistics import statistics_of
@@ -39,8 +41,9 @@ PARTITION = "partition."
 class Table:
     """The table in a folder; other processes may write, and what they have committed is seen by the next call."""
 
-    def __init__(self, folder: str | Path) -> None:
-        self.location = located(folder)
+    def __init__(self, folder: str | Path | Folder) -> None:
+        self.folder = folder if isinstance(folder, Folder) else Folder(Address("file", "", str(folder)))
+        self.location = located(self.folder)
 
     @property
     def version(self) -> int:
