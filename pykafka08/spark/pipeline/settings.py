@@ -34,6 +34,7 @@ __all__ = [
     "Aggregate",
     "Alerts",
     "Compaction",
+    "Limits",
     "DeadLetters",
     "Decode",
     "Duplicates",
@@ -152,7 +153,7 @@ class Source:
     """``earliest``, ``latest``, offsets as Spark's JSON, a time in ms, or ``group:NAME`` (that group's offsets)."""
     zookeeper: str = ""
     """``HOST:PORT/CHROOT``: ``group:NAME`` is looked up there, for clusters that keep offsets in ZooKeeper."""
-    max_offsets_per_trigger: Count = 0
+    max_offsets_per_trigger: Count = 10_000_000
     """Bound of one micro-batch, 0: none."""
     target_records_per_task: Count = 0
     """Small partitions are read together in tasks of so many records, 0: the source's default."""
@@ -219,6 +220,16 @@ class Aggregate:
     exactly_once: Flag = True
     properties: str = ""
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Of one batch of a stage that reads a table: whole files up to these, and at least one; 0: no limit."""
+
+    rows: Count = 10_000_000
+    bytes: Count = 1 << 30
+    """Of Parquet files."""
+    files: Count = 10_000
 
 
 @dataclass(frozen=True)
@@ -294,6 +305,7 @@ class Pipeline:
     """Time between micro-batches of ``run --follow``."""
     dead_letters: DeadLetters | None = None
     aggregates: Mapping[Name, Aggregate] = field(default_factory=dict)
+    limits: Limits = field(default_factory=Limits)
     compaction: Compaction = field(default_factory=Compaction)
     alerts: Alerts | None = None
     metrics: Metrics | None = None

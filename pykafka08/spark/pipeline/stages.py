@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import wraps
+from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
@@ -123,7 +124,7 @@ def _decode(pipeline: Pipeline, source: str) -> Callable[[SparkSession], DataStr
             rows.unpersist()
 
     def writer(spark: SparkSession) -> DataStreamWriter:
-        records = _table_stream(spark, Table(pipeline.bronze(source))).schema(BRONZE_SCHEMA).load()
+        records = _table_stream(spark, pipeline, pipeline.bronze(source)).schema(BRONZE_SCHEMA).load()
         return records.writeStream.foreachBatch(told_briefly(take))
 
     return writer
@@ -176,8 +177,10 @@ def _without_duplicates(
     return not_there(first, table_rows.read(spark, Table(pipeline.silver), files, schema), duplicates)
 
 
-def _table_stream(spark: SparkSession, table: Table) -> DataStreamReader:
-    return spark.readStream.format("pykafka08-table").option("path", table.location.uri)
+def _table_stream(spark: SparkSession, pipeline: Pipeline, folder: Path) -> DataStreamReader:
+    limits = {f"max{unit.capitalize()}PerTrigger": str(value) for unit, value in vars(pipeline.limits).items()}
+    reader = spark.readStream.format("pykafka08-table").options(**limits)
+    return reader.option("path", Table(folder).location.uri)
 
 
 def _dead_letters(pipeline: Pipeline) -> Callable[[SparkSession], DataStreamWriter]:
@@ -186,7 +189,7 @@ def _dead_letters(pipeline: Pipeline) -> Callable[[SparkSession], DataStreamWrit
 
     def writer(spark: SparkSession) -> DataStreamWriter:
         schema = table_rows.rejects_schema(spark, pipeline.decode)
-        rows = _table_stream(spark, Table(pipeline.rejects)).schema(schema).load()
+        rows = _table_stream(spark, pipeline, pipeline.rejects).schema(schema).load()
         told = {
             "reason": F.col("reason"),
             "source": F.col("_source"),
@@ -229,7 +232,7 @@ def _aggregate(pipeline: Pipeline, name: str, aggregate: Aggregate) -> Callable[
 
     def writer(spark: SparkSession) -> DataStreamWriter:
         schema = table_rows.silver_schema(spark, pipeline.decode)
-        rows = _table_stream(spark, Table(pipeline.silver)).schema(schema).load()
+        rows = _table_stream(spark, pipeline, pipeline.silver).schema(schema).load()
         return windowed(rows, aggregate).writeStream.outputMode("update").foreachBatch(told_briefly(take))
 
     return writer
@@ -238,7 +241,7 @@ def _aggregate(pipeline: Pipeline, name: str, aggregate: Aggregate) -> Callable[
 def _publish(pipeline: Pipeline, name: str, aggregate: Aggregate) -> Callable[[SparkSession], DataStreamWriter]:
     def writer(spark: SparkSession) -> DataStreamWriter:
         schema = table_rows.gold_schema(spark, pipeline.decode, aggregate)
-        gold = _table_stream(spark, Table(pipeline.gold(name)))
+        gold = _table_stream(spark, pipeline, pipeline.gold(name))
         rows = gold.option("inOrder", "true").option("kinds", "batch,backfill").schema(schema).load()
         key = F.to_json(F.struct(*key_of(aggregate))).alias("key")
         value = F.to_json(F.struct(*key_of(aggregate), *aggregate.measures)).alias("value")
