@@ -74,6 +74,7 @@ class Storage:
     def __post_init__(self) -> None:
         for name in SECRETS:
             object.__setattr__(self, name, HiddenText(getattr(self, name)))
+        object.__setattr__(self, "namenodes", tuple(self.namenodes))
         object.__setattr__(self, "options", {name: HiddenText(value) for name, value in self.options.items()})
 
 

@@ -16,13 +16,14 @@ from pyspark.sql import functions as F
 
 from pykafka08.errors import ConfigError
 from pykafka08.spark.pipeline.aggregating import current, windowed
-from pykafka08.spark.pipeline.checkpoints import planned_version
+from pykafka08.spark.pipeline.checkpoints import planned_position
 from pykafka08.spark.pipeline.decoding import PLACE, accepted, decoded, rejected
 from pykafka08.spark.pipeline.duplicates import first_of_each, not_there
 from pykafka08.spark.pipeline.locking import shared
 from pykafka08.spark.pipeline.settings import Aggregate, Pipeline
 from pykafka08.spark.pipeline.tables import rows as table_rows
-from pykafka08.spark.pipeline.tables.model import BACKFILL, Added, Entry
+from pykafka08.spark.pipeline.tables.model import BACKFILL, NEW_ROWS, Added, Entry
+from pykafka08.spark.pipeline.tables.position import files_until
 from pykafka08.spark.pipeline.tables.table import Table
 from pykafka08.spark.pipeline.verifying import (
     BEGUN,
@@ -237,8 +238,8 @@ def _places(bronze: DataFrame, source: str, *more: Column) -> DataFrame:
 def _bronze_until(spark: SparkSession, pipeline: Pipeline, source: str, batch: int) -> DataFrame:
     """What the batches of a source's decoding until ``batch`` have read."""
     table = Table(pipeline.bronze(source))
-    version = planned_version(pipeline.checkpoint(f"decode-{source}"), batch)
-    return table_rows.read_bronze(spark, table, table.live(version))
+    end = planned_position(pipeline.checkpoint(f"decode-{source}"), batch)
+    return table_rows.read_bronze(spark, table, files_until(table, (NEW_ROWS,), end))
 
 
 def _candidates(scope: _Scope, records: DataFrame) -> DataFrame:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 
 from pykafka08.spark.pipeline.stores import Folder
+from pykafka08.spark.pipeline.tables.position import Position
 
-__all__ = ["last_commit", "offset_text", "planned_version", "version_read"]
+__all__ = ["last_commit", "offset_text", "planned_position", "position_read", "version_read"]
 
 
 def last_commit(checkpoint: Folder) -> int:
@@ -15,17 +16,22 @@ def last_commit(checkpoint: Folder) -> int:
 
 
 def version_read(checkpoint: Folder) -> int:
-    """The newest version of a table that a stage has read and committed; -1: none."""
-    return _version(checkpoint, last_commit(checkpoint))
+    """The newest version of a table that a stage has read whole and committed; -1: none."""
+    return position_read(checkpoint).version
 
 
-def planned_version(checkpoint: Folder, batch: int) -> int:
-    """The version up to which the batches until ``batch`` read, and later ones without rows; -1: none.
+def position_read(checkpoint: Folder) -> Position:
+    """How far a stage has read a table, and committed that."""
+    return _position(checkpoint, last_commit(checkpoint))
+
+
+def planned_position(checkpoint: Folder, batch: int) -> Position:
+    """How far the batches until ``batch`` read, and later ones without rows.
 
     Spark deletes what its oldest batches had planned.
     """
     planned = [one for one in _numbers(checkpoint / "offsets") if one >= batch >= 0]
-    return _version(checkpoint, min(planned, default=-1))
+    return _position(checkpoint, min(planned, default=-1))
 
 
 def offset_text(checkpoint: Folder, batch: int) -> str:
@@ -33,8 +39,8 @@ def offset_text(checkpoint: Folder, batch: int) -> str:
     return (checkpoint / "offsets" / str(batch)).read_text().splitlines()[2]
 
 
-def _version(checkpoint: Folder, batch: int) -> int:
-    return -1 if batch < 0 else int(json.loads(offset_text(checkpoint, batch))["version"])
+def _position(checkpoint: Folder, batch: int) -> Position:
+    return Position() if batch < 0 else Position.of(json.loads(offset_text(checkpoint, batch)))
 
 
 def _numbers(folder: Folder) -> list[int]:

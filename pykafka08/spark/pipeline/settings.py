@@ -35,6 +35,7 @@ __all__ = [
     "Aggregate",
     "Alerts",
     "Compaction",
+    "Limits",
     "DeadLetters",
     "Decode",
     "Duplicates",
@@ -153,7 +154,7 @@ class Source:
     """``earliest``, ``latest``, offsets as Spark's JSON, a time in ms, or ``group:NAME`` (that group's offsets)."""
     zookeeper: str = ""
     """``HOST:PORT/CHROOT``: ``group:NAME`` is looked up there, for clusters that keep offsets in ZooKeeper."""
-    max_offsets_per_trigger: Count = 0
+    max_offsets_per_trigger: Count = 10_000_000
     """Bound of one micro-batch, 0: none."""
     target_records_per_task: Count = 0
     """Small partitions are read together in tasks of so many records, 0: the source's default."""
@@ -220,6 +221,16 @@ class Aggregate:
     exactly_once: Flag = True
     properties: str = ""
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Of one batch of a stage that reads a table: whole files up to these, and at least one; 0: no limit."""
+
+    rows: Count = 10_000_000
+    bytes: Count = 1 << 30
+    """Of Parquet files."""
+    files: Count = 10_000
 
 
 @dataclass(frozen=True)
@@ -295,6 +306,7 @@ class Pipeline:
     """Time between micro-batches of ``run --follow``."""
     dead_letters: DeadLetters | None = None
     aggregates: Mapping[Name, Aggregate] = field(default_factory=dict)
+    limits: Limits = field(default_factory=Limits)
     compaction: Compaction = field(default_factory=Compaction)
     alerts: Alerts | None = None
     metrics: Metrics | None = None
@@ -458,6 +470,7 @@ WANTED = {
     "int_type": "a whole number",
     "float_type": "a number",
     "bool_type": "true or false",
+    "literal_error": "true or false",
     "tuple_type": "a list",
     "dict_type": "a table",
     "mapping_type": "a table",

@@ -29,6 +29,7 @@ from pykafka08.spark.pipeline.duplicates import days_to_compare, first_of_each, 
 from pykafka08.spark.pipeline.session import brief
 from pykafka08.spark.pipeline.settings import Aggregate, Duplicates, Pipeline, Source
 from pykafka08.spark.pipeline.starting import kafka_options, start_options
+from pykafka08.spark.pipeline.stores import Folder
 from pykafka08.spark.pipeline.tables import rows as table_rows
 from pykafka08.spark.pipeline.tables.model import NEW_ROWS, Added, Entry
 from pykafka08.spark.pipeline.tables.stream import stream_options
@@ -124,7 +125,7 @@ def _decode(pipeline: Pipeline, source: str) -> Callable[[SparkSession], DataStr
             rows.unpersist()
 
     def writer(spark: SparkSession) -> DataStreamWriter:
-        records = _table_stream(spark, Table(pipeline.bronze(source))).schema(BRONZE_SCHEMA).load()
+        records = _table_stream(spark, pipeline, pipeline.bronze(source)).schema(BRONZE_SCHEMA).load()
         return records.writeStream.foreachBatch(told_briefly(take))
 
     return writer
@@ -177,8 +178,10 @@ def _without_duplicates(
     return not_there(first, table_rows.read(spark, Table(pipeline.silver), files, schema), duplicates)
 
 
-def _table_stream(spark: SparkSession, table: Table) -> DataStreamReader:
-    return spark.readStream.format("pykafka08-table").options(**stream_options(table.folder))
+def _table_stream(spark: SparkSession, pipeline: Pipeline, folder: Folder) -> DataStreamReader:
+    limits = {f"max{unit.capitalize()}PerTrigger": str(value) for unit, value in vars(pipeline.limits).items()}
+    reader = spark.readStream.format("pykafka08-table").options(**limits)
+    return reader.options(**stream_options(folder))
 
 
 def _dead_letters(pipeline: Pipeline) -> Callable[[SparkSession], DataStreamWriter]:
@@ -187,7 +190,7 @@ def _dead_letters(pipeline: Pipeline) -> Callable[[SparkSession], DataStreamWrit
 
     def writer(spark: SparkSession) -> DataStreamWriter:
         schema = table_rows.rejects_schema(spark, pipeline.decode)
-        rows = _table_stream(spark, Table(pipeline.rejects)).schema(schema).load()
+        rows = _table_stream(spark, pipeline, pipeline.rejects).schema(schema).load()
         told = {
             "reason": F.col("reason"),
             "source": F.col("_source"),
@@ -230,7 +233,7 @@ def _aggregate(pipeline: Pipeline, name: str, aggregate: Aggregate) -> Callable[
 
     def writer(spark: SparkSession) -> DataStreamWriter:
         schema = table_rows.silver_schema(spark, pipeline.decode)
-        rows = _table_stream(spark, Table(pipeline.silver)).schema(schema).load()
+        rows = _table_stream(spark, pipeline, pipeline.silver).schema(schema).load()
         return windowed(rows, aggregate).writeStream.outputMode("update").foreachBatch(told_briefly(take))
 
     return writer
@@ -239,7 +242,7 @@ def _aggregate(pipeline: Pipeline, name: str, aggregate: Aggregate) -> Callable[
 def _publish(pipeline: Pipeline, name: str, aggregate: Aggregate) -> Callable[[SparkSession], DataStreamWriter]:
     def writer(spark: SparkSession) -> DataStreamWriter:
         schema = table_rows.gold_schema(spark, pipeline.decode, aggregate)
-        gold = _table_stream(spark, Table(pipeline.gold(name)))
+        gold = _table_stream(spark, pipeline, pipeline.gold(name))
         rows = gold.option("inOrder", "true").option("kinds", "batch,backfill").schema(schema).load()
         key = F.to_json(F.struct(*key_of(aggregate))).alias("key")
         value = F.to_json(F.struct(*key_of(aggregate), *aggregate.measures)).alias("value")

@@ -26,7 +26,7 @@ from typing import Any, Protocol
 from pykafka08.errors import ConfigError
 from pykafka08.spark.pipeline.addresses import Address, Storage, options_for_delta
 
-__all__ = ["Files", "Folder", "files_of"]
+__all__ = ["Files", "Folder", "files_of", "local_folder"]
 
 EXTRA = "pip install 'pykafka08[stores]'"
 DRAFT = ".draft-"
@@ -120,6 +120,11 @@ class Folder:
     @property
     def _path(self) -> str:
         return self.address.path if self.is_local else self.address.path.lstrip("/")
+
+
+def local_folder(path: str | Path) -> Folder:
+    """A folder on this machine."""
+    return Folder(Address("file", "", str(path)))
 
 
 @lru_cache(maxsize=8)

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pykafka08.spark.pipeline.stores import Folder
 from pykafka08.spark.pipeline.tables.model import Added, Entry
 from pykafka08.spark.pipeline.tables.table import Table
 
@@ -22,7 +23,7 @@ def fields(**columns: str) -> str:
     return json.dumps({"type": "struct", "fields": each})
 
 
-def made(folder: Path, **columns: str) -> Table:
+def made(folder: Path | Folder, **columns: str) -> Table:
     """The table in a folder; with a column ``day``, partitioned by it."""
     table = Table(folder)
     table.prepare(fields(**(columns or {"id": "long"})), [one for one in columns if one == "day"])

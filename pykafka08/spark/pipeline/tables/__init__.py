@@ -5,6 +5,7 @@
     log          commits as the pipeline sees them, from ``_delta_log``
     statistics   what Parquet footers tell of a file
     table        reading a table's state, and committing to it
+    position     offsets of streams, and where a batch with limits ends
     rows         DataFrames into tables, and back
     stream       a table's commits as a stream, in Spark
 

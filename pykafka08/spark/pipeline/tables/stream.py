@@ -4,7 +4,8 @@ Its offset is the version of the newest commit read, so a batch that is replayed
 Compactions are passed over, and backfills unless they are asked for: the rows they hold were read before.
 
 Options: ``path`` (the table's folder), ``kinds`` (of commits whose rows are read, default ``batch``), ``inOrder``
-(``true``: one task reads all files in the log's order).
+(``true``: one task reads all files in the log's order); ``maxRowsPerTrigger``, ``maxBytesPerTrigger`` and
+``maxFilesPerTrigger``: whole files up to these limits are a batch, with Trigger.AvailableNow, too.
 The user gives the schema; columns that a file lacks are null, but for the table's partition columns.
 """
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +31,9 @@ from pykafka08.spark.pipeline.tables.model import NEW_ROWS, Added
 from pykafka08.spark.pipeline.tables.storage import located
 
 if TYPE_CHECKING:
-    from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
+    from pyspark.sql.streaming.datasource import ReadAllAvailable, SupportsTriggerAvailableNow
+
+    from pykafka08.spark.pipeline.tables.table import Table
 else:
     try:
         from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
@@ -61,7 +65,8 @@ class TableDataSource(DataSource):
     def streamReader(self, schema: StructType) -> TableStreamReader:
         options = {key.lower(): value for key, value in self.options.items()}
         kinds = tuple(options.get("kinds", NEW_ROWS).split(","))
-        return TableStreamReader(_folder(options), kinds, options.get("inorder") == "true", schema)
+        limits = tuple(int(options.get(f"max{unit}pertrigger", 0)) for unit in ("rows", "bytes", "files"))
+        return TableStreamReader(_folder(options), kinds, options.get("inorder") == "true", schema, limits)
 
 
 def stream_options(folder: Folder) -> dict[str, str]:
@@ -73,17 +78,26 @@ def stream_options(folder: Folder) -> dict[str, str]:
 
 def _folder(options: Mapping[str, str]) -> Folder:
     storage = Storage(**json.loads(options.get(SECRETS.lower(), "{}")))
-    return Folder(address_of(options["path"], Path("/")), storage)
+    return Folder(address_of(options["path"], Path()), storage)
 
 
 class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Offsets are ``{"version": n}``, of the newest commit that was read.
+    """Offsets are positions: ``{"version": n}`` of the newest commit that was read, or amid the files of the next.
 
     Without ``SupportsTriggerAvailableNow`` a query with that trigger is one batch: after a crash the one that is
     replayed, and what is new would wait for the next run.
     """
 
-    def __init__(self, folder: Folder, kinds: tuple[str, ...], is_in_order: bool, schema: StructType) -> None:
+    def __init__(
+        self,
+        folder: Folder,
+        kinds: tuple[str, ...],
+        is_in_order: bool,
+        schema: StructType,
+        limits: tuple[int, ...] = (),
+    ) -> None:
+        self._limits = limits
+        """Of rows, bytes and files."""
         self._kinds = kinds
         self._folder = folder
         self._is_in_order = is_in_order
@@ -95,17 +109,28 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"version": -1}
 
     def latestOffset(self, start: Any = None, limit: Any = None) -> dict[str, Any]:
-        """The newest commit, or the one at which the query ends; commits are never taken back."""
-        return {"version": self._version() if self._last is None else self._last}
+        """The end of the next batch: at most the newest commit, or the one at which the query ends."""
+        from pykafka08.spark.pipeline.tables.position import Limits, Position, end_of_batch
+
+        table = table_at(self._folder)
+        last = table.version if self._last is None else self._last
+        begin = Position.of(start or self.initialOffset())
+        return end_of_batch(table, self._kinds, begin, last, Limits(*self._limits)).document()
+
+    def getDefaultReadLimit(self) -> ReadAllAvailable:
+        """All: the limits are kept in :meth:`latestOffset`, whatever Spark says."""
+        from pyspark.sql.streaming.datasource import ReadAllAvailable
+
+        return ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:
         """The commits that are there now are read, and none that come meanwhile."""
-        self._last = self._version()
+        self._last = table_at(self._folder).version
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        from pykafka08.spark.pipeline.tables.table import Table  # deltalake, which the workers need not have
+        from pykafka08.spark.pipeline.tables.position import Position, files_between
 
-        files = Table(self._folder).files_since(self._kinds, start["version"], end["version"])
+        files = files_between(table_at(self._folder), self._kinds, Position.of(start), Position.of(end))
         size = max(1, len(files)) if self._is_in_order else FILES_PER_TASK
         return [Files(tuple(files[at : at + size])) for at in range(0, len(files), size)]
 
@@ -116,7 +141,10 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 for batch in file.iter_batches(ROWS_PER_BATCH):
                     yield fitted(batch, self._schema, one.values)
 
-    def _version(self) -> int:
-        from pykafka08.spark.pipeline.tables.table import Table
 
-        return Table(self._folder).version
+@cache
+def table_at(folder: Folder) -> Table:
+    """The table that a query's process reads; it knows the commits that it has read before."""
+    from pykafka08.spark.pipeline.tables.table import Table  # deltalake, which the workers need not have
+
+    return Table(folder)

@@ -23,8 +23,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.transaction import AddAction, RemoveAction
 
 from pykafka08.errors import ConfigError
-from pykafka08.spark.pipeline.addresses import Address
-from pykafka08.spark.pipeline.stores import Folder
+from pykafka08.spark.pipeline.stores import Folder, local_folder
 from pykafka08.spark.pipeline.tables.log import NOTE, entry_of, note_of, totals_at, versions
 from pykafka08.spark.pipeline.tables.model import COMPACTION, Added, Entry, State
 from pykafka08.spark.pipeline.tables.statistics import statistics_of
@@ -34,6 +33,8 @@ __all__ = ["Table"]
 
 DATA = "data"
 """The folder of the attempts' folders."""
+KNOWN = 10_000
+"""So many commits are kept in memory."""
 PARTITION = "partition."
 """What deltalake puts before the names of partition columns."""
 
@@ -42,8 +43,10 @@ class Table:
     """The table in a folder; other processes may write, and what they have committed is seen by the next call."""
 
     def __init__(self, folder: str | Path | Folder) -> None:
-        self.folder = folder if isinstance(folder, Folder) else Folder(Address("file", "", str(folder)))
+        self.folder = folder if isinstance(folder, Folder) else local_folder(folder)
         self.location = located(self.folder)
+        self._known: dict[int, Entry] = {}
+        """Commits that were read, which never change; the newest ones."""
 
     @property
     def version(self) -> int:
@@ -75,7 +78,7 @@ class Table:
         """
         last = self.version if until is None else until
         try:
-            return [entry_of(self.location, version) for version in range(after + 1, last + 1)]
+            return [self._entry(version) for version in range(after + 1, last + 1)]
         except FileNotFoundError as error:
             raise LookupError(
                 f"commits behind {after} are gone from the log of {self.location.uri}: {error}"
@@ -83,7 +86,7 @@ class Table:
 
     def entries_there(self) -> list[Entry]:
         """In order, all that were not cleaned up."""
-        return [entry_of(self.location, version) for version in versions(self.location)]
+        return [self._entry(version) for version in versions(self.location)]
 
     def holds(self, query: str, batch: int) -> bool:
         """Whether a batch of a query has left its commit, or a later one of it has: they come in order."""
@@ -221,6 +224,13 @@ class Table:
                 deleted += sum(one.path.endswith(".parquet") for one in self.location.files(folder.path))
                 self.location.filesystem.delete_dir(folder.path)
         return deleted
+
+    def _entry(self, version: int) -> Entry:
+        if version not in self._known:
+            if len(self._known) >= KNOWN:
+                del self._known[next(iter(self._known))]
+            self._known[version] = entry_of(self.location, version)
+        return self._known[version]
 
     def _exist(self, files: Collection[Added]) -> bool:
         found = self.location.filesystem.get_file_info([one.path for one in files])
