@@ -5,14 +5,14 @@ In the session that all tests share; with ``PYKAFKA08_SOAK=1`` also as the comma
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
-from datetime import date
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from pykafka08.spark.pipeline import backfilling, compacting, running, settings, verifying
+from pykafka08.spark.pipeline import compacting, running, settings, verifying
 from pykafka08.spark.pipeline.session import reach
 from pykafka08.spark.pipeline.status import progress_of, runs, status
 from pykafka08.spark.pipeline.stores import Folder
@@ -21,6 +21,7 @@ from pykafka08.spark.pipeline.validating import check_offline, check_starts
 from tests.security.secrets_found import SecretSearch
 from tests.spark.pipeline import orders
 from tests.spark.pipeline.killing import command
+from tests.stores.jars import s3a_jars
 from tests.stores.places import Place
 
 pytestmark = pytest.mark.timeout(900)
@@ -31,7 +32,8 @@ def written(stored: Place, folder: Path, name: str, brokers: str) -> Path:
     """The settings of a pipeline whose folder has a name there."""
     path = orders.written_config(folder, brokers, writes_to_kafka=False)
     text = path.read_text().replace('folder = "out"', f'folder = "{stored.root}/{name}"')
-    path.write_text(f"{text}\n{stored.toml}")
+    jars = os.pathsep.join(map(str, s3a_jars()))
+    path.write_text(f'{text}"spark.driver.extraClassPath" = "{jars}"\n\n{stored.toml}')
     return path
 
 
@@ -59,8 +61,6 @@ def test_each_record_is_somewhere_once(spark: SparkSession, stored: Place, tmp_p
         assert [row.id for row in rows] == accepted(range(1, 200))
         assert all(one.behind == 0 for one in status(pipeline))
         assert [one["numInputRows"] > 0 for run in runs(pipeline) for one in progress_of(run)]
-        for made in backfilling.backfill(spark, pipeline, date(2024, 3, 1), date(2024, 3, 1)):
-            assert made.rows_before == made.rows_after > 0
         compacting.compact(pipeline, until=compacting.versions(pipeline))
         assert len(Table(pipeline.silver).live()) == 2
         assert [one for one in verifying.verify(spark, pipeline) if not one.is_right] == []
