@@ -34,10 +34,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         from pykafka08.spark.pipeline import settings
+        from pykafka08.spark.pipeline.old_layout import check_layout
 
         if options.action == "init":
             return _init(options)
-        return ACTIONS[options.action](settings.read(options.config), options)
+        pipeline = settings.read(options.config)
+        if options.action != "convert":
+            check_layout(pipeline)
+        return ACTIONS[options.action](pipeline, options)
     except ImportError as error:
         note(f"{PROG}: {error}; pip install 'pykafka08[pipeline]'")
         return USAGE
@@ -64,6 +68,7 @@ def _parser() -> argparse.ArgumentParser:
         "validate": "check the settings, and that the clusters and topics are there",
         "verify": "prove from offsets and rows that nothing was lost or doubled",
         "backfill": "make days of silver and gold anew from bronze",
+        "convert": "make Delta tables of a folder of an earlier version",
         "status": "lag, throughput and last batch of each stage, and of the partitions that are most behind",
     }
     _add_init(actions)
@@ -252,6 +257,18 @@ def _backfill(pipeline: Pipeline, options: argparse.Namespace) -> int:
     return DONE
 
 
+def _convert(pipeline: Pipeline, options: argparse.Namespace) -> int:
+    from pykafka08.spark.pipeline.converting import convert
+    from pykafka08.spark.pipeline.session import session
+
+    spark = session(pipeline)
+    try:
+        convert(spark, pipeline, _say)
+    finally:
+        spark.stop()
+    return DONE
+
+
 def _status(pipeline: Pipeline, options: argparse.Namespace) -> int:
     from pykafka08.spark.pipeline.locking import is_at_work
     from pykafka08.spark.pipeline.status import status
@@ -303,5 +320,6 @@ ACTIONS: dict[str, Callable[[Pipeline, argparse.Namespace], int]] = {
     "run": _run,
     "verify": _verify,
     "backfill": _backfill,
+    "convert": _convert,
     "status": _status,
 }

@@ -15,6 +15,8 @@
     verifying    proof from offsets and rows
     backfilling  dates anew, with the same functions
     locking      who else writes to the folder
+    converting   folders of earlier versions made Delta tables
+    old_layout   those folders
     compacting   small files of a table made one
     status       lag, throughput, last batch, by stage and partition
     charts       a run as pictures

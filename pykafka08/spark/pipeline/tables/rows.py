@@ -17,10 +17,12 @@ from pykafka08.spark.pipeline.tables.model import Added, Entry
 from pykafka08.spark.pipeline.tables.table import Table
 
 __all__ = [
+    "BRONZE_PARTITIONS",
     "DAY",
     "commit",
     "gold_rows",
     "gold_schema",
+    "partition_values",
     "read",
     "read_bronze",
     "rejects_schema",
@@ -103,12 +105,12 @@ def _write(table: Table, attempt: str, rows: DataFrame, partition_by: list[str])
 def _files(table: Table, attempt: str) -> Iterable[Added]:
     for one in table.location.files(attempt):
         if one.is_file and one.base_name.endswith(".parquet"):
-            added = table.added(one.path, _values(one.path.removeprefix(attempt).split("/")[1:-1]))
+            added = table.added(one.path, partition_values(one.path.removeprefix(attempt).split("/")[1:-1]))
             if added.rows:
                 yield added
 
 
-def _values(folders: Sequence[str]) -> dict[str, str]:
+def partition_values(folders: Sequence[str]) -> dict[str, str]:
     """Of the partition columns, from folders that Spark names ``column=value``."""
     pairs = (one.partition("=") for one in folders)
     return {name: unquote(value) for name, _, value in pairs}

@@ -25,7 +25,7 @@ from deltalake.transaction import AddAction, RemoveAction
 from pykafka08.errors import ConfigError
 from pykafka08.spark.pipeline.stores import Folder, local_folder
 from pykafka08.spark.pipeline.tables.log import NOTE, entry_of, note_of, totals_at, versions
-from pykafka08.spark.pipeline.tables.model import COMPACTION, Added, Entry, State
+from pykafka08.spark.pipeline.tables.model import COMPACTION, Added, Entry, State, Totals
 from pykafka08.spark.pipeline.tables.statistics import statistics_of
 from pykafka08.spark.pipeline.tables.storage import located
 
@@ -166,15 +166,19 @@ class Table:
         if new:
             found.alter.add_columns(new)
 
-    def commit(self, entry: Entry) -> bool:
-        """Make it the table's next version; False if that version exists: then look again, and decide anew."""
+    def commit(self, entry: Entry, totals: Totals | None = None) -> bool:
+        """Make it the table's next version; False if that version exists: then look again, and decide anew.
+
+        ``totals``: in place of the sums of the table's commits; each of their queries gets its application transaction.
+        """
         try:
             found = self._opened(entry.version - 1)
         except LookupError:
             return False
         if found is None:
             raise LookupError(f"{self.location.uri}: no table; prepare() makes it")
-        totals = totals_at(self.location, entry.version - 1).after(entry)
+        batches = {entry.query: entry.batch} if totals is None else {**totals.newest, entry.query: entry.batch}
+        totals = totals or totals_at(self.location, entry.version - 1).after(entry)
         is_change = entry.kind != COMPACTION
         try:
             found.create_write_transaction(
@@ -185,7 +189,7 @@ class Table:
                 commit_properties=CommitProperties(
                     custom_metadata={NOTE: note_of(entry, totals)},
                     max_commit_retries=0,
-                    app_transactions=[Transaction(entry.query, entry.batch)],
+                    app_transactions=[Transaction(query, batch) for query, batch in batches.items()],
                 ),
                 post_commithook_properties=PostCommitHookProperties(cleanup_expired_logs=False),
             )
@@ -281,10 +285,22 @@ def _removes(table: DeltaTable, entry: Entry, is_change: bool) -> list[RemoveAct
 
 
 def _nullable(schema: str) -> Schema:
-    """Delta's schema of Spark's; every column may be null."""
-    document: dict[str, Any] = json.loads(schema)
-    fields = [{**one, "nullable": True, "metadata": {}} for one in document["fields"]]
-    return Schema.from_json(json.dumps({"type": "struct", "fields": fields}))
+    """Delta's schema of Spark's; everything may be null."""
+    return Schema.from_json(json.dumps(_with_nulls(json.loads(schema))))
+
+
+def _with_nulls(document: Any) -> Any:
+    if isinstance(document, list):
+        return [_with_nulls(one) for one in document]
+    if not isinstance(document, dict):
+        return document
+    return {
+        key: True if key in NULLS else {} if key == "metadata" else _with_nulls(value)
+        for key, value in document.items()
+    }
+
+
+NULLS = ("nullable", "containsNull", "valueContainsNull")
 
 
 def _type(field: Field) -> str:
