@@ -139,13 +139,14 @@ def _commit_decoded(pipeline: Pipeline, rows: DataFrame, entry: Entry) -> None:
     """
     rejects, earlier = Table(pipeline.rejects), 0
     good, bad = accepted(rows), rejected(rows)
-    if rejects.holds(entry.query, entry.batch):
+    is_continued = rejects.holds(entry.query, entry.batch)
+    if is_continued:
         places = table_rows.read(rows.sparkSession, rejects, rejects.live(), bad.schema).select(*PLACE)
         earlier = rows.join(places, list(PLACE), "left_semi").count()
         good, bad = (one.join(places, list(PLACE), "left_anti").select(*one.columns) for one in (good, bad))
     added = table_rows.write(rejects, rejects.attempt(entry.query, entry.batch), bad)
     if added:
-        table_rows.commit(rejects, replace(entry, added=tuple(added), counts={}))
+        table_rows.commit(rejects, replace(entry, added=tuple(added), counts={}), is_continued=is_continued)
     refused = earlier + sum(one.rows for one in added)
     _commit_accepted(pipeline, good, replace(entry, counts={**entry.counts, "rejected": refused}))
 

@@ -40,6 +40,7 @@ def file(table: Table, name: str, columns: Mapping[str, Any] | pa.Table, day: st
     return table.added(path, values)
 
 
-def commit(table: Table, kind: str, *added: Added, query: str = "q", batch: int = 0, **counts: int) -> None:
-    """The next version."""
+def commit(table: Table, kind: str, *added: Added, query: str = "q", batch: int | None = None, **counts: int) -> None:
+    """The next version; by default with the next batch of the query."""
+    batch = table.newest(query) + 1 if batch is None else batch
     assert table.commit(Entry(table.version + 1, kind, query, batch, added, (), counts))
