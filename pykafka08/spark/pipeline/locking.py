@@ -14,15 +14,31 @@ from typing import IO
 
 from pykafka08.errors import ConfigError
 
-__all__ = ["alone_if_possible", "is_at_work", "shared"]
+__all__ = ["Lock", "alone_if_possible", "is_at_work", "shared"]
+
+
+class Lock:
+    """A shared lock that is held."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+
+    def is_alone_now(self) -> bool:
+        """Whether nobody else writes, from now on; if somebody does, the lock stays shared."""
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            fcntl.flock(self._file, fcntl.LOCK_SH)  # the attempt may have given the shared lock back
+            return False
+        return True
 
 
 @contextmanager
-def shared(root: Path) -> Iterator[None]:
+def shared(root: Path) -> Iterator[Lock]:
     """Write beside others; waits while somebody is alone."""
     with _opened(root) as file:
         fcntl.flock(file, fcntl.LOCK_SH)
-        yield
+        yield Lock(file)
 
 
 @contextmanager

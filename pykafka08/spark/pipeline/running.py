@@ -22,7 +22,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from pykafka08.errors import ConfigError
 from pykafka08.spark.pipeline.compacting import compact, versions
-from pykafka08.spark.pipeline.locking import alone_if_possible, shared
+from pykafka08.spark.pipeline.locking import shared
 from pykafka08.spark.pipeline.session import session
 from pykafka08.spark.pipeline.settings import Pipeline
 from pykafka08.spark.pipeline.stages import Stage, stages
@@ -90,7 +90,7 @@ def run(
     """
     chosen = select(pipeline, names)
     with (
-        shared(pipeline.root),
+        shared(pipeline.root) as lock,
         _told_to_end() if is_following else nullcontext(_never) as is_to_end,
         ExitStack() as stack,
     ):
@@ -105,6 +105,8 @@ def run(
                 follow(spark, pipeline, chosen, say, is_to_end, compacts=compacts)
             else:
                 run_once(spark, pipeline, chosen, say)
+                if compacts:
+                    _compact(spark, pipeline, None if lock.is_alone_now() else {}, say)
         except PySparkException as error:  # of a query that ran, or that could not be started
             say(f"failed: {error}")
             return False
@@ -113,9 +115,6 @@ def run(
             log.close()
             if draws:
                 _draw(pipeline, log.folder, say)
-    if compacts and not is_following:
-        with alone_if_possible(pipeline.root) as is_alone:
-            _compact(pipeline, None if is_alone else {}, say)
     return True
 
 
@@ -165,8 +164,8 @@ def _draw(pipeline: Pipeline, folder: Path, say: Say) -> None:
     say(f"report: {report.write(pipeline, folder)}")
 
 
-def _compact(pipeline: Pipeline, until: Mapping[str, int] | None, say: Say) -> None:
-    for table, (before, after, deleted) in compact(pipeline, until=until).items():
+def _compact(spark: SparkSession, pipeline: Pipeline, until: Mapping[str, int] | None, say: Say) -> None:
+    for table, (before, after, deleted) in compact(spark, pipeline, until=until).items():
         if before != after or deleted:
             say(f"compaction of {table}: {before} files, now {after}; {deleted} that were replaced are deleted")
 
@@ -217,7 +216,7 @@ def follow(
         pyspark.errors.PySparkException: a stage failed, or ended though nobody told it to.
     """
     running: dict[str, StreamingQuery] = {}
-    rounds = _Rounds(pipeline, say) if compacts and pipeline.compaction.every_seconds else None
+    rounds = _Rounds(spark, pipeline, say) if compacts and pipeline.compaction.every_seconds else None
     try:
         for stage in chosen:
             if is_to_end():
@@ -240,7 +239,8 @@ def follow(
 class _Rounds:
     """Compaction beside the stages, now and then: a round deletes what the one before replaced, read by nobody now."""
 
-    def __init__(self, pipeline: Pipeline, say: Say) -> None:
+    def __init__(self, spark: SparkSession, pipeline: Pipeline, say: Say) -> None:
+        self._spark = spark
         self._pipeline = pipeline
         self._say = say
         self._last = time.monotonic()
@@ -249,7 +249,7 @@ class _Rounds:
     def go_on(self) -> None:
         if time.monotonic() - self._last < self._pipeline.compaction.every_seconds:
             return
-        _compact(self._pipeline, self._until, self._say)
+        _compact(self._spark, self._pipeline, self._until, self._say)
         self._until = versions(self._pipeline)
         self._last = time.monotonic()
 
