@@ -37,6 +37,7 @@ from pykafka08 import (
 from pykafka08.broker.security.mechanisms import Principal, Refused
 from pykafka08.connection.connection import Connection
 from pykafka08.security.settings import SecurityConfig
+from tests.security.renewed_sessions import LONG_SESSIONS, renewed_sessions
 from tests.security.secrets_found import SecretSearch
 
 pytestmark = pytest.mark.anyio
@@ -86,9 +87,9 @@ async def test_clients_show_no_secret(mechanism: str) -> None:
         users={USER: PASSWORD},
         check_token=check_token,
         topics={"t": 1},
-        properties={"connections.max.reauth.ms": "100"},
+        properties=LONG_SESSIONS,
     ) as cluster:
-        with search.of_logs():
+        with search.of_logs(), renewed_sessions() as sessions:
             settings = settings_of(cluster, mechanism)
             async with (
                 Admin(**settings) as admin,
@@ -97,18 +98,20 @@ async def test_clients_show_no_secret(mechanism: str) -> None:
             ):
                 for number in range(20):
                     await producer.send("t", b"%d" % number)
-                    await consumer.getone(timeout=10)
-                    await anyio.sleep(0.01)
+                    await consumer.getone(timeout=60)
+                await sessions.renewed()
                 await admin.list_groups()
                 async with Producer(**settings, transactional_id="x") as transactional:
                     async with transactional.transaction():
                         await transactional.send("t", b"20")
+                    await sessions.renewed()
                     await _everything_is_sent()
                     search.of_objects("transactional producer", transactional)
                 servers, others = settings["bootstrap_servers"], _others(settings)
                 ends = {"source_settings": others, "target_settings": others}
                 async with Mirror(servers, servers, topics=["t"], rename={"t": "copy"}, **ends) as mirror:
                     assert (await mirror.run()).records >= 21
+                    await sessions.renewed()
                     await _everything_is_sent()
                     search.of_objects("mirror", mirror)
                 for task in anyio.get_running_tasks():
