@@ -43,7 +43,7 @@ class FrameSplitter:
 
     A size that is negative or above ``max_frame_bytes`` ends the stream: after the frames before it, iteration raises
     RemoteProtocolError (ResponseTooLargeError if only the size is wrong, TlsError for a TLS alert), also on later
-    calls.  No byte after such a size is kept.  ``setting`` is the name of the limit.
+    calls.  No byte after such a size is kept.  ``setting`` is the name of the limit.  ``has_received``: any byte came.
     """
 
     def __init__(self, max_frame_bytes: int = MAX_FRAME_BYTES, *, setting: str = "receive_message_max_bytes") -> None:
@@ -58,6 +58,7 @@ class FrameSplitter:
         self._filled = 0
         self._frames: deque[Buffer] = deque()
         self._error: str | None = None
+        self.has_received = False
 
     def set_limit(self, max_frame_bytes: int, setting: str) -> None:
         """Change the limit, and the name of its setting, for frames that begin from now on."""
@@ -95,6 +96,7 @@ class FrameSplitter:
 
     def bytes_received(self, size: int) -> None:
         """``size`` bytes were written to the start of the last :meth:`next_buffer`."""
+        self.has_received = True
         if self._error is not None:
             return
         if self._own is None:
