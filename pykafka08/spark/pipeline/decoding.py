@@ -9,6 +9,8 @@ rejected are parted, the raw ``key``, ``value``, ``headers`` and ``reason`` (nul
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StringType, StructField, StructType
@@ -36,7 +38,6 @@ def columns_of(decode: Decode) -> list[str]:
 
 def decoded(bronze: DataFrame, decode: Decode, source: str) -> DataFrame:
     """Every row of ``bronze`` as the module says; a row is never lost here."""
-    fields, is_broken = FORMATS[decode.format](decode)
     names = columns_of(decode)
     raw = F.struct("key", "value", "headers").alias(RAW)
     coordinates = [
@@ -46,15 +47,15 @@ def decoded(bronze: DataFrame, decode: Decode, source: str) -> DataFrame:
         F.col("offset").alias("_offset"),
         F.col("timestamp").alias("_timestamp"),
     ]
-    parsed = bronze.select(fields.alias("_fields"), raw, *coordinates)
+    texts = bronze.select(_text(decode)(F.col("value")).alias("_text"), raw, *coordinates)
+    fields, is_broken = _fields(decode)
+    parsed = texts.select(fields.alias("_fields"), F.col("_text.reason").alias(BROKEN), RAW, *COORDINATES)
+    why = F.coalesce(BROKEN, F.when(is_broken, F.lit(f"not {decode.format} of the schema")))
     opened = parsed.select(
-        *[F.col(f"_fields.`{name}`").alias(name) for name in names],
-        is_broken.alias(BROKEN),
-        RAW,
-        *COORDINATES,
+        *[F.col(f"_fields.`{name}`").alias(name) for name in names], why.alias(BROKEN), RAW, *COORDINATES
     )
     timed = opened.withColumn("event_time", F.expr(decode.event_time).cast("timestamp"))
-    reason = F.when(F.col(BROKEN), F.lit(f"not {decode.format} of the schema"))
+    reason = F.when(F.col(BROKEN).isNotNull(), F.col(BROKEN))
     reason = reason.when(F.col("event_time").isNull(), F.lit("no event time"))
     reason = reason.when(~F.year("event_time").between(1, LAST_YEAR), F.lit("event time beyond all calendars"))
     for name, condition in decode.rules.items():
@@ -88,30 +89,32 @@ def _schema(decode: Decode) -> StructType:
     return parsed
 
 
-def _text_fields(decode: Decode, text: Column) -> tuple[Column, Column]:
-    """What a text in Spark's JSON or CSV gives; broken: it gave nothing, or a field would not fit."""
+def _text(decode: Decode) -> Callable[[Column], Column]:
+    """A function on a binary column: ``text``, and ``reason`` if there is none and the cause is known."""
+    if decode.registry is not None:
+        from pykafka08.spark.pipeline.registry.decoding import to_text
+
+        return to_text(decode, _schema(decode))
+    if decode.format == "avro":
+        from pykafka08.spark.pipeline.avro import to_json
+
+        return _alone(to_json(decode, _schema(decode)))
+    return _alone(lambda value: value.cast("string"))
+
+
+def _alone(text: Callable[[Column], Column]) -> Callable[[Column], Column]:
+    return lambda value: F.struct(text(value).alias("text"), F.lit(None).cast("string").alias("reason"))
+
+
+def _fields(decode: Decode) -> tuple[Column, Column]:
+    """The fields of a text as a struct; and broken: it gave nothing, or a field would not fit."""
+    text = F.col("_text.text")
+    if decode.format == "raw":
+        whole = F.struct(F.col(f"{RAW}.key").cast("string").alias("key"), text.alias("text"))
+        return whole, ~F.coalesce(F.is_valid_utf8(F.col(f"{RAW}.value").cast("string")), F.lit(False))
     schema = StructType([*_schema(decode).fields, StructField(BROKEN, StringType())])
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": BROKEN, **decode.options}
     reads = F.from_csv if decode.format == "csv" else F.from_json
     fields = reads(text, schema.toDDL(), options)
     broken = F.col("_fields").isNull() | F.col(f"_fields.{BROKEN}").isNotNull() | F.col(f"{RAW}.value").isNull()
     return fields, broken
-
-
-def _text(decode: Decode) -> tuple[Column, Column]:
-    return _text_fields(decode, F.col("value").cast("string"))
-
-
-def _avro(decode: Decode) -> tuple[Column, Column]:
-    from pykafka08.spark.pipeline.avro import to_json
-
-    return _text_fields(decode, to_json(decode, _schema(decode))(F.col("value")))
-
-
-def _raw(decode: Decode) -> tuple[Column, Column]:
-    fields = F.struct(F.col("key").cast("string").alias("key"), F.col("value").cast("string").alias("text"))
-    return fields, ~F.coalesce(F.is_valid_utf8(F.col(f"{RAW}.value").cast("string")), F.lit(False))
-
-
-FORMATS = {"json": _text, "csv": _text, "raw": _raw, "avro": _avro}
-"""Format → (the fields as a struct, whether they are broken)."""
