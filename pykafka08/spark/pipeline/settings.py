@@ -72,6 +72,12 @@ def _format(text: str) -> str:
     return text
 
 
+def _changes(text: str) -> str:
+    if text != "debezium":
+        raise ValueError(f"{text!r} is not known; there is debezium")
+    return text
+
+
 def _name(text: str) -> str:
     if not NAME.fullmatch(text):
         raise ValueError(f"{text!r} may hold letters, digits, '.', '_' and '-' only")
@@ -220,6 +226,10 @@ class Decode:
     """What stands before each Avro value; 5 for values of a schema registry that is not asked."""
     registry: Annotated[Registry | None, BeforeValidator(_registry_table)] = None
     """Values have a schema registry's wire format, and the schemas are fetched there."""
+    changes: Annotated[str, _or_empty(_changes)] = ""
+    """``debezium``: values are change records, whose rows have the columns of `schema`."""
+    key: tuple[str, ...] = ()
+    """The columns that name a row, for `changes`."""
     options: Mapping[str, str] = field(default_factory=dict)
     """Of Spark's JSON or CSV reader, as ``sep``."""
     rules: Mapping[str, str] = field(default_factory=dict)
@@ -546,11 +556,27 @@ def _check_decode(pipeline: Pipeline) -> Errors:
     if decode.format == "avro" and not (decode.avro_schema or decode.registry):
         yield "decode.avro_schema", "needed for avro, unless decode.registry has the schemas"
     yield from _check_registry(decode)
+    yield from _check_changes(decode)
     for option in decode.options:
         if option.lower() in ("mode", "columnnameofcorruptrecord"):
             yield f"decode.options.{option}", "what is broken is set apart with its reason; nothing else may be"
     if decode.duplicates is not None and not decode.duplicates.key:
         yield "decode.duplicates.key", "at least one column is needed"
+
+
+def _check_changes(decode: Decode) -> Errors:
+    if not decode.changes:
+        if decode.key:
+            yield "decode.key", "means something with decode.changes only"
+        return
+    if not decode.key:
+        yield "decode.key", "at least one column is needed, for decode.changes"
+    if decode.format not in OF_REGISTRY:
+        yield "decode.changes", f"{decode.changes} has {', '.join(OF_REGISTRY)}, not {decode.format}"
+    if decode.format == "avro" and decode.registry is None:
+        yield "decode.registry", "needed for decode.changes with avro: keys have a schema of their own"
+    if decode.duplicates is not None:
+        yield "decode.duplicates", "would keep the first change of a key alone; with decode.changes leave it out"
 
 
 def _check_registry(decode: Decode) -> Errors:

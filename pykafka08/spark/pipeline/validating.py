@@ -19,7 +19,7 @@ from pykafka08.cluster.client import Client
 from pykafka08.config import ClientConfig
 from pykafka08.errors import ConfigError, NoBrokersError
 from pykafka08.spark.options import write_options
-from pykafka08.spark.pipeline import tables
+from pykafka08.spark.pipeline import changes, tables
 from pykafka08.spark.pipeline.aggregating import windowed
 from pykafka08.spark.pipeline.decoding import BRONZE_SCHEMA, COORDINATES, columns_of, decoded
 from pykafka08.spark.pipeline.registry.client import TYPES, RegistryError, SchemaRegistry
@@ -159,7 +159,20 @@ def _decoded_columns(spark: SparkSession, decode: Decode) -> list[str]:
 
 PATTERNS = {"dateformat", "timestampformat", "timestampntzformat"}
 """Options whose pattern Spark tries on no row: with one that it does not understand each field were null."""
-OWN_COLUMNS = {*COORDINATES, "event_time", "event_date", "day", "_raw", "_broken", "_fields", "_text", "_first"}
+OWN_COLUMNS = {
+    *COORDINATES,
+    "event_time",
+    "event_date",
+    "day",
+    "_raw",
+    "_broken",
+    "_fields",
+    "_text",
+    "_first",
+    "_why",
+    "_key",
+    *changes.COLUMNS,
+}
 """What silver has beside those of the settings, and what its making needs."""
 
 

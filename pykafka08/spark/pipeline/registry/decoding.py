@@ -30,15 +30,16 @@ class Reader(Protocol):
         """A value as JSON, as the columns need it.  Raises BadValueError."""
 
 
-def to_text(decode: Decode, columns: StructType) -> Callable[[Column], Column]:
+def to_text(decode: Decode, columns: StructType, *, is_key: bool = False) -> Callable[[Column], Column]:
     """A function on a binary column, whose result has the columns :data:`TEXT`.
 
-    ``columns``: what is to be read out of it, as for ``avro.to_json``.
+    ``columns``: what is to be read out of it, as for ``avro.to_json``.  ``is_key``: of keys, for which
+    ``decode.avro_schema`` is not meant.
     """
     registry, form = decode.registry, decode.format
     assert registry is not None
     check_packages(form)
-    reader = _reader_schema(decode)
+    reader = "" if is_key else _reader_schema(decode)
 
     def decoded(values: pa.Array) -> pa.Array:
         found = list(texts(values.to_pylist(), registry, form, columns, reader))
