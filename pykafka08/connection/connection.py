@@ -301,9 +301,10 @@ class Connection:
         limit = self._config.receive_message_max_bytes
         if limit <= LONGEST_SETUP_FRAME:
             return error
-        announced = error.message.partition(", more than ")[0]
         return ResponseTooLargeError(
-            f"{announced}, more than the {LONGEST_SETUP_FRAME} bytes that are accepted before authentication"
+            f"a frame of {error.size} bytes is announced, more than the {LONGEST_SETUP_FRAME} bytes that are accepted "
+            "before authentication",
+            size=error.size,
         )
 
     def _callback_failed(self, error: Exception) -> None:
