@@ -203,7 +203,7 @@ def _without_address(cluster: EmbeddedCluster) -> dict[str, Any]:
     return {name: value for name, value in settings_of(cluster).items() if name != "bootstrap_servers"}
 
 
-def _credentials(cluster: EmbeddedCluster) -> dict[str, Any]:
+def credentials(cluster: EmbeddedCluster) -> dict[str, Any]:
     return {name: value for name, value in _without_address(cluster).items() if name not in SOON}
 
 
@@ -232,7 +232,7 @@ async def test_a_legacy_consumer_raises(monkeypatch: pytest.MonkeyPatch) -> None
     async with old_and_secured() as old:
         async with Producer(**settings_of(old.brokers)) as producer:
             await producer.send("t", b"1")
-        async with old.consumer("t", **_credentials(old.brokers)) as consumer:
+        async with old.consumer("t", **credentials(old.brokers)) as consumer:
             await consumer.getone(timeout=DEADLINE_S)
             await change_password(old.brokers)
             await raises_soon(consumer.getone)
@@ -240,11 +240,11 @@ async def test_a_legacy_consumer_raises(monkeypatch: pytest.MonkeyPatch) -> None
 
 async def test_a_legacy_consumer_raises_at_its_start() -> None:
     async with old_and_secured() as old:
-        credentials = _credentials(old.brokers)
+        given = credentials(old.brokers)
         await change_password(old.brokers)
 
         async def start() -> None:
-            async with old.consumer("t", **credentials):
+            async with old.consumer("t", **given):
                 pass
 
         await raises_soon(start)
