@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import copy
 import dataclasses
-import gc
 import json
 import os
 import pickle
@@ -18,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import anyio.lowlevel
+import anyio
 import anyio.to_thread
 import pytest
 import sniffio
@@ -35,9 +34,8 @@ from pykafka08 import (
     Producer,
 )
 from pykafka08.broker.security.mechanisms import Principal, Refused
-from pykafka08.connection.connection import Connection
 from pykafka08.security.settings import SecurityConfig
-from tests.security.secrets_found import SecretSearch
+from tests.security.secrets_found import SecretSearch, everything_is_sent
 
 pytestmark = pytest.mark.anyio
 
@@ -71,13 +69,6 @@ async def _use(client: Any) -> None:
             await client.run()
 
 
-async def _everything_is_sent() -> None:
-    """Sessions are renewed all the time: requests that wait for the socket hold a password or a token as bytes."""
-    connections = [each for each in gc.get_objects() if type(each) is Connection]
-    while any(each._machine._out for each in connections):
-        await anyio.lowlevel.checkpoint()
-
-
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 async def test_clients_show_no_secret(mechanism: str) -> None:
     search = SecretSearch(PASSWORD, WRONG, TOKEN)
@@ -103,20 +94,20 @@ async def test_clients_show_no_secret(mechanism: str) -> None:
                 async with Producer(**settings, transactional_id="x") as transactional:
                     async with transactional.transaction():
                         await transactional.send("t", b"20")
-                    await _everything_is_sent()
+                    await everything_is_sent()
                     search.of_objects("transactional producer", transactional)
                 servers, others = settings["bootstrap_servers"], _others(settings)
                 ends = {"source_settings": others, "target_settings": others}
                 async with Mirror(servers, servers, topics=["t"], rename={"t": "copy"}, **ends) as mirror:
                     assert (await mirror.run()).records >= 21
-                    await _everything_is_sent()
+                    await everything_is_sent()
                     search.of_objects("mirror", mirror)
                 for task in anyio.get_running_tasks():
                     search.of_text("task", repr(task))
                 if sniffio.current_async_library() == "asyncio":
                     for each in asyncio.all_tasks():
                         search.of_text("asyncio's task", repr(each))
-                await _everything_is_sent()
+                await everything_is_sent()
                 search.of_objects("admin", admin)
                 search.of_objects("producer", producer)
                 search.of_objects("consumer", consumer)
