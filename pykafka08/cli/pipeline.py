@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -271,10 +271,25 @@ def _status(pipeline: Pipeline, options: argparse.Namespace) -> int:
             _say(f"  {tp.topic}-{tp.partition}: lag {each.lag:,} offsets, next {each.offset:,}, {rate}")
         if len(shown) > WORST and not options.all:
             _say(f"  and {len(shown) - WORST:,} partitions that are behind less; --all shows them")
+    for line in _expectations(pipeline):
+        _say(line)
     refusal = next((one.refusal for one in found if one.refusal is not None), None)
     if refusal is not None:
         raise refusal
     return _alert(pipeline) if options.check else DONE
+
+
+def _expectations(pipeline: Pipeline) -> Iterator[str]:
+    """How many rows of the newest run, and of all runs, did not meet each expectation."""
+    from pykafka08.spark.pipeline.expectations import expectations, of_newest_run, of_runs
+    from pykafka08.spark.pipeline.status import runs
+
+    read, newest = of_newest_run(pipeline)
+    every = of_runs(runs(pipeline))
+    for one in expectations(pipeline.decode) if every else ():
+        batches = [each for each in every if one.reason in each.counts]
+        in_all = f"{sum(each.counts[one.reason] for each in batches):,} of {sum(each.read for each in batches):,}"
+        yield f"{one.reason} ({one.level}): {newest[one.reason]:,} of {read:,} rows in the newest run, {in_all} in all"
 
 
 WORST = 5
