@@ -64,6 +64,7 @@ def _parser() -> argparse.ArgumentParser:
         "validate": "check the settings, and that the clusters and topics are there",
         "verify": "prove from offsets and rows that nothing was lost or doubled",
         "backfill": "make days of silver and gold anew from bronze",
+        "profile": "nulls, distinct values, bounds and most frequent values of each column of silver",
         "status": "lag, throughput and last batch of each stage, and of the partitions that are most behind",
     }
     _add_init(actions)
@@ -79,6 +80,7 @@ def _parser() -> argparse.ArgumentParser:
     made["verify"].add_argument(
         "--kafka", action="store_true", help="count the ranges in Kafka, too, where there are holes"
     )
+    _add_profile(made["profile"])
     for name, text in (("--from", "first day, event time in UTC"), ("--to", "last day")):
         made["backfill"].add_argument(
             name, dest=f"day_{name[2:]}", required=True, type=_day, metavar="YYYY-MM-DD", help=text
@@ -94,6 +96,13 @@ def _add_init(actions: Any) -> None:
     init.add_argument("--command-config", default="", metavar="FILE", help="properties of the cluster, as TLS and SASL")
     init.add_argument("--avro-schema", default="", metavar="FILE", help="the values are Avro of this schema")
     init.add_argument("--output", default="pipeline.toml", metavar="CONFIG.toml", help="default: pipeline.toml")
+
+
+def _add_profile(action: argparse.ArgumentParser) -> None:
+    action.add_argument("--json", action="store_true", help="one JSON document in place of a table")
+    action.add_argument("--top", type=int, default=5, metavar="N", help="so many frequent values, default: 5")
+    action.add_argument("--from", dest="day_from", type=_day, metavar="YYYY-MM-DD", help="first day, event time in UTC")
+    action.add_argument("--to", dest="day_to", type=_day, metavar="YYYY-MM-DD", help="last day")
 
 
 def _init(options: argparse.Namespace) -> int:
@@ -252,6 +261,26 @@ def _backfill(pipeline: Pipeline, options: argparse.Namespace) -> int:
     return DONE
 
 
+def _profile(pipeline: Pipeline, options: argparse.Namespace) -> int:
+    from pykafka08.spark.pipeline.profiling import as_json, as_table, profile
+    from pykafka08.spark.pipeline.session import session
+
+    if not 1 <= options.top <= 1000:
+        raise ConfigError(f"--top: {options.top} is not between 1 and 1000")
+    spark = session(pipeline)
+    try:
+        found = profile(spark, pipeline, options.top, options.day_from, options.day_to)
+    finally:
+        spark.stop()
+    if options.json:
+        _say(as_json(pipeline.name, found))
+        return DONE
+    _say(f"{pipeline.name}: {found[0].rows:,} rows of silver; distinct and frequent values are approximate")
+    for line in as_table(found):
+        _say(line)
+    return DONE
+
+
 def _status(pipeline: Pipeline, options: argparse.Namespace) -> int:
     from pykafka08.spark.pipeline.locking import is_at_work
     from pykafka08.spark.pipeline.status import status
@@ -313,5 +342,6 @@ ACTIONS: dict[str, Callable[[Pipeline, argparse.Namespace], int]] = {
     "run": _run,
     "verify": _verify,
     "backfill": _backfill,
+    "profile": _profile,
     "status": _status,
 }
