@@ -4,8 +4,8 @@ Pure functions of DataFrames: streams and backfills go through the same ones.
 
 Bronze has the columns of :data:`BRONZE_SCHEMA`.  A decoded row has the columns of the settings' schema, then
 ``event_time``, ``event_date`` (UTC), of change records ``changes.COLUMNS``, and the record's coordinates
-:data:`COORDINATES`; beside these, until accepted and rejected are parted, the raw ``key``, ``value``, ``headers`` and
-``reason`` (null: accepted) in one column :data:`RAW`.
+:data:`COORDINATES`; beside these, until accepted and rejected are parted, the raw ``key``, ``value``, ``headers``,
+``reason`` (null: accepted) and ``broken``, the expectations that it does not meet, in one column :data:`RAW`.
 """
 
 from __future__ import annotations
@@ -55,18 +55,32 @@ def decoded(bronze: DataFrame, decode: Decode, source: str) -> DataFrame:
     reason = F.when(F.col(BROKEN).isNotNull(), F.col(BROKEN))
     reason = reason.when(F.col("event_time").isNull(), F.lit("no event time"))
     reason = reason.when(~F.year("event_time").between(1, LAST_YEAR), F.lit("event time beyond all calendars"))
-    is_deleted = F.col("_op") == F.lit("d") if decode.changes else F.lit(False)
-    for name, condition in decode.rules.items():
-        is_met = F.coalesce(F.expr(condition).cast("boolean"), F.lit(False))
-        reason = reason.when(~(is_met | is_deleted), F.lit(f"rule: {name}"))
+    broken = F.when(reason.isNull(), _broken_rules(decode)).otherwise(F.array().cast("array<string>"))
+    warnings = [f"rule: {name}" for name, rule in decode.rules.items() if rule.level == "warn"]
+    refusing = F.array_except("_rules", F.array(*map(F.lit, warnings)).cast("array<string>"))
+    timed = timed.withColumn("_rules", broken)
     return timed.select(
         *names,
         "event_time",
         F.to_date("event_time").alias("event_date"),
         *extra,
         *COORDINATES,
-        F.struct(F.col(f"{RAW}.*"), reason.alias("reason")).alias(RAW),
+        F.struct(
+            F.col(f"{RAW}.*"),
+            F.coalesce(reason, F.get(refusing, F.lit(0))).alias("reason"),
+            F.col("_rules").alias("broken"),
+        ).alias(RAW),
     )
+
+
+def _broken_rules(decode: Decode) -> Column:
+    """The rules that a row does not meet; none of a change that deletes one, which may have its key alone."""
+    is_deleted = F.col("_op") == F.lit("d") if decode.changes else F.lit(False)
+    broken = []
+    for name, rule in decode.rules.items():
+        is_met = is_deleted | F.coalesce(F.expr(rule.check).cast("boolean"), F.lit(False))
+        broken.append(F.when(~is_met, F.lit(f"rule: {name}")))
+    return F.array_compact(F.array(*broken).cast("array<string>"))
 
 
 def accepted(rows: DataFrame) -> DataFrame:
@@ -76,7 +90,9 @@ def accepted(rows: DataFrame) -> DataFrame:
 
 def rejected(rows: DataFrame) -> DataFrame:
     """The raw records that did not: ``key, value, headers, reason`` and the coordinates."""
-    return rows.where(F.col(f"{RAW}.reason").isNotNull()).select(f"{RAW}.*", *COORDINATES)
+    return rows.where(F.col(f"{RAW}.reason").isNotNull()).select(
+        *[f"{RAW}.{name}" for name in ("key", "value", "headers", "reason")], *COORDINATES
+    )
 
 
 def _schema(decode: Decode) -> StructType:

@@ -40,9 +40,12 @@ __all__ = [
     "Lineage",
     "Metrics",
     "Pipeline",
+    "Reference",
     "Registry",
+    "Rule",
     "Source",
     "SparkSettings",
+    "Uniqueness",
     "parse",
     "read",
     "source_of",
@@ -51,6 +54,8 @@ __all__ = [
 FORMATS = ("json", "csv", "avro", "protobuf", "raw")
 OF_REGISTRY = ("json", "avro", "protobuf")
 """Formats that a schema registry has schemas for."""
+LEVELS = ("warn", "quarantine", "fail")
+"""Rows that do not meet an expectation are kept, refused, or refused up to a threshold, beyond which the batch ends."""
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 OWN_KEYS = {
@@ -130,6 +135,17 @@ def _ratio(number: float) -> float:
     return number
 
 
+def _level(text: str) -> str:
+    if text not in LEVELS:
+        raise ValueError(f"{text!r} is none of {', '.join(LEVELS)}")
+    return text
+
+
+def _rule_table(given: Any) -> Any:
+    """A text is the condition alone."""
+    return {"check": given} if isinstance(given, str) else given
+
+
 def _registry_address(text: str) -> str:
     try:
         parts = urlsplit(text)
@@ -157,6 +173,8 @@ Whole = Annotated[int, Strict()]
 """Strict, as pydantic takes true for 1 and "3" for 3 otherwise; no field is a bare ``int`` or ``bool``."""
 Count = Annotated[Whole, Field(ge=0)]
 Port = Annotated[Whole, AfterValidator(_port)]
+Ratio = Annotated[float, Strict(), AfterValidator(_ratio)]
+Level = Annotated[str, AfterValidator(_level)]
 Name = Annotated[str, AfterValidator(_name)]
 """What becomes a folder."""
 Topic = Annotated[str, AfterValidator(_topic)]
@@ -198,6 +216,51 @@ class Duplicates:
 
 
 @dataclass(frozen=True)
+class Rule:
+    """A condition that an accepted row meets."""
+
+    check: str
+    """In SQL."""
+    level: Level = "quarantine"
+    threshold: Ratio = 0.0
+    """Of ``fail``: the share of a batch's rows that may break it, and are refused then."""
+
+
+@dataclass(frozen=True)
+class Uniqueness:
+    """Columns that no two accepted rows share."""
+
+    key: tuple[str, ...]
+    level: Level = "quarantine"
+    threshold: Ratio = 0.0
+    name: str = ""
+    within_days: Count = 1
+    """Silver's rows are compared whose event dates are at most so many days from those of the batch."""
+
+    @property
+    def reason(self) -> str:
+        return f"unique: {self.name or ', '.join(self.key)}"
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Columns whose values a file or table has."""
+
+    key: tuple[str, ...]
+    to: str
+    """A CSV file with names in its first line, a Parquet file or folder, or a Delta table."""
+    columns: tuple[str, ...] = ()
+    """Their names there, if they are others than `key`."""
+    level: Level = "quarantine"
+    threshold: Ratio = 0.0
+    name: str = ""
+
+    @property
+    def reason(self) -> str:
+        return f"reference: {self.name or ', '.join(self.key)}"
+
+
+@dataclass(frozen=True)
 class Registry:
     """A schema registry with the HTTP API of Confluent's."""
 
@@ -232,8 +295,9 @@ class Decode:
     """The columns that name a row, for `changes`."""
     options: Mapping[str, str] = field(default_factory=dict)
     """Of Spark's JSON or CSV reader, as ``sep``."""
-    rules: Mapping[str, str] = field(default_factory=dict)
-    """Name → SQL condition that an accepted row meets."""
+    rules: Mapping[str, Annotated[Rule, BeforeValidator(_rule_table)]] = field(default_factory=dict)
+    uniqueness: tuple[Uniqueness, ...] = ()
+    references: tuple[Reference, ...] = ()
     duplicates: Duplicates | None = None
 
 
@@ -285,7 +349,7 @@ class Alerts:
 
     max_lag: Count | None = None
     """Offsets or rows that wait for any stage."""
-    max_reject_ratio: Annotated[float, Strict(), AfterValidator(_ratio)] | None = None
+    max_reject_ratio: Ratio | None = None
     """Refused rows of those that decode read in the newest run with rows."""
     max_age_seconds: Count | None = None
     """Since the last batch with rows of each source."""
@@ -430,7 +494,11 @@ def _with_whole_paths(decode: Decode, folder: Path) -> Decode:
     schema, registry = decode.avro_schema, decode.registry
     if registry is not None and registry.ssl_ca_location:
         registry = dataclasses.replace(registry, ssl_ca_location=str(folder / registry.ssl_ca_location))
-    return dataclasses.replace(decode, avro_schema=str(folder / schema) if schema else "", registry=registry)
+    references = tuple(
+        one if "://" in one.to else dataclasses.replace(one, to=str(folder / one.to)) for one in decode.references
+    )
+    schema = str(folder / schema) if schema else ""
+    return dataclasses.replace(decode, avro_schema=schema, registry=registry, references=references)
 
 
 def source_of(bootstrap_servers: str, topics: Iterable[str], properties: str, folder: Path) -> Source:
@@ -517,6 +585,9 @@ def _keys(loc: Iterable[Any]) -> list[str]:
     """The keys of the section there."""
     hint: Any = Pipeline
     for part in loc:
+        if isinstance(part, int):
+            hint = get_args(hint)[0]
+            continue
         hint = get_args(hint)[1] if get_origin(hint) is Mapping else get_type_hints(hint)[part]
         if get_origin(hint) in (Union, types.UnionType):
             hint = get_args(hint)[0]
@@ -557,11 +628,35 @@ def _check_decode(pipeline: Pipeline) -> Errors:
         yield "decode.avro_schema", "needed for avro, unless decode.registry has the schemas"
     yield from _check_registry(decode)
     yield from _check_changes(decode)
+    yield from _check_expectations(decode)
     for option in decode.options:
         if option.lower() in ("mode", "columnnameofcorruptrecord"):
             yield f"decode.options.{option}", "what is broken is set apart with its reason; nothing else may be"
     if decode.duplicates is not None and not decode.duplicates.key:
         yield "decode.duplicates.key", "at least one column is needed"
+
+
+def _check_expectations(decode: Decode) -> Errors:
+    levels: list[tuple[str, str, float]] = [
+        *((f"decode.rules.{name}", one.level, one.threshold) for name, one in decode.rules.items()),
+        *(("decode.uniqueness", one.level, one.threshold) for one in decode.uniqueness),
+        *(("decode.references", one.level, one.threshold) for one in decode.references),
+    ]
+    for where, level, threshold in levels:
+        if threshold and level != "fail":
+            yield f"{where}.threshold", f"means something with level = 'fail' only, not {level!r}"
+    for where, keys in (("uniqueness", decode.uniqueness), ("references", decode.references)):
+        for each in keys:
+            if not each.key:
+                yield f"decode.{where}.key", "at least one column is needed"
+        for reason, count in Counter(each.reason for each in keys).items():
+            if count > 1:
+                yield f"decode.{where}.name", f"{count} have the name {reason.partition(': ')[2]!r}"
+    for one in decode.references:
+        if one.columns and len(one.columns) != len(one.key):
+            yield "decode.references.columns", f"{len(one.columns)} columns for a key of {len(one.key)}"
+    if decode.changes and decode.uniqueness:
+        yield "decode.uniqueness", "each row has many changes; with decode.changes leave it out"
 
 
 def _check_changes(decode: Decode) -> Errors:

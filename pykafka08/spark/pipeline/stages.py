@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
@@ -27,6 +27,7 @@ from pykafka08.spark.pipeline import delta, tables
 from pykafka08.spark.pipeline.aggregating import key_of, windowed
 from pykafka08.spark.pipeline.decoding import BRONZE_SCHEMA, accepted, decoded, rejected
 from pykafka08.spark.pipeline.duplicates import days_to_compare, first_of_each, not_there
+from pykafka08.spark.pipeline.judging import judged
 from pykafka08.spark.pipeline.session import brief
 from pykafka08.spark.pipeline.settings import Aggregate, Duplicates, Pipeline, Source
 from pykafka08.spark.pipeline.starting import kafka_options, start_options
@@ -109,14 +110,11 @@ def _decode(pipeline: Pipeline, source: str) -> Callable[[SparkSession], DataStr
     def take(batch: DataFrame, number: int) -> None:
         if table.holds(query, number):
             return
-        rows = decoded(batch, pipeline.decode, source).persist()
-        try:
-            counts = {"read": rows.count()}
-            if counts["read"]:
-                _commit_decoded(pipeline, table, rows, Entry(0, NEW_ROWS, query, number, counts=counts))
+        kept = partial(_accepted_of, pipeline, table, batch.sparkSession)
+        with judged(pipeline, query, number, decoded(batch, pipeline.decode, source), kept) as (rows, read):
+            if read:
+                _commit_decoded(pipeline, table, rows, Entry(0, NEW_ROWS, query, number, counts={"read": read}))
                 delta.follow(table, tables.ACCEPTED)
-        finally:
-            rows.unpersist()
 
     def writer(spark: SparkSession) -> DataStreamWriter:
         pipeline.bronze(source).mkdir(parents=True, exist_ok=True)
@@ -146,14 +144,18 @@ def _commit_decoded(pipeline: Pipeline, table: Table, rows: DataFrame, entry: En
 
 
 def _without_duplicates(pipeline: Pipeline, table: Table, rows: DataFrame, duplicates: Duplicates) -> DataFrame:
-    spark = rows.sparkSession
     first = first_of_each(rows, duplicates)
     days = days_to_compare({row[0] for row in rows.select("event_date").distinct().collect()}, duplicates)
+    kept = _accepted_of(pipeline, table, rows.sparkSession, days)
+    return first if kept is None else not_there(first, kept, duplicates)
+
+
+def _accepted_of(pipeline: Pipeline, table: Table, spark: SparkSession, days: set[str]) -> DataFrame | None:
+    """The accepted rows of some days, None if there are none."""
     files = [one for one in table.live(tables.ACCEPTED) if one.day in days]
     if not files:
-        return first
-    schema = tables.silver_schema(spark, pipeline.decode, tables.ACCEPTED)
-    return not_there(first, tables.read(spark, table, files, schema), duplicates)
+        return None
+    return tables.read(spark, table, files, tables.silver_schema(spark, pipeline.decode, tables.ACCEPTED))
 
 
 def _table_stream(spark: SparkSession, table: Table, part: str) -> DataStreamReader:

@@ -22,6 +22,7 @@ from pykafka08.spark.options import write_options
 from pykafka08.spark.pipeline import changes, tables
 from pykafka08.spark.pipeline.aggregating import windowed
 from pykafka08.spark.pipeline.decoding import BRONZE_SCHEMA, COORDINATES, columns_of, decoded
+from pykafka08.spark.pipeline.judging import referenced_keys
 from pykafka08.spark.pipeline.registry.client import TYPES, RegistryError, SchemaRegistry
 from pykafka08.spark.pipeline.registry.decoding import check_packages
 from pykafka08.spark.pipeline.session import cause_of
@@ -115,6 +116,12 @@ def validate(spark: SparkSession, pipeline: Pipeline) -> None:
     for name in decode.duplicates.key if decode.duplicates is not None else ():
         if name not in columns:
             raise ConfigError(f"decode.duplicates.key: there is no column {name!r}")
+    for where, keys in (("uniqueness", decode.uniqueness), ("references", decode.references)):
+        for column in (column for each in keys for column in each.key):
+            if column not in columns:
+                raise ConfigError(f"decode.{where}.key: there is no column {column!r}")
+    for reference in decode.references:
+        _tried(f"decode.references.to: {reference.to}", partial(referenced_keys, spark, reference))
     for name, aggregate in pipeline.aggregates.items():
         for column in aggregate.group_by:
             if column not in columns:
@@ -151,8 +158,8 @@ def _decoded_columns(spark: SparkSession, decode: Decode) -> list[str]:
             _tried(f"decode.options.{name}", time.collect)
     timed = replace(decode, rules={})
     schema = _tried("decode.event_time", partial(tables.silver_schema, spark, timed, tables.ACCEPTED))
-    for name, condition in decode.rules.items():
-        alone = replace(decode, rules={name: condition})
+    for name, rule in decode.rules.items():
+        alone = replace(decode, rules={name: rule})
         _tried(f"decode.rules.{name!r}", partial(tables.silver_schema, spark, alone, tables.ACCEPTED))
     return list(schema.fieldNames())
 

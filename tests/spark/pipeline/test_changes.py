@@ -15,13 +15,18 @@ from pyspark.sql import SparkSession
 from pykafka08.errors import ConfigError
 from pykafka08.spark.pipeline.changes import current_rows
 from pykafka08.spark.pipeline.decoding import BRONZE_SCHEMA, accepted, decoded, rejected
-from pykafka08.spark.pipeline.settings import Decode, Registry, parse
+from pykafka08.spark.pipeline.settings import Decode, Registry, Rule, parse
 from pykafka08.spark.pipeline.validating import validate
 from tests.spark.pipeline import orders
 from tests.spark.pipeline.registry_server import registry_server
 
 DECODE = Decode(
-    "json", "at", "id BIGINT, name STRING, at TIMESTAMP", changes="debezium", key=("id",), rules={"named": "name <> ''"}
+    "json",
+    "at",
+    "id BIGINT, name STRING, at TIMESTAMP",
+    changes="debezium",
+    key=("id",),
+    rules={"named": Rule("name <> ''")},
 )
 AT = "2024-03-01T10:00:00Z"
 Record = tuple["bytes | None", "bytes | None"]

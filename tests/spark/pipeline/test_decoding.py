@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from pykafka08.errors import ConfigError
 from pykafka08.spark.pipeline.decoding import BRONZE_SCHEMA, accepted, decoded, rejected
 from pykafka08.spark.pipeline.session import brief
-from pykafka08.spark.pipeline.settings import Decode, Registry, parse
+from pykafka08.spark.pipeline.settings import Decode, Registry, Rule, parse
 from pykafka08.spark.pipeline.validating import validate
 from tests.spark.pipeline import orders
 from tests.spark.pipeline.registry_server import registry_server
@@ -48,7 +48,9 @@ def sorted_out(
 
 
 def test_json(spark: SparkSession) -> None:
-    decode = Decode("json", "at", "id BIGINT, at TIMESTAMP", rules={"even": "id % 2 = 0", "small": "id < 9"})
+    decode = Decode(
+        "json", "at", "id BIGINT, at TIMESTAMP", rules={"even": Rule("id % 2 = 0"), "small": Rule("id < 9")}
+    )
     values = [
         json.dumps({"id": 2, "at": AT, "more": 1}).encode(),
         b'{"id": 4',
@@ -132,7 +134,7 @@ def test_values_of_a_schema_registry(spark: SparkSession) -> None:
 
 def test_what_an_expression_cannot_convert_is_refused(spark: SparkSession) -> None:
     """Not an error that ends the batch, and with it the pipeline, for ever."""
-    rules = {"a number": "cast(id AS INT) / zero > 0"}
+    rules = {"a number": Rule("cast(id AS INT) / zero > 0")}
     decode = Decode("json", "to_timestamp(at)", "id STRING, at STRING, zero INT", rules=rules)
     rows = [("1", AT, 1), ("1", "not a time", 1), ("x", AT, 1), ("1", AT, 0), ("1", "20240-03-01T10:00:00Z", 1)]
     values: list[bytes | None] = [
