@@ -1,6 +1,7 @@
 """Stages of a pipeline run: one after the other until all that is there is through, or all at once for as long as told.
 
-Each micro-batch leaves a line in ``runs/RUN/progress.jsonl``, Spark's own progress document.
+Each micro-batch leaves a line in ``runs/RUN/progress.jsonl``, Spark's own progress document; of a decode stage with the
+number of rows that did not meet each expectation.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from pykafka08.errors import ConfigError
 from pykafka08.spark.pipeline.compacting import compact, versions
+from pykafka08.spark.pipeline.expectations import with_counts
 from pykafka08.spark.pipeline.locking import shared
 from pykafka08.spark.pipeline.session import session
 from pykafka08.spark.pipeline.settings import Pipeline
@@ -43,13 +45,14 @@ class RunLog(StreamingQueryListener):
     """Writes each micro-batch down."""
 
     def __init__(self, pipeline: Pipeline) -> None:
+        self._pipeline = pipeline
         started = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%S.%fZ")
         self.folder = pipeline.root / "runs" / started
         self.folder.mkdir(parents=True)
         self._file = (self.folder / "progress.jsonl").open("a", encoding="utf-8")
 
     def onQueryProgress(self, event: Any) -> None:
-        document = json.loads(event.progress.json)
+        document = with_counts(self._pipeline, json.loads(event.progress.json))
         self._file.write(json.dumps(document) + "\n")
         self._file.flush()
 

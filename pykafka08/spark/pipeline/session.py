@@ -16,10 +16,11 @@ from pyspark.sql import SparkSession
 
 from pykafka08.errors import ConfigError
 from pykafka08.spark import register, session_conf
+from pykafka08.spark.pipeline.addresses import Address, Storage, options_for_hadoop
 from pykafka08.spark.pipeline.settings import Pipeline
 from pykafka08.spark.pipeline.tables.stream import TableDataSource
 
-__all__ = ["brief", "cause_of", "prepare", "session"]
+__all__ = ["brief", "cause_of", "prepare", "reach", "session"]
 
 ALWAYS = {
     "spark.sql.ansi.enabled": "false",  # else one value that an expression cannot convert ends its batch, for ever
@@ -113,3 +114,13 @@ def prepare(spark: SparkSession) -> None:
             spark.conf.set(name, value)
     register(spark)
     spark.dataSource.register(TableDataSource)
+
+
+def reach(spark: SparkSession, address: Address, storage: Storage) -> None:
+    """Let a session read and write a folder.
+
+    Spark's own configuration would be shown to everybody who lists the processes of the machine; this is not.
+    """
+    hadoop = spark.sparkContext._jsc.hadoopConfiguration()
+    for name, value in options_for_hadoop(address, storage).items():
+        hadoop.set(name, value)
