@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -69,6 +69,7 @@ def _parser() -> argparse.ArgumentParser:
         "verify": "prove from offsets and rows that nothing was lost or doubled",
         "backfill": "make days of silver and gold anew from bronze",
         "convert": "make Delta tables of a folder of an earlier version",
+        "profile": "nulls, distinct values, bounds and most frequent values of each column of silver",
         "status": "lag, throughput and last batch of each stage, and of the partitions that are most behind",
     }
     _add_init(actions)
@@ -84,6 +85,7 @@ def _parser() -> argparse.ArgumentParser:
     made["verify"].add_argument(
         "--kafka", action="store_true", help="count the ranges in Kafka, too, where there are holes"
     )
+    _add_profile(made["profile"])
     for name, text in (("--from", "first day, event time in UTC"), ("--to", "last day")):
         made["backfill"].add_argument(
             name, dest=f"day_{name[2:]}", required=True, type=_day, metavar="YYYY-MM-DD", help=text
@@ -99,6 +101,13 @@ def _add_init(actions: Any) -> None:
     init.add_argument("--command-config", default="", metavar="FILE", help="properties of the cluster, as TLS and SASL")
     init.add_argument("--avro-schema", default="", metavar="FILE", help="the values are Avro of this schema")
     init.add_argument("--output", default="pipeline.toml", metavar="CONFIG.toml", help="default: pipeline.toml")
+
+
+def _add_profile(action: argparse.ArgumentParser) -> None:
+    action.add_argument("--json", action="store_true", help="one JSON document in place of a table")
+    action.add_argument("--top", type=int, default=5, metavar="N", help="so many frequent values, default: 5")
+    action.add_argument("--from", dest="day_from", type=_day, metavar="YYYY-MM-DD", help="first day, event time in UTC")
+    action.add_argument("--to", dest="day_to", type=_day, metavar="YYYY-MM-DD", help="last day")
 
 
 def _init(options: argparse.Namespace) -> int:
@@ -174,7 +183,7 @@ UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 def _validate(pipeline: Pipeline, options: argparse.Namespace) -> int:
     from pykafka08.spark.pipeline.stages import stages
     from pykafka08.spark.pipeline.starting import extent, start_of, started
-    from pykafka08.spark.pipeline.validating import check_offline, reach_sinks
+    from pykafka08.spark.pipeline.validating import check_offline, reach_registry, reach_sinks
 
     check_offline(pipeline)
     for name, source in pipeline.sources.items():
@@ -182,7 +191,7 @@ def _validate(pipeline: Pipeline, options: argparse.Namespace) -> int:
         if started(pipeline, source) is None:
             start_of(source)  # raises where `starting` means nothing
         _say(f"sources.{name}: {len(end)} partitions of {len({tp.topic for tp in end})} topics")
-    for line in reach_sinks(pipeline):
+    for line in (*reach_sinks(pipeline), *reach_registry(pipeline)):
         _say(line)
     from pykafka08.spark.pipeline.decoding import columns_of
     from pykafka08.spark.pipeline.running import validated
@@ -269,6 +278,26 @@ def _convert(pipeline: Pipeline, options: argparse.Namespace) -> int:
     return DONE
 
 
+def _profile(pipeline: Pipeline, options: argparse.Namespace) -> int:
+    from pykafka08.spark.pipeline.profiling import as_json, as_table, profile
+    from pykafka08.spark.pipeline.session import session
+
+    if not 1 <= options.top <= 1000:
+        raise ConfigError(f"--top: {options.top} is not between 1 and 1000")
+    spark = session(pipeline)
+    try:
+        found = profile(spark, pipeline, options.top, options.day_from, options.day_to)
+    finally:
+        spark.stop()
+    if options.json:
+        _say(as_json(pipeline.name, found))
+        return DONE
+    _say(f"{pipeline.name}: {found[0].rows:,} rows of silver; distinct and frequent values are approximate")
+    for line in as_table(found):
+        _say(line)
+    return DONE
+
+
 def _status(pipeline: Pipeline, options: argparse.Namespace) -> int:
     from pykafka08.spark.pipeline.locking import is_at_work
     from pykafka08.spark.pipeline.status import status
@@ -288,10 +317,25 @@ def _status(pipeline: Pipeline, options: argparse.Namespace) -> int:
             _say(f"  {tp.topic}-{tp.partition}: lag {each.lag:,} offsets, next {each.offset:,}, {rate}")
         if len(shown) > WORST and not options.all:
             _say(f"  and {len(shown) - WORST:,} partitions that are behind less; --all shows them")
+    for line in _expectations(pipeline):
+        _say(line)
     refusal = next((one.refusal for one in found if one.refusal is not None), None)
     if refusal is not None:
         raise refusal
     return _alert(pipeline) if options.check else DONE
+
+
+def _expectations(pipeline: Pipeline) -> Iterator[str]:
+    """How many rows of the newest run, and of all runs, did not meet each expectation."""
+    from pykafka08.spark.pipeline.expectations import expectations, of_newest_run, of_runs
+    from pykafka08.spark.pipeline.status import runs
+
+    read, newest = of_newest_run(pipeline)
+    every = of_runs(runs(pipeline))
+    for one in expectations(pipeline.decode) if every else ():
+        batches = [each for each in every if one.reason in each.counts]
+        in_all = f"{sum(each.counts[one.reason] for each in batches):,} of {sum(each.read for each in batches):,}"
+        yield f"{one.reason} ({one.level}): {newest[one.reason]:,} of {read:,} rows in the newest run, {in_all} in all"
 
 
 AT_WORK = {
@@ -321,5 +365,6 @@ ACTIONS: dict[str, Callable[[Pipeline, argparse.Namespace], int]] = {
     "verify": _verify,
     "backfill": _backfill,
     "convert": _convert,
+    "profile": _profile,
     "status": _status,
 }

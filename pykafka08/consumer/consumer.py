@@ -33,6 +33,7 @@ from pykafka08.consumer.topics import PatternTopics
 from pykafka08.consumer.trouble import Trouble
 from pykafka08.driver import TaskTree, current_time
 from pykafka08.errors import AuthorizationError, ClosedError, ConfigError, KafkaError, RequestTimeoutError
+from pykafka08.errors.deadline import at_deadline
 from pykafka08.group.coordinator import RebalanceListener
 from pykafka08.group.pattern import SubscriptionPattern
 from pykafka08.group.settings import GroupConfig
@@ -312,7 +313,10 @@ class Consumer(Committing):
         return Tables(self._reader, max_rows, self._config.fetch_buffer_bytes)
 
     async def getone(self, *, timeout: float | None = None) -> Record:
-        """The next record; RequestTimeoutError, which is a TimeoutError, if none comes within ``timeout`` seconds."""
+        """The next record; RequestTimeoutError, which is a TimeoutError, if none comes within ``timeout`` seconds.
+
+        SecurityError if a broker refuses this consumer at the end of that time.
+        """
         reader = self._reader
         reader.open_fetcher()
         reader.check_alone()
@@ -356,7 +360,7 @@ class Consumer(Committing):
                 await self._member.commit_now()
             raise
 
-    def _no_record(self, timeout: float | None) -> RequestTimeoutError:
+    def _no_record(self, timeout: float | None) -> KafkaError:
         now = current_time()
         trouble, age = self._trouble(now), ""
         cause = None if trouble is None else trouble.error
@@ -367,7 +371,7 @@ class Consumer(Committing):
         because = "" if cause is None else f"; last: {cause}{age}"
         late = RequestTimeoutError(f"no record came within {timeout} seconds{because}")
         late.__cause__ = cause
-        return late
+        return at_deadline(late, self._refusal(self.assignment()))
 
     # Assignment
 

@@ -110,7 +110,10 @@ class Address:
 
 def address_of(text: str, folder: Path) -> Address:
     """The address; a relative path counts from ``folder``.  ConfigError: there is no such kind, or a part is wrong."""
-    parts = urlsplit(text)
+    try:
+        parts = urlsplit(text)
+    except ValueError as error:
+        raise ConfigError(f"folder: {error}") from None
     scheme = ALIKE.get(parts.scheme, parts.scheme)
     if scheme not in ("file", *ABROAD):
         raise ConfigError(f"folder: {scheme}: is none of file:, s3:, {', '.join(f'{one}:' for one in ABROAD)}")

@@ -19,7 +19,7 @@ from pyspark.sql.types import BinaryType, DataType, StructType
 from pykafka08.errors import ConfigError
 from pykafka08.spark.pipeline.settings import Decode
 
-__all__ = ["to_json"]
+__all__ = ["fitted", "plain", "to_json"]
 
 
 def to_json(decode: Decode, columns: StructType) -> Callable[[Column], Column]:
@@ -46,23 +46,24 @@ def _text(value: bytes, skipped: int, schema: Any, columns: DataType) -> str | N
         row = fastavro.schemaless_reader(stream, schema, None)
     except Exception:  # noqa: BLE001  (whatever broken bytes lead fastavro to raise)
         return None
-    return json.dumps(_fitted(row, columns), default=_plain) if not stream.read(1) else None
+    return json.dumps(fitted(row, columns), default=plain) if not stream.read(1) else None
 
 
-def _fitted(value: Any, kind: DataType | None) -> Any:
+def fitted(value: Any, kind: DataType | None) -> Any:
     """A value with its bytes as the type wants them; None: it goes into no column."""
     if isinstance(value, bytes):
         return (b64encode(value) if isinstance(kind, BinaryType) else value).decode("latin-1")
     if isinstance(value, list):
-        return [_fitted(one, getattr(kind, "elementType", None)) for one in value]
+        return [fitted(one, getattr(kind, "elementType", None)) for one in value]
     if isinstance(value, dict):
         kinds = {one.name: one.dataType for one in kind} if isinstance(kind, StructType) else {}
         other = getattr(kind, "valueType", None)
-        return {name: _fitted(one, kinds.get(name, other)) for name, one in value.items()}
+        return {name: fitted(one, kinds.get(name, other)) for name, one in value.items()}
     return value
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """A value that JSON does not have, as a text."""
     if isinstance(value, (datetime, date, time)):
         return value.isoformat()
     return str(value)

@@ -19,6 +19,7 @@ from pykafka08.spark.pipeline.aggregating import current, windowed
 from pykafka08.spark.pipeline.checkpoints import planned_position
 from pykafka08.spark.pipeline.decoding import PLACE, accepted, decoded, rejected
 from pykafka08.spark.pipeline.duplicates import first_of_each, not_there
+from pykafka08.spark.pipeline.judging import referenced, refused_as_not_unique
 from pykafka08.spark.pipeline.locking import shared
 from pykafka08.spark.pipeline.settings import Aggregate, Pipeline
 from pykafka08.spark.pipeline.tables import rows as table_rows
@@ -206,9 +207,10 @@ def _records(spark: SparkSession, scope: _Scope, until: ExitStack) -> DataFrame:
     """
     every = None
     for name in scope.pipeline.sources:
-        refused = scope.was_bad.where(F.col("_source") == name).selectExpr(*AS_IN_BRONZE)
+        is_judged = (F.col("_source") == name) & ~refused_as_not_unique(scope.pipeline.decode)
+        refused = scope.was_bad.where(is_judged).selectExpr(*AS_IN_BRONZE)
         raw = _concerned(spark, scope, name, until).select(*refused.columns).unionByName(refused)
-        rows = decoded(raw, scope.pipeline.decode, name)
+        rows = referenced(decoded(raw, scope.pipeline.decode, name), scope.pipeline.decode)
         every = rows if every is None else every.unionByName(rows)
     assert every is not None
     return every

@@ -26,12 +26,8 @@ def position_read(checkpoint: Folder) -> Position:
 
 
 def planned_position(checkpoint: Folder, batch: int) -> Position:
-    """How far the batches until ``batch`` read, and later ones without rows.
-
-    Spark deletes what its oldest batches had planned.
-    """
-    planned = [one for one in _numbers(checkpoint / "offsets") if one >= batch >= 0]
-    return _position(checkpoint, min(planned, default=-1))
+    """How far the batches until ``batch`` read, which is the last with rows: later ones that are committed had none."""
+    return _position(checkpoint, max(batch, last_commit(checkpoint)) if batch >= 0 else -1)
 
 
 def offset_text(checkpoint: Folder, batch: int) -> str:

@@ -24,7 +24,7 @@ from pykafka08.spark.client_properties import (
     SECURITY,
 )
 
-__all__ = ["with_properties"]
+__all__ = ["with_properties", "with_registry_properties"]
 
 SERVERS = "bootstrap.servers"
 
@@ -48,6 +48,26 @@ def with_properties(table: dict[str, Any], folder: Path, *, is_source: bool) -> 
         options = table.get("options", {})
         if isinstance(options, dict):
             table["options"] = {**{PREFIX + name: value for name, value in found.items()}, **options}
+
+
+REGISTRY_PROPERTIES = {
+    "url": "url",
+    "basic.auth.user.info": "basic_auth_user_info",
+    "bearer.auth.token": "bearer_auth_token",
+    "ssl.ca.location": "ssl_ca_location",
+}
+"""Confluent's names, which may begin with ``schema.registry.``, and the settings of ``[decode.registry]``."""
+
+
+def with_registry_properties(table: dict[str, Any], folder: Path) -> None:
+    """Add the settings of the properties file of ``[decode.registry]``, in place; those of the table come first."""
+    file = table.get("properties")
+    if not isinstance(file, str) or not file:
+        return
+    for name, value in resolved(read_client_properties(folder / file)).items():
+        setting = REGISTRY_PROPERTIES.get(name.removeprefix("schema.registry."))
+        if setting is not None:
+            table.setdefault(setting, value.reveal() if isinstance(value, Secret) else value)
 
 
 def _of_file(path: Path, *, is_source: bool) -> dict[str, str]:

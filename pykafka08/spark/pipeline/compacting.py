@@ -1,46 +1,49 @@
-"""Small files of a table made one: new files first, then one commit that swaps them, then the old ones go.
+"""Small files of a table made one: Spark writes new files, one commit swaps them, then the old ones go.
 
 Of gold, of which each change of a window brings a row, only the newest rows stay: all of it is one file then.
-Old files are deleted once every stage that reads the table's log has committed a version behind them.
+Old files are deleted once every stage that reads the table has committed a version behind them.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
 
-import pyarrow as pa
-import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
 
+from pykafka08.spark.pipeline.aggregating import current
 from pykafka08.spark.pipeline.checkpoints import version_read
-from pykafka08.spark.pipeline.settings import Compaction, Pipeline
+from pykafka08.spark.pipeline.settings import Aggregate, Compaction, Pipeline
 from pykafka08.spark.pipeline.stores import Folder
+from pykafka08.spark.pipeline.tables import rows as table_rows
 from pykafka08.spark.pipeline.tables.model import COMPACTION, Added, Entry
 from pykafka08.spark.pipeline.tables.table import Table
 
-__all__ = ["Compacted", "compact", "newest", "readers_of", "versions"]
+__all__ = ["Compacted", "compact", "readers_of", "versions"]
 
-NUMBER = "__number"
-BRONZE = "bronze/"
-"""Before the names of tables whose files stay as they are."""
+JOBS = 4
+"""So many groups of files are joined at once, each by one task."""
+PER_COMMIT = 64
+"""Groups whose files one commit swaps: what a compaction that is ended has done so far stays."""
+Group = list[Added]
 Compacted = tuple[int, int, int]
 """Files before, files after, files deleted."""
 
 
-def compact(pipeline: Pipeline, *, until: Mapping[str, int] | None = None) -> dict[str, Compacted]:
+def compact(spark: SparkSession, pipeline: Pipeline, *, until: Mapping[str, int] | None = None) -> dict[str, Compacted]:
     """All tables by their folder's name.
 
     ``until``: stages or backfills run meanwhile, which may read what they found live when they began: only what was
     replaced up to these versions is deleted.  Without it nobody does, so files that no commit names are nobody's.
     """
-    from pykafka08.spark.pipeline.aggregating import key_of
-
-    keys = {f"gold/{name}": key_of(one) for name, one in pipeline.aggregates.items()}
+    aggregates = {f"gold/{name}": one for name, one in pipeline.aggregates.items()}
     made = {}
     for name, table in _tables(pipeline).items():
         before = len(table.live())
-        if not name.startswith(BRONZE):
-            _join(table, pipeline.compaction, keys.get(name))
+        _join(spark, table, pipeline.compaction, aggregates.get(name))
         deleted = _expire(pipeline, name, table, None if until is None else until.get(name, -1))
         made[name] = before, len(table.live()), deleted
     return made
@@ -72,19 +75,31 @@ def readers_of(pipeline: Pipeline, folder: Folder) -> list[str]:
     ]
 
 
-def _join(table: Table, settings: Compaction, key: list[str] | None) -> None:
-    """``key``: of rows that replace one another; without it each row stays."""
-    is_made = False
+def _join(spark: SparkSession, table: Table, settings: Compaction, aggregate: Aggregate | None) -> None:
+    """``aggregate``: rows of a window replace one another; without it each row stays."""
+    state = table.state()
+    groups = list(_groups(state.files, settings) if aggregate is None else _whole(state.files, settings))
+    attempt = table.attempt(COMPACTION, state.version + 1)
+    for at in range(0, len(groups), PER_COMMIT):
+        chosen = groups[at : at + PER_COMMIT]
+        folders = [f"{attempt}/{_folder(group[0])}{number:06d}" for number, group in enumerate(chosen, at)]
+        with ThreadPoolExecutor(JOBS) as pool:
+            joined = list(pool.map(partial(_joined, spark, table, aggregate), folders, chosen))
+        removed = tuple(one.path for group in chosen for one in group)
+        added = tuple(one for files in joined for one in files)
+        if not _swap(table, Entry(0, COMPACTION, COMPACTION, state.version + 1, added, removed)):
+            break
+
+
+def _swap(table: Table, entry: Entry) -> bool:
+    """Commit behind whatever others have made meanwhile; False if these have replaced one of the files."""
+    removed, is_made = set(entry.removed), False
     while not is_made:
         state = table.state()
-        version = state.version
-        groups = list(_groups(state.files, settings) if key is None else _whole(state.files, settings))
-        if not groups:
-            break
-        attempt = table.attempt(COMPACTION, version + 1)
-        added = tuple(_joined(table, attempt, number, group, key) for number, group in enumerate(groups))
-        removed = tuple(one.path for group in groups for one in group)
-        is_made = table.commit(Entry(version + 1, COMPACTION, COMPACTION, version + 1, added, removed))
+        if not removed <= {one.path for one in state.files}:
+            return False
+        is_made = table.commit(replace(entry, version=state.version + 1))
+    return True
 
 
 def _expire(pipeline: Pipeline, name: str, table: Table, until: int | None) -> int:
@@ -96,15 +111,15 @@ def _expire(pipeline: Pipeline, name: str, table: Table, until: int | None) -> i
     return table.expire(last + 1, with_attempts=until is None)
 
 
-def _groups(files: Iterable[Added], settings: Compaction) -> Iterator[list[Added]]:
-    """Files of one day that together are small enough, in the order in which they came."""
-    days: dict[str, list[Added]] = defaultdict(list)
+def _groups(files: Iterable[Added], settings: Compaction) -> Iterator[Group]:
+    """Files of one partition that together are small enough, in the order in which they came."""
+    partitions: dict[str, Group] = defaultdict(list)
     for one in files:
         if one.bytes < settings.target_bytes:
-            days[one.day].append(one)
-    for of_day in days.values():
-        group: list[Added] = []
-        for one in of_day:
+            partitions[_folder(one)].append(one)
+    for of_partition in partitions.values():
+        group: Group = []
+        for one in of_partition:
             if group and sum(each.bytes for each in group) + one.bytes > settings.target_bytes:
                 if len(group) >= settings.min_files:
                     yield group
@@ -114,45 +129,20 @@ def _groups(files: Iterable[Added], settings: Compaction) -> Iterator[list[Added
             yield group
 
 
-def _whole(files: Sequence[Added], settings: Compaction) -> Iterator[list[Added]]:
+def _whole(files: Sequence[Added], settings: Compaction) -> Iterator[Group]:
     """All files: a row may be replaced by one in any of them."""
     if len(files) >= settings.min_files:
         yield list(files)
 
 
-def _joined(table: Table, attempt: str, number: int, group: list[Added], key: list[str] | None) -> Added:
-    day, files = group[0].day, table.location.filesystem
-    folder = f"{attempt}/day={day}" if day else attempt
-    path = f"{folder}/{number:06d}.parquet"
-    files.create_dir(folder, recursive=True)
-    with files.open_input_file(group[-1].path) as file:
-        schema = pq.read_schema(file)
-    batches = _batches(table, group, schema)
-    if key is not None:
-        batches = newest(pa.Table.from_batches(batches, schema), key).to_batches()
-    with files.open_output_stream(path) as out, pq.ParquetWriter(out, schema, compression="zstd") as writer:
-        for batch in batches:
-            writer.write_batch(batch)
-    return table.added(path, group[0].values)
+def _folder(file: Added) -> str:
+    """Of its partition, as Spark names it."""
+    return "".join(f"{name}={value}/" for name, value in file.values.items())
 
 
-def _batches(table: Table, group: Iterable[Added], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    from pykafka08.spark.pipeline.arrow_rows import fitted
-
-    for one in group:
-        with table.location.filesystem.open_input_file(one.path) as opened, pq.ParquetFile(opened) as file:
-            for batch in file.iter_batches():
-                yield fitted(batch, schema)
-
-
-def newest(gold: pa.Table, key: list[str]) -> pa.Table:
-    """Of each window and group the row of the highest batch; all rows where Arrow cannot group by such a column."""
-    from pykafka08.spark.pipeline.aggregating import BATCH
-
-    ordered = gold.sort_by(BATCH)
-    numbered = ordered.select(key).append_column(NUMBER, pa.array(range(ordered.num_rows), pa.int64()))
-    try:
-        last = numbered.group_by(key).aggregate([(NUMBER, "max")])
-    except pa.ArrowNotImplementedError:
-        return gold
-    return ordered.take(last.sort_by(f"{NUMBER}_max")[f"{NUMBER}_max"])
+def _joined(spark: SparkSession, table: Table, aggregate: Aggregate | None, folder: str, group: Group) -> list[Added]:
+    rows = table_rows.read(spark, table, group, table_rows.columns_in_files(table))
+    if aggregate is not None:
+        rows = current(rows, aggregate)
+    rows.coalesce(1).write.option("compression", "zstd").parquet(table.location.of(folder))
+    return table_rows.files_of(table, folder, group[0].values)

@@ -3,17 +3,21 @@
 Pure functions of DataFrames: streams and backfills go through the same ones.
 
 Bronze has the columns of :data:`BRONZE_SCHEMA`.  A decoded row has the columns of the settings' schema, then
-``event_time``, ``event_date`` (UTC) and the record's coordinates :data:`COORDINATES`; beside these, until accepted and
-rejected are parted, the raw ``key``, ``value``, ``headers`` and ``reason`` (null: accepted) in one column :data:`RAW`.
+``event_time``, ``event_date`` (UTC), of change records ``changes.COLUMNS``, and the record's coordinates
+:data:`COORDINATES`; beside these, until accepted and rejected are parted, the raw ``key``, ``value``, ``headers``,
+``reason`` (null: accepted) and ``broken``, the expectations that it does not meet, in one column :data:`RAW`.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StringType, StructField, StructType
 
 from pykafka08.errors import ConfigError
+from pykafka08.spark.pipeline import changes
 from pykafka08.spark.pipeline.settings import Decode
 
 __all__ = ["BRONZE_SCHEMA", "COORDINATES", "PLACE", "accepted", "columns_of", "decoded", "rejected"]
@@ -38,7 +42,6 @@ def columns_of(decode: Decode) -> list[str]:
 
 def decoded(bronze: DataFrame, decode: Decode, source: str) -> DataFrame:
     """Every row of ``bronze`` as the module says; a row is never lost here."""
-    fields, is_broken = FORMATS[decode.format](decode)
     names = columns_of(decode)
     raw = F.struct("key", "value", "headers").alias(RAW)
     coordinates = [
@@ -48,26 +51,38 @@ def decoded(bronze: DataFrame, decode: Decode, source: str) -> DataFrame:
         F.col("offset").alias("_offset"),
         F.col("timestamp").alias("_timestamp"),
     ]
-    parsed = bronze.select(fields.alias("_fields"), raw, *coordinates)
-    opened = parsed.select(
-        *[F.col(f"_fields.`{name}`").alias(name) for name in names],
-        is_broken.alias(BROKEN),
-        RAW,
-        *COORDINATES,
-    )
-    timed = opened.withColumn("event_time", F.expr(decode.event_time).cast("timestamp"))
-    reason = F.when(F.col(BROKEN), F.lit(f"not {decode.format} of the schema"))
+    opened = _opened(bronze.select(*_texts(decode), raw, *coordinates), decode)
+    extra = changes.COLUMNS if decode.changes else ()
+    timed = opened.withColumn("event_time", _event_time(decode))
+    reason = F.when(F.col(BROKEN).isNotNull(), F.col(BROKEN))
     reason = reason.when(F.col("event_time").isNull(), F.lit("no event time"))
     reason = reason.when(~F.year("event_time").between(1, LAST_YEAR), F.lit("event time beyond all calendars"))
-    for name, condition in decode.rules.items():
-        reason = reason.when(~F.coalesce(F.expr(condition).cast("boolean"), F.lit(False)), F.lit(f"rule: {name}"))
+    broken = F.when(reason.isNull(), _broken_rules(decode)).otherwise(F.array().cast("array<string>"))
+    warnings = [f"rule: {name}" for name, rule in decode.rules.items() if rule.level == "warn"]
+    refusing = F.array_except("_rules", F.array(*map(F.lit, warnings)).cast("array<string>"))
+    timed = timed.withColumn("_rules", broken)
     return timed.select(
         *names,
         "event_time",
         F.to_date("event_time").alias("event_date"),
+        *extra,
         *COORDINATES,
-        F.struct(F.col(f"{RAW}.*"), reason.alias("reason")).alias(RAW),
+        F.struct(
+            F.col(f"{RAW}.*"),
+            F.coalesce(reason, F.get(refusing, F.lit(0))).alias("reason"),
+            F.col("_rules").alias("broken"),
+        ).alias(RAW),
     )
+
+
+def _broken_rules(decode: Decode) -> Column:
+    """The rules that a row does not meet; none of a change that deletes one, which may have its key alone."""
+    is_deleted = F.col("_op") == F.lit("d") if decode.changes else F.lit(False)
+    broken = []
+    for name, rule in decode.rules.items():
+        is_met = is_deleted | F.coalesce(F.expr(rule.check).cast("boolean"), F.lit(False))
+        broken.append(F.when(~is_met, F.lit(f"rule: {name}")))
+    return F.array_compact(F.array(*broken).cast("array<string>"))
 
 
 def accepted(rows: DataFrame) -> DataFrame:
@@ -77,7 +92,9 @@ def accepted(rows: DataFrame) -> DataFrame:
 
 def rejected(rows: DataFrame) -> DataFrame:
     """The raw records that did not: ``key, value, headers, reason`` and the coordinates."""
-    return rows.where(F.col(f"{RAW}.reason").isNotNull()).select(f"{RAW}.*", *COORDINATES)
+    return rows.where(F.col(f"{RAW}.reason").isNotNull()).select(
+        *[f"{RAW}.{name}" for name in ("key", "value", "headers", "reason")], *COORDINATES
+    )
 
 
 def _schema(decode: Decode) -> StructType:
@@ -90,30 +107,86 @@ def _schema(decode: Decode) -> StructType:
     return parsed
 
 
-def _text_fields(decode: Decode, text: Column) -> tuple[Column, Column]:
-    """What a text in Spark's JSON or CSV gives; broken: it gave nothing, or a field would not fit."""
-    schema = StructType([*_schema(decode).fields, StructField(BROKEN, StringType())])
+def _texts(decode: Decode) -> list[Column]:
+    """The text of the value and, where the key of a change record is needed, of the key."""
+    columns = StructType() if decode.format == "raw" else _schema(decode)
+    if not decode.changes:
+        return [_text(decode, columns)(F.col("value")).alias("_text")]
+    for name in decode.key:
+        if name not in columns.names:
+            raise ConfigError(f"decode.key: there is no column {name!r}")
+    value = _text(decode, changes.envelope(columns))
+    key = _text(decode, changes.key_fields(columns, decode.key), is_key=True)
+    return [value(F.col("value")).alias("_text"), key(F.col("key")).alias("_key_text")]
+
+
+def _text(decode: Decode, columns: StructType, *, is_key: bool = False) -> Callable[[Column], Column]:
+    """A function on a binary column: ``text``, and ``reason`` if there is none and the cause is known."""
+    if decode.registry is not None:
+        from pykafka08.spark.pipeline.registry.decoding import to_text
+
+        return to_text(decode, columns, is_key=is_key)
+    if decode.format == "avro":
+        from pykafka08.spark.pipeline.avro import to_json
+
+        return _alone(to_json(decode, columns))
+    return _alone(lambda value: value.cast("string"))
+
+
+def _alone(text: Callable[[Column], Column]) -> Callable[[Column], Column]:
+    return lambda value: F.struct(text(value).alias("text"), F.lit(None).cast("string").alias("reason"))
+
+
+def _opened(texts: DataFrame, decode: Decode) -> DataFrame:
+    """The columns of the format, :data:`BROKEN` with the reason if a record is none, and what else ``texts`` has."""
+    if decode.changes:
+        return _opened_changes(texts, decode)
+    fields, is_broken = _fields(decode)
+    parsed = texts.select(fields.alias("_fields"), F.col("_text.reason").alias(BROKEN), RAW, *COORDINATES)
+    why = F.coalesce(BROKEN, F.when(is_broken, F.lit(f"not {decode.format} of the schema")))
+    names = columns_of(decode)
+    return parsed.select(
+        *[F.col(f"_fields.`{name}`").alias(name) for name in names], why.alias(BROKEN), RAW, *COORDINATES
+    )
+
+
+def _opened_changes(texts: DataFrame, decode: Decode) -> DataFrame:
+    columns = _schema(decode)
+    parsed = texts.select(
+        _from_text(decode, F.col("_text.text"), changes.envelope(columns)).alias("_fields"),
+        _from_text(decode, F.col("_key_text.text"), changes.key_fields(columns, decode.key)).alias("_key"),
+        F.col("_text.reason").alias("_why"),
+        F.col("_key_text.reason").alias("_key_why"),
+        F.col(f"{RAW}.value").isNull().alias("_is_tombstone"),
+        RAW,
+        *COORDINATES,
+    )
+    return changes.opened(parsed, columns, decode.key, decode.format, [RAW, *COORDINATES])
+
+
+def _event_time(decode: Decode) -> Column:
+    """A row that was deleted may have its key alone: then the time of the change counts, or of the record."""
+    time = F.expr(decode.event_time).cast("timestamp")
+    if not decode.changes:
+        return time
+    return F.when(F.col("_op") == F.lit("d"), F.coalesce(time, F.col("_changed_at"), F.col("_timestamp"))).otherwise(
+        time
+    )
+
+
+def _fields(decode: Decode) -> tuple[Column, Column]:
+    """The fields of a text as a struct; and broken: it gave nothing, or a field would not fit."""
+    text = F.col("_text.text")
+    if decode.format == "raw":
+        whole = F.struct(F.col(f"{RAW}.key").cast("string").alias("key"), text.alias("text"))
+        return whole, ~F.coalesce(F.is_valid_utf8(F.col(f"{RAW}.value").cast("string")), F.lit(False))
+    broken = F.col("_fields").isNull() | F.col(f"_fields.{BROKEN}").isNotNull() | F.col(f"{RAW}.value").isNull()
+    return _from_text(decode, text, _schema(decode)), broken
+
+
+def _from_text(decode: Decode, text: Column, columns: StructType) -> Column:
+    """The fields by Spark's reader, and :data:`BROKEN`: the text, if a field does not fit."""
+    schema = StructType([*columns.fields, StructField(BROKEN, StringType())])
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": BROKEN, **decode.options}
     reads = F.from_csv if decode.format == "csv" else F.from_json
-    fields = reads(text, schema.toDDL(), options)
-    broken = F.col("_fields").isNull() | F.col(f"_fields.{BROKEN}").isNotNull() | F.col(f"{RAW}.value").isNull()
-    return fields, broken
-
-
-def _text(decode: Decode) -> tuple[Column, Column]:
-    return _text_fields(decode, F.col("value").cast("string"))
-
-
-def _avro(decode: Decode) -> tuple[Column, Column]:
-    from pykafka08.spark.pipeline.avro import to_json
-
-    return _text_fields(decode, to_json(decode, _schema(decode))(F.col("value")))
-
-
-def _raw(decode: Decode) -> tuple[Column, Column]:
-    fields = F.struct(F.col("key").cast("string").alias("key"), F.col("value").cast("string").alias("text"))
-    return fields, ~F.coalesce(F.is_valid_utf8(F.col(f"{RAW}.value").cast("string")), F.lit(False))
-
-
-FORMATS = {"json": _text, "csv": _text, "raw": _raw, "avro": _avro}
-"""Format → (the fields as a struct, whether they are broken)."""
+    return reads(text, schema.toDDL(), options)

@@ -100,7 +100,7 @@ def guess(records: Iterable[Sampled], avro_schema: str = "") -> Guess:
         ids = sorted({int.from_bytes(one[1:WIRE_BYTES], "big") for one in values})
         raise ConfigError(
             f"the values have a schema registry's wire format, with schema {', '.join(map(str, ids))}: "
-            "give the file of the Avro schema with --avro-schema"
+            "give the file of the Avro schema with --avro-schema, or write the file by hand with [decode] registry"
         )
     texts = [one.decode(errors="replace") for one in values]
     rows = [row for row in map(_json, texts) if row is not None]

@@ -16,18 +16,36 @@ from typing import IO
 from pykafka08.errors import ConfigError
 from pykafka08.spark.pipeline.stores import Folder
 
-__all__ = ["alone_if_possible", "is_at_work", "shared"]
+__all__ = ["Lock", "alone_if_possible", "is_at_work", "shared"]
+
+
+class Lock:
+    """A shared lock that is held; on a store there is none, and nobody is known to be alone."""
+
+    def __init__(self, file: IO[bytes] | None) -> None:
+        self._file = file
+
+    def is_alone_now(self) -> bool:
+        """Whether nobody else writes, from now on; if somebody does, the lock stays shared."""
+        if self._file is None:
+            return False
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            fcntl.flock(self._file, fcntl.LOCK_SH)  # the attempt may have given the shared lock back
+            return False
+        return True
 
 
 @contextmanager
-def shared(root: Folder) -> Iterator[None]:
+def shared(root: Folder) -> Iterator[Lock]:
     """Write beside others; waits while somebody is alone."""
     if not root.is_local:
-        yield
+        yield Lock(None)
         return
     with _opened(root) as file:
         fcntl.flock(file, fcntl.LOCK_SH)
-        yield
+        yield Lock(file)
 
 
 @contextmanager

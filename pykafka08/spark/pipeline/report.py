@@ -15,6 +15,7 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 from pykafka08.spark.offsets_json import offsets_of
 from pykafka08.spark.pipeline.charts import groups_of, reasons_of
 from pykafka08.spark.pipeline.durations import seconds_of
+from pykafka08.spark.pipeline.expectations import expectations, of_runs
 from pykafka08.spark.pipeline.settings import Pipeline
 from pykafka08.spark.pipeline.status import ended_at, progress_of, runs
 from pykafka08.spark.pipeline.stores import Folder
@@ -24,8 +25,8 @@ from pykafka08.spark.pipeline.tables.table import Table
 
 __all__ = ["lag_of", "rejects_of", "seconds_of_batch", "write"]
 
-GROUPS, WINDOWS, DAYS = 6, 400, 400
-"""At most so many groups of an aggregate, windows of a group and days of silver are drawn, the newest."""
+GROUPS, WINDOWS, DAYS, BATCHES = 6, 400, 400, 200
+"""Drawn of groups of an aggregate, windows of a group, days of silver and judged batches at most, the newest."""
 DATE, TIME = "%Y-%m-%d", "%Y-%m-%d %H:%M"
 STYLE = """
 :root { color-scheme: light dark; --paper: #fff; --ink: #1d2430; --soft: #5b6472; --rule: #d9dee6; --mark: #2f6db3;
@@ -80,6 +81,7 @@ def write(pipeline: Pipeline, run: Folder) -> Path:
     _tiles(body, documents, sum(accepted.values()), rejected, duplicates)
     if began is not None:
         _stages(body, documents, began, rejects_of(rejects))
+    _expectations(body, pipeline, run)
     _silver(body, reasons_of(pipeline), accepted, duplicates)
     newest = _newest_event(pipeline)
     for name in pipeline.aggregates:
@@ -146,6 +148,31 @@ def _stages(
             for name, points in shown.items():
                 at = [((ended_at(one) - began).total_seconds(), value) for one, value in points]
                 _card(charts, name).append(steps(f"{title}: {name}", at, labels, end=end))
+
+
+def _expectations(body: Element, pipeline: Pipeline, run: Folder) -> None:
+    """A table of this run and of all runs, and for each expectation its batches over time."""
+    of_run, every = of_runs([run]), of_runs(runs(pipeline))
+    if not of_run:
+        return
+    SubElement(body, "h2").text = "Expectations"
+    judged = expectations(pipeline.decode)
+    rows = []
+    for one in judged:
+        counts = [sum(each.counts.get(one.reason, 0) for each in batches) for batches in (of_run, every)]
+        read = [sum(each.read for each in batches if one.reason in each.counts) for batches in (of_run, every)]
+        shares = [f"{count / max(1, among):.2%}" for count, among in zip(counts, read, strict=True)]
+        rows.append((one.reason, one.level, f"{counts[0]:,}", shares[0], f"{counts[1]:,}", shares[1]))
+    _table(body, ("expectation", "level", "rows not meeting it", "of this run", "in all runs", "of all runs"), rows)
+    SubElement(body, "p").text = "Rows of each batch that did not meet it, of all runs, the newest batches."
+    charts = SubElement(body, "div", {"class": "charts"})
+    for one in judged:
+        batches = [each for each in every if one.reason in each.counts][-BATCHES:]
+        if batches:
+            title = f"{one.reason} ({one.level})"
+            labels = [f"{each.at:{TIME}}" for each in batches]
+            values = [each.counts[one.reason] for each in batches]
+            _card(charts, title).append(bars(f"Expectation {title}", values, labels))
 
 
 def _silver(body: Element, reasons: Counter[str], accepted: Counter[str], duplicates: int) -> None:

@@ -1,6 +1,7 @@
 """Stages of a pipeline run: one after the other until all that is there is through, or all at once for as long as told.
 
-Each micro-batch leaves a line in ``runs/RUN/progress.jsonl``, Spark's own progress document.
+Each micro-batch leaves a line in ``runs/RUN/progress.jsonl``, Spark's own progress document; of a decode stage with the
+number of rows that did not meet each expectation.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from pykafka08.errors import ConfigError
 from pykafka08.spark.pipeline.compacting import compact, versions
-from pykafka08.spark.pipeline.locking import alone_if_possible, shared
+from pykafka08.spark.pipeline.expectations import with_counts
+from pykafka08.spark.pipeline.locking import shared
 from pykafka08.spark.pipeline.session import session
 from pykafka08.spark.pipeline.settings import Pipeline
 from pykafka08.spark.pipeline.stages import Stage, stages
@@ -47,13 +49,14 @@ class RunLog(StreamingQueryListener):
     """Writes each micro-batch down."""
 
     def __init__(self, pipeline: Pipeline) -> None:
+        self._pipeline = pipeline
         started = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%S.%fZ")
         self.folder = pipeline.root / "runs" / started
         Path(pipeline.reports, started).mkdir(parents=True, exist_ok=True)
         self._log = _Grown(Path(self.folder)) if self.folder.is_local else _Parts(self.folder)
 
     def onQueryProgress(self, event: Any) -> None:
-        document = json.loads(event.progress.json)
+        document = with_counts(self._pipeline, json.loads(event.progress.json))
         self._log.append(json.dumps(document) + "\n")
 
     def onQueryStarted(self, event: Any) -> None:
@@ -132,7 +135,7 @@ def run(
     """
     chosen = select(pipeline, names)
     with (
-        shared(pipeline.root),
+        shared(pipeline.root) as lock,
         _told_to_end() if is_following else nullcontext(_never) as is_to_end,
         ExitStack() as stack,
     ):
@@ -148,6 +151,8 @@ def run(
                 follow(spark, pipeline, chosen, say, is_to_end, compacts=compacts)
             else:
                 run_once(spark, pipeline, chosen, say)
+                if compacts:
+                    _compact(spark, pipeline, None if lock.is_alone_now() else began, say)
         except PySparkException as error:  # of a query that ran, or that could not be started
             say(f"failed: {error}")
             return False
@@ -156,9 +161,6 @@ def run(
             log.close()
             if draws:
                 _draw(pipeline, log.folder, say)
-    if compacts and not is_following:
-        with alone_if_possible(pipeline.root) as is_alone:
-            _compact(pipeline, None if is_alone else began, say)
     return True
 
 
@@ -208,8 +210,8 @@ def _draw(pipeline: Pipeline, folder: Folder, say: Say) -> None:
     say(f"report: {report.write(pipeline, folder)}")
 
 
-def _compact(pipeline: Pipeline, until: Mapping[str, int] | None, say: Say) -> None:
-    for table, (before, after, deleted) in compact(pipeline, until=until).items():
+def _compact(spark: SparkSession, pipeline: Pipeline, until: Mapping[str, int] | None, say: Say) -> None:
+    for table, (before, after, deleted) in compact(spark, pipeline, until=until).items():
         if before != after or deleted:
             say(f"compaction of {table}: {before} files, now {after}; {deleted} that were replaced are deleted")
 
@@ -260,7 +262,7 @@ def follow(
         pyspark.errors.PySparkException: a stage failed, or ended though nobody told it to.
     """
     running: dict[str, StreamingQuery] = {}
-    rounds = _Rounds(pipeline, say) if compacts and pipeline.compaction.every_seconds else None
+    rounds = _Rounds(spark, pipeline, say) if compacts and pipeline.compaction.every_seconds else None
     try:
         for stage in chosen:
             if is_to_end():
@@ -283,7 +285,8 @@ def follow(
 class _Rounds:
     """Compaction beside the stages, now and then: a round deletes what the one before replaced, read by nobody now."""
 
-    def __init__(self, pipeline: Pipeline, say: Say) -> None:
+    def __init__(self, spark: SparkSession, pipeline: Pipeline, say: Say) -> None:
+        self._spark = spark
         self._pipeline = pipeline
         self._say = say
         self._last = time.monotonic()
@@ -292,7 +295,7 @@ class _Rounds:
     def go_on(self) -> None:
         if time.monotonic() - self._last < self._pipeline.compaction.every_seconds:
             return
-        _compact(self._pipeline, self._until, self._say)
+        _compact(self._spark, self._pipeline, self._until, self._say)
         self._until = versions(self._pipeline)
         self._last = time.monotonic()
 

@@ -16,13 +16,14 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Union, get_args, get_origin, get_type_hints
+from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, ConfigDict, Field, Strict, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, Strict, TypeAdapter, ValidationError
 
 from pykafka08.errors import ConfigError
 from pykafka08.kafka_properties import is_secret
 from pykafka08.spark.pipeline.addresses import Storage, address_of, errors_of, with_file
-from pykafka08.spark.pipeline.client_files import with_properties
+from pykafka08.spark.pipeline.client_files import with_properties, with_registry_properties
 from pykafka08.spark.pipeline.durations import seconds_of
 from pykafka08.spark.pipeline.stores import Folder
 
@@ -42,14 +43,22 @@ __all__ = [
     "Lineage",
     "Metrics",
     "Pipeline",
+    "Reference",
+    "Registry",
+    "Rule",
     "Source",
     "SparkSettings",
+    "Uniqueness",
     "parse",
     "read",
     "source_of",
 ]
 
-FORMATS = ("json", "csv", "avro", "raw")
+FORMATS = ("json", "csv", "avro", "protobuf", "raw")
+OF_REGISTRY = ("json", "avro", "protobuf")
+"""Formats that a schema registry has schemas for."""
+LEVELS = ("warn", "quarantine", "fail")
+"""Rows that do not meet an expectation are kept, refused, or refused up to a threshold, beyond which the batch ends."""
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 OWN_KEYS = {
@@ -68,6 +77,12 @@ OWN_KEYS = {
 def _format(text: str) -> str:
     if text not in FORMATS:
         raise ValueError(f"{text!r} is none of {', '.join(FORMATS)}")
+    return text
+
+
+def _changes(text: str) -> str:
+    if text != "debezium":
+        raise ValueError(f"{text!r} is not known; there is debezium")
     return text
 
 
@@ -123,6 +138,34 @@ def _ratio(number: float) -> float:
     return number
 
 
+def _level(text: str) -> str:
+    if text not in LEVELS:
+        raise ValueError(f"{text!r} is none of {', '.join(LEVELS)}")
+    return text
+
+
+def _rule_table(given: Any) -> Any:
+    """A text is the condition alone."""
+    return {"check": given} if isinstance(given, str) else given
+
+
+def _registry_address(text: str) -> str:
+    try:
+        parts = urlsplit(text)
+    except ValueError as error:
+        raise ValueError("not an address, as http://host:8081") from error
+    if "@" in parts.netloc:
+        raise ValueError("give user and password as basic_auth_user_info, not in the address")
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        raise ValueError(f"{text!r} is not an address, as http://host:8081")
+    return text
+
+
+def _registry_table(given: Any) -> Any:
+    """A text is the address alone."""
+    return {"url": given} if isinstance(given, str) else given
+
+
 def _or_empty(check: Callable[[str], str]) -> AfterValidator:
     """The check, for a setting whose empty text says that it is not used."""
     return AfterValidator(lambda text: check(text) if text else text)
@@ -133,6 +176,8 @@ Whole = Annotated[int, Strict()]
 """Strict, as pydantic takes true for 1 and "3" for 3 otherwise; no field is a bare ``int`` or ``bool``."""
 Count = Annotated[Whole, Field(ge=0)]
 Port = Annotated[Whole, AfterValidator(_port)]
+Ratio = Annotated[float, Strict(), AfterValidator(_ratio)]
+Level = Annotated[str, AfterValidator(_level)]
 Name = Annotated[str, AfterValidator(_name)]
 """What becomes a folder."""
 Topic = Annotated[str, AfterValidator(_topic)]
@@ -174,6 +219,65 @@ class Duplicates:
 
 
 @dataclass(frozen=True)
+class Rule:
+    """A condition that an accepted row meets."""
+
+    check: str
+    """In SQL."""
+    level: Level = "quarantine"
+    threshold: Ratio = 0.0
+    """Of ``fail``: the share of a batch's rows that may break it, and are refused then."""
+
+
+@dataclass(frozen=True)
+class Uniqueness:
+    """Columns that no two accepted rows share."""
+
+    key: tuple[str, ...]
+    level: Level = "quarantine"
+    threshold: Ratio = 0.0
+    name: str = ""
+    within_days: Count = 1
+    """Silver's rows are compared whose event dates are at most so many days from those of the batch."""
+
+    @property
+    def reason(self) -> str:
+        return f"unique: {self.name or ', '.join(self.key)}"
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Columns whose values a file or table has."""
+
+    key: tuple[str, ...]
+    to: str
+    """A CSV file with names in its first line, a Parquet file or folder, or a Delta table."""
+    columns: tuple[str, ...] = ()
+    """Their names there, if they are others than `key`."""
+    level: Level = "quarantine"
+    threshold: Ratio = 0.0
+    name: str = ""
+
+    @property
+    def reason(self) -> str:
+        return f"reference: {self.name or ', '.join(self.key)}"
+
+
+@dataclass(frozen=True)
+class Registry:
+    """A schema registry with the HTTP API of Confluent's."""
+
+    url: Annotated[str, AfterValidator(_registry_address)]
+    basic_auth_user_info: str = field(default="", repr=False)
+    """``USER:PASSWORD``."""
+    bearer_auth_token: str = field(default="", repr=False)
+    ssl_ca_location: str = ""
+    """A PEM file with the certificates to trust, else the system's."""
+    properties: str = ""
+    """A properties file with Confluent's names: ``schema.registry.url``, ``basic.auth.user.info``, ..."""
+
+
+@dataclass(frozen=True)
 class Decode:
     """How a record's value becomes a row."""
 
@@ -183,13 +287,20 @@ class Decode:
     schema: str = ""
     """Columns in DDL; for ``raw`` none: it gives ``key`` and ``text``."""
     avro_schema: str = ""
-    """File with the writer's schema, for ``avro``."""
+    """File with the writer's schema, for ``avro``; with `registry` the reader's, which may be left out."""
     avro_header_bytes: Count = 0
-    """What stands before each Avro value; 5 where a schema registry is used."""
+    """What stands before each Avro value; 5 for values of a schema registry that is not asked."""
+    registry: Annotated[Registry | None, BeforeValidator(_registry_table)] = None
+    """Values have a schema registry's wire format, and the schemas are fetched there."""
+    changes: Annotated[str, _or_empty(_changes)] = ""
+    """``debezium``: values are change records, whose rows have the columns of `schema`."""
+    key: tuple[str, ...] = ()
+    """The columns that name a row, for `changes`."""
     options: Mapping[str, str] = field(default_factory=dict)
     """Of Spark's JSON or CSV reader, as ``sep``."""
-    rules: Mapping[str, str] = field(default_factory=dict)
-    """Name → SQL condition that an accepted row meets."""
+    rules: Mapping[str, Annotated[Rule, BeforeValidator(_rule_table)]] = field(default_factory=dict)
+    uniqueness: tuple[Uniqueness, ...] = ()
+    references: tuple[Reference, ...] = ()
     duplicates: Duplicates | None = None
 
 
@@ -251,7 +362,7 @@ class Alerts:
 
     max_lag: Count | None = None
     """Offsets or rows that wait for any stage."""
-    max_reject_ratio: Annotated[float, Strict(), AfterValidator(_ratio)] | None = None
+    max_reject_ratio: Ratio | None = None
     """Refused rows of those that decode read in the newest run with rows."""
     max_age_seconds: Count | None = None
     """Since the last batch with rows of each source."""
@@ -384,12 +495,17 @@ def parse(text: str, folder: Path) -> Pipeline:
     storage = document.get("storage")
     if isinstance(storage, dict):
         with_file(storage, folder)
+    decode_table = document.get("decode")
+    if isinstance(decode_table, dict) and isinstance(decode_table.get("registry"), dict):
+        try:
+            with_registry_properties(decode_table["registry"], folder)
+        except ConfigError as error:
+            refused["decode.registry"] = f"decode.registry: {error.message}"
     pipeline = _built(document, refused)
     errors = [f"{where}: {text}" for check in CHECKS for where, text in check(pipeline)]
     if errors:
         raise ConfigError("\n".join(errors))
-    schema_file = pipeline.decode.avro_schema
-    decode = dataclasses.replace(pipeline.decode, avro_schema=str(folder / schema_file) if schema_file else "")
+    decode = _with_whole_paths(pipeline.decode, folder)
     metrics, lineage = pipeline.metrics, pipeline.lineage
     if metrics is not None and metrics.textfile:
         metrics = dataclasses.replace(metrics, textfile=str(folder / metrics.textfile))
@@ -401,6 +517,17 @@ def parse(text: str, folder: Path) -> Pipeline:
     return dataclasses.replace(
         pipeline, folder=str(root), reports=reports, decode=decode, metrics=metrics, lineage=lineage
     )
+
+
+def _with_whole_paths(decode: Decode, folder: Path) -> Decode:
+    schema, registry = decode.avro_schema, decode.registry
+    if registry is not None and registry.ssl_ca_location:
+        registry = dataclasses.replace(registry, ssl_ca_location=str(folder / registry.ssl_ca_location))
+    references = tuple(
+        one if "://" in one.to else dataclasses.replace(one, to=str(folder / one.to)) for one in decode.references
+    )
+    schema = str(folder / schema) if schema else ""
+    return dataclasses.replace(decode, avro_schema=schema, registry=registry, references=references)
 
 
 def source_of(bootstrap_servers: str, topics: Iterable[str], properties: str, folder: Path) -> Source:
@@ -461,10 +588,11 @@ def _told(where: str, error: Mapping[str, Any]) -> str:
         return str(error["ctx"]["error"])
     if kind == "greater_than_equal":
         return "may not be negative"
-    shown = "***" if is_secret(where) else repr(error["input"])
+    shown = "***" if is_secret(where) or where.rpartition(".")[2] in REGISTRY_SECRETS else repr(error["input"])
     return f"{WANTED[kind]} is wanted, not {shown}" if kind in WANTED else str(error["msg"])
 
 
+REGISTRY_SECRETS = ("basic_auth_user_info", "bearer_auth_token")
 WANTED = {
     "string_type": "text",
     "int_type": "a whole number",
@@ -483,6 +611,9 @@ def _keys(loc: Iterable[Any]) -> list[str]:
     """The keys of the section there."""
     hint: Any = Pipeline
     for part in loc:
+        if isinstance(part, int):
+            hint = get_args(hint)[0]
+            continue
         hint = get_args(hint)[1] if get_origin(hint) is Mapping else get_type_hints(hint)[part]
         if get_origin(hint) in (Union, types.UnionType):
             hint = get_args(hint)[0]
@@ -520,13 +651,69 @@ def _check_decode(pipeline: Pipeline) -> Errors:
     decode = pipeline.decode
     if (decode.format == "raw") == bool(decode.schema):
         yield "decode.schema", "raw has none" if decode.schema else f"{decode.format} needs the columns"
-    if (decode.format == "avro") != bool(decode.avro_schema):
+    if decode.avro_schema and decode.format != "avro":
         yield "decode.avro_schema", "needed for avro, and for nothing else"
+    if decode.format == "avro" and not (decode.avro_schema or decode.registry):
+        yield "decode.avro_schema", "needed for avro, unless decode.registry has the schemas"
+    yield from _check_registry(decode)
+    yield from _check_changes(decode)
+    yield from _check_expectations(decode)
     for option in decode.options:
         if option.lower() in ("mode", "columnnameofcorruptrecord"):
             yield f"decode.options.{option}", "what is broken is set apart with its reason; nothing else may be"
     if decode.duplicates is not None and not decode.duplicates.key:
         yield "decode.duplicates.key", "at least one column is needed"
+
+
+def _check_expectations(decode: Decode) -> Errors:
+    levels: list[tuple[str, str, float]] = [
+        *((f"decode.rules.{name}", one.level, one.threshold) for name, one in decode.rules.items()),
+        *(("decode.uniqueness", one.level, one.threshold) for one in decode.uniqueness),
+        *(("decode.references", one.level, one.threshold) for one in decode.references),
+    ]
+    for where, level, threshold in levels:
+        if threshold and level != "fail":
+            yield f"{where}.threshold", f"means something with level = 'fail' only, not {level!r}"
+    for where, keys in (("uniqueness", decode.uniqueness), ("references", decode.references)):
+        for each in keys:
+            if not each.key:
+                yield f"decode.{where}.key", "at least one column is needed"
+        for reason, count in Counter(each.reason for each in keys).items():
+            if count > 1:
+                yield f"decode.{where}.name", f"{count} have the name {reason.partition(': ')[2]!r}"
+    for one in decode.references:
+        if one.columns and len(one.columns) != len(one.key):
+            yield "decode.references.columns", f"{len(one.columns)} columns for a key of {len(one.key)}"
+    if decode.changes and decode.uniqueness:
+        yield "decode.uniqueness", "each row has many changes; with decode.changes leave it out"
+
+
+def _check_changes(decode: Decode) -> Errors:
+    if not decode.changes:
+        if decode.key:
+            yield "decode.key", "means something with decode.changes only"
+        return
+    if not decode.key:
+        yield "decode.key", "at least one column is needed, for decode.changes"
+    if decode.format not in OF_REGISTRY:
+        yield "decode.changes", f"{decode.changes} has {', '.join(OF_REGISTRY)}, not {decode.format}"
+    if decode.format == "avro" and decode.registry is None:
+        yield "decode.registry", "needed for decode.changes with avro: keys have a schema of their own"
+    if decode.duplicates is not None:
+        yield "decode.duplicates", "would keep the first change of a key alone; with decode.changes leave it out"
+
+
+def _check_registry(decode: Decode) -> Errors:
+    if decode.registry is None:
+        if decode.format == "protobuf":
+            yield "decode.registry", "needed for protobuf"
+        return
+    if decode.format not in OF_REGISTRY:
+        yield "decode.registry", f"has schemas for {', '.join(OF_REGISTRY)}, not for {decode.format}"
+    if decode.avro_header_bytes:
+        yield "decode.avro_header_bytes", "means nothing with decode.registry, which reads the whole header"
+    if decode.registry.basic_auth_user_info and decode.registry.bearer_auth_token:
+        yield "decode.registry", "only one of basic_auth_user_info and bearer_auth_token can be used"
 
 
 def _check_aggregates(pipeline: Pipeline) -> Errors:

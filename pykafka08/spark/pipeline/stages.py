@@ -11,9 +11,9 @@ Kafka is read once, by the first; replays and new rules begin at bronze.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
@@ -26,12 +26,13 @@ from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 from pykafka08.spark.pipeline.aggregating import key_of, windowed
 from pykafka08.spark.pipeline.decoding import BRONZE_SCHEMA, PLACE, accepted, decoded, rejected
 from pykafka08.spark.pipeline.duplicates import days_to_compare, first_of_each, not_there
+from pykafka08.spark.pipeline.judging import judged
 from pykafka08.spark.pipeline.session import brief
 from pykafka08.spark.pipeline.settings import Aggregate, Duplicates, Pipeline, Source
 from pykafka08.spark.pipeline.starting import kafka_options, start_options
 from pykafka08.spark.pipeline.stores import Folder
 from pykafka08.spark.pipeline.tables import rows as table_rows
-from pykafka08.spark.pipeline.tables.model import NEW_ROWS, Added, Entry
+from pykafka08.spark.pipeline.tables.model import NEW_ROWS, Entry
 from pykafka08.spark.pipeline.tables.stream import stream_options
 from pykafka08.spark.pipeline.tables.table import Table
 
@@ -116,13 +117,10 @@ def _decode(pipeline: Pipeline, source: str) -> Callable[[SparkSession], DataStr
     def take(batch: DataFrame, number: int) -> None:
         if silver.holds(query, number):
             return
-        rows = decoded(batch, pipeline.decode, source).persist()
-        try:
-            counts = {"read": rows.count()}
-            if counts["read"]:
-                _commit_decoded(pipeline, rows, Entry(0, NEW_ROWS, query, number, counts=counts))
-        finally:
-            rows.unpersist()
+        kept = partial(_accepted_of, pipeline, batch.sparkSession, None)
+        with judged(pipeline, query, number, decoded(batch, pipeline.decode, source), kept) as (rows, read):
+            if read:
+                _commit_decoded(pipeline, rows, Entry(0, NEW_ROWS, query, number, counts={"read": read}))
 
     def writer(spark: SparkSession) -> DataStreamWriter:
         records = _table_stream(spark, pipeline, pipeline.bronze(source)).schema(BRONZE_SCHEMA).load()
@@ -157,7 +155,7 @@ def _commit_accepted(pipeline: Pipeline, rows: DataFrame, entry: Entry) -> None:
     is_made = False
     while not is_made:
         version = table.version
-        good = rows if duplicates is None else _without_duplicates(pipeline, table.live(version), rows, duplicates)
+        good = rows if duplicates is None else _without_duplicates(pipeline, version, rows, duplicates)
         added = table_rows.write(table, table.attempt(entry.query, entry.batch), good)
         kept = sum(one.rows for one in added)
         duplicate = entry.counts["read"] - entry.counts["rejected"] - kept
@@ -166,17 +164,20 @@ def _commit_accepted(pipeline: Pipeline, rows: DataFrame, entry: Entry) -> None:
         is_made = table.commit(replace(entry, version=behind + 1, added=tuple(added), counts=counts))
 
 
-def _without_duplicates(
-    pipeline: Pipeline, live: Iterable[Added], rows: DataFrame, duplicates: Duplicates
-) -> DataFrame:
-    spark = rows.sparkSession
+def _without_duplicates(pipeline: Pipeline, version: int, rows: DataFrame, duplicates: Duplicates) -> DataFrame:
     first = first_of_each(rows, duplicates)
     days = days_to_compare({row[0] for row in rows.select("event_date").distinct().collect()}, duplicates)
-    files = [one for one in live if one.day in days]
+    kept = _accepted_of(pipeline, rows.sparkSession, version, days)
+    return first if kept is None else not_there(first, kept, duplicates)
+
+
+def _accepted_of(pipeline: Pipeline, spark: SparkSession, version: int | None, days: set[str]) -> DataFrame | None:
+    """The accepted rows of some days, as of a version or now; None if there are none."""
+    table = Table(pipeline.silver)
+    files = [one for one in table.live(version) if one.day in days]
     if not files:
-        return first
-    schema = table_rows.silver_schema(spark, pipeline.decode)
-    return not_there(first, table_rows.read(spark, Table(pipeline.silver), files, schema), duplicates)
+        return None
+    return table_rows.read(spark, table, files, table_rows.silver_schema(spark, pipeline.decode))
 
 
 def _table_stream(spark: SparkSession, pipeline: Pipeline, folder: Folder) -> DataStreamReader:

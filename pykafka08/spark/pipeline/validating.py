@@ -19,15 +19,19 @@ from pykafka08.cluster.client import Client
 from pykafka08.config import ClientConfig
 from pykafka08.errors import ConfigError, NoBrokersError
 from pykafka08.spark.options import write_options
+from pykafka08.spark.pipeline import changes
 from pykafka08.spark.pipeline.aggregating import windowed
 from pykafka08.spark.pipeline.decoding import BRONZE_SCHEMA, COORDINATES, columns_of, decoded
+from pykafka08.spark.pipeline.judging import referenced_keys
+from pykafka08.spark.pipeline.registry.client import TYPES, RegistryError, SchemaRegistry
+from pykafka08.spark.pipeline.registry.decoding import check_packages
 from pykafka08.spark.pipeline.session import cause_of
 from pykafka08.spark.pipeline.settings import Aggregate, DeadLetters, Decode, Pipeline
 from pykafka08.spark.pipeline.starting import check_options, start_options
 from pykafka08.spark.pipeline.stores import Folder
 from pykafka08.spark.pipeline.tables.rows import silver_schema
 
-__all__ = ["check_offline", "check_starts", "reach_sinks", "validate"]
+__all__ = ["check_offline", "check_starts", "reach_registry", "reach_sinks", "validate"]
 
 
 def check_offline(pipeline: Pipeline) -> None:
@@ -41,7 +45,13 @@ def check_offline(pipeline: Pipeline) -> None:
     for where, sink in pipeline.sinks.items():
         _sink_options(where, sink)
     _check_folder(pipeline.root)
-    schema = pipeline.decode.avro_schema
+    decode = pipeline.decode
+    if decode.registry is not None:
+        check_packages(decode.format)
+        ca = decode.registry.ssl_ca_location
+        if ca and not os.access(ca, os.R_OK):
+            raise ConfigError(f"decode.registry.ssl_ca_location: {ca} cannot be read")
+    schema = decode.avro_schema
     if schema and not os.access(schema, os.R_OK):
         raise ConfigError(f"decode.avro_schema: {schema} cannot be read")
 
@@ -61,6 +71,22 @@ def reach_sinks(pipeline: Pipeline) -> Iterator[str]:
         except NoBrokersError as error:
             raise NoBrokersError(f"{where}.bootstrap_servers: {error.message}", error.causes) from error
         yield f"{where}: topic {sink.topic}, {count} brokers"
+
+
+def reach_registry(pipeline: Pipeline) -> Iterator[str]:
+    """Ask the schema registry, if there is one; a line.  ConfigError if it does not answer, or lacks the format."""
+    decode = pipeline.decode
+    if decode.registry is None:
+        return
+    try:
+        types = SchemaRegistry(decode.registry).types()
+    except RegistryError as error:
+        raise ConfigError(str(error)) from None
+    if TYPES[decode.format] not in types:
+        raise ConfigError(
+            f"decode.registry: {decode.registry.url} has schemas of {', '.join(types)}, not {decode.format}"
+        )
+    yield f"decode.registry: {decode.registry.url}, schemas of {', '.join(types)}"
 
 
 def _sink_options(where: str, sink: DeadLetters | Aggregate) -> ClientConfig:
@@ -95,6 +121,12 @@ def validate(spark: SparkSession, pipeline: Pipeline) -> None:
     for name in decode.duplicates.key if decode.duplicates is not None else ():
         if name not in columns:
             raise ConfigError(f"decode.duplicates.key: there is no column {name!r}")
+    for where, keys in (("uniqueness", decode.uniqueness), ("references", decode.references)):
+        for column in (column for each in keys for column in each.key):
+            if column not in columns:
+                raise ConfigError(f"decode.{where}.key: there is no column {column!r}")
+    for reference in decode.references:
+        _tried(f"decode.references.to: {reference.to}", partial(referenced_keys, spark, reference))
     for name, aggregate in pipeline.aggregates.items():
         for column in aggregate.group_by:
             if column not in columns:
@@ -131,15 +163,28 @@ def _decoded_columns(spark: SparkSession, decode: Decode) -> list[str]:
             _tried(f"decode.options.{name}", time.collect)
     timed = replace(decode, rules={})
     schema = _tried("decode.event_time", partial(silver_schema, spark, timed))
-    for name, condition in decode.rules.items():
-        alone = replace(decode, rules={name: condition})
+    for name, rule in decode.rules.items():
+        alone = replace(decode, rules={name: rule})
         _tried(f"decode.rules.{name!r}", partial(silver_schema, spark, alone))
     return list(schema.fieldNames())
 
 
 PATTERNS = {"dateformat", "timestampformat", "timestampntzformat"}
 """Options whose pattern Spark tries on no row: with one that it does not understand each field were null."""
-OWN_COLUMNS = {*COORDINATES, "event_time", "event_date", "day", "_raw", "_broken", "_fields", "_first"}
+OWN_COLUMNS = {
+    *COORDINATES,
+    "event_time",
+    "event_date",
+    "day",
+    "_raw",
+    "_broken",
+    "_fields",
+    "_text",
+    "_first",
+    "_why",
+    "_key",
+    *changes.COLUMNS,
+}
 """What silver has beside those of the settings, and what its making needs."""
 
 

@@ -11,13 +11,16 @@ from typing import Any
 
 import fastavro
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from pykafka08.errors import ConfigError
 from pykafka08.spark.pipeline.decoding import BRONZE_SCHEMA, accepted, decoded, rejected
-from pykafka08.spark.pipeline.settings import Decode, parse
+from pykafka08.spark.pipeline.session import brief
+from pykafka08.spark.pipeline.settings import Decode, Registry, Rule, parse
 from pykafka08.spark.pipeline.validating import validate
 from tests.spark.pipeline import orders
+from tests.spark.pipeline.registry_server import registry_server
 
 pytestmark = pytest.mark.timeout(600)  # the first one may start the session
 
@@ -45,7 +48,9 @@ def sorted_out(
 
 
 def test_json(spark: SparkSession) -> None:
-    decode = Decode("json", "at", "id BIGINT, at TIMESTAMP", rules={"even": "id % 2 = 0", "small": "id < 9"})
+    decode = Decode(
+        "json", "at", "id BIGINT, at TIMESTAMP", rules={"even": Rule("id % 2 = 0"), "small": Rule("id < 9")}
+    )
     values = [
         json.dumps({"id": 2, "at": AT, "more": 1}).encode(),
         b'{"id": 4',
@@ -99,9 +104,37 @@ def test_avro_behind_the_header_of_a_registry(spark: SparkSession, tmp_path: Pat
     assert len(refused) == 3
 
 
+def test_values_of_a_schema_registry(spark: SparkSession) -> None:
+    """Avro of two schemas; an id that the registry does not have is refused."""
+    columns = "id BIGINT, at TIMESTAMP, more STRING"
+    older = json.dumps(AVRO)
+    newer = json.dumps({**AVRO, "fields": [*AVRO["fields"], {"name": "more", "type": "string"}]})
+    with registry_server() as registry:
+        decode = Decode("avro", "at", columns, registry=Registry(registry.url))
+        values: list[bytes | None] = []
+        for text, row in ((older, {"id": 5, "at": AT}), (newer, {"id": 6, "at": AT, "more": "m"})):
+            buffer = io.BytesIO()
+            fastavro.schemaless_writer(buffer, fastavro.parse_schema(json.loads(text)), row)
+            values.append(registry.register("orders-value", text).to_bytes(5, "big") + buffer.getvalue())
+        taken, refused = sorted_out(spark, decode, [*values, (4711).to_bytes(5, "big") + b"x", b"{}", None])
+        assert [row[:4] for row in taken] == [
+            (0, 5, datetime(2024, 3, 1, 10), None),
+            (1, 6, datetime(2024, 3, 1, 10), "m"),
+        ]
+        assert [reason for _, _, reason in refused] == [
+            "schema 4711 is not in the schema registry",
+            "not in a schema registry's wire format: 2 bytes, at least 5 needed",
+            "not avro of the schema",
+        ]
+        registry.failing = [503] * 30
+        with pytest.raises(PySparkException) as caught:
+            sorted_out(spark, decode, [(4712).to_bytes(5, "big") + b"x"])
+        assert f"decode.registry: {registry.url}: schema 4712 cannot be fetched: status 503" in brief(caught.value)
+
+
 def test_what_an_expression_cannot_convert_is_refused(spark: SparkSession) -> None:
     """Not an error that ends the batch, and with it the pipeline, for ever."""
-    rules = {"a number": "cast(id AS INT) / zero > 0"}
+    rules = {"a number": Rule("cast(id AS INT) / zero > 0")}
     decode = Decode("json", "to_timestamp(at)", "id STRING, at STRING, zero INT", rules=rules)
     rows = [("1", AT, 1), ("1", "not a time", 1), ("x", AT, 1), ("1", AT, 0), ("1", "20240-03-01T10:00:00Z", 1)]
     values: list[bytes | None] = [

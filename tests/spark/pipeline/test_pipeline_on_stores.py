@@ -61,7 +61,7 @@ def test_each_record_is_somewhere_once(spark: SparkSession, stored: Place, tmp_p
         assert [row.id for row in rows] == accepted(range(1, 200))
         assert all(one.behind == 0 for one in status(pipeline))
         assert [one["numInputRows"] > 0 for run in runs(pipeline) for one in progress_of(run)]
-        compacting.compact(pipeline, until=compacting.versions(pipeline))
+        compacting.compact(spark, pipeline, until=compacting.versions(pipeline))
         assert len(Table(pipeline.silver).live()) == 2
         assert [one for one in verifying.verify(spark, pipeline) if not one.is_right] == []
     left = [path for path in tmp_path.rglob("*") if path.is_file()]

@@ -65,7 +65,7 @@ def test_a_small_file_is_enough(tmp_path: Path) -> None:
         ('topics = ["orders"]', 'topics = ["a"]\npattern = "b"', "sources.old: exactly one of"),
         ('topics = ["orders"]', 'topics = ["a"]\nzookeeper = "z:2181"', "sources.old.zookeeper: means something"),
         ('topics = ["orders"]', 'topics = ["a"]\nmax_offsets_per_trigger = true', "a whole number is wanted, not True"),
-        ('format = "json"', 'format = "xml"', "decode.format: 'xml' is none of json, csv, avro, raw"),
+        ('format = "json"', 'format = "xml"', "decode.format: 'xml' is none of json, csv, avro, protobuf, raw"),
         ('format = "json"', 'format = "raw"', "decode.schema: raw has none"),
         ('format = "json"', 'format = "avro"', "decode.avro_schema: needed for avro"),
         ('key = ["id"]', "key = []", "decode.duplicates.key: at least one column"),

@@ -98,11 +98,14 @@ def test_small_files_become_one_and_nobody_sees_a_difference(shop: Shop) -> None
     stray = Path(shop.pipeline.silver, "data", "decode-shop-000000000099-deadbeef", "x.parquet")
     stray.parent.mkdir(parents=True)
     stray.write_bytes(b"an attempt that nobody finished")
-    before, after, deleted = compacting.compact(shop.pipeline, until={})["silver"]
+    bronze = verifying.bronze_of(shop.spark, shop.pipeline, "shop").count()
+    before, after, deleted = compacting.compact(shop.spark, shop.pipeline, until={})["silver"]
     assert (after < before, deleted, stray.exists()) == (True, 0, True)  # it may be another's
-    assert compacting.compact(shop.pipeline)["silver"] == (after, after, 1)
+    assert compacting.compact(shop.spark, shop.pipeline)["silver"] == (after, after, 1)
     assert not stray.exists()  # but the files that were replaced: no stage has read on behind the swap yet
     assert (shop.silver(), shop.gold()) == (silver, gold)
+    assert len(Table(shop.pipeline.bronze("shop")).live()) == 1
+    assert verifying.bronze_of(shop.spark, shop.pipeline, "shop").count() == bronze
     held = Table(shop.pipeline.gold("hourly")).live()
     assert [one.rows for one in held] == [len(gold)]  # each window once
     shop.check()
@@ -112,8 +115,8 @@ def test_what_was_replaced_goes_once_nobody_can_be_reading_it(shop: Shop) -> Non
     made = compacting.versions(shop.pipeline)
     shop.produce(range(270, 300))
     shop.run()
-    assert compacting.compact(shop.pipeline, until={})["silver"][-1] == 0
-    assert compacting.compact(shop.pipeline, until=made)["silver"][-1] > 0
+    assert compacting.compact(shop.spark, shop.pipeline, until={})["silver"][-1] == 0
+    assert compacting.compact(shop.spark, shop.pipeline, until=made)["silver"][-1] > 0
     shop.check()
 
 

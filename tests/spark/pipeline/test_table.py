@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date, datetime, timezone
@@ -17,7 +19,6 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from pykafka08.errors import ConfigError
-from pykafka08.spark.pipeline.tables import table as table_module
 from pykafka08.spark.pipeline.tables.model import Added, Entry, State
 from pykafka08.spark.pipeline.tables.statistics import statistics_of
 from pykafka08.spark.pipeline.tables.table import Table
@@ -187,14 +188,24 @@ def test_expire_takes_what_was_replaced_and_what_nobody_names(table: Table) -> N
     assert ids(table) == [1]
 
 
-def test_commits_that_everybody_has_read_go_a_month_later(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    grow(table, 3)
-    called: list[DeltaTable] = []
-    monkeypatch.setattr(table_module.DeltaTable, "cleanup_metadata", lambda self: called.append(self))
-    table.expire(2, with_attempts=False)
-    assert called == []
-    table.expire(4, with_attempts=False)
-    assert len(called) == 1
+def logged(table: Table) -> list[int]:
+    return sorted(int(path.stem) for path in Path(table.location.uri, "_delta_log").glob("*.json"))
+
+
+def test_commits_that_a_checkpoint_covers_go_a_day_after_everybody_has_read_them(table: Table) -> None:
+    grow(table, 6)
+    DeltaTable(table.location.delta_uri).create_checkpoint()
+    grow(table, 2)
+    state, early = table.state(), time.time() - 25 * 3600
+    for version in range(8):
+        path = Path(table.location.uri, "_delta_log", f"{version:020d}.json")
+        os.utime(path, (early, early))
+    table.expire(6, with_attempts=False)
+    assert logged(table) == list(range(9))  # a reader has not passed the checkpoint
+    table.expire(8, with_attempts=True)
+    assert logged(table) == [6, 7, 8]
+    assert Table(table.location.uri).state() == state
+    assert ids(table) == sorted(int(one.path.split("/")[1]) for one in state.files)
 
 
 def test_statistics_let_readers_skip_files(tmp_path: Path) -> None:

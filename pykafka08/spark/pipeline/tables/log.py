@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from pykafka08.spark.pipeline.tables.model import COMPACTION, Added, Entry, Totals
 from pykafka08.spark.pipeline.tables.storage import Location
 
-__all__ = ["NOTE", "entry_of", "note_of", "totals_at", "versions"]
+__all__ = ["NOTE", "entry_of", "last_checkpoint", "note_of", "totals_at", "versions"]
 
 FOLDER = "_delta_log"
 NOTE = "pykafka08"
@@ -34,6 +34,14 @@ def entry_of(location: Location, version: int) -> Entry:
     if note is None:
         return Entry(version, _foreign_kind(info, actions), "", -1, added, removed)
     return Entry(version, note["kind"], note["query"], note["batch"], added, removed, note["counts"])
+
+
+def last_checkpoint(location: Location) -> int:
+    """The version of the newest checkpoint, which stands for the commits before it; -1: there is none."""
+    try:
+        return int(json.loads(location.read(f"{FOLDER}/_last_checkpoint"))["version"])
+    except FileNotFoundError:
+        return -1
 
 
 def note_of(entry: Entry, totals: Totals) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from urllib.parse import unquote
 
@@ -19,7 +20,9 @@ from pykafka08.spark.pipeline.tables.table import Table
 __all__ = [
     "BRONZE_PARTITIONS",
     "DAY",
+    "columns_in_files",
     "commit",
+    "files_of",
     "gold_rows",
     "gold_schema",
     "partition_values",
@@ -99,15 +102,26 @@ def read_bronze(spark: SparkSession, table: Table, files: Iterable[Added]) -> Da
 def _write(table: Table, attempt: str, rows: DataFrame, partition_by: list[str]) -> list[Added]:
     table.prepare(rows.schema.json(), partition_by)
     rows.write.partitionBy(partition_by).parquet(table.location.of(attempt))
-    return list(_files(table, attempt))
+    return files_of(table, attempt)
 
 
-def _files(table: Table, attempt: str) -> Iterable[Added]:
-    for one in table.location.files(attempt):
+def files_of(table: Table, folder: str, values: Mapping[str, str] | None = None) -> list[Added]:
+    """Files with rows below a folder; ``values``: of the partition, if the folder has no others below it."""
+    found = []
+    for one in table.location.files(folder):
         if one.is_file and one.base_name.endswith(".parquet"):
-            added = table.added(one.path, partition_values(one.path.removeprefix(attempt).split("/")[1:-1]))
+            below = one.path.removeprefix(folder).split("/")[1:-1]
+            added = table.added(one.path, partition_values(below) if values is None else values)
             if added.rows:
-                yield added
+                found.append(added)
+    return found
+
+
+def columns_in_files(table: Table) -> StructType:
+    """The table's columns but those that the partitions have."""
+    schema, partitioned_by = table.columns()
+    every = StructType.fromJson(json.loads(schema))
+    return StructType([one for one in every if one.name not in partitioned_by])
 
 
 def partition_values(folders: Sequence[str]) -> dict[str, str]:

@@ -24,7 +24,7 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from pykafka08.errors import ConfigError
 from pykafka08.spark.pipeline.stores import Folder, local_folder
-from pykafka08.spark.pipeline.tables.log import NOTE, entry_of, note_of, totals_at, versions
+from pykafka08.spark.pipeline.tables.log import NOTE, entry_of, last_checkpoint, note_of, totals_at, versions
 from pykafka08.spark.pipeline.tables.model import COMPACTION, NEW_ROWS, Added, Entry, State, Totals
 from pykafka08.spark.pipeline.tables.statistics import statistics_of
 from pykafka08.spark.pipeline.tables.storage import located
@@ -33,6 +33,8 @@ __all__ = ["BatchTakenError", "Table"]
 
 DATA = "data"
 """The folder of the attempts' folders."""
+CONFIGURATION = {"delta.logRetentionDuration": "interval 1 days"}
+"""A stream makes thousands of commits a day; :meth:`Table.expire` deletes old ones once all stages have read them."""
 KNOWN = 10_000
 """So many commits are kept in memory."""
 PARTITION = "partition."
@@ -137,6 +139,13 @@ class Table:
         """The files' addresses for Spark."""
         return [self.location.of(one.path) for one in files]
 
+    def columns(self) -> tuple[str, list[str]]:
+        """The schema as JSON, as Spark writes it too, and the partition columns.  LookupError: there is no table."""
+        found = self._opened()
+        if found is None:
+            raise LookupError(f"{self.location.uri}: no table")
+        return found.schema().to_json(), found.metadata().partition_columns
+
     def attempt(self, query: str, batch: int) -> str:
         """The name, relative to the table, of a new folder for an attempt at a batch; no two attempts share one."""
         return f"{DATA}/{query}-{batch:012d}-{uuid.uuid4().hex[:8]}"
@@ -155,6 +164,7 @@ class Table:
                 wanted,
                 mode="ignore",
                 partition_by=list(partition_by),
+                configuration=CONFIGURATION,
                 storage_options=self.location.storage_options,
             )
             found = self._opened()
@@ -232,7 +242,7 @@ class Table:
         if with_attempts:
             named = live | {path for one in entries for path in (*one.removed, *(each.path for each in one.added))}
             deleted += self._expire_attempts({path.split("/")[1] for path in named if path.startswith(f"{DATA}/")})
-        if before > found.version() - 1:
+        if before > last_checkpoint(self.location) >= 0:
             found.cleanup_metadata()
         return deleted
 

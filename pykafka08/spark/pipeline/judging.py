@@ -1,0 +1,164 @@
+"""Decoded rows compared with the expectations that need more than the row itself, and the counts of all of them.
+
+References are joined and rules counted in the pass that decodes a batch.  Uniqueness needs the days of the rows, to
+read the keys that silver holds of them, and is one more pass over the batch, which is kept in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+
+from pykafka08.errors import ConfigError
+from pykafka08.spark.pipeline.decoding import RAW
+from pykafka08.spark.pipeline.duplicates import ARRIVAL
+from pykafka08.spark.pipeline.expectations import Expectation, check, expectations, remember
+from pykafka08.spark.pipeline.settings import Decode, Pipeline, Reference, Uniqueness
+
+__all__ = ["judged", "referenced", "referenced_keys", "refused_as_not_unique"]
+
+Kept = Callable[[set[str]], "DataFrame | None"]
+"""The accepted rows of silver of some days, as ISO dates; None: there are none."""
+
+
+@contextmanager
+def judged(pipeline: Pipeline, query: str, batch: int, rows: DataFrame, kept: Kept) -> Iterator[tuple[DataFrame, int]]:
+    """The rows of a batch with the reasons of all expectations, kept in memory meanwhile, and their number.
+
+    Raises:
+        QualityError: more rows than allowed do not meet an expectation with the level ``fail``.
+    """
+    decode = pipeline.decode
+    every = expectations(decode)
+    with ExitStack() as until:
+        rows = _persisted(referenced(rows, decode), until)
+        of_rows = [one for one in every if one.where != "decode.uniqueness"]
+        read, counts, days = _counted(rows, of_rows, finds_days=bool(decode.uniqueness))
+        if read and decode.uniqueness:
+            rows = _persisted(_unique(rows, decode.uniqueness, days, kept), until)
+            _, more, _ = _counted(rows, [one for one in every if one not in of_rows])
+            counts |= more
+        check(every, read, counts)
+        if read and every:
+            remember(pipeline, query, batch, read, counts)
+        yield rows, read
+
+
+def _persisted(rows: DataFrame, until: ExitStack) -> DataFrame:
+    until.callback(rows.persist().unpersist)
+    return rows
+
+
+def _counted(
+    rows: DataFrame, wanted: Sequence[Expectation], *, finds_days: bool = False
+) -> tuple[int, dict[str, int], set[date]]:
+    """The number of rows, of those that do not meet each expectation, and the days of the accepted ones."""
+    broken = F.col(f"{RAW}.broken")
+    measures = [F.count_if(F.array_contains(broken, one.reason)) for one in wanted]
+    if finds_days:
+        measures.append(F.collect_set(F.when(F.col(f"{RAW}.reason").isNull(), F.col("event_date"))))
+    named = [one.alias(f"m{number}") for number, one in enumerate(measures)]
+    row = rows.agg(F.count("*").alias("read"), *named).first()
+    assert row is not None
+    counts = {one.reason: int(row[number + 1]) for number, one in enumerate(wanted)}
+    return int(row[0]), counts, set(row[-1]) if finds_days else set()
+
+
+def referenced(rows: DataFrame, decode: Decode) -> DataFrame:
+    """Rows whose key is not among those that a reference names are marked."""
+    for number, one in enumerate(decode.references):
+        there = f"_there_{number}"
+        names = [f"{there}_{name}" for name in one.key]
+        keys = referenced_keys(rows.sparkSession, one).toDF(*names).distinct().withColumn(there, F.lit(True))
+        is_same = F.lit(True)
+        for name, other in zip(one.key, names, strict=True):
+            is_same = is_same & (F.col(name) == F.col(other))
+        joined = rows.join(keys, is_same, "left")
+        is_broken = F.col(there).isNull() & _has_key(one.key) & _is_a_row(decode)
+        rows = _marked(joined, rows.columns, is_broken, one.reason, one.level)
+    return rows
+
+
+def referenced_keys(spark: SparkSession, reference: Reference) -> DataFrame:
+    """The columns of the file or table that a reference names."""
+    return _read(spark, reference.to).select(*(f"`{name}`" for name in reference.columns or reference.key))
+
+
+def _read(spark: SparkSession, path: str) -> DataFrame:
+    if path.lower().endswith((".csv", ".csv.gz")):
+        return spark.read.option("header", "true").csv(path)
+    if "://" not in path and (Path(path) / "_delta_log").is_dir():
+        return _read_delta(spark, path)
+    return spark.read.parquet(path)
+
+
+def _read_delta(spark: SparkSession, path: str) -> DataFrame:
+    try:
+        from deltalake import DeltaTable
+    except ImportError as error:
+        raise ConfigError(f"decode.references.to: {path} is a Delta table: {error}; pip install deltalake") from error
+    files = DeltaTable(path).file_uris()
+    return spark.read.option("basePath", path).parquet(*files) if files else spark.read.parquet(path)
+
+
+def _unique(rows: DataFrame, wanted: Sequence[Uniqueness], days: set[date], kept: Kept) -> DataFrame:
+    """Rows whose key an earlier row of the batch has, or a row of silver, are marked."""
+    for number, one in enumerate(wanted):
+        is_judged = F.col(f"{RAW}.reason").isNull() & _has_key(one.key)
+        earlier = Window.partitionBy(*one.key, is_judged).orderBy(*ARRIVAL)
+        columns = rows.columns
+        rows = rows.withColumn("_place", F.row_number().over(earlier))
+        is_broken = is_judged & (F.col("_place") > 1)
+        old = kept(_near(days, one.within_days))
+        if old is not None:
+            there = f"_there_{number}"
+            names = [f"{there}_{name}" for name in one.key]
+            keys = old.select(*one.key).distinct().toDF(*names).withColumn(there, F.lit(True))
+            is_same = F.lit(True)
+            for name, other in zip(one.key, names, strict=True):
+                is_same = is_same & (F.col(name) == F.col(other))
+            rows = rows.join(keys, is_same, "left")
+            is_broken = is_broken | (is_judged & F.col(there).isNotNull())
+        rows = _marked(rows, columns, is_broken, one.reason, one.level)
+    return rows
+
+
+def _near(days: set[date], within: int) -> set[str]:
+    return {(day + timedelta(days=apart)).isoformat() for day in days for apart in range(-within, within + 1)}
+
+
+def _has_key(key: Sequence[str]) -> Column:
+    """As in SQL, a key with a null is not judged."""
+    found = F.lit(True)
+    for name in key:
+        found = found & F.col(name).isNotNull()
+    return found
+
+
+def _is_a_row(decode: Decode) -> Column:
+    return F.col("_op") != F.lit("d") if decode.changes else F.lit(True)
+
+
+def _marked(rows: DataFrame, columns: Sequence[str], is_broken: Column, reason: str, level: str) -> DataFrame:
+    """``columns`` of the rows; an accepted row that is broken has the reason, and is refused unless it is a warning."""
+    old = F.col(f"{RAW}.reason")
+    broken = old.isNull() & is_broken
+    none = F.array().cast("array<string>")
+    raw = F.struct(
+        *[F.col(f"{RAW}.{name}") for name in ("key", "value", "headers")],
+        (F.when(broken, F.lit(reason)).otherwise(old) if level != "warn" else old).alias("reason"),
+        F.concat(f"{RAW}.broken", F.when(broken, F.array(F.lit(reason))).otherwise(none)).alias("broken"),
+    )
+    return rows.select(*[F.col(f"`{name}`") for name in columns if name != RAW], raw.alias(RAW))
+
+
+def refused_as_not_unique(decode: Decode) -> Any:
+    """Whether a row was refused for a uniqueness of the settings: which row came first cannot be judged again."""
+    reasons = [one.reason for one in decode.uniqueness if one.level != "warn"]
+    return F.col("reason").isin(reasons) if reasons else F.lit(False)
