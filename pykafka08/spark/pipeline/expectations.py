@@ -14,6 +14,7 @@ from typing import Any
 
 from pykafka08.spark.pipeline.settings import Decode, Pipeline
 from pykafka08.spark.pipeline.status import ended_at, progress_of, runs
+from pykafka08.spark.pipeline.stores import Folder
 
 __all__ = [
     "Broken",
