@@ -1,4 +1,4 @@
-"""``pykafka08 pipeline``: topics of any clusters through Spark into Parquet and back to Kafka, each input once.
+"""``pykafka08 pipeline``: topics of any clusters through Spark into Delta tables and back to Kafka, each input once.
 
 Here: options, what is printed.  What is done is in ``pykafka08.spark.pipeline``, of the extra ``pipeline``.
 """
@@ -60,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = new_parser(PROG, "Kafka to Parquet and back by Spark: bronze, silver, gold, dead letters.", EPILOG)
+    parser = new_parser(PROG, "Kafka to Delta tables and back by Spark: bronze, silver, gold, dead letters.", EPILOG)
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     texts = {
         "plan": "print what a run would read: tasks, records, bytes, expected duration",

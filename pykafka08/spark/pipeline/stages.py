@@ -152,11 +152,12 @@ def _commit_decoded(pipeline: Pipeline, rows: DataFrame, entry: Entry) -> None:
 def _commit_accepted(pipeline: Pipeline, rows: DataFrame, entry: Entry) -> None:
     """With duplicates to find, a batch is compared with the very version of the table that it follows."""
     table, duplicates = Table(pipeline.silver), pipeline.decode.duplicates
-    is_made = False
+    is_made, added = False, None
     while not is_made:
         version = table.version
-        good = rows if duplicates is None else _without_duplicates(pipeline, version, rows, duplicates)
-        added = table_rows.write(table, table.attempt(entry.query, entry.batch), good)
+        if added is None or duplicates is not None:
+            good = rows if duplicates is None else _without_duplicates(pipeline, version, rows, duplicates)
+            added = table_rows.write(table, table.attempt(entry.query, entry.batch), good)
         kept = sum(one.rows for one in added)
         duplicate = entry.counts["read"] - entry.counts["rejected"] - kept
         counts = {**entry.counts, "accepted": kept, "duplicates": duplicate}
