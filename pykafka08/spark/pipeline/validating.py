@@ -22,6 +22,7 @@ from pykafka08.spark.options import write_options
 from pykafka08.spark.pipeline import tables
 from pykafka08.spark.pipeline.aggregating import windowed
 from pykafka08.spark.pipeline.decoding import BRONZE_SCHEMA, COORDINATES, columns_of, decoded
+from pykafka08.spark.pipeline.refusals import REFUSALS, refusal_at
 from pykafka08.spark.pipeline.session import cause_of
 from pykafka08.spark.pipeline.settings import Aggregate, DeadLetters, Decode, Pipeline
 from pykafka08.spark.pipeline.starting import check_options, start_options
@@ -53,12 +54,14 @@ def check_starts(pipeline: Pipeline, stages: Collection[str]) -> None:
 
 
 def reach_sinks(pipeline: Pipeline) -> Iterator[str]:
-    """Ask each cluster that is written to; a line for each.  Raises ConfigError, NoBrokersError."""
+    """Ask each cluster that is written to; a line for each.  Errors name the sink or its key."""
     for where, sink in pipeline.sinks.items():
         try:
             count = asyncio.run(_brokers(_sink_options(where, sink)))
         except NoBrokersError as error:
             raise NoBrokersError(f"{where}.bootstrap_servers: {error.message}", error.causes) from error
+        except REFUSALS as error:
+            raise refusal_at(where, error) from error
         yield f"{where}: topic {sink.topic}, {count} brokers"
 
 
