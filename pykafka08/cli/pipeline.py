@@ -302,7 +302,7 @@ def _status(pipeline: Pipeline, options: argparse.Namespace) -> int:
     from pykafka08.spark.pipeline.locking import is_at_work
     from pykafka08.spark.pipeline.status import status
 
-    _say(f"{pipeline.name}: {'a run or a backfill is at work' if is_at_work(pipeline.root) else 'nothing runs'}")
+    _say(f"{pipeline.name}: {AT_WORK[is_at_work(pipeline.root)]}")
     now = datetime.now(timezone.utc)
     found = status(pipeline)
     for one in found:
@@ -338,6 +338,11 @@ def _expectations(pipeline: Pipeline) -> Iterator[str]:
         yield f"{one.reason} ({one.level}): {newest[one.reason]:,} of {read:,} rows in the newest run, {in_all} in all"
 
 
+AT_WORK = {
+    True: "a run or a backfill is at work",
+    False: "nothing runs",
+    None: "whether a run is at work is not known on a store",
+}
 WORST = 5
 """So many partitions of a source, the ones most behind, are shown without ``--all``."""
 

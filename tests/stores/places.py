@@ -23,6 +23,11 @@ class Place:
     toml: str = ""
     """The table ``[storage]``."""
 
+    @property
+    def secret(self) -> str:
+        """What may be shown nowhere."""
+        return str(self.storage.secret_key) or "it has no secret"
+
     def address(self, name: str) -> Address:
         """Of a folder with this name."""
         return address_of(f"{self.root}/{name}", Path("/"))

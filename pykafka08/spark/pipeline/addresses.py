@@ -4,7 +4,7 @@ Each setting of ``[storage]`` has one name here, and other names in Hadoop's con
 options of deltalake.  Hadoop's are limited to the bucket or account of the folder.  Without settings both find
 credentials where the cloud's own tools do: in the environment, or from the machine or pod that they run on.
 
-Not here: reading and writing (:mod:`~pykafka08.spark.pipeline.tables.storage`).
+Not here: reading and writing (:mod:`~pykafka08.spark.pipeline.stores`), and pydantic, which workers need not have.
 """
 
 from __future__ import annotations
@@ -12,10 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
-
-from pydantic import Strict
 
 from pykafka08.errors import ConfigError
 from pykafka08.kafka_properties import read_client_properties
@@ -54,7 +52,7 @@ class Storage:
     """S3: its secret."""
     session_token: str = field(default="", repr=False)
     """S3: of temporary credentials."""
-    path_style: Annotated[bool, Strict()] | None = None
+    path_style: Literal[True, False] | None = None
     """S3: the bucket is in the path, not in the host's name; true if there is an endpoint."""
     account_key: str = field(default="", repr=False)
     """Azure: of the storage account."""
@@ -70,12 +68,13 @@ class Storage:
     """Google: the file with the key of a service account, on every machine."""
     namenodes: tuple[str, ...] = ()
     """HDFS: ``HOST:PORT`` of each name node, if the folder's address has the name of a service of several."""
-    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    options: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
     """Further options of the ``object_store`` library; with HDFS Hadoop's properties, for Spark as well."""
 
     def __post_init__(self) -> None:
         for name in SECRETS:
             object.__setattr__(self, name, HiddenText(getattr(self, name)))
+        object.__setattr__(self, "namenodes", tuple(self.namenodes))
         object.__setattr__(self, "options", {name: HiddenText(value) for name, value in self.options.items()})
 
 
@@ -111,7 +110,10 @@ class Address:
 
 def address_of(text: str, folder: Path) -> Address:
     """The address; a relative path counts from ``folder``.  ConfigError: there is no such kind, or a part is wrong."""
-    parts = urlsplit(text)
+    try:
+        parts = urlsplit(text)
+    except ValueError as error:
+        raise ConfigError(f"folder: {error}") from None
     scheme = ALIKE.get(parts.scheme, parts.scheme)
     if scheme not in ("file", *ABROAD):
         raise ConfigError(f"folder: {scheme}: is none of file:, s3:, {', '.join(f'{one}:' for one in ABROAD)}")

@@ -14,6 +14,7 @@ from matplotlib.ticker import StrMethodFormatter
 
 from pykafka08.spark.pipeline.settings import Pipeline
 from pykafka08.spark.pipeline.status import progress_of
+from pykafka08.spark.pipeline.stores import Folder
 from pykafka08.spark.pipeline.tables.table import Table
 
 __all__ = ["draw", "groups_of", "reasons_of"]
@@ -27,7 +28,7 @@ COUNTS = StrMethodFormatter("{x:,.0f}")
 RUN_NAME = "%Y%m%dT%H%M%S.%fZ"
 
 
-def draw(pipeline: Pipeline, run: Path) -> Path:
+def draw(pipeline: Pipeline, run: Folder) -> Path:
     """Draw the rows and the speed of each stage, the days of silver, what was refused, and gold's first measures."""
     figure = Figure(figsize=(17, 9), layout="constrained")
     FigureCanvasAgg(figure)
@@ -46,7 +47,7 @@ def draw(pipeline: Pipeline, run: Path) -> Path:
         axis.grid(alpha=0.3, linewidth=0.5)
         axis.set_axisbelow(True)
     figure.suptitle(f"{pipeline.name}, run of {datetime.strptime(run.name, RUN_NAME):%Y-%m-%d %H:%M:%S} UTC")
-    path = run / "summary.png"
+    path = Path(pipeline.reports, run.name, "summary.png")
     figure.savefig(path, dpi=110)
     return path
 

@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from pykafka08.spark.pipeline.aggregating import current
 from pykafka08.spark.pipeline.checkpoints import version_read
 from pykafka08.spark.pipeline.settings import Aggregate, Compaction, Pipeline
+from pykafka08.spark.pipeline.stores import Folder
 from pykafka08.spark.pipeline.tables import rows as table_rows
 from pykafka08.spark.pipeline.tables.model import COMPACTION, Added, Entry
 from pykafka08.spark.pipeline.tables.table import Table
@@ -55,12 +55,13 @@ def versions(pipeline: Pipeline) -> dict[str, int]:
 
 
 def _tables(pipeline: Pipeline) -> dict[str, Table]:
-    bronze, gold = map(pipeline.bronze, pipeline.sources), map(pipeline.gold, pipeline.aggregates)
-    folders = [*bronze, pipeline.silver, pipeline.rejects, *gold]
-    return {str(folder.relative_to(pipeline.root)): Table(folder) for folder in folders}
+    folders = {f"bronze/{name}": pipeline.bronze(name) for name in pipeline.sources}
+    folders |= {"silver": pipeline.silver, "rejects": pipeline.rejects}
+    folders |= {f"gold/{name}": pipeline.gold(name) for name in pipeline.aggregates}
+    return {name: Table(folder) for name, folder in folders.items()}
 
 
-def readers_of(pipeline: Pipeline, folder: Path) -> list[str]:
+def readers_of(pipeline: Pipeline, folder: Folder) -> list[str]:
     """The stages that read a table as a stream."""
     decodes = {pipeline.bronze(name): f"decode-{name}" for name in pipeline.sources}
     if folder in decodes:

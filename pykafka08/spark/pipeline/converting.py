@@ -56,11 +56,11 @@ def convert(spark: SparkSession, pipeline: Pipeline, say: Say) -> None:
     """
     if not old_layout.is_old(pipeline):
         raise ConfigError(f"folder: {pipeline.root} has no tables of an earlier version")
-    root = pipeline.root
+    root = Path(pipeline.root)
     made, kept = (root.with_name(f"{root.name}.{suffix}") for suffix in ("converting", "before-conversion"))
     if kept.exists():
         raise ConfigError(f"folder: {kept} exists; it is of an earlier conversion")
-    with alone_if_possible(root) as is_alone:
+    with alone_if_possible(pipeline.root) as is_alone:
         if not is_alone:
             raise ConfigError(f"folder: a run or a backfill is at work in {root}")
         shutil.rmtree(made, ignore_errors=True)
@@ -85,18 +85,17 @@ class _Conversion:
         for name in pipeline.sources:
             self._bronze(name)
         good, bad = (of(spark, pipeline.decode) for of in (table_rows.silver_schema, table_rows.rejects_schema))
-        silver = _Part(ACCEPTED, self._table(pipeline.silver), good)
-        rejects = _Part(REJECTED, self._table(pipeline.rejects), bad)
-        self._log(
-            pipeline.silver, [silver, rejects], ["dead-letters", *(f"aggregate-{one}" for one in pipeline.aggregates)]
-        )
+        silver = _Part(ACCEPTED, self._table(Path(pipeline.silver)), good)
+        rejects = _Part(REJECTED, self._table(Path(pipeline.rejects)), bad)
+        readers = ["dead-letters", *(f"aggregate-{one}" for one in pipeline.aggregates)]
+        self._log(Path(pipeline.silver), [silver, rejects], readers)
         for name, aggregate in pipeline.aggregates.items():
             schema = table_rows.gold_schema(spark, pipeline.decode, aggregate)
-            gold = _Part(ROWS, self._table(pipeline.gold(name)), schema)
-            self._log(pipeline.gold(name), [gold], [f"publish-{name}"])
+            folder = Path(pipeline.gold(name))
+            self._log(folder, [_Part(ROWS, self._table(folder), schema)], [f"publish-{name}"])
 
     def _table(self, folder: Path) -> Table:
-        return Table(self._made / folder.relative_to(self._pipeline.root))
+        return Table(self._made / folder.relative_to(Path(self._pipeline.root)))
 
     def _log(self, old: Path, parts: Iterable[_Part], readers: Iterable[str]) -> None:
         """A table with a log of its own, into one table for each part, all with the same versions."""
@@ -137,7 +136,8 @@ class _Conversion:
 
     def _bronze(self, source: str) -> None:
         """A commit for each batch of the file source that has read it, and one for what it has not read."""
-        old, table = self._pipeline.bronze(source), self._table(self._pipeline.bronze(source))
+        old = Path(self._pipeline.bronze(source))
+        table = self._table(old)
         last = old_layout.last_batch(old)
         if last < 0:
             return

@@ -16,6 +16,7 @@ from openlineage.client.serde import Serde
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from pykafka08.spark.pipeline.settings import Lineage, Pipeline
+from pykafka08.spark.pipeline.stores import Folder
 
 __all__ = ["LineageListener", "datasets_of"]
 
@@ -102,5 +103,7 @@ def _topic(servers: str, topic: str) -> Dataset:
     return f"kafka://{servers.split(',')[0].rpartition('//')[2].strip()}", topic
 
 
-def _table(path: Path) -> Dataset:
-    return "file", str(path)
+def _table(folder: Folder) -> Dataset:
+    """The namespace of a table on a store is the store, and the name is the path there."""
+    address = folder.address
+    return ("file", address.path) if folder.is_local else (f"{address.scheme}://{address.authority}", address.path)

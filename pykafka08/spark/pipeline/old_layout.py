@@ -82,8 +82,10 @@ class OldState:
 
 def is_old(pipeline: Pipeline) -> bool:
     """Whether a table of the pipeline has a log of its own, or bronze the manifest of Spark's file sink."""
-    tables = [pipeline.silver, *map(pipeline.gold, pipeline.aggregates)]
-    manifests = [pipeline.bronze(name) / MANIFEST for name in pipeline.sources]
+    if not pipeline.root.is_local:
+        return False  # those versions had no stores
+    tables = [Path(pipeline.silver), *(Path(pipeline.gold(name)) for name in pipeline.aggregates)]
+    manifests = [Path(pipeline.bronze(name), MANIFEST) for name in pipeline.sources]
     return any(path.exists() for path in (*manifests, *(one / "log" for one in tables)))
 
 

@@ -18,6 +18,7 @@ from pykafka08.spark.pipeline.durations import seconds_of
 from pykafka08.spark.pipeline.expectations import expectations, of_runs
 from pykafka08.spark.pipeline.settings import Pipeline
 from pykafka08.spark.pipeline.status import ended_at, progress_of, runs
+from pykafka08.spark.pipeline.stores import Folder
 from pykafka08.spark.pipeline.svg import bars, hatching, steps
 from pykafka08.spark.pipeline.tables.model import NEW_ROWS
 from pykafka08.spark.pipeline.tables.table import Table
@@ -57,7 +58,7 @@ svg { display: block; width: 100%; height: auto; } svg text { fill: var(--soft);
 Document = Mapping[str, Any]
 
 
-def write(pipeline: Pipeline, run: Path) -> Path:
+def write(pipeline: Pipeline, run: Folder) -> Path:
     """Write the page of a run from its progress and from what the tables hold now."""
     documents = [one for one in progress_of(run) if one["numInputRows"]]
     html = Element("html", {"lang": "en"})
@@ -85,7 +86,7 @@ def write(pipeline: Pipeline, run: Path) -> Path:
     newest = _newest_event(pipeline)
     for name in pipeline.aggregates:
         _aggregate(body, pipeline, name, newest.get(f"aggregate-{name}"))
-    path = run / "report.html"
+    path = Path(pipeline.reports, run.name, "report.html")
     path.write_text("<!doctype html>\n" + tostring(html, encoding="unicode", method="html"), encoding="utf-8")
     return path
 
@@ -149,7 +150,7 @@ def _stages(
                 _card(charts, name).append(steps(f"{title}: {name}", at, labels, end=end))
 
 
-def _expectations(body: Element, pipeline: Pipeline, run: Path) -> None:
+def _expectations(body: Element, pipeline: Pipeline, run: Folder) -> None:
     """A table of this run and of all runs, and for each expectation its batches over time."""
     of_run, every = of_runs([run]), of_runs(runs(pipeline))
     if not of_run:

@@ -28,7 +28,8 @@ from pykafka08.spark.pipeline.locking import shared
 from pykafka08.spark.pipeline.session import session
 from pykafka08.spark.pipeline.settings import Pipeline
 from pykafka08.spark.pipeline.stages import Stage, stages
-from pykafka08.spark.pipeline.status import late_updates
+from pykafka08.spark.pipeline.status import PROGRESS, late_updates
+from pykafka08.spark.pipeline.stores import Folder
 from pykafka08.spark.pipeline.validating import check_starts, validate
 
 __all__ = ["RunLog", "follow", "run", "run_once", "select", "validated"]
@@ -36,6 +37,9 @@ __all__ = ["RunLog", "follow", "run", "run_once", "select", "validated"]
 ATTEMPTS = 3
 NOT_STARTED = "Python worker failed to connect back"
 """Spark's words: it gives a Python process ten seconds to start; no setting changes that, a busy machine exceeds it."""
+LINES_PER_PART = 200
+WRITE_S = 5
+"""A run that is killed may leave the progress of so many seconds out of its log on a store."""
 LOOK_S = 1
 """How often a run that follows looks whether it is to end."""
 Say = Callable[[str], None]
@@ -48,13 +52,12 @@ class RunLog(StreamingQueryListener):
         self._pipeline = pipeline
         started = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%S.%fZ")
         self.folder = pipeline.root / "runs" / started
-        self.folder.mkdir(parents=True)
-        self._file = (self.folder / "progress.jsonl").open("a", encoding="utf-8")
+        Path(pipeline.reports, started).mkdir(parents=True, exist_ok=True)
+        self._log = _Grown(Path(self.folder)) if self.folder.is_local else _Parts(self.folder)
 
     def onQueryProgress(self, event: Any) -> None:
         document = with_counts(self._pipeline, json.loads(event.progress.json))
-        self._file.write(json.dumps(document) + "\n")
-        self._file.flush()
+        self._log.append(json.dumps(document) + "\n")
 
     def onQueryStarted(self, event: Any) -> None:
         """Nothing to write: the first batch tells it."""
@@ -66,7 +69,46 @@ class RunLog(StreamingQueryListener):
         """Nothing to write: the run tells it."""
 
     def close(self) -> None:
+        self._log.close()
+
+
+class _Grown:
+    """A log in one file on this machine."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._file = (folder / f"{PROGRESS}.jsonl").open("a", encoding="utf-8")
+
+    def append(self, line: str) -> None:
+        self._file.write(line)
+        self._file.flush()
+
+    def close(self) -> None:
         self._file.close()
+
+
+class _Parts:
+    """A log on a store, whose files cannot grow: its last part is written again with each new line, now and then."""
+
+    def __init__(self, folder: Folder) -> None:
+        self._folder = folder
+        self._lines: list[str] = []
+        self._number = 0
+        self._written = 0.0
+
+    def append(self, line: str) -> None:
+        self._lines.append(line)
+        if len(self._lines) >= LINES_PER_PART:
+            self.close()
+            self._lines, self._number = [], self._number + 1
+        elif time.monotonic() - self._written >= WRITE_S:
+            self.close()
+
+    def close(self) -> None:
+        """Write what is not written yet."""
+        if self._lines:
+            (self._folder / f"{PROGRESS}-{self._number:06d}.jsonl").write_text("".join(self._lines))
+        self._written = time.monotonic()
 
 
 def select(pipeline: Pipeline, names: Sequence[str]) -> list[Stage]:
@@ -98,6 +140,7 @@ def run(
         ExitStack() as stack,
     ):
         check_starts(pipeline, [one.name for one in chosen])
+        began = {} if pipeline.root.is_local or is_following or not compacts else versions(pipeline)
         listeners = stack.enter_context(_telemetry(pipeline, say))
         spark = validated(pipeline)
         log = RunLog(pipeline)
@@ -109,7 +152,7 @@ def run(
             else:
                 run_once(spark, pipeline, chosen, say)
                 if compacts:
-                    _compact(spark, pipeline, None if lock.is_alone_now() else {}, say)
+                    _compact(spark, pipeline, None if lock.is_alone_now() else began, say)
         except PySparkException as error:  # of a query that ran, or that could not be started
             say(f"failed: {error}")
             return False
@@ -159,7 +202,7 @@ def validated(pipeline: Pipeline) -> SparkSession:
     return spark
 
 
-def _draw(pipeline: Pipeline, folder: Path, say: Say) -> None:
+def _draw(pipeline: Pipeline, folder: Folder, say: Say) -> None:
     from pykafka08.spark.pipeline import report
     from pykafka08.spark.pipeline.charts import draw
 

@@ -64,6 +64,7 @@ def session(pipeline: Pipeline) -> SparkSession:
             spark = builder.config(map={**conf, **pipeline.spark.conf, **ALWAYS}).getOrCreate()
     except (PySparkException, Py4JJavaError) as error:
         raise ConfigError(f"spark: no session at {pipeline.spark.master}: {cause_of(error)}") from error
+    reach(spark, pipeline.root.address, pipeline.storage)
     spark.sparkContext.setLogLevel("ERROR")  # its warnings are about each query of each batch
     prepare(spark)
     return spark

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial, wraps
-from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
@@ -31,8 +30,10 @@ from pykafka08.spark.pipeline.judging import judged
 from pykafka08.spark.pipeline.session import brief
 from pykafka08.spark.pipeline.settings import Aggregate, Duplicates, Pipeline, Source
 from pykafka08.spark.pipeline.starting import kafka_options, start_options
+from pykafka08.spark.pipeline.stores import Folder
 from pykafka08.spark.pipeline.tables import rows as table_rows
 from pykafka08.spark.pipeline.tables.model import NEW_ROWS, Entry
+from pykafka08.spark.pipeline.tables.stream import stream_options
 from pykafka08.spark.pipeline.tables.table import Table
 
 __all__ = ["BatchError", "Stage", "stages", "told_briefly"]
@@ -136,13 +137,14 @@ def _commit_decoded(pipeline: Pipeline, rows: DataFrame, entry: Entry) -> None:
     """
     rejects, earlier = Table(pipeline.rejects), 0
     good, bad = accepted(rows), rejected(rows)
-    if rejects.holds(entry.query, entry.batch):
+    is_continued = rejects.holds(entry.query, entry.batch)
+    if is_continued:
         places = table_rows.read(rows.sparkSession, rejects, rejects.live(), bad.schema).select(*PLACE)
         earlier = rows.join(places, list(PLACE), "left_semi").count()
         good, bad = (one.join(places, list(PLACE), "left_anti").select(*one.columns) for one in (good, bad))
     added = table_rows.write(rejects, rejects.attempt(entry.query, entry.batch), bad)
     if added:
-        table_rows.commit(rejects, replace(entry, added=tuple(added), counts={}))
+        table_rows.commit(rejects, replace(entry, added=tuple(added), counts={}), is_continued=is_continued)
     refused = earlier + sum(one.rows for one in added)
     _commit_accepted(pipeline, good, replace(entry, counts={**entry.counts, "rejected": refused}))
 
@@ -179,10 +181,10 @@ def _accepted_of(pipeline: Pipeline, spark: SparkSession, version: int | None, d
     return table_rows.read(spark, table, files, table_rows.silver_schema(spark, pipeline.decode))
 
 
-def _table_stream(spark: SparkSession, pipeline: Pipeline, folder: Path) -> DataStreamReader:
+def _table_stream(spark: SparkSession, pipeline: Pipeline, folder: Folder) -> DataStreamReader:
     limits = {f"max{unit.capitalize()}PerTrigger": str(value) for unit, value in vars(pipeline.limits).items()}
     reader = spark.readStream.format("pykafka08-table").options(**limits)
-    return reader.option("path", Table(folder).location.uri)
+    return reader.options(**stream_options(folder))
 
 
 def _dead_letters(pipeline: Pipeline) -> Callable[[SparkSession], DataStreamWriter]:

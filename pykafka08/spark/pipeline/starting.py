@@ -7,11 +7,8 @@ though its topics have grown or lost records meanwhile, and ``verify`` knows whe
 from __future__ import annotations
 
 import asyncio
-import os
-import tempfile
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from pathlib import Path
 
 from pykafka08 import Admin, TopicPartition
 from pykafka08.cluster.client import Client
@@ -23,6 +20,7 @@ from pykafka08.spark.options import Limit, ReadOptions, read_options
 from pykafka08.spark.pipeline.checkpoints import offset_text
 from pykafka08.spark.pipeline.refusals import REFUSALS, refusal_at
 from pykafka08.spark.pipeline.settings import Pipeline, Source
+from pykafka08.spark.pipeline.stores import Folder
 from pykafka08.spark.pipeline.tables.table import Table
 from pykafka08.zookeeper import reading
 from pykafka08.zookeeper.bridge import ZooKeeper
@@ -73,7 +71,7 @@ def start_options(pipeline: Pipeline, source: Source) -> dict[str, str]:
     """
     path = _path(pipeline, source)
     if not path.exists():
-        _write(path, write_offsets(start_of(source)))
+        path.write_once(write_offsets(start_of(source)))  # that of another run may be first, and counts then
     return {"startingOffsets": path.read_text()}
 
 
@@ -121,16 +119,8 @@ def extent(source: Source) -> tuple[Offsets, Offsets]:
     return asyncio.run(_extent(source))
 
 
-def _path(pipeline: Pipeline, source: Source) -> Path:
+def _path(pipeline: Pipeline, source: Source) -> Folder:
     return pipeline.root / "starts" / f"{source.name}.json"
-
-
-def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    number, draft = tempfile.mkstemp(dir=path.parent)
-    with os.fdopen(number, "w") as file:
-        file.write(text)
-    os.replace(draft, path)
 
 
 @asynccontextmanager

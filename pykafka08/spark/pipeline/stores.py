@@ -18,6 +18,7 @@ import tempfile
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol
@@ -25,7 +26,7 @@ from typing import Any, Protocol
 from pykafka08.errors import ConfigError
 from pykafka08.spark.pipeline.addresses import Address, Storage, options_for_delta
 
-__all__ = ["Files", "files_of"]
+__all__ = ["Files", "Folder", "files_of", "local_folder"]
 
 EXTRA = "pip install 'pykafka08[stores]'"
 DRAFT = ".draft-"
@@ -64,6 +65,72 @@ class Files(Protocol):
     def delete(self, name: str) -> None:
         """Delete a file, or a folder with all that is in it, if it exists."""
         ...
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A folder or a file of a pipeline, which is used like a path."""
+
+    address: Address
+    storage: Storage = field(default_factory=Storage, repr=False, compare=False)
+
+    def __truediv__(self, name: str) -> Folder:
+        return Folder(self.address.below(name), self.storage)
+
+    def __str__(self) -> str:
+        return self.address.spark
+
+    def __fspath__(self) -> str:
+        if not self.is_local:
+            raise TypeError(f"{self} is not on this machine")
+        return self.address.path
+
+    @property
+    def name(self) -> str:
+        return self.address.path.rpartition("/")[2]
+
+    @property
+    def is_local(self) -> bool:
+        return self.address.is_local
+
+    def read_text(self) -> str:
+        """Of a file.  FileNotFoundError if it does not exist."""
+        return self._files.read(self._path)
+
+    def exists(self) -> bool:
+        """Whether there is such a file."""
+        return self._files.exists(self._path)
+
+    def names(self) -> list[str]:
+        """Of the files and folders in it, in order; none if it does not exist."""
+        return self._files.names(self._path)
+
+    def write_text(self, text: str) -> None:
+        """Write a file, or replace it."""
+        self._files.write(self._path, text)
+
+    def write_once(self, text: str) -> bool:
+        """Write a file; False if it exists, and then it stays as it is."""
+        return self._files.write_once(self._path, text)
+
+    @property
+    def _files(self) -> Files:
+        return _all_files(Address(self.address.scheme, self.address.authority, ""), self.storage)
+
+    @property
+    def _path(self) -> str:
+        return self.address.path if self.is_local else self.address.path.lstrip("/")
+
+
+def local_folder(path: str | Path) -> Folder:
+    """A folder on this machine."""
+    return Folder(Address("file", "", str(path)))
+
+
+@lru_cache(maxsize=8)
+def _all_files(address: Address, storage: Storage) -> Files:
+    """Of a bucket or a file system; its connections are kept."""
+    return files_of(address, storage)
 
 
 def files_of(address: Address, storage: Storage) -> Files:

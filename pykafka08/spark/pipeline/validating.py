@@ -29,6 +29,7 @@ from pykafka08.spark.pipeline.registry.decoding import check_packages
 from pykafka08.spark.pipeline.session import cause_of
 from pykafka08.spark.pipeline.settings import Aggregate, DeadLetters, Decode, Pipeline
 from pykafka08.spark.pipeline.starting import check_options, start_options
+from pykafka08.spark.pipeline.stores import Folder
 from pykafka08.spark.pipeline.tables.rows import silver_schema
 
 __all__ = ["check_offline", "check_starts", "reach_registry", "reach_sinks", "validate"]
@@ -98,8 +99,11 @@ def _sink_options(where: str, sink: DeadLetters | Aggregate) -> ClientConfig:
         raise ConfigError(f"{where}.options: {error}") from error
 
 
-def _check_folder(root: Path) -> None:
-    there = root
+def _check_folder(root: Folder) -> None:
+    if not root.is_local:
+        root.names()  # ConfigError if the store cannot be reached
+        return
+    there = Path(root)
     while not there.exists():
         there = there.parent
     if not there.is_dir():

@@ -6,11 +6,11 @@ By the logs of the tables and the stages' checkpoints alone.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from pykafka08.spark.pipeline.checkpoints import position_read
 from pykafka08.spark.pipeline.compacting import readers_of
 from pykafka08.spark.pipeline.settings import Pipeline
+from pykafka08.spark.pipeline.stores import Folder
 from pykafka08.spark.pipeline.tables.model import BACKFILL, NEW_ROWS
 from pykafka08.spark.pipeline.tables.position import Position, files_between
 from pykafka08.spark.pipeline.tables.stream import FILES_PER_TASK
@@ -44,7 +44,7 @@ def waiting(pipeline: Pipeline) -> dict[str, Waiting]:
     return found
 
 
-def _of_table(pipeline: Pipeline, folder: Path, reader: str) -> Waiting:
+def _of_table(pipeline: Pipeline, folder: Folder, reader: str) -> Waiting:
     kinds = (NEW_ROWS, BACKFILL) if reader.startswith(IN_ORDER) else (NEW_ROWS,)
     table = Table(folder)
     read, last = position_read(pipeline.checkpoint(reader)), table.version

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pykafka08.spark.pipeline.stores import Folder
 from pykafka08.spark.pipeline.tables.model import Added, Entry
 from pykafka08.spark.pipeline.tables.table import Table
 
@@ -22,7 +23,7 @@ def fields(**columns: str) -> str:
     return json.dumps({"type": "struct", "fields": each})
 
 
-def made(folder: Path, **columns: str) -> Table:
+def made(folder: Path | Folder, **columns: str) -> Table:
     """The table in a folder; with a column ``day``, partitioned by it."""
     table = Table(folder)
     table.prepare(fields(**(columns or {"id": "long"})), [one for one in columns if one == "day"])
@@ -39,6 +40,7 @@ def file(table: Table, name: str, columns: Mapping[str, Any] | pa.Table, day: st
     return table.added(path, values)
 
 
-def commit(table: Table, kind: str, *added: Added, query: str = "q", batch: int = 0, **counts: int) -> None:
-    """The next version."""
+def commit(table: Table, kind: str, *added: Added, query: str = "q", batch: int | None = None, **counts: int) -> None:
+    """The next version; by default with the next batch of the query."""
+    batch = table.newest(query) + 1 if batch is None else batch
     assert table.commit(Entry(table.version + 1, kind, query, batch, added, (), counts))

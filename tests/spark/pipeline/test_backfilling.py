@@ -159,7 +159,7 @@ class Shop:
         return sorted(map(tuple, rows.collect()))
 
     def bronze(self) -> list[Path]:
-        return list(self.pipeline.bronze("shop").rglob("*.parquet"))
+        return list(Path(self.pipeline.bronze("shop")).rglob("*.parquet"))
 
     def rejected(self) -> list[int]:
         rows = verifying.rejects_of(self._spark, self.pipeline).select("value").collect()

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pykafka08.spark.pipeline import charts, settings
+from pykafka08.spark.pipeline.stores import local_folder
 from pykafka08.spark.pipeline.tables.model import Added
 from tests.spark.pipeline import orders
 from tests.spark.pipeline.made_tables import commit, file, made
@@ -25,7 +26,7 @@ def run(tmp_path: Path) -> Path:
 
 def test_a_run_without_a_row(run: Path, tmp_path: Path) -> None:
     pipeline = settings.read(orders.written_config(tmp_path, "localhost:9092"))
-    assert charts.draw(pipeline, run).read_bytes().startswith(PNG)
+    assert charts.draw(pipeline, local_folder(run)).read_bytes().startswith(PNG)
 
 
 def test_one_day_and_one_window(run: Path, tmp_path: Path) -> None:
@@ -35,7 +36,7 @@ def test_one_day_and_one_window(run: Path, tmp_path: Path) -> None:
     silver, gold = made(pipeline.silver, id="long", day="date"), made(pipeline.gold("hourly"))
     commit(silver, "batch", Added("data/a", 3, 1, {"day": "2024-03-01"}))
     commit(gold, "batch", file(gold, "a", {"window_start": [0], "kind": ["a"], "orders": [3], "_batch": [0]}))
-    assert charts.draw(pipeline, run).read_bytes().startswith(PNG)
+    assert charts.draw(pipeline, local_folder(run)).read_bytes().startswith(PNG)
 
 
 @pytest.mark.parametrize(

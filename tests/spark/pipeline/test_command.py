@@ -98,7 +98,6 @@ def test_status_amid_a_run(brokers: str, tmp_path: Path, capsys: pytest.CaptureF
         )
         + "\n",
     }.items():
-        (pipeline.root / path).parent.mkdir(parents=True, exist_ok=True)
         (pipeline.root / path).write_text(text)
     commit(made(pipeline.bronze("shop")), "batch", query="ingest-shop")
     with shared(pipeline.root):
@@ -131,9 +130,8 @@ def test_a_plan_tells_what_lies_between_the_stages(
     for kind in ("batch", "backfill", "compaction"):
         commit(gold, kind, Added(f"data/{kind}", 3, 500))
     for folder in (pipeline.silver, pipeline.rejects, pipeline.gold("hourly")):
-        (folder / "data").mkdir()
         for one in Table(folder).live():
-            (folder / one.path).touch()
+            (folder / one.path).write_text("")
     assert main(["pipeline", "plan", str(tmp_path / "orders.toml")]) == 0
     assert capsys.readouterr().out.splitlines()[2:] == [
         "dead-letters: 7 rows, 2.5 MB in 1 files, 1 tasks, and up to 113 rows to come",

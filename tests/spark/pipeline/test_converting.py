@@ -96,7 +96,7 @@ class Old:
 def pipeline(tmp_path: Path) -> Pipeline:
     """Bronze has five offsets, silver four of them; its windows are of three, of which one was published."""
     pipeline = settings.read(orders.written_config(tmp_path, "localhost:9092"))
-    old = Old(pipeline.root)
+    old = Old(Path(pipeline.root))
     first, _ = old.bronze(0, [0, 1, 2, 3]), old.bronze(1, [4])
     old.write("checkpoints/decode-shop/sources/0/0", "v1\n" + json.dumps({"path": first, "batchId": 0}))
     for batch, end in enumerate((4, 5)):
@@ -105,7 +105,7 @@ def pipeline(tmp_path: Path) -> Pipeline:
     old.entry("silver", 0, "batch", {"accepted": [0], "rejected": [1]}, ())
     old.entry("silver", 1, "compaction", {"accepted": [0]}, (f"data/0/accepted/day={DAY}/x.parquet",))
     old.entry("silver", 2, "batch", {"accepted": [2], "rejected": [3]}, ())
-    (pipeline.root / f"silver/data/0/accepted/day={DAY}/x.parquet").unlink()
+    Path(pipeline.root, f"silver/data/0/accepted/day={DAY}/x.parquet").unlink()
     old.batch("aggregate-hourly", 0, {"version": 1})
     old.batch("dead-letters", 0, {"version": 2})
     return pipeline
@@ -113,14 +113,14 @@ def pipeline(tmp_path: Path) -> Pipeline:
 
 def test_an_old_folder_is_told_by_every_other_command(pipeline: Pipeline, capsys: pytest.CaptureFixture[str]) -> None:
     for action in ("run", "status", "verify", "plan"):
-        assert main(["pipeline", action, str(pipeline.root.parent / "orders.toml")]) == 2
+        assert main(["pipeline", action, str(Path(pipeline.root).parent / "orders.toml")]) == 2
         assert "`pykafka08 pipeline convert CONFIG.toml` makes Delta tables of them" in capsys.readouterr().err
 
 
 def test_rows_and_positions_are_as_before(spark: SparkSession, pipeline: Pipeline) -> None:
     said: list[str] = []
     convert(spark, pipeline, said.append)
-    assert {path.name for path in pipeline.root.parent.glob("out*")} == {"out", "out.before-conversion"}
+    assert {path.name for path in Path(pipeline.root).parent.glob("out*")} == {"out", "out.before-conversion"}
     assert said[-1].startswith(f"{pipeline.root} has Delta tables now")
     assert sorted(DeltaTable(pipeline.bronze("shop")).to_pyarrow_table()["offset"].to_pylist()) == [0, 1, 2, 3, 4]
     assert sorted(row["id"] for row in verifying.silver_of(spark, pipeline).collect()) == [0, 2]

@@ -9,6 +9,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql.types import LongType, StructField, StructType
 
+from pykafka08.spark.pipeline.stores import local_folder
 from pykafka08.spark.pipeline.tables.model import Added, Entry
 from pykafka08.spark.pipeline.tables.position import Limits, Position, end_of_batch, files_between, files_until
 from pykafka08.spark.pipeline.tables.stream import TableStreamReader
@@ -108,7 +109,7 @@ def test_who_begins_after_commits_went_reads_all_that_the_table_held_then(table:
 def test_the_reader_of_a_stream_keeps_to_what_was_there(table: Table) -> None:
     every = [one.path for number in range(3) for one in batch(table, number, 2)]
     schema = StructType([StructField("id", LongType())])
-    reader = TableStreamReader(table.location.uri, NEW, False, schema, (0, 0, 4))
+    reader = TableStreamReader(local_folder(table.location.uri), NEW, False, schema, (0, 0, 4))
     reader.prepareForTriggerAvailableNow()
     batch(table, 3)
     position, found = reader.initialOffset(), []

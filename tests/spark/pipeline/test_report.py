@@ -13,6 +13,7 @@ import pytest
 
 from pykafka08.spark.pipeline import report, settings
 from pykafka08.spark.pipeline.settings import Pipeline
+from pykafka08.spark.pipeline.stores import local_folder
 from pykafka08.spark.pipeline.tables.model import Added
 from tests.spark.pipeline import orders
 from tests.spark.pipeline.made_tables import commit, file, made
@@ -77,7 +78,7 @@ def filled(folder: Path, run: Path) -> Pipeline:
 
 
 def test_names_of_others_are_text_and_nothing_is_loaded(tmp_path: Path, run: Path) -> None:
-    path = report.write(filled(tmp_path, run), run)
+    path = report.write(filled(tmp_path, run), local_folder(run))
     page = Page(path)
     assert f"rule: {HOSTILE}" in page.text["td"]
     assert HOSTILE in page.text["h3"]
@@ -88,7 +89,7 @@ def test_names_of_others_are_text_and_nothing_is_loaded(tmp_path: Path, run: Pat
 
 
 def test_batches_lag_and_refused_rows_over_the_time_of_the_run(tmp_path: Path, run: Path) -> None:
-    page = Page(report.write(filled(tmp_path, run), run))
+    page = Page(report.write(filled(tmp_path, run), local_folder(run)))
     stages = page.text["td"]
     row = stages.index("ingest-shop")
     assert stages[row : row + 7] == ["ingest-shop", "2", "60", "4.0", "15", "2.0", "12:00:04"]
@@ -100,7 +101,7 @@ def test_batches_lag_and_refused_rows_over_the_time_of_the_run(tmp_path: Path, r
 
 
 def test_a_window_that_the_newest_event_is_in_is_hatched(tmp_path: Path, run: Path) -> None:
-    page = Page(report.write(filled(tmp_path, run), run))
+    page = Page(report.write(filled(tmp_path, run), local_folder(run)))
     hatched = [each for tag, each in page.elements if tag == "rect" and each.get("fill") == "url(#unfinished)"]
     assert len(hatched) == 1
     windows = [text for text in page.text["title"] if text.startswith("1970-01-01")]
@@ -113,6 +114,6 @@ def test_a_window_that_the_newest_event_is_in_is_hatched(tmp_path: Path, run: Pa
 
 def test_a_run_without_a_row_has_a_page(tmp_path: Path, run: Path) -> None:
     pipeline = settings.read(orders.written_config(tmp_path, "localhost:9092"))
-    page = Page(report.write(pipeline, run))
+    page = Page(report.write(pipeline, local_folder(run)))
     assert page.text["p"] == ["Run 20240301T120000.000000Z: no batch had a row"]
     assert page.text["b"] == ["0", "0", "0.0", "0", "0", "0"]

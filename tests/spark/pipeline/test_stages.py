@@ -59,7 +59,7 @@ class Shop:
 
     def forget_last_commit(self, stage: str) -> None:
         """As if the driver had been killed when all of a batch was done but this was not yet written down."""
-        commits = self.pipeline.checkpoint(stage) / "commits"
+        commits = Path(self.pipeline.checkpoint(stage), "commits")
         last = max((path for path in commits.iterdir() if path.name.isdigit()), key=lambda path: int(path.name))
         last.unlink()
         (commits / f".{last.name}.crc").unlink(missing_ok=True)
@@ -95,7 +95,7 @@ def test_a_batch_that_is_replayed_leaves_nothing_twice(shop: Shop) -> None:
 
 def test_small_files_become_one_and_nobody_sees_a_difference(shop: Shop) -> None:
     silver, gold = shop.silver(), shop.gold()
-    stray = shop.pipeline.silver / "data" / "decode-shop-000000000099-deadbeef" / "x.parquet"
+    stray = Path(shop.pipeline.silver, "data", "decode-shop-000000000099-deadbeef", "x.parquet")
     stray.parent.mkdir(parents=True)
     stray.write_bytes(b"an attempt that nobody finished")
     bronze = verifying.bronze_of(shop.spark, shop.pipeline, "shop").count()
@@ -149,7 +149,7 @@ def test_of_headers_with_one_name_the_last_counts(shop: Shop) -> None:
 
 
 def test_the_checkpoint_of_a_sources_stage_is_in_sparks_own_form(shop: Shop) -> None:
-    offsets = shop.pipeline.checkpoint("ingest-shop") / "offsets"
+    offsets = Path(shop.pipeline.checkpoint("ingest-shop"), "offsets")
     last = max((path for path in offsets.iterdir() if path.name.isdigit()), key=lambda path: int(path.name))
     document = json.loads(last.read_text().splitlines()[2])
     assert sum(document[orders.TOPIC].values()) == shop.records

@@ -10,9 +10,15 @@ import pytest
 
 from pykafka08.errors import ConfigError
 from pykafka08.spark.pipeline.addresses import Storage, address_of
-from pykafka08.spark.pipeline.stores import Files, files_of
+from pykafka08.spark.pipeline.stores import Files, Folder, files_of
+from pykafka08.spark.pipeline.tables import rows as table_rows
+from pykafka08.spark.pipeline.tables.model import NEW_ROWS, Added, Entry
+from pykafka08.spark.pipeline.tables.table import BatchTakenError, Table
 from tests.security.secrets_found import SecretSearch
+from tests.spark.pipeline.made_tables import made
 from tests.stores.places import Place
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]  # with the servers of the tests that start Spark
 
 
 @pytest.fixture
@@ -48,6 +54,24 @@ def test_of_many_writers_one_writes(files: Files) -> None:
             assert won.count(True) == 1
             assert files.read(name) == f"of {won.index(True)}" * 1000
     assert files.names("starts") == [f"{number}.json" for number in range(5)], "no drafts are left"
+
+
+def test_a_batch_that_two_runs_have_read_is_committed_once(stored: Place) -> None:
+    table = made(Folder(stored.address("batches"), stored.storage))
+
+    def error_of(number: int) -> str:
+        entry = Entry(0, NEW_ROWS, "ingest", number, (Added(f"data/{number}", 1, 1),))
+        try:
+            table_rows.commit(Table(table.folder), entry)
+        except BatchTakenError as error:
+            return str(error)
+        return ""
+
+    with ThreadPoolExecutor(4) as threads:
+        for number in range(3):
+            error = f"another run has committed batch {number} of ingest: one run at a time"
+            assert sorted(threads.map(error_of, [number] * 4)) == ["", error, error, error]
+    assert [one.batch for one in table.entries(0)] == [0, 1, 2]
 
 
 def test_what_is_wrong_names_the_folder(stored: Place) -> None:

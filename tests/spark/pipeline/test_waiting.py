@@ -29,7 +29,7 @@ def pipeline(tmp_path: Path) -> Pipeline:
 def read_up_to(pipeline: Pipeline, reader: str, version: int) -> None:
     """Leave the checkpoint of a stage that has read the table's entries up to a version."""
     for name, text in (("offsets", f'v1\n{{}}\n{{"version": {version}}}'), ("commits", "v1\n{}")):
-        path = pipeline.checkpoint(reader) / name / "0"
+        path = Path(pipeline.checkpoint(reader), name, "0")
         path.parent.mkdir(parents=True)
         path.write_text(text)
 
@@ -54,7 +54,7 @@ def test_a_stage_that_was_added_after_commits_went_waits_for_what_the_table_hold
     read_up_to(pipeline, READERS[0], 10)
     for folder in (pipeline.silver, pipeline.rejects):
         DeltaTable(folder).create_checkpoint()
-        for path in (folder / "_delta_log").glob("*[0-8].json"):
+        for path in Path(folder / "_delta_log").glob("*[0-8].json"):
             path.unlink()
     with pytest.raises(LookupError):
         Table(pipeline.silver).entries()

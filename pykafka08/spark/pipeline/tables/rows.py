@@ -130,7 +130,7 @@ def partition_values(folders: Sequence[str]) -> dict[str, str]:
     return {name: unquote(value) for name, _, value in pairs}
 
 
-def commit(table: Table, entry: Entry) -> None:
+def commit(table: Table, entry: Entry, *, is_continued: bool = False) -> None:
     """A commit behind whatever others have made meanwhile; the version of ``entry`` does not count."""
-    while not table.commit(replace(entry, version=table.version + 1)):
+    while not table.commit(replace(entry, version=table.version + 1), is_continued=is_continued):
         pass

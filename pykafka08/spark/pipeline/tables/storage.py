@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from pyarrow import fs
+
+from pykafka08.spark.pipeline.addresses import options_for_delta
+from pykafka08.spark.pipeline.stores import Folder
 
 __all__ = ["Location", "located"]
 
@@ -40,7 +42,14 @@ class Location:
         return content
 
 
-def located(folder: str | Path) -> Location:
-    """The location of a local folder."""
-    path = str(folder)
-    return Location(path, path, fs.SubTreeFileSystem(path, fs.LocalFileSystem()))
+def located(folder: Folder) -> Location:
+    """The location of a table's folder."""
+    if folder.is_local:
+        path = str(folder)
+        return Location(path, path, fs.SubTreeFileSystem(path, fs.LocalFileSystem()))
+    from deltalake.fs import DeltaStorageHandler
+
+    address = folder.address
+    options = options_for_delta(address, folder.storage)
+    filesystem = fs.PyFileSystem(DeltaStorageHandler(address.delta, options))
+    return Location(address.spark, address.delta, filesystem, options)

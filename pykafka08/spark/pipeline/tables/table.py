@@ -23,12 +23,13 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.transaction import AddAction, RemoveAction
 
 from pykafka08.errors import ConfigError
+from pykafka08.spark.pipeline.stores import Folder, local_folder
 from pykafka08.spark.pipeline.tables.log import NOTE, entry_of, last_checkpoint, note_of, totals_at, versions
-from pykafka08.spark.pipeline.tables.model import COMPACTION, Added, Entry, State, Totals
+from pykafka08.spark.pipeline.tables.model import COMPACTION, NEW_ROWS, Added, Entry, State, Totals
 from pykafka08.spark.pipeline.tables.statistics import statistics_of
 from pykafka08.spark.pipeline.tables.storage import located
 
-__all__ = ["Table"]
+__all__ = ["BatchTakenError", "Table"]
 
 DATA = "data"
 """The folder of the attempts' folders."""
@@ -40,11 +41,16 @@ PARTITION = "partition."
 """What deltalake puts before the names of partition columns."""
 
 
+class BatchTakenError(RuntimeError):
+    """Another run has committed the batch."""
+
+
 class Table:
     """The table in a folder; other processes may write, and what they have committed is seen by the next call."""
 
-    def __init__(self, folder: str | Path) -> None:
-        self.location = located(folder)
+    def __init__(self, folder: str | Path | Folder) -> None:
+        self.folder = folder if isinstance(folder, Folder) else local_folder(folder)
+        self.location = located(self.folder)
         self._known: dict[int, Entry] = {}
         """Commits that were read, which never change; the newest ones."""
 
@@ -174,10 +180,15 @@ class Table:
         if new:
             found.alter.add_columns(new)
 
-    def commit(self, entry: Entry, totals: Totals | None = None) -> bool:
+    def commit(self, entry: Entry, totals: Totals | None = None, *, is_continued: bool = False) -> bool:
         """Make it the table's next version; False if that version exists: then look again, and decide anew.
 
         ``totals``: in place of the sums of the table's commits; each of their queries gets its application transaction.
+        ``is_continued``: new rows of a batch that has a commit already.
+
+        Raises:
+            BatchTakenError: they have one, and were not to.  Two runs have read the same batch; Spark's checkpoint does
+                not exclude that on object stores.
         """
         try:
             found = self._opened(entry.version - 1)
@@ -185,6 +196,12 @@ class Table:
             return False
         if found is None:
             raise LookupError(f"{self.location.uri}: no table; prepare() makes it")
+        if entry.kind == NEW_ROWS and not is_continued:
+            newest = found.transaction_version(entry.query)
+            if newest is not None and newest >= entry.batch:
+                raise BatchTakenError(
+                    f"another run has committed batch {entry.batch} of {entry.query}: one run at a time"
+                )
         batches = {entry.query: entry.batch} if totals is None else {**totals.newest, entry.query: entry.batch}
         totals = totals or totals_at(self.location, entry.version - 1).after(entry)
         is_change = entry.kind != COMPACTION
