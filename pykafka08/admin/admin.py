@@ -35,7 +35,7 @@ from pykafka08.errors import (
 )
 from pykafka08.errors.deadline import raising_refusals
 from pykafka08.group.requests import OffsetAndMetadata
-from pykafka08.kafka_properties import PropertiesSource, arguments_from, guarded
+from pykafka08.kafka_properties import PropertiesSource, built_from, guarded
 from pykafka08.protocol.messages.alter_configs import AlterableConfig as WholeConfig
 from pykafka08.protocol.messages.alter_configs import AlterConfigsRequest
 from pykafka08.protocol.messages.alter_configs import AlterConfigsResource as WholeResource
@@ -84,10 +84,11 @@ class Admin(Asking):
         """
         protect(settings)
         properties = guarded(properties)
-        return cls(**arguments_from(properties, settings))
+        return built_from(cls, properties, settings)
 
     async def __aenter__(self) -> Admin:
-        await self._enter()
+        with self._naming():
+            await self._enter()
         return self
 
     async def list_brokers(self, *, timeout: float | None = None) -> dict[int, Broker]:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any
 
 import anyio
@@ -37,7 +39,7 @@ from pykafka08.errors.deadline import at_deadline
 from pykafka08.group.coordinator import RebalanceListener
 from pykafka08.group.pattern import SubscriptionPattern
 from pykafka08.group.settings import GroupConfig
-from pykafka08.kafka_properties import PropertiesSource, arguments_from, guarded
+from pykafka08.kafka_properties import PropertiesSource, built_from, guarded
 from pykafka08.records.batch_records import is_prepared, prepare
 from pykafka08.records.record import Record, TopicPartition
 from pykafka08.security.settings import protect
@@ -71,6 +73,8 @@ class Consumer(Committing):
     partition suffers is raised at that point of its records, and the others go on: after an error the same call, or the
     same ``async for``, can be made again.
     """
+
+    _naming: Callable[[], AbstractContextManager[None]] = nullcontext
 
     def __init__(
         self,
@@ -122,11 +126,16 @@ class Consumer(Committing):
         """
         protect(settings)
         properties = guarded(properties)
-        return cls(*topics, **arguments_from(properties, settings, ConsumerConfig, GroupConfig))
+        return built_from(partial(cls, *topics), properties, settings, ConsumerConfig, GroupConfig)
 
     # Life
 
     async def __aenter__(self) -> Consumer:
+        with self._naming():
+            await self._start()
+        return self
+
+    async def _start(self) -> None:
         if self._client is not None:
             raise ClosedError("a consumer cannot be reused; create a new one")
         client = self._client = Client(
@@ -165,7 +174,6 @@ class Consumer(Committing):
         except BaseException:
             await self.__aexit__()
             raise
-        return self
 
     @property
     def _group_id(self) -> str | None:

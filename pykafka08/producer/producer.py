@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
 from typing import Any
 
@@ -28,7 +29,7 @@ from pykafka08.errors import (
 from pykafka08.errors.deadline import at_deadline
 from pykafka08.group.metadata import OffsetSource
 from pykafka08.group.requests import OffsetAndMetadata
-from pykafka08.kafka_properties import PropertiesSource, arguments_from, guarded
+from pykafka08.kafka_properties import PropertiesSource, built_from, guarded
 from pykafka08.producer.actions import Counters
 from pykafka08.producer.arrow import Columns
 from pykafka08.producer.batch import RECORD_OVERHEAD, Batch, Span, headers_size
@@ -71,6 +72,8 @@ class Producer(ColumnProducing):
     Leaving the block delivers what is enqueued; left by an exception, it waits for no longer than five seconds.
     """
 
+    _naming: Callable[[], AbstractContextManager[None]] = nullcontext
+
     def __init__(self, bootstrap_servers: str | Iterable[str], **settings: Any) -> None:
         protect(settings)
         client, config = build({"bootstrap_servers": bootstrap_servers, **settings}, ClientConfig, ProducerConfig)
@@ -108,7 +111,7 @@ class Producer(ColumnProducing):
         """
         protect(settings)
         properties = guarded(properties)
-        return cls(**arguments_from(properties, settings, ProducerConfig))
+        return built_from(cls, properties, settings, ProducerConfig)
 
     # --- life -------------------------------------------------------------------------------------------------------
 
@@ -117,6 +120,11 @@ class Producer(ColumnProducing):
 
         Producers that had the same ``transactional_id`` are fenced; UnsupportedVersionError for one below Kafka 0.11.
         """
+        with self._naming():
+            await self._start()
+        return self
+
+    async def _start(self) -> None:
         if self._is_open or self._failure is not None:
             raise ClosedError("a producer cannot be reused; create a new one")
         await self._tasks.__aenter__()
@@ -146,7 +154,6 @@ class Producer(ColumnProducing):
         except BaseException as error:
             await self.__aexit__(type(error), error, None)
             raise
-        return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         try:

@@ -18,6 +18,7 @@ from pykafka08.spark.locating import OffsetsMismatchError, find_partitions, offs
 from pykafka08.spark.offsets_json import EARLIEST, LATEST, read_offsets, write_offsets
 from pykafka08.spark.options import Limit, ReadOptions, read_options
 from pykafka08.spark.pipeline.checkpoints import offset_text
+from pykafka08.spark.pipeline.refusals import REFUSALS, refusal_at
 from pykafka08.spark.pipeline.settings import Pipeline, Source
 from pykafka08.spark.pipeline.stores import Folder
 from pykafka08.spark.pipeline.tables.table import Table
@@ -124,7 +125,7 @@ def _path(pipeline: Pipeline, source: Source) -> Folder:
 
 @asynccontextmanager
 async def opened(source: Source, options: ReadOptions) -> AsyncIterator[Client]:
-    """A client of the source's cluster.  ConfigError and NoBrokersError of what is done with it name the key."""
+    """A client of the source's cluster.  Errors of what is done with it name the key or the source."""
     where = f"sources.{source.name}"
     try:
         async with Client(options.settings.client, allow_auto_topic_creation=False) as client:
@@ -135,6 +136,8 @@ async def opened(source: Source, options: ReadOptions) -> AsyncIterator[Client]:
         raise ConfigError(f"{where}.starting: {error}") from error
     except NoBrokersError as error:
         raise NoBrokersError(f"{where}.bootstrap_servers: {error.message}", error.causes) from error
+    except REFUSALS as error:
+        raise refusal_at(where, error) from error
 
 
 async def find(client: Client, options: ReadOptions) -> Collection[TopicPartition]:

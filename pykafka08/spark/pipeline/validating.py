@@ -23,6 +23,7 @@ from pykafka08.spark.pipeline import changes
 from pykafka08.spark.pipeline.aggregating import windowed
 from pykafka08.spark.pipeline.decoding import BRONZE_SCHEMA, COORDINATES, columns_of, decoded
 from pykafka08.spark.pipeline.judging import referenced_keys
+from pykafka08.spark.pipeline.refusals import REFUSALS, refusal_at
 from pykafka08.spark.pipeline.registry.client import TYPES, RegistryError, SchemaRegistry
 from pykafka08.spark.pipeline.registry.decoding import check_packages
 from pykafka08.spark.pipeline.session import cause_of
@@ -64,12 +65,14 @@ def check_starts(pipeline: Pipeline, stages: Collection[str]) -> None:
 
 
 def reach_sinks(pipeline: Pipeline) -> Iterator[str]:
-    """Ask each cluster that is written to; a line for each.  Raises ConfigError, NoBrokersError."""
+    """Ask each cluster that is written to; a line for each.  Errors name the sink or its key."""
     for where, sink in pipeline.sinks.items():
         try:
             count = asyncio.run(_brokers(_sink_options(where, sink)))
         except NoBrokersError as error:
             raise NoBrokersError(f"{where}.bootstrap_servers: {error.message}", error.causes) from error
+        except REFUSALS as error:
+            raise refusal_at(where, error) from error
         yield f"{where}: topic {sink.topic}, {count} brokers"
 
 
