@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -81,6 +82,15 @@ def test_what_is_wrong_names_the_folder(stored: Place) -> None:
     with pytest.raises(ConfigError, match=f"^folder: {stored.unreachable}: ") as raised:
         files_of(away, stored.storage).read("a")
     assert "\n" not in str(raised.value)
+
+
+def test_a_service_of_several_name_nodes_is_found(places: Callable[[str], Place]) -> None:
+    alive = places("hdfs").address("x").authority
+    storage = Storage(namenodes=("127.0.0.1:1", alive))
+    folder = Folder(address_of("hdfs://lake/pipelines/service", Path("/")), storage)
+    assert (folder / "starts" / "a.json").write_once("text")
+    assert (folder / "starts" / "a.json").read_text() == "text"
+    assert made(folder / "silver").version == Table(folder / "silver").version == 0
 
 
 def test_no_secrets_are_told() -> None:
