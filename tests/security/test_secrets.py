@@ -9,10 +9,9 @@ import gc
 import json
 import os
 import pickle
-import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -39,6 +38,7 @@ from pykafka08.connection.connection import Connection
 from pykafka08.security.settings import SecurityConfig
 from tests.security.renewed_sessions import LONG_SESSIONS, renewed_sessions
 from tests.security.secrets_found import SecretSearch
+from tests.security.tool_runner import Tools
 
 pytestmark = pytest.mark.anyio
 
@@ -175,13 +175,14 @@ async def test_refused_settings_show_no_secret(wrong: dict[str, Any]) -> None:
     assert search.found == []
 
 
-def run(arguments: list[str], given: str = "") -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pykafka08", *arguments]
-    return subprocess.run(command, input=given, capture_output=True, text=True, timeout=60, check=False)
+@pytest.fixture(scope="module")
+def tools() -> Iterator[Tools]:
+    with Tools() as running:
+        yield running
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_tools_show_no_secret(tmp_path: Path) -> None:
+async def test_tools_show_no_secret(tmp_path: Path, tools: Tools) -> None:
     search = SecretSearch(PASSWORD, WRONG)
     async with EmbeddedCluster(security="SASL_SSL", users={USER: PASSWORD}, topics={"t": 1}) as cluster:
         for name, password in (("right", PASSWORD), ("wrong", WRONG)):
@@ -196,9 +197,9 @@ async def test_tools_show_no_secret(tmp_path: Path) -> None:
             file = tmp_path / f"{name}.properties"
             file.write_text("\n".join(lines))
             servers = ["--bootstrap-server", cluster.bootstrap_servers, "--command-config", str(file), "--verbose"]
-            sent = await anyio.to_thread.run_sync(run, ["produce", *servers, "--topic", "t"], "one\ntwo\n")
+            sent = await anyio.to_thread.run_sync(tools.run, ["produce", *servers, "--topic", "t"], "one\ntwo\n")
             read = ["consume", *servers, "--topic", "t", "--from-beginning", "--max-messages", "2"]
-            got = await anyio.to_thread.run_sync(run, read)
+            got = await anyio.to_thread.run_sync(tools.run, read)
             search.of_run(f"produce, {name}", sent)
             search.of_run(f"consume, {name}", got)
             assert (sent.returncode == 0, got.returncode == 0) == (name == "right", name == "right"), sent.stderr
@@ -208,7 +209,7 @@ async def test_tools_show_no_secret(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_clients_and_tools_of_zookeeper_show_no_secret(tmp_path: Path) -> None:
+async def test_clients_and_tools_of_zookeeper_show_no_secret(tmp_path: Path, tools: Tools) -> None:
     search = SecretSearch(PASSWORD, WRONG)
     async with (
         EmbeddedZooKeeper() as zk,
@@ -243,7 +244,7 @@ async def test_clients_and_tools_of_zookeeper_show_no_secret(tmp_path: Path) -> 
                 ["migrate", "group", "g", *zookeeper, "--bootstrap-server", servers, config],
             ]
             for command in commands[: 2 if name == "right" else 3]:
-                ended = await anyio.to_thread.run_sync(run, command)
+                ended = await anyio.to_thread.run_sync(tools.run, command)
                 search.of_run(f"{command[:2]}, {name}", ended)
                 assert (ended.returncode == 0) is (name == "right"), ended.stderr
     assert search.found == []
@@ -295,7 +296,7 @@ CHANGES = (
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 @pytest.mark.parametrize("login", ["sasl.mechanism=DIGEST-MD5\nsasl.username=bob\nsasl.password=", "auth=digest:bob:"])
 async def test_changes_through_zookeeper_show_no_secret_and_fail_with_wrong_passwords(
-    tmp_path: Path, login: str
+    tmp_path: Path, tools: Tools, login: str
 ) -> None:
     search = SecretSearch(PASSWORD, WRONG)
     async with (
@@ -316,26 +317,26 @@ async def test_changes_through_zookeeper_show_no_secret_and_fail_with_wrong_pass
             client.write_text(text.replace(PASSWORD, password))
             given = [f"--zookeeper={zk.address}", f"--zookeeper-config={file}", f"--command-config={client}", "-vv"]
             for words in CHANGES if name == "right" else CHANGES[2:]:
-                ended = await anyio.to_thread.run_sync(run, ["zk", *words, *given])
+                ended = await anyio.to_thread.run_sync(tools.run, ["zk", *words, *given])
                 search.of_run(f"{words[:2]}, {name}", ended)
                 assert ended.returncode == (name == "wrong"), ended.stderr
                 if name == "wrong":
                     last = ended.stderr.splitlines()[-1]
                     assert "credentials" in last, last
                     assert "check security.protocol" in last, last
-        await _consume_with_zookeeper(search, tmp_path, zk, login, tmp_path / "right.properties")
+        await _consume_with_zookeeper(search, tools, tmp_path, zk, login)
     assert search.found == []
 
 
 async def _consume_with_zookeeper(
-    search: SecretSearch, folder: Path, zk: EmbeddedZooKeeper, login: str, client: Path
+    search: SecretSearch, tools: Tools, folder: Path, zk: EmbeddedZooKeeper, login: str
 ) -> None:
     """The console consumer of old groups, in a group that it deletes and in a named one."""
-    file = folder / "session.properties"
+    file, client = folder / "session.properties", folder / "right.properties"
     given = ["consume", "--topic=t", f"--zookeeper={zk.address}", f"--zookeeper-config={file}", "--timeout-ms=100"]
     for group, password in (((), PASSWORD), (("--group=named",), PASSWORD), (("--group=named",), WRONG)):
         file.write_text(f"{login}{password}\n")
-        ended = await anyio.to_thread.run_sync(run, [*given, f"--consumer.config={client}", *group, "-vv"])
+        ended = await anyio.to_thread.run_sync(tools.run, [*given, f"--consumer.config={client}", *group, "-vv"])
         search.of_run(f"consume with ZooKeeper, {group}", ended)
         is_refused = login.startswith("sasl") and password == WRONG  # ZooKeeper refuses no digest
         assert (ended.returncode == 0) is not is_refused, ended.stderr
