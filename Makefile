@@ -135,7 +135,7 @@ kerberos:
 	  fi; \
 	fi
 
-# Kafka's jars and those of Spark's connector, all at once: else the first test of each release fetches that one's.
+# Jars of Kafka, of Spark's connector and of Hadoop, all at once: else the first test of each release fetches that one's.
 jars: $(VENV)/.developing
 	@$(BIN)/python -m tests.integration.prepare
 

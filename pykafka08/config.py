@@ -172,7 +172,8 @@ class ClientConfig:
     socket_connection_setup_timeout_ms: int = 10_000
     """Time for making a connection, for all addresses together.
 
-    If a broker that worked before refuses the credentials, calls raise SecurityError after this time.
+    If a broker that worked before refuses the credentials, calls raise SecurityError after this time, or at their own
+    deadline if that is earlier.
     """
     connections_max_idle_ms: int = 540_000
     metadata_max_age_ms: int = 300_000

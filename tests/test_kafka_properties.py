@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from pykafka08 import Admin, Consumer, Producer
+from pykafka08 import Admin, AuthenticationError, CertificateError, Consumer, EmbeddedCluster, Producer
+from pykafka08.broker.security.certificates import Certificates
 from pykafka08.config import ClientConfig, ConsumerConfig, ProducerConfig, setting_fields
 from pykafka08.errors import ConfigError
 from pykafka08.group.settings import GroupConfig
@@ -22,7 +23,7 @@ from pykafka08.kafka_properties import (
     settings_from,
     settings_of,
 )
-from pykafka08.kafka_properties.tables import OF_CONSUMERS, OF_PRODUCERS, REFUSED, WITHOUT_EFFECT
+from pykafka08.kafka_properties.tables import OBJECTS, OF_CONSUMERS, OF_PRODUCERS, REFUSED, WITHOUT_EFFECT
 from pykafka08.security.secret import Secret
 
 NAMES = (Path(__file__).parent / "kafka_client_properties.txt").read_text(encoding="utf-8").splitlines()
@@ -412,3 +413,145 @@ def test_secrets_by_name(tmp_path: Path) -> None:
     path = tmp_path / "p"
     path.write_text(f"ssl.key.password={SECRET}\nbasic.auth.secret={SECRET}\nacks=1", encoding="utf-8")
     assert SECRET not in repr(read_client_properties(path))
+
+
+CLIENTS: dict[str, Any] = {"producer": Producer, "consumer": Consumer, "admin": Admin}
+WRONG_VALUES = ("-7", "soon", "9" * 25, "x=y")
+SERVERS = {"bootstrap_servers": "localhost:1"}
+SECURED = {
+    "security_protocol": "SASL_SSL",
+    "sasl_mechanism": "PLAIN",
+    "sasl_plain_username": "u",
+    "sasl_plain_password": SECRET,
+}
+
+
+def error_of(make: Any, *arguments: Any, **settings: Any) -> str:
+    """The text of the ConfigError; empty without an error."""
+    try:
+        make(*arguments, **settings)
+    except ConfigError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("others", [SERVERS, {**SERVERS, **SECURED}], ids=["plaintext", "secured"])
+@pytest.mark.parametrize("client", KINDS)
+def test_an_error_has_the_name_that_the_setting_was_given_by(client: str, others: dict[str, str]) -> None:
+    """Each setting with each wrong value: as an argument, as a property, and as an argument beside properties."""
+    make, wrong, named = CLIENTS[client], [], set()
+    for setting, field in setting_fields(ClientConfig, *KINDS[client]).items():
+        if "_" not in setting or setting in (*OBJECTS, "sasl_oauthbearer_extensions"):
+            continue
+        is_number = "int" in str(field.type) or "float" in str(field.type)
+        for value in WRONG_VALUES:
+            given = int(value) if is_number and value.lstrip("-").isdigit() else value
+            if setting not in error_of(make, **{**others, setting: given}):
+                continue  # a possible value
+            name = setting.replace("_", ".")
+            properties = {each.replace("_", "."): text for each, text in others.items()}
+            of_property = error_of(make.from_properties, {**properties, name: value})
+            of_argument = error_of(make.from_properties, properties, **{setting: given})
+            named.add(setting)
+            if name not in of_property or setting in of_property or setting not in of_argument:
+                wrong.append((name, value, of_property, of_argument))
+    assert wrong == []
+    assert len(named) > 15
+
+
+UNUSED = "is given without security"
+LIBRDKAFKAS = [
+    (name, setting)
+    for name, setting in librdkafka.NAMES.items()
+    if error_of(Admin, **{**SERVERS, setting: "x"}).startswith(f"{setting} {UNUSED}")
+]
+
+
+@pytest.mark.parametrize(("name", "setting"), LIBRDKAFKAS)
+def test_an_error_has_the_name_of_librdkafka(name: str, setting: str) -> None:
+    """Each is refused without a security.protocol."""
+    written = name.replace("_", ".")
+    text = error_of(Admin.from_properties, {"bootstrap.servers": "localhost:1", written: "x"})
+    assert text.startswith(f"{written} {UNUSED}.protocol")
+    assert setting not in text
+
+
+@pytest.mark.parametrize(
+    ("properties", "settings", "text"),
+    [
+        ({"acks": "1", "enable-idempotence": "true"}, {}, "enable-idempotence=True needs acks='all', not acks=1"),
+        ({"acks": "1"}, {"enable_idempotence": True}, "enable_idempotence=True needs acks='all', not acks=1"),
+    ],
+)
+def test_the_names_of_several_settings_in_an_error(
+    properties: dict[str, str], settings: dict[str, Any], text: str
+) -> None:
+    assert error_of(Producer.from_properties, {"bootstrap.servers": "localhost:1", **properties}, **settings) == text
+
+
+OPENED: dict[str, tuple[dict[str, str], dict[str, Any], str]] = {
+    # properties, keyword arguments, and how the error begins
+    "no user": ({"sasl.mechanism": "PLAIN"}, {}, "sasl.mechanism='PLAIN' needs a username in sasl.jaas.config"),
+    "of librdkafka": (
+        {"sasl.mechanisms": "PLAIN", "sasl.username": "u"},
+        {},
+        "sasl.mechanisms='PLAIN' needs a password in sasl.jaas.config",
+    ),
+    "an argument": (
+        {"sasl.mechanism": "PLAIN"},
+        {"sasl_plain_username": ""},
+        "sasl_plain_username is empty",
+    ),
+    "no such file": (
+        {"security.protocol": "SSL", "ssl.truststore.location": "/no/where.pem", "ssl.truststore.type": "PEM"},
+        {},
+        "ssl.truststore.location='/no/where.pem'",
+    ),
+    "no such file, of librdkafka": (
+        {"security.protocol": "SSL", "ssl.ca.location": "/no/where.pem"},
+        {},
+        "ssl.ca.location='/no/where.pem'",
+    ),
+    "no such file, an argument": (
+        {"security.protocol": "SSL"},
+        {"ssl_cafile": "/no/where.pem"},
+        "ssl_cafile='/no/where.pem'",
+    ),
+}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("what", OPENED)
+async def test_an_error_at_the_opening_names_properties(client: str, what: str) -> None:
+    properties, settings, text = OPENED[what]
+    given = {"bootstrap.servers": "localhost:1", "security.protocol": "SASL_PLAINTEXT", **properties}
+    with pytest.raises(ConfigError) as caught:
+        async with CLIENTS[client].from_properties(given, **settings):
+            pass
+    assert str(caught.value).startswith(text)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_an_error_of_a_broker_names_properties() -> None:
+    """Credentials and certificates that are refused, in the words of the properties or of the arguments."""
+    async with EmbeddedCluster(security="SASL_SSL", users={"alice": "right"}, mechanisms=["PLAIN"]) as cluster:
+        properties = cluster.client_properties()
+        login = properties["sasl.jaas.config"].replace("right", "wrong")
+        with pytest.raises(AuthenticationError, match=r"; check the user and password in sasl\.jaas\.config \["):
+            async with Admin.from_properties({**properties, "sasl.jaas.config": login}):
+                pass
+        del properties["ssl.truststore.location"], properties["ssl.truststore.type"]
+        other = Certificates()
+        for name in ("ssl.truststore.location", "ssl.ca.location"):
+            stores = {name: other.ca_file or "", **({"ssl.truststore.type": "PEM"} if "trust" in name else {})}
+            with pytest.raises(CertificateError, match=rf"{name}='[^']+' does not") as caught:
+                async with Admin.from_properties({**properties, **stores}):
+                    pass
+            assert "ssl_" not in str(caught.value)
+        with pytest.raises(CertificateError, match=r"ssl_cafile='[^']+' does not"):
+            async with Admin.from_properties(properties, ssl_cafile=other.ca_file):
+                pass
+        other.close()

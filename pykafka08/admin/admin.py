@@ -33,8 +33,9 @@ from pykafka08.errors import (
     UnsupportedVersionError,
     broker_error,
 )
+from pykafka08.errors.deadline import raising_refusals
 from pykafka08.group.requests import OffsetAndMetadata
-from pykafka08.kafka_properties import PropertiesSource, arguments_from, guarded
+from pykafka08.kafka_properties import PropertiesSource, built_from, guarded
 from pykafka08.protocol.messages.alter_configs import AlterableConfig as WholeConfig
 from pykafka08.protocol.messages.alter_configs import AlterConfigsRequest
 from pykafka08.protocol.messages.alter_configs import AlterConfigsResource as WholeResource
@@ -83,10 +84,11 @@ class Admin(Asking):
         """
         protect(settings)
         properties = guarded(properties)
-        return cls(**arguments_from(properties, settings))
+        return built_from(cls, properties, settings)
 
     async def __aenter__(self) -> Admin:
-        await self._enter()
+        with self._naming():
+            await self._enter()
         return self
 
     async def list_brokers(self, *, timeout: float | None = None) -> dict[int, Broker]:
@@ -142,7 +144,8 @@ class Admin(Asking):
             return MetadataCall(tuple(names), allow_auto_topic_creation=False)(versions)
 
         with suppress(UnsupportedVersionError):
-            answer = await self._open().request_any(call, timeout=left)
+            with raising_refusals():
+                answer = await self._open().request_any(call, timeout=left)
             for each in answer.topics:
                 if each.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
                     raise broker_error(each.error_code, api=MetadataRequest.name, topic=each.name)
@@ -263,7 +266,8 @@ class Admin(Asking):
 
     async def keeps_offsets(self, group_id: str, *, timeout: float | None = None) -> bool:
         """True if the brokers keep this group's offsets in Kafka; before 0.8.2 they are in ZooKeeper, or nowhere."""
-        return await self._outsider(group_id).is_in_kafka(timeout=self._seconds(timeout))
+        with raising_refusals():
+            return await self._outsider(group_id).is_in_kafka(timeout=self._seconds(timeout))
 
     async def list_group_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition] | None = None, *, timeout: float | None = None
@@ -275,7 +279,8 @@ class Admin(Asking):
         seconds = self._seconds(timeout)
         if partitions is None:
             return await self._retried(seconds, lambda left: self._all_offsets(group_id, left))
-        found = await self._outsider(group_id).committed(partitions, timeout=seconds)
+        with raising_refusals():
+            found = await self._outsider(group_id).committed(partitions, timeout=seconds)
         return {tp: each for tp, each in found.items() if each is not None}
 
     async def _all_offsets(self, group_id: str, left: float) -> dict[TopicPartition, OffsetAndMetadata]:
@@ -306,7 +311,8 @@ class Admin(Asking):
             TopicPartition(*tp): each if isinstance(each, OffsetAndMetadata) else OffsetAndMetadata(each)
             for tp, each in offsets.items()
         }
-        return await self._outsider(group_id).commit(wanted, is_member=False, timeout=self._seconds(timeout))
+        with raising_refusals():
+            return await self._outsider(group_id).commit(wanted, is_member=False, timeout=self._seconds(timeout))
 
     # --- settings ---------------------------------------------------------------------------------------------------
 

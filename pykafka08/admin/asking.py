@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -21,11 +22,13 @@ from pykafka08.errors import (
     KafkaError,
     RemoteProtocolError,
     RequestTimeoutError,
+    SecurityError,
     TransportError,
     UnknownTopicError,
     UnsupportedVersionError,
     broker_error,
 )
+from pykafka08.errors.deadline import at_deadline, refusal_of
 from pykafka08.group.machine import GroupMachine
 from pykafka08.group.offsets import GroupOffsets
 from pykafka08.group.settings import GroupConfig
@@ -78,6 +81,8 @@ MOVED = (
 
 class Asking:
     """An open client and its deadlines; what is asked for is in ``admin``."""
+
+    _naming: Callable[[], AbstractContextManager[None]] = nullcontext
 
     def __init__(self, bootstrap_servers: str | Iterable[str], **settings: Any) -> None:
         protect(settings)
@@ -182,10 +187,14 @@ class Asking:
         return broker.name if broker is not None else None
 
     async def _retried(self, seconds: float, once: Callable[[float], Awaitable[T]]) -> T:
-        """``await once(seconds_left)`` until it raises nothing that another attempt may mend, or time is up."""
+        """``await once(seconds_left)`` until it raises nothing that another attempt may mend, or time is up.
+
+        The error is the SecurityError then, if one of the attempts was refused for the credentials or certificates.
+        """
         client = self._open()
         backoff = self._backoff()
         deadline = anyio.current_time() + seconds
+        refusal: SecurityError | None = None
         while True:
             try:
                 return await once(max(0.0, deadline - anyio.current_time()))
@@ -195,11 +204,13 @@ class Asking:
                 if not error.is_retriable:
                     raise
                 cause: KafkaError = error
+                refusal = None
             except (TransportError, RequestTimeoutError) as error:
                 cause = error
+                refusal = refusal_of(error) or refusal
             pause = backoff.failed()
             if anyio.current_time() + pause >= deadline:
-                raise cause
+                raise at_deadline(cause, refusal)
             if not isinstance(cause, BrokerError) or cause.code in MOVED:
                 client.invalidate(client.metadata.generation)
             await anyio.sleep(pause)

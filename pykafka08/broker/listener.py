@@ -24,6 +24,8 @@ __all__ = ["Listener", "Peer", "bind", "listen"]
 READ_BYTES = 64 * 1024
 BACKLOG = 128
 TURNS_TO_ANNOUNCE = 3  # of the loop, from asyncio's accept to connection_made
+REASONS_TO_TELL = ("CERTIFICATE", "NO_SHARED_CIPHER", "UNSUPPORTED_PROTOCOL")
+"""In OpenSSL's reasons for which it makes an alert; for a client without TLS it makes none."""
 HANDSHAKE_S = 10.0
 """Seconds that a client may take for the TLS handshake."""
 MOST_UNSENT_BYTES = 64 * 1024  # as asyncio has it
@@ -81,10 +83,33 @@ async def listen(
     bound: socket.socket, new_session: SessionFactory, tasks: TaskTree, tls: ssl.SSLContext | None = None
 ) -> Listener:
     """Accept connections on ``bound``, with TLS if a context is given; each gets a session of its own."""
+    if tls is not None:
+        tls.sslobject_class = _AlertingPeer
     loop = asyncio._get_running_loop()
     if loop is not None:
         return await _AsyncioListener.open(loop, bound, new_session, tls)
     return _StreamListener(bound, new_session, tasks, tls)
+
+
+class _AlertingPeer(ssl.SSLObject):
+    """A TLS connection that tells its client why the handshake failed.
+
+    asyncio and trio close the connection on an SSLError and drop the alert that OpenSSL has made.  They send it, and
+    call again once the client has answered, if the handshake seems to want more bytes.
+    """
+
+    _failure: ssl.SSLError | None = None
+
+    def do_handshake(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+        try:
+            super().do_handshake()
+        except ssl.SSLError as error:
+            if not any(word in (error.reason or "") for word in REASONS_TO_TELL):
+                raise
+            self._failure = error
+            raise ssl.SSLWantReadError(ssl.SSL_ERROR_WANT_READ, "the client reads the alert first") from None
 
 
 class _AsyncioListener:

@@ -23,7 +23,7 @@ commands:
   mirror     copy topics, and carry groups over, from any cluster to any other
   zk         show and change what old clusters keep in ZooKeeper
   migrate    move a group's offsets from ZooKeeper to Kafka
-  pipeline   topics through Spark into Parquet tables and back to Kafka, each input once
+  pipeline   topics through Spark into Delta tables and back to Kafka, each input once
   broker     serve Kafka from memory on this machine, playing any release from 0.8.0 to 4.3
 
 options:

@@ -127,10 +127,10 @@ def settings_and_notes(
     The tools hand over bytes, as Kafka's do: serializers and deserializers of a file do not count.
     """
     own = {name: value for name, value in properties.items() if name not in SERIALIZERS}
-    settings, unknown, _ = settings_of(own, *kinds, refused=refused)
-    if unknown:
-        note(f"settings that mean nothing to this client: {', '.join(unknown)}")
-    return settings
+    found = settings_of(own, *kinds, refused=refused)
+    if found.unknown:
+        note(f"settings that mean nothing to this client: {', '.join(found.unknown)}")
+    return found.settings
 
 
 def positive(text: str) -> int:

@@ -1,4 +1,4 @@
-"""``pykafka08 pipeline``: topics of any clusters through Spark into Parquet and back to Kafka, each input once.
+"""``pykafka08 pipeline``: topics of any clusters through Spark into Delta tables and back to Kafka, each input once.
 
 Here: options, what is printed.  What is done is in ``pykafka08.spark.pipeline``, of the extra ``pipeline``.
 """
@@ -34,10 +34,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         from pykafka08.spark.pipeline import settings
+        from pykafka08.spark.pipeline.old_layout import check_layout
 
         if options.action == "init":
             return _init(options)
-        return ACTIONS[options.action](settings.read(options.config), options)
+        pipeline = settings.read(options.config)
+        if options.action != "convert":
+            check_layout(pipeline)
+        return ACTIONS[options.action](pipeline, options)
     except ImportError as error:
         note(f"{PROG}: {error}; pip install 'pykafka08[pipeline]'")
         return USAGE
@@ -56,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = new_parser(PROG, "Kafka to Parquet and back by Spark: bronze, silver, gold, dead letters.", EPILOG)
+    parser = new_parser(PROG, "Kafka to Delta tables and back by Spark: bronze, silver, gold, dead letters.", EPILOG)
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     texts = {
         "plan": "print what a run would read: tasks, records, bytes, expected duration",
@@ -64,6 +68,7 @@ def _parser() -> argparse.ArgumentParser:
         "validate": "check the settings, and that the clusters and topics are there",
         "verify": "prove from offsets and rows that nothing was lost or doubled",
         "backfill": "make days of silver and gold anew from bronze",
+        "convert": "make Delta tables of a folder of an earlier version",
         "profile": "nulls, distinct values, bounds and most frequent values of each column of silver",
         "status": "lag, throughput and last batch of each stage, and of the partitions that are most behind",
     }
@@ -161,7 +166,7 @@ def _plan(pipeline: Pipeline, options: argparse.Namespace) -> int:
         there = stage.waiting
         more = "what comes of the stages before it" if stage.more is None else f"up to {stage.more:,} rows to come"
         known = f"; about {stage.seconds:,.0f} s (by the last run)" if stage.seconds is not None else ""
-        files = f"{there.files:,} files" if there.tasks is None else f"{there.files:,} files, {there.tasks:,} tasks"
+        files = f"{there.files:,} files, {there.tasks:,} tasks"
         _say(f"{stage.stage}: {there.rows:,} rows, {_size(there.bytes)} in {files}, and {more}{known}")
     return DONE
 
@@ -261,6 +266,18 @@ def _backfill(pipeline: Pipeline, options: argparse.Namespace) -> int:
     return DONE
 
 
+def _convert(pipeline: Pipeline, options: argparse.Namespace) -> int:
+    from pykafka08.spark.pipeline.converting import convert
+    from pykafka08.spark.pipeline.session import session
+
+    spark = session(pipeline)
+    try:
+        convert(spark, pipeline, _say)
+    finally:
+        spark.stop()
+    return DONE
+
+
 def _profile(pipeline: Pipeline, options: argparse.Namespace) -> int:
     from pykafka08.spark.pipeline.profiling import as_json, as_table, profile
     from pykafka08.spark.pipeline.session import session
@@ -285,7 +302,7 @@ def _status(pipeline: Pipeline, options: argparse.Namespace) -> int:
     from pykafka08.spark.pipeline.locking import is_at_work
     from pykafka08.spark.pipeline.status import status
 
-    _say(f"{pipeline.name}: {'a run or a backfill is at work' if is_at_work(pipeline.root) else 'nothing runs'}")
+    _say(f"{pipeline.name}: {AT_WORK[is_at_work(pipeline.root)]}")
     now = datetime.now(timezone.utc)
     found = status(pipeline)
     for one in found:
@@ -321,6 +338,11 @@ def _expectations(pipeline: Pipeline) -> Iterator[str]:
         yield f"{one.reason} ({one.level}): {newest[one.reason]:,} of {read:,} rows in the newest run, {in_all} in all"
 
 
+AT_WORK = {
+    True: "a run or a backfill is at work",
+    False: "nothing runs",
+    None: "whether a run is at work is not known on a store",
+}
 WORST = 5
 """So many partitions of a source, the ones most behind, are shown without ``--all``."""
 
@@ -342,6 +364,7 @@ ACTIONS: dict[str, Callable[[Pipeline, argparse.Namespace], int]] = {
     "run": _run,
     "verify": _verify,
     "backfill": _backfill,
+    "convert": _convert,
     "profile": _profile,
     "status": _status,
 }

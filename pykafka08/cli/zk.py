@@ -67,7 +67,7 @@ def settings_of_zookeeper(options: argparse.Namespace) -> tuple[dict[str, Any], 
             zookeeper[setting] = typed(name, setting, value, kinds[setting])
         else:
             of_brokers[short] = value
-    client, unknown, _ = settings_of(of_brokers)
+    client, unknown, _, _ = settings_of(of_brokers)
     if unknown:
         raise ConfigError(f"settings that mean nothing here: {', '.join(unknown)}")
     if "acl" in zookeeper:

@@ -21,6 +21,7 @@ from pykafka08.cluster.connections import Connections, Purpose
 from pykafka08.cluster.health import ClientHealth, connections_health
 from pykafka08.cluster.machine import UNSOLVABLE, Ask, ClusterMachine
 from pykafka08.cluster.metadata import Broker, LeaderNews, Snapshot
+from pykafka08.cluster.refusals import Refusals
 from pykafka08.cluster.requests import MetadataCall
 from pykafka08.cluster.topic_creation import CREATION_S, creation_check, creation_refusal
 from pykafka08.config import Address, ClientConfig
@@ -39,6 +40,7 @@ from pykafka08.errors import (
     TlsError,
     TransportError,
 )
+from pykafka08.errors.deadline import at_deadline, raising_refusals, refusal_of, with_refusal
 from pykafka08.logs import is_prepared, prepare
 from pykafka08.protocol.messages.create_topics import CreateTopicsResponse
 from pykafka08.protocol.schema import Response
@@ -192,6 +194,17 @@ class Client:
         """Call ``callback(error)`` when no broker gives new metadata and one refuses the credentials."""
         self._on_refusal = callback
 
+    @property
+    def refusals(self) -> Refusals:
+        """The brokers that refuse the credentials, or whose certificates are refused, at this moment."""
+        return self._connections.refusals
+
+    def refusal(self, nodes: Iterable[int] | None = None) -> SecurityError | None:
+        """The last refusal of one of these brokers, or of any that can be asked for metadata."""
+        ids = self._machine.candidates() if nodes is None else nodes
+        brokers = [broker for each in ids if (broker := self._machine.broker(each)) is not None]
+        return self.refusals.of(brokers, self._now())
+
     def use_topics(self, names: Iterable[str]) -> None:
         """Metadata asks for these topics from now on, too."""
         self._machine.use_topics(names)
@@ -217,23 +230,28 @@ class Client:
         self._driver.wake()
 
     async def refresh(self, *, timeout: float | None = None) -> Snapshot:
-        """A snapshot newer than the present one; a refresh that is under way counts."""
+        """A snapshot newer than the present one; a refresh that is under way counts.
+
+        RequestTimeoutError at the deadline, or the SecurityError of a broker that refuses this client.
+        """
         self.tasks.check()
         generation = self.metadata.generation
         self.invalidate(generation)
-        return await self._wait_for_news(generation, self._deadline(timeout), "new metadata")
+        with raising_refusals():
+            return await self._wait_for_news(generation, self._deadline(timeout), "new metadata")
 
     async def wait_for_topics(
         self, names: Iterable[str], *, timeout: float | None = None, needed: str | None = None
     ) -> Snapshot:
         """The snapshot in which each topic has partitions.
 
-        UnknownTopicError if one has none at the deadline; another BrokerError at once where waiting cannot help.
+        UnknownTopicError if one has none at the deadline, RequestTimeoutError or SecurityError if no metadata came;
+        another BrokerError at once where waiting cannot help.
         ``needed`` is the operation on the topics that an AuthorizationError asks for.
         """
         self.tasks.check()
         wanted = list(names)
-        deadline = self._deadline(timeout)
+        deadline, generation = self._deadline(timeout), self.metadata.generation
         check_at = self._now() + CREATION_S if self._allow_auto_topic_creation else math.inf
         missing: list[str] = []
         if any(self.metadata.topic_error(name) in UNSOLVABLE for name in wanted):
@@ -246,6 +264,8 @@ class Client:
                     check_at = math.inf
                     await self._check_creation(missing, deadline)
         except RequestTimeoutError as error:
+            if self.metadata.generation == generation and refusal_of(error) is not None:
+                raise at_deadline(error) from error
             raise self._machine.missing_topic(missing[0], error) from error
         return self.metadata
 
@@ -282,7 +302,8 @@ class Client:
             with anyio.CancelScope(deadline=deadline) as scope:
                 await self._news
             if scope.cancelled_caught:
-                raise RequestTimeoutError(f"no usable {what} came before the deadline; {self._machine.last_failure()}")
+                text = f"no usable {what} came before the deadline; {self._machine.last_failure()}"
+                raise with_refusal(RequestTimeoutError(text), self.refusal())
         return self.metadata
 
     def _deadline(self, timeout: float | None) -> float:
@@ -391,11 +412,13 @@ class Client:
         """As :meth:`request_any`, with the node id of the broker that answered.
 
         If a broker does not answer within ``FIRST_TRY`` seconds, the next one is asked; the time doubles in each round.
+        The error at the deadline has the refusal of a broker as its cause, if one refuses this client.
         """
         deadline = self._deadline(timeout)
         most = self.config.request_timeout_ms / 1000
         backoff = Backoff(self.config.retry_backoff_ms / 1000, self.config.retry_backoff_max_ms / 1000, random.random)
         patience = FIRST_TRY
+        refusal: SecurityError | None = None
         while True:
             error: KafkaError | None = None
             # An answer that is pending may take long: a commit waits for replicas.
@@ -403,18 +426,18 @@ class Client:
             for node_id in candidates:
                 left = deadline - self._now()
                 if error is not None and left <= 0:
-                    raise error
+                    raise with_refusal(error, refusal)
                 limit = min(most, patience) if len(candidates) > 1 else most
                 try:
                     return node_id, await self.request(node_id, message, timeout=min(limit, max(left, 0.0)))
                 except (TransportError, RemoteProtocolError, RequestTimeoutError, TlsError) as failed:
-                    error = failed
+                    error, refusal = failed, refusal_of(failed) or refusal
             if isinstance(error, (ResponseTooLargeError, TlsError)):
                 raise error
             patience *= 2
             pause = backoff.failed()
             if error is not None and self._now() + pause >= deadline:
-                raise error
+                raise with_refusal(error, refusal)
             await anyio.sleep(pause)
 
     def versions_nowait(self, node_id: int) -> BrokerVersions | None:
@@ -434,7 +457,8 @@ class Client:
         deadline = self._deadline(timeout)
         with anyio.CancelScope(deadline=deadline):
             return await self._connections.opened(broker, Purpose.CONTROL).wait_ready()
-        raise RequestTimeoutError("the broker's versions did not come before the deadline", broker=broker.name)
+        late = RequestTimeoutError("the broker's versions did not come before the deadline", broker=broker.name)
+        raise at_deadline(late, self.refusal([node_id]))
 
     # --- what the connections tell ----------------------------------------------------------------------------------
 

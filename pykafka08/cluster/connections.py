@@ -13,12 +13,14 @@ import anyio
 
 from pykafka08.backoff import Backoff
 from pykafka08.cluster.metadata import Broker
+from pykafka08.cluster.refusals import Refusals
 from pykafka08.config import Address, ClientConfig
 from pykafka08.connection.connection import Connection
 from pykafka08.connection.handshake import NEWEST_PROBE, Probe, answered_api_versions
 from pykafka08.connection.transport import Dial
 from pykafka08.driver import TaskTree, clock, library_logger
-from pykafka08.errors import ClosedError, TransportError
+from pykafka08.errors import ClosedError, SecurityError, TransportError
+from pykafka08.errors.deadline import refusal_of
 from pykafka08.protocol.versions import BrokerVersions
 from pykafka08.security.sasl.login import Login
 
@@ -72,6 +74,7 @@ class Connections:
     ) -> None:
         self.is_open = False
         """Whether the client is; ends are told only while it is."""
+        self.refusals = Refusals(config)
         self._config = config
         self._facts = facts
         self._log = log.bind(**(facts or {"client_id": config.client_id}))
@@ -114,6 +117,7 @@ class Connections:
             was_served=bool(self._versions),
             knows_api_versions=any(map(answered_api_versions, self._versions.values())),
             may_pass=self._may_pass(address),
+            last_refusal=self.refusals.at(address, clock()()),
             probe=self._probe(address),
             dial_at=self._dial_at(address),
             on_ready=self._ready,
@@ -155,6 +159,7 @@ class Connections:
         assert connection.versions is not None
         self._versions[connection.address] = connection.versions
         self._refused_since.pop(connection.address, None)
+        self._note_refusal(connection.address, None)
         self._note_probe(connection)
         self._on_ready(connection.address)
 
@@ -208,7 +213,19 @@ class Connections:
             self._refused_since.setdefault(address, clock()())
         elif not connection.was_ready:
             self._refused_since.pop(address, None)
+        if (refusal := refusal_of(connection.error)) is not None:
+            self._note_refusal(address, refusal)
         self._on_end(connection)
+
+    def _note_refusal(self, address: Address, refusal: SecurityError | None) -> None:
+        """The address has refused a connection, or one was set up (None)."""
+        if refusal is not None:
+            self.refusals.refused(address, refusal, clock()())
+        else:
+            self.refusals.accepted(address)
+        for (at, _), connection in self._connections.items():
+            if at == address:
+                connection.note_refusal(refusal)
 
     def _new_backoff(self) -> Backoff:
         config = self._config

@@ -22,7 +22,7 @@ from pykafka08.connection.machine import ConnectionMachine, State
 from pykafka08.connection.tcp import open_tcp
 from pykafka08.connection.transport import Dial, Transport
 from pykafka08.driver import TaskTree, Waiter, Wakeup, clock, library_logger
-from pykafka08.errors import AuthenticationError, KafkaError, ResponseTooLargeError, TlsError
+from pykafka08.errors import AuthenticationError, KafkaError, ResponseTooLargeError, SecurityError, TlsError
 from pykafka08.protocol.schema import Request, Response
 from pykafka08.protocol.versions import BrokerVersions
 from pykafka08.security.sasl.login import Login
@@ -63,6 +63,7 @@ class Connection:
     ``was_served``: a broker of the cluster has served this client before, with the same security settings.
     ``knows_api_versions``: a broker of the cluster has answered ApiVersions before.
     ``may_pass``: a SecurityError of the set-up fails calls with a TransportError, so that they are repeated.
+    ``last_refusal`` is that of another connection to the address, since which none was set up.
     ``probe`` is the result of an earlier handshake.  ``dial_at`` delays the first dial (backoff).
     ``on_ready`` and ``on_end`` are called once each, ``on_end`` always and last; ``on_silence``
     is called repeatedly while an answer is overdue.  ``facts`` are in each log line.  ``login`` has the credentials for
@@ -81,6 +82,7 @@ class Connection:
         was_served: bool = False,
         knows_api_versions: bool = False,
         may_pass: bool = False,
+        last_refusal: SecurityError | None = None,
         probe: Probe = NEWEST_PROBE,
         dial_at: float | None = None,
         on_ready: Callable[[Connection], None] | None = None,
@@ -129,6 +131,7 @@ class Connection:
             ),
             self._authentication(login, name, was_served=was_served) if login is not None else None,
             may_pass=may_pass,
+            last_refusal=last_refusal,
             jitter=random.random(),  # noqa: S311 - jitter
             now=self._now(),
             setup_deadline=self._setup_deadline,
@@ -156,6 +159,10 @@ class Connection:
     @broker.setter
     def broker(self, name: str) -> None:
         self._machine.broker = name
+
+    def note_refusal(self, refusal: SecurityError | None) -> None:
+        """Another connection to the address was refused, or was set up (None)."""
+        self._machine.last_refusal = refusal
 
     @property
     def is_open(self) -> bool:
@@ -294,9 +301,10 @@ class Connection:
         limit = self._config.receive_message_max_bytes
         if limit <= LONGEST_SETUP_FRAME:
             return error
-        announced = error.message.partition(", more than ")[0]
         return ResponseTooLargeError(
-            f"{announced}, more than the {LONGEST_SETUP_FRAME} bytes that are accepted before authentication"
+            f"a frame of {error.size} bytes is announced, more than the {LONGEST_SETUP_FRAME} bytes that are accepted "
+            "before authentication",
+            size=error.size,
         )
 
     def _callback_failed(self, error: Exception) -> None:

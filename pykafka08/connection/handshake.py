@@ -50,8 +50,8 @@ __all__ = ["NEWEST_PROBE", "Handshake", "Probe", "Step", "answered_api_versions"
 
 NOT_KAFKA = "not a Kafka listener? (a ZooKeeper, TLS or SASL port behaves so: see security_protocol)"
 NOT_KAFKA_OVER_TLS = (
-    "not a Kafka listener? (a SASL port behaves so: see security_protocol; so does, under TLS 1.3, a broker that "
-    "refuses the client's certificate, or wants one: see ssl_certfile)"
+    "not a Kafka listener? (a SASL port behaves so: see security_protocol; so does, under TLS 1.3, a peer that demands "
+    "a client certificate, or refuses the client's, without an alert: see ssl_certfile and ssl_keyfile)"
 )
 
 API_VERSIONS_VERSION = 3

@@ -40,6 +40,7 @@ from pykafka08.errors import (
     SecurityError,
     TransportError,
 )
+from pykafka08.errors.deadline import with_refusal
 from pykafka08.protocol.headers import RequestHeads, split_response
 from pykafka08.protocol.messages.produce import ProduceRequest
 from pykafka08.protocol.messages.sasl_authenticate import SaslAuthenticateResponse
@@ -73,7 +74,8 @@ SETTING_UP = (State.CONNECTING, State.HANDSHAKE, State.AUTHENTICATING)
 class ConnectionMachine:
     """The state of one connection to ``broker`` ("host:port", with its id where known).
 
-    ``may_pass``: the credentials worked a moment ago, so calls are retried after a refusal.
+    ``may_pass``: the credentials worked a moment ago, so calls are retried after a refusal.  ``last_refusal`` is that
+    of another connection to the address, since which none was set up.
     """
 
     def __init__(
@@ -84,6 +86,7 @@ class ConnectionMachine:
         authentication: Authentication | None = None,
         *,
         may_pass: bool = False,
+        last_refusal: SecurityError | None = None,
         jitter: float = 0.5,
         now: float,
         setup_deadline: float,
@@ -103,6 +106,7 @@ class ConnectionMachine:
         self._handshake = handshake
         self._authentication = authentication
         self._may_pass = may_pass
+        self.last_refusal = last_refusal
         self._renewed_at = RENEWED_AT[0] + jitter * (RENEWED_AT[1] - RENEWED_AT[0])
         self._session_ends_at = math.inf
         self._renew_at = math.inf
@@ -487,11 +491,14 @@ class ConnectionMachine:
         self._poison(TransportError(f"{self._lateness(call, now)}; the connection is closed"))
 
     def _timeout_error(self, call: Call, now: float) -> RequestTimeoutError:
+        refusal = self.last_refusal if self.state in SETTING_UP else None
         if call.response is None:
             is_ready = self.state is State.READY
             why = (
                 "the SASL session is being renewed"
                 if self._is_holding
+                else refusal.message
+                if refusal is not None
                 else "the broker throttles this client"
                 if is_ready
                 else f"the peer accepted the connection but has not answered yet: {self._handshake.advice}"
@@ -501,7 +508,7 @@ class ConnectionMachine:
             text = f"{call.name} was not sent before its deadline: {why}"
         else:
             text = self._lateness(call, now)
-        return RequestTimeoutError(text, broker=self.broker, api=call.name)
+        return with_refusal(RequestTimeoutError(text, broker=self.broker, api=call.name), refusal)
 
     def _lateness(self, call: Call, now: float) -> str:
         waited = f"within {now - call.sent_at:.3g} s"

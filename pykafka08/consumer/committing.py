@@ -15,6 +15,7 @@ from pykafka08.consumer.member import ConsumerMember
 from pykafka08.consumer.positions import Positions
 from pykafka08.consumer.tables import is_table
 from pykafka08.errors import ConfigError, KafkaError
+from pykafka08.errors.deadline import raising_refusals
 from pykafka08.group.metadata import GroupMetadata
 from pykafka08.group.requests import OffsetAndMetadata
 from pykafka08.group.settings import GroupConfig
@@ -32,6 +33,10 @@ class Committing(Positions):
 
     _group_config: GroupConfig | None
     _member: ConsumerMember | None
+
+    @property
+    def _coordinator(self) -> int | None:
+        return None if self._member is None else self._member.coordinator.node_id
 
     def acknowledge(self, what: Record | FetchedBatch | pa.RecordBatch) -> None:
         """This record, batch or table, and all before it, is finished, though nothing more is asked for.
@@ -61,25 +66,29 @@ class Committing(Positions):
 
         Without ``offsets`` all that was handed out is committed, also the record in hand; while :meth:`process` runs,
         what is finished.  PartitionRevokedError is the outcome of a partition that is not, or no longer, this member's.
-        A rebalance is waited for; RequestTimeoutError after ``timeout`` seconds (``default_api_timeout_ms``).
+        A rebalance is waited for; RequestTimeoutError after ``timeout`` seconds (``default_api_timeout_ms``), or the
+        SecurityError of a broker that refuses this consumer.
         """
         member = self._open_member()
         if offsets is None:
-            return await member.commit(None, timeout=self._seconds(timeout))
+            with raising_refusals():
+                return await member.commit(None, timeout=self._seconds(timeout))
         wanted = {
             checked(tp): each if isinstance(each, OffsetAndMetadata) else OffsetAndMetadata(each)
             for tp, each in offsets.items()
         }
         for tp, each in wanted.items():
             check_offset(tp, each.offset)
-        return await member.commit(wanted, timeout=self._seconds(timeout))
+        with raising_refusals():
+            return await member.commit(wanted, timeout=self._seconds(timeout))
 
     async def committed(
         self, partitions: Iterable[TopicPartition], *, timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """The group's committed offsets, None where there is none."""
         member = self._open_member()
-        return await member.committed([checked(tp) for tp in partitions], timeout=self._seconds(timeout))
+        with raising_refusals():
+            return await member.committed([checked(tp) for tp in partitions], timeout=self._seconds(timeout))
 
     async def seek_to_committed(self, *partitions: TopicPartition) -> None:
         """Read on where the group has committed, else at ``auto_offset_reset``, in these partitions or all.

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any
 
 import anyio
@@ -33,10 +35,11 @@ from pykafka08.consumer.topics import PatternTopics
 from pykafka08.consumer.trouble import Trouble
 from pykafka08.driver import TaskTree, current_time
 from pykafka08.errors import AuthorizationError, ClosedError, ConfigError, KafkaError, RequestTimeoutError
+from pykafka08.errors.deadline import at_deadline
 from pykafka08.group.coordinator import RebalanceListener
 from pykafka08.group.pattern import SubscriptionPattern
 from pykafka08.group.settings import GroupConfig
-from pykafka08.kafka_properties import PropertiesSource, arguments_from, guarded
+from pykafka08.kafka_properties import PropertiesSource, built_from, guarded
 from pykafka08.records.batch_records import is_prepared, prepare
 from pykafka08.records.record import Record, TopicPartition
 from pykafka08.security.settings import protect
@@ -70,6 +73,8 @@ class Consumer(Committing):
     partition suffers is raised at that point of its records, and the others go on: after an error the same call, or the
     same ``async for``, can be made again.
     """
+
+    _naming: Callable[[], AbstractContextManager[None]] = nullcontext
 
     def __init__(
         self,
@@ -121,11 +126,16 @@ class Consumer(Committing):
         """
         protect(settings)
         properties = guarded(properties)
-        return cls(*topics, **arguments_from(properties, settings, ConsumerConfig, GroupConfig))
+        return built_from(partial(cls, *topics), properties, settings, ConsumerConfig, GroupConfig)
 
     # Life
 
     async def __aenter__(self) -> Consumer:
+        with self._naming():
+            await self._start()
+        return self
+
+    async def _start(self) -> None:
         if self._client is not None:
             raise ClosedError("a consumer cannot be reused; create a new one")
         client = self._client = Client(
@@ -164,7 +174,6 @@ class Consumer(Committing):
         except BaseException:
             await self.__aexit__()
             raise
-        return self
 
     @property
     def _group_id(self) -> str | None:
@@ -312,7 +321,10 @@ class Consumer(Committing):
         return Tables(self._reader, max_rows, self._config.fetch_buffer_bytes)
 
     async def getone(self, *, timeout: float | None = None) -> Record:
-        """The next record; RequestTimeoutError, which is a TimeoutError, if none comes within ``timeout`` seconds."""
+        """The next record; RequestTimeoutError, which is a TimeoutError, if none comes within ``timeout`` seconds.
+
+        SecurityError if a broker refuses this consumer at the end of that time.
+        """
         reader = self._reader
         reader.open_fetcher()
         reader.check_alone()
@@ -356,7 +368,7 @@ class Consumer(Committing):
                 await self._member.commit_now()
             raise
 
-    def _no_record(self, timeout: float | None) -> RequestTimeoutError:
+    def _no_record(self, timeout: float | None) -> KafkaError:
         now = current_time()
         trouble, age = self._trouble(now), ""
         cause = None if trouble is None else trouble.error
@@ -367,7 +379,7 @@ class Consumer(Committing):
         because = "" if cause is None else f"; last: {cause}{age}"
         late = RequestTimeoutError(f"no record came within {timeout} seconds{because}")
         late.__cause__ = cause
-        return late
+        return at_deadline(late, self._refusal(self.assignment()))
 
     # Assignment
 

@@ -19,7 +19,15 @@ from pykafka08.consumer.partition import EARLIEST
 from pykafka08.consumer.reactions import Reaction, reaction_to, reaction_to_failure
 from pykafka08.consumer.requests import ListOffsetsCall
 from pykafka08.error_codes import ErrorCode
-from pykafka08.errors import BrokerError, KafkaError, RemoteProtocolError, RequestTimeoutError, broker_error
+from pykafka08.errors import (
+    BrokerError,
+    KafkaError,
+    RemoteProtocolError,
+    RequestTimeoutError,
+    SecurityError,
+    broker_error,
+)
+from pykafka08.errors.deadline import at_deadline, refusal_of
 from pykafka08.records.record import TopicPartition
 
 __all__ = ["OffsetAndTimestamp", "look_up_offsets"]
@@ -112,6 +120,7 @@ async def look_up_offsets(
     backoff = Backoff(client.config.retry_backoff_ms / 1000, client.config.retry_backoff_max_ms / 1000, random.random)
     look_up = OffsetLookUp(client, wanted, is_committed_only=is_committed_only)
     cause: KafkaError | None = None
+    refusal: SecurityError | None = None
     while look_up.wanted:
         look_up.error = None
         await look_up.ask_leaders(deadline)
@@ -119,9 +128,10 @@ async def look_up_offsets(
         if look_up.error is not None:
             if cause is None or not isinstance(look_up.error, RequestTimeoutError):
                 cause = look_up.error  # a last attempt that was given no time tells less
+            refusal = refusal_of(look_up.error) or refusal
             pause = backoff.failed()
             if anyio.current_time() + pause >= deadline:
-                raise _late(cause, look_up.wanted)
+                raise at_deadline(_late(cause, look_up.wanted), refusal)
             await anyio.sleep(pause)
     return look_up.found
 

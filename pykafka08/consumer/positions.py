@@ -20,7 +20,8 @@ from pykafka08.consumer.machine import ConsumerMachine
 from pykafka08.consumer.offsets import OffsetAndTimestamp, look_up_offsets
 from pykafka08.consumer.partition import EARLIEST, LATEST
 from pykafka08.consumer.reader import Reader
-from pykafka08.errors import KafkaError, RequestTimeoutError, UnknownTopicError
+from pykafka08.errors import KafkaError, RequestTimeoutError, SecurityError, UnknownTopicError
+from pykafka08.errors.deadline import at_deadline
 from pykafka08.records.record import TopicPartition
 
 __all__ = ["Positions"]
@@ -93,8 +94,9 @@ class Positions:
     async def position(self, tp: TopicPartition, *, timeout: float | None = None) -> int:
         """The offset of the next record to be read; looked up if it is not known yet.
 
-        RequestTimeoutError if it cannot be found in time (``default_api_timeout_ms`` by default), NoOffsetError if
-        ``auto_offset_reset`` is ``"none"`` and there is no position.
+        RequestTimeoutError if it cannot be found in time (``default_api_timeout_ms`` by default), SecurityError if a
+        broker refuses this consumer until then, NoOffsetError if ``auto_offset_reset`` is ``"none"`` and there is no
+        position.
         """
         return await self._located(checked(tp), anyio.current_time() + self._seconds(timeout))
 
@@ -110,7 +112,7 @@ class Positions:
                 raise error
             if not news.is_done and not await wait_for_news(news, deadline):
                 trouble = self._machine.trouble.of(self._assignment.state(tp), anyio.current_time())
-                raise _late(tp, None if trouble is None else trouble.error)
+                raise at_deadline(_late(tp, None if trouble is None else trouble.error), self._refusal([tp]))
 
     # What the log holds
 
@@ -169,6 +171,17 @@ class Positions:
         )
 
     # Small things
+
+    @property
+    def _coordinator(self) -> int | None:
+        """The group's, if there is a group."""
+        return None
+
+    def _refusal(self, partitions: Iterable[TopicPartition]) -> SecurityError | None:
+        """That of a leader of these partitions, or of the group's coordinator."""
+        client = self._open_client()
+        nodes = {*(client.metadata.leader(*tp) for tp in partitions), self._coordinator}
+        return client.refusal([each for each in nodes if each is not None] or None)
 
     def _open_client(self) -> Client:
         self._reader.open_fetcher(to_read=False)

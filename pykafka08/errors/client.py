@@ -116,7 +116,14 @@ class RemoteProtocolError(ProtocolError):
 
 
 class ResponseTooLargeError(RemoteProtocolError):
-    """A broker's answer has more bytes than ``receive_message_max_bytes`` allows; the connection is closed."""
+    """A broker's answer has more bytes than ``receive_message_max_bytes`` allows; the connection is closed.
+
+    ``size`` is the number of its bytes, None if it is not known.
+    """
+
+    def __init__(self, message: str, *, size: int | None = None, broker: str | None = None) -> None:
+        super().__init__(message, broker=broker)
+        self.size = size
 
 
 class CorruptRecordError(RemoteProtocolError):

@@ -24,6 +24,7 @@ from pykafka08.errors import (
     RequestTimeoutError,
     UnsupportedVersionError,
 )
+from pykafka08.errors.deadline import at_deadline
 from pykafka08.group.actions import (
     Action,
     Assign,
@@ -264,7 +265,10 @@ class GroupCoordinator:
         self._driver.wake()
 
     async def wait_stable(self, *, timeout: float) -> None:
-        """Until this member has its assignment and nothing is being changed; raises what :meth:`check` does."""
+        """Until this member has its assignment and nothing is being changed; raises what :meth:`check` does.
+
+        RequestTimeoutError at the deadline, or the SecurityError of a broker that refuses this member.
+        """
         with anyio.CancelScope(deadline=self._now() + timeout):
             while True:
                 news = self._news
@@ -274,10 +278,11 @@ class GroupCoordinator:
                 if self._scope.is_cancelled:
                     raise ClosedError("the group's member is closed")
                 await news
-        raise RequestTimeoutError(
+        late = RequestTimeoutError(
             f"group {self._config.group_id!r} was not joined within {timeout} seconds: "
             f"this member is {self._machine.state.value}"
         )
+        raise at_deadline(late, self._client.refusal(None if self.node_id is None else [self.node_id]))
 
     async def aclose(self, *, timeout: float = CLOSE_SECONDS, leave_patience: float = 0.0) -> None:
         """Give up the partitions, leave the group (static members stay in it) and end, within ``timeout`` seconds.

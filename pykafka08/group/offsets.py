@@ -25,9 +25,11 @@ from pykafka08.errors import (
     KafkaError,
     RemoteProtocolError,
     RequestTimeoutError,
+    SecurityError,
     TransportError,
     UnsupportedVersionError,
 )
+from pykafka08.errors.deadline import refusal_of, with_refusal
 from pykafka08.group.actions import Membership
 from pykafka08.group.commit import LOSSES, Commit, Objection
 from pykafka08.group.contract import MemberMachine
@@ -282,6 +284,7 @@ class GroupOffsets:
         self, api: Api, deadline: float, once: Callable[[], Awaitable[bool | KafkaError]], backoff: Backoff
     ) -> None:
         cause: KafkaError | None = None
+        refusal: SecurityError | None = None
         while True:
             self._client.tasks.check()
             if self._is_closed:
@@ -294,7 +297,7 @@ class GroupOffsets:
                     return
                 if isinstance(outcome, KafkaError):
                     self._note_outcome(api, outcome, began_at)
-                cause = outcome or cause
+                cause, refusal = outcome or cause, None
             except KafkaError as error:
                 reaction = reaction_to_failure(Api(error.api) if error.api in _APIS else api, error)
                 if reaction in (Reaction.FAIL, Reaction.REFUSE) or reaction in LOSSES:  # the last: an outsider's commit
@@ -306,12 +309,13 @@ class GroupOffsets:
                         error.message, api=api, group=self._config.group_id, broker=error.broker
                     )
                 self.requests.failed(api, told, began_at, anyio.current_time())
+                refusal = refusal_of(error) or refusal
                 if cause is None or not isinstance(error, RequestTimeoutError):
                     cause = error  # what the brokers said tells more than that the time was over then
                 self._mind([reaction], None)
             pause = backoff.failed()
             if anyio.current_time() + pause >= deadline:
-                raise self._late(api, cause) from cause
+                raise self._late(api, cause) from (None if cause is None else with_refusal(cause, refusal))
             await anyio.sleep(pause)
 
     def _note_outcome(self, api: Api, error: KafkaError, began_at: float) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, cast
+from functools import partial
+from typing import Any, NamedTuple, TypeVar, cast
 
 from pykafka08.config import ClientConfig, ProducerConfig, setting_fields
 from pykafka08.errors import ConfigError
 from pykafka08.kafka_properties import librdkafka
+from pykafka08.kafka_properties.naming import NamesSettings, naming_properties
 from pykafka08.kafka_properties.providers import resolved
 from pykafka08.kafka_properties.tables import (
     ASSIGNORS,
@@ -32,6 +34,7 @@ __all__ = [
     "Converted",
     "PropertiesSource",
     "arguments_from",
+    "built_from",
     "check_refused",
     "guarded",
     "is_secret",
@@ -41,6 +44,8 @@ __all__ = [
     "settings_of",
     "typed",
 ]
+
+T = TypeVar("T", bound=NamesSettings)
 
 log = library_logger("config")
 
@@ -65,6 +70,8 @@ class Converted(NamedTuple):
     """Names that this client does not have; Kafka's clients ignore them too."""
     without_effect: dict[str, str]
     """Property -> why it has no effect."""
+    names: dict[str, str]
+    """Setting -> the property that it comes from, as it was written."""
 
 
 def guarded(properties: PropertiesSource) -> PropertiesSource:
@@ -72,8 +79,8 @@ def guarded(properties: PropertiesSource) -> PropertiesSource:
 
     Nothing is raised here, as a traceback would hold the secrets.
     """
-    if isinstance(properties, (str, os.PathLike)):
-        return properties
+    if isinstance(properties, (str, os.PathLike, HiddenValue)):
+        return cast("PropertiesSource", properties)
     if not isinstance(properties, Mapping):
         return cast("PropertiesSource", HiddenValue(properties))
     return {str(name): _guarded(value) if is_secret(str(name)) else value for name, value in properties.items()}
@@ -116,10 +123,29 @@ def read_client_properties(path: str | os.PathLike[str]) -> dict[str, str | Secr
     return protected(read_properties(os.fspath(path)))
 
 
+def built_from(make: Callable[..., T], properties: PropertiesSource, settings: Mapping[str, Any], *kinds: type) -> T:
+    """``make(**arguments)`` of :func:`arguments_from`.
+
+    Errors about settings, here and as the client is opened, name the properties as they were written.
+    """
+    properties = guarded(properties)
+    converted = converted_from(properties, *kinds)
+    arguments = _arguments(converted, settings)
+    naming = partial(naming_properties, converted.names, frozenset(settings), *kinds)
+    with naming():
+        made = make(**arguments)
+    made._naming = naming
+    return made
+
+
 def arguments_from(properties: PropertiesSource, settings: Mapping[str, Any], *kinds: type) -> dict[str, Any]:
     """As :func:`settings_from`, overridden by ``settings``; ConfigError if no brokers are given."""
     properties = guarded(properties)
-    arguments = {**settings_from(properties, *kinds), **settings}
+    return _arguments(converted_from(properties, *kinds), settings)
+
+
+def _arguments(converted: Converted, settings: Mapping[str, Any]) -> dict[str, Any]:
+    arguments = {**converted.settings, **settings}
     if "bootstrap_servers" not in arguments:
         raise ConfigError("bootstrap.servers is missing from the properties: add it there, or give bootstrap_servers")
     return arguments
@@ -130,6 +156,12 @@ def settings_from(properties: PropertiesSource, *kinds: type) -> dict[str, Any]:
 
     Names that this client does not have are logged.
     """
+    properties = guarded(properties)
+    return converted_from(properties, *kinds).settings
+
+
+def converted_from(properties: PropertiesSource, *kinds: type) -> Converted:
+    """As :func:`settings_from`, with the names of the properties."""
     properties = guarded(properties)
     if isinstance(properties, (str, os.PathLike)):
         given = read_client_properties(properties)
@@ -143,7 +175,7 @@ def settings_from(properties: PropertiesSource, *kinds: type) -> dict[str, Any]:
         log.warning("config.unknown_properties", names=", ".join(converted.unknown))
     for name, why in converted.without_effect.items():
         log.debug("config.property_without_effect", property=name, why=why)
-    return converted.settings
+    return converted
 
 
 def settings_of(
@@ -158,8 +190,8 @@ def settings_of(
     given = resolved(protected(properties))
     types = {name: str(field.type) for name, field in setting_fields(ClientConfig, *kinds).items()}
     settings: dict[str, Any] = {}
-    found = Converted(settings, [], {})
     names: dict[str, str] = {}
+    found = Converted(settings, [], {}, names)
     for name, value in given.items():
         setting = name.strip().replace(".", "_").replace("-", "_")
         setting = librdkafka.NAMES.get(setting, setting)

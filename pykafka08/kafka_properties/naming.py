@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from typing import Protocol
 
 from pykafka08.config import ClientConfig, setting_fields
+from pykafka08.errors import KafkaError
 
-__all__ = ["in_kafkas_names"]
+__all__ = ["NamesSettings", "in_kafkas_names", "in_written_names", "naming_properties"]
 
 _KAFKAS = (
     ("ssl_certfile or ssl_keystore_location", "ssl.keystore.location"),
@@ -22,9 +26,41 @@ _KAFKAS = (
 _WORD = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)+")
 
 
+class NamesSettings(Protocol):
+    """A client; ``_naming()`` is around its opening, and names settings as they were given."""
+
+    _naming: Callable[[], AbstractContextManager[None]]
+
+
+@contextmanager
+def naming_properties(written: Mapping[str, str], kept: Collection[str], *kinds: type) -> Iterator[None]:
+    """Name the settings in an error of the block as :func:`in_written_names` does."""
+    try:
+        yield
+    except KafkaError as error:
+        error.args = (in_written_names(error.message, written, kept, *kinds),)
+        raise
+
+
+def in_written_names(text: str, written: Mapping[str, str], kept: Collection[str], *kinds: type) -> str:
+    """The text with settings as the properties have them, which are ``written`` by setting, else as Kafka has them.
+
+    Settings that are ``kept`` keep their names: they were given as keyword arguments.
+    """
+    for phrase, kafkas in _KAFKAS:
+        settings = _WORD.findall(phrase)
+        if all(each not in kept and written.get(each, kafkas) in kafkas for each in settings):
+            text = text.replace(phrase, kafkas)
+    names = setting_fields(ClientConfig, *kinds)
+
+    def name_of(found: re.Match[str]) -> str:
+        setting = found[0]
+        is_renamed = setting in names and setting not in kept
+        return written.get(setting, setting.replace("_", ".")) if is_renamed else setting
+
+    return _WORD.sub(name_of, text)
+
+
 def in_kafkas_names(text: str, *kinds: type) -> str:
     """The text with the settings of clients, and of these kinds of client, as properties of Kafka name them."""
-    for name, kafkas in _KAFKAS:
-        text = text.replace(name, kafkas)
-    names = setting_fields(ClientConfig, *kinds)
-    return _WORD.sub(lambda found: found[0].replace("_", ".") if found[0] in names else found[0], text)
+    return in_written_names(text, {}, (), *kinds)

@@ -292,14 +292,14 @@ async def make_topics(target: Admin, plans: list[TopicPlan]) -> list[TopicPlan]:
 
 async def _wait_made(target: Admin, plans: list[TopicPlan]) -> dict[str, TopicDescription]:
     """Until the brokers know all partitions, each with a leader."""
-    with anyio.CancelScope(deadline=anyio.current_time() + MADE_WITHIN_S):
-        while True:
-            try:
-                described = await target.describe_topics([plan.target for plan in plans])
-            except UnknownTopicError:
-                described = {}
-            made = [sum(p.leader >= 0 for p in each.partitions.values()) for each in described.values()]
-            if len(described) == len(plans) and all(map(int.__ge__, made, (plan.partitions for plan in plans))):
-                return described
-            await anyio.sleep(PAUSE_S)
+    deadline = anyio.current_time() + MADE_WITHIN_S
+    while (left := deadline - anyio.current_time()) > 0:
+        try:
+            described = await target.describe_topics([plan.target for plan in plans], timeout=left)
+        except UnknownTopicError:
+            described = {}
+        made = [sum(p.leader >= 0 for p in each.partitions.values()) for each in described.values()]
+        if len(described) == len(plans) and all(map(int.__ge__, made, (plan.partitions for plan in plans))):
+            return described
+        await anyio.sleep(PAUSE_S)
     raise RequestTimeoutError(f"the topics that were made in the target had no leaders within {MADE_WITHIN_S} s")

@@ -12,8 +12,10 @@ from pykafka08.errors import (
     KafkaError,
     RecordTooLargeError,
     RemoteProtocolError,
+    SecurityError,
     broker_error,
 )
+from pykafka08.errors.deadline import at_deadline
 from pykafka08.producer.batch import Batch
 from pykafka08.producer.queues import PartitionQueue, QueueState, TopicQueues
 
@@ -30,6 +32,9 @@ __all__ = [
     "produce_error",
     "refused_as_too_large",
 ]
+
+
+IN_DOUBT = "the records may or may not be in the log"
 
 
 def broker_name(snapshot: Snapshot, node_id: int) -> str:
@@ -103,8 +108,8 @@ def in_doubt(error: KafkaError) -> KafkaError:
     """The error of records that may be in the log all the same, and says so."""
     own = copy(error)
     own.may_be_written = True
-    if not isinstance(error, DeliveryTimeoutError):
-        own.args = (f"{error.message}; the records may or may not be in the log",)
+    if not isinstance(error, DeliveryTimeoutError) and IN_DOUBT not in error.message:
+        own.args = (f"{error.message}; {IN_DOUBT}",)
     own.__cause__ = error.__cause__
     return own
 
@@ -126,7 +131,7 @@ def possibly_written(batch: Batch) -> KafkaError:
     """An attempt had no clear answer, and by its numbers the broker does not know the batch any more."""
     last = batch.last_error
     error = DeliveryTimeoutError(
-        "the broker knows the batch's numbers no more; the records may or may not be in the log; last: "
+        f"the broker knows the batch's numbers no more; {IN_DOUBT}; last: "
         + (last.message if last is not None else "no answer"),
         topic=batch.topic,
         partition=batch.partition,
@@ -144,10 +149,11 @@ def expired(
     topic: TopicQueues,
     queue: PartitionQueue | None,
     no_identity: KafkaError | None = None,
+    refusal: SecurityError | None = None,
 ) -> KafkaError:
     """The batch's deadline has passed; ``queue`` is None if it waited for metadata.
 
-    ``no_identity`` is why there is no producer id.
+    ``no_identity`` is why there is no producer id; ``refusal`` is why the batch's broker refuses the producer.
     """
     seconds = batch.deadline - batch.created
     leader = queue.leader if queue is not None else None
@@ -163,7 +169,7 @@ def expired(
     elif leader is None:
         why = "no leader of the partition is known"
     elif batch in queue.in_flight:
-        why = "the broker has not answered; the records may or may not be in the log"
+        why = f"the broker has not answered; {IN_DOUBT}"
     elif queue.state is QueueState.HELD:
         why = "no broker has given a producer id, or taken the partition into the transaction"
         if no_identity is not None:
@@ -171,7 +177,7 @@ def expired(
     elif batch.attempts:
         why = f"{batch.attempts} attempts failed"
         if batch.is_in_doubt:
-            why += "; the records may or may not be in the log"
+            why += f"; {IN_DOUBT}"
     else:
         why = "the broker was busy with earlier requests"
     broker = broker_name(snapshot, leader[0]) if leader is not None else None
@@ -187,8 +193,8 @@ def expired(
         broker=broker,
         api=last.api if last is not None else None,
     )
-    error.__cause__ = last
-    return error
+    error.__cause__ = last or (no_identity if queue is not None and queue.state is QueueState.HELD else None)
+    return at_deadline(error, refusal)
 
 
 def is_lasting(code: int) -> bool:

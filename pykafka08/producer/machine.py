@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from pykafka08.backoff import pause_after
 from pykafka08.cluster.metadata import Broker, Snapshot
+from pykafka08.cluster.refusals import Refusals
 from pykafka08.cluster.topic_creation import CREATION_S
 from pykafka08.config import ClientConfig, ProducerConfig
 from pykafka08.error_codes import ErrorCode
@@ -66,6 +67,8 @@ class ProducerMachine:
         is_transactional: bool = False,
     ) -> None:
         self.accumulator = Accumulator(config, make_chooser, self)
+        self.refusals = Refusals(client)
+        """Those of the client, once it is open."""
         self.wants_poll = False
         """Something is to be done before the wake-up that the driver knows of."""
         self._trouble = TroubleWatch()
@@ -411,7 +414,14 @@ class ProducerMachine:
         for batch in self._deadlines.pop_due(now):
             topic = self.accumulator.topics[batch.topic]
             queue = topic.queues[batch.partition] if batch.partition >= 0 else None
-            self._end_early(batch, expired(snapshot, batch, topic, queue, self._keeper.error), now)
+            refusal = self.refusals.of(self._waits_for(queue), now)
+            self._end_early(batch, expired(snapshot, batch, topic, queue, self._keeper.error, refusal), now)
+
+    def _waits_for(self, queue: PartitionQueue | None) -> list[Broker]:
+        """The leader of a partition, or all brokers if it is not known."""
+        brokers = self.accumulator.snapshot.brokers
+        leader = brokers.get(queue.leader[0]) if queue is not None and queue.leader is not None else None
+        return [leader] if leader is not None else list(brokers.values())
 
     def _end_early(self, batch: Batch, error: KafkaError, now: float) -> None:
         """End it without a broker's word.

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
 from typing import Any
 
@@ -17,13 +18,21 @@ import anyio.lowlevel
 from pykafka08.cluster.client import Client
 from pykafka08.config import ClientConfig, ProducerConfig, build, check_timeout
 from pykafka08.driver import TaskTree, clock, library_logger
-from pykafka08.errors import BufferFullError, ClosedError, KafkaError, RecordTypeError, RequestTimeoutError
+from pykafka08.errors import (
+    BufferFullError,
+    ClosedError,
+    KafkaError,
+    RecordTypeError,
+    RequestTimeoutError,
+    SecurityError,
+)
+from pykafka08.errors.deadline import at_deadline
 from pykafka08.group.metadata import OffsetSource
 from pykafka08.group.requests import OffsetAndMetadata
-from pykafka08.kafka_properties import PropertiesSource, arguments_from, guarded
+from pykafka08.kafka_properties import PropertiesSource, built_from, guarded
 from pykafka08.producer.actions import Counters
 from pykafka08.producer.arrow import Columns
-from pykafka08.producer.batch import RECORD_OVERHEAD, Span, headers_size
+from pykafka08.producer.batch import RECORD_OVERHEAD, Batch, Span, headers_size
 from pykafka08.producer.checks import as_bytes, as_headers, check_keys
 from pykafka08.producer.columns import CHUNK, ColumnProducing, columns_of_records
 from pykafka08.producer.delivery import Delivery, RecordMetadata, SentRecords, add_span, ended, wait_until_ended
@@ -63,6 +72,8 @@ class Producer(ColumnProducing):
     Leaving the block delivers what is enqueued; left by an exception, it waits for no longer than five seconds.
     """
 
+    _naming: Callable[[], AbstractContextManager[None]] = nullcontext
+
     def __init__(self, bootstrap_servers: str | Iterable[str], **settings: Any) -> None:
         protect(settings)
         client, config = build({"bootstrap_servers": bootstrap_servers, **settings}, ClientConfig, ProducerConfig)
@@ -100,7 +111,7 @@ class Producer(ColumnProducing):
         """
         protect(settings)
         properties = guarded(properties)
-        return cls(**arguments_from(properties, settings, ProducerConfig))
+        return built_from(cls, properties, settings, ProducerConfig)
 
     # --- life -------------------------------------------------------------------------------------------------------
 
@@ -109,6 +120,11 @@ class Producer(ColumnProducing):
 
         Producers that had the same ``transactional_id`` are fenced; UnsupportedVersionError for one below Kafka 0.11.
         """
+        with self._naming():
+            await self._start()
+        return self
+
+    async def _start(self) -> None:
         if self._is_open or self._failure is not None:
             raise ClosedError("a producer cannot be reused; create a new one")
         await self._tasks.__aenter__()
@@ -138,7 +154,6 @@ class Producer(ColumnProducing):
         except BaseException as error:
             await self.__aexit__(type(error), error, None)
             raise
-        return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         try:
@@ -344,13 +359,21 @@ class Producer(ColumnProducing):
         self._machine.release_all(now)  # what lingers takes room that is wanted
         self._sender.wake()
         if not await wait_for_room(self._room, size, now + self._max_block):
-            raise self._room.full(topic, None, f", for {self._max_block:g} s (max_block_ms)")
+            full = self._room.full(topic, None, f", for {self._max_block:g} s (max_block_ms)")
+            raise at_deadline(full, self._refusal(self._machine.under_way()))
+
+    def _refusal(self, batches: Iterable[Batch]) -> SecurityError | None:
+        """The refusal of a broker that leads a partition of these batches."""
+        metadata = self._client.metadata
+        leaders = {metadata.leader(each.topic, each.partition) for each in batches}
+        return self._client.refusal([each for each in leaders if each is not None] or None)
 
     async def flush(self, timeout: float | None = None) -> None:
         """Send what lingers, and return when every record enqueued before has ended.
 
-        How each ended is told by its delivery, and by :attr:`counters`.  RequestTimeoutError after ``timeout`` seconds:
-        the records stay under way, and end by their own deadlines.
+        How each ended is told by its delivery, and by :attr:`counters`.  RequestTimeoutError after ``timeout`` seconds,
+        or the SecurityError of a broker that refuses this producer: the records stay under way, and end by their own
+        deadlines.
         """
         check_timeout(timeout)
         self._check_open()
@@ -363,7 +386,8 @@ class Producer(ColumnProducing):
                 await wait_until_ended(batch)
         if scope.cancelled_caught:
             left = self._machine.counters.in_buffer
-            raise RequestTimeoutError(f"{left} records were not acknowledged within {timeout:g} s; they are under way")
+            text = f"{left} records were not acknowledged within {timeout:g} s; they are under way"
+            raise at_deadline(RequestTimeoutError(text), self._refusal(batch for batch in pending if not batch.is_done))
         self._check_open()
 
     # --- transactions -----------------------------------------------------------------------------------------------

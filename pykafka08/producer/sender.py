@@ -55,6 +55,7 @@ class Sender:
         self, machine: ProducerMachine, client: Client, room: Room, encoding: Encoding, now: Callable[[], float]
     ) -> None:
         self._machine = machine
+        self._machine.refusals = client.refusals
         self._client = client
         self._encoding = encoding
         self._log = log.bind(**client.facts)

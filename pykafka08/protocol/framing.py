@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 from pykafka08.errors import KafkaError, RemoteProtocolError, ResponseTooLargeError, TlsError
 from pykafka08.wire import INT32, Buffer
@@ -43,13 +44,12 @@ class FrameSplitter:
 
     A size that is negative or above ``max_frame_bytes`` ends the stream: after the frames before it, iteration raises
     RemoteProtocolError (ResponseTooLargeError if only the size is wrong, TlsError for a TLS alert), also on later
-    calls.  No byte after such a size is kept.  ``setting`` is the name of the limit.
+    calls.  No byte after such a size is kept.  ``setting`` is the name of the limit.  ``has_received``: any byte came.
     """
 
     def __init__(self, max_frame_bytes: int = MAX_FRAME_BYTES, *, setting: str = "receive_message_max_bytes") -> None:
         self.max_frame_bytes = max_frame_bytes
         self._setting = setting
-        self._error_kind: type[KafkaError] = RemoteProtocolError
         self._staging = memoryview(bytearray(_STAGING_BYTES))
         self._start = 0
         self._end = 0
@@ -57,7 +57,9 @@ class FrameSplitter:
         self._own_size = 0
         self._filled = 0
         self._frames: deque[Buffer] = deque()
-        self._error: str | None = None
+        self.has_received = False
+        self._make_error: Callable[[], KafkaError] | None = None
+        """For the error that ends the stream; each iteration raises a new one."""
 
     def set_limit(self, max_frame_bytes: int, setting: str) -> None:
         """Change the limit, and the name of its setting, for frames that begin from now on."""
@@ -72,8 +74,8 @@ class FrameSplitter:
     def __iter__(self) -> Iterator[Buffer]:
         while self._frames:
             yield self._frames.popleft()
-        if self._error is not None:
-            raise self._error_kind(self._error)
+        if self._make_error is not None:
+            raise self._make_error()
 
     def feed(self, data: Buffer) -> None:
         """Takes bytes as they came."""
@@ -95,7 +97,8 @@ class FrameSplitter:
 
     def bytes_received(self, size: int) -> None:
         """``size`` bytes were written to the start of the last :meth:`next_buffer`."""
-        if self._error is not None:
+        self.has_received = True
+        if self._make_error is not None:
             return
         if self._own is None:
             self._end += size
@@ -142,12 +145,14 @@ class FrameSplitter:
         self._start = self._end = 0
         for beginning, meaning, kind in _OTHER_PROTOCOLS:
             if raw.startswith(beginning):
-                self._error, self._error_kind = meaning, kind
+                self._make_error = partial(kind, meaning)
                 return
-        self._error = f"a frame of {size} bytes is announced"
+        text = f"a frame of {size} bytes is announced"
         if size > 0:
-            self._error_kind = ResponseTooLargeError
-            self._error += f", more than {self._setting}={self.max_frame_bytes}"
+            text += f", more than {self._setting}={self.max_frame_bytes}"
+            self._make_error = partial(ResponseTooLargeError, text, size=size)
+        else:
+            self._make_error = partial(RemoteProtocolError, text)
 
 
 # --- memory of large frames -------------------------------------------------------------------------------------------

@@ -10,12 +10,21 @@ import os
 import secrets
 import ssl
 import tempfile
+from typing import NamedTuple
 
 from pykafka08.errors import ConfigError
 from pykafka08.security.keystores import KeyAndChain, has_certificate, has_private_key, library, read_file
 from pykafka08.security.secret import Secret
 
-__all__ = ["load_key_files", "load_key_in_memory"]
+__all__ = ["KeySettings", "load_key_files", "load_key_in_memory"]
+
+
+class KeySettings(NamedTuple):
+    """Names of the settings, for errors."""
+
+    certificate: str = "ssl_certfile"
+    key: str = "ssl_keyfile"
+    password: str = "ssl_password"  # noqa: S105 - a setting's name
 
 
 class Passphrase:
@@ -34,16 +43,22 @@ class Passphrase:
         return self._secret is not None
 
 
-def load_key_files(context: ssl.SSLContext, certfile: str, keyfile: str | None, password: Secret | None) -> None:
-    """Load ``ssl_certfile`` and ``ssl_keyfile``; ConfigError that names the one that cannot be used."""
-    named = f"ssl_certfile={certfile!r}"
-    if not has_certificate(read_file(certfile, "ssl_certfile")):
+def load_key_files(
+    context: ssl.SSLContext,
+    certfile: str,
+    keyfile: str | None,
+    password: Secret | None,
+    names: KeySettings = KeySettings(),  # noqa: B008 - immutable
+) -> None:
+    """Load a certificate and its key; ConfigError that names the file that cannot be used."""
+    named = f"{names.certificate}={certfile!r}"
+    if not has_certificate(read_file(certfile, names.certificate)):
         raise ConfigError(f"{named} has no certificate in PEM")
-    named_key = named if keyfile is None else f"ssl_keyfile={keyfile!r}"
-    if not has_private_key(read_file(keyfile or certfile, "ssl_keyfile" if keyfile else "ssl_certfile")):
-        advice = "" if keyfile else "; give it in ssl_keyfile"
+    named_key = named if keyfile is None else f"{names.key}={keyfile!r}"
+    if not has_private_key(read_file(keyfile or certfile, names.key if keyfile else names.certificate)):
+        advice = "" if keyfile else f"; give it in {names.key}"
         raise ConfigError(f"{named_key} has no private key in PEM{advice}")
-    _load(context, certfile, keyfile, password, named if keyfile is None else f"{named}, {named_key}", "ssl_password")
+    _load(context, certfile, keyfile, password, named if keyfile is None else f"{named}, {named_key}", names.password)
 
 
 def load_key_in_memory(context: ssl.SSLContext, own: KeyAndChain, named: str, setting: str) -> None:

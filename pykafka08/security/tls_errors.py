@@ -65,7 +65,9 @@ REASONS = {
     "CERTIFICATE_UNKNOWN": "the broker does not accept the client's certificate in {own}",
     "UNSUPPORTED_CERTIFICATE": "the broker does not take this kind of client certificate: see {own}",
     "ACCESS_DENIED": "the broker does not accept the client's certificate in {own}",
-    "ALERT_UNEXPECTED_MESSAGE": "the broker does not accept the client's certificate in {own}",  # Kafka 2.8, TLS 1.2
+    # Kafka up to 3.0 sends old bytes again before its alert: the first in TLS 1.2, the second in TLS 1.3.
+    "UNEXPECTED_MESSAGE": "the broker does not accept the client's certificate in {own}",
+    "BAD_RECORD_MAC": "the broker does not accept the client's certificate in {own}",
     "DECRYPT_ERROR": "the broker cannot verify the client's certificate in {own}",
     "PROTOCOL_VERSION": "no common TLS version: see ssl_enabled_protocols and ssl_protocol",
     "UNSUPPORTED_PROTOCOL": "no common TLS version: see ssl_enabled_protocols and ssl_protocol; versions below TLSv1.2 "

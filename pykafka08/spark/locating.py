@@ -18,6 +18,7 @@ from pykafka08.consumer.offsets import look_up_offsets
 from pykafka08.driver import library_logger
 from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import KafkaError, UnknownTopicError, UnsupportedVersionError, broker_error
+from pykafka08.errors.deadline import raising_refusals
 from pykafka08.protocol.messages.list_offsets import ListOffsetsRequest
 from pykafka08.protocol.messages.metadata import (
     MetadataRequest,
@@ -75,7 +76,8 @@ async def find_partitions(
     ``known_topics`` were there before: that they are gone is told in ``missing``, at once.
     """
     while True:
-        response = await client.request_any(_Metadata(selection.named_topics))
+        with raising_refusals():
+            response = await client.request_any(_Metadata(selection.named_topics))
         found, missing = _chosen(response, selection)
         unknown = sorted(missing - set(known_topics))
         if not unknown or retries <= 0:
@@ -100,7 +102,8 @@ def _unknown(topic: str, response: MetadataResponse, selection: Selection) -> Un
 
 async def present_partitions(client: Client, topics: Collection[str]) -> frozenset[TopicPartition]:
     """Those of ``topics`` that are there now, whatever the options choose; without those of topics with an error."""
-    response = await client.request_any(_Metadata(topics))
+    with raising_refusals():
+        response = await client.request_any(_Metadata(topics))
     return frozenset(
         TopicPartition(topic.name, each.partition_index)
         for topic in response.topics

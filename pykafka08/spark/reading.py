@@ -26,6 +26,7 @@ from pykafka08.driver import Waiter, Wakeup, clock, library_logger
 from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import ClosedError, KafkaError, RecordTooLargeError, RequestTimeoutError
 from pykafka08.errors.broker import broker_error
+from pykafka08.errors.deadline import at_deadline
 from pykafka08.protocol.messages.fetch import FetchResponse
 from pykafka08.records.frontier import read_entries
 from pykafka08.records.reader import FetchedBatch
@@ -67,8 +68,8 @@ def read_ranges(task: ReadTask, columns: Sequence[str] | None = None) -> Iterato
     ``columns`` names those that are made, in their order; all if it is None.
 
     A batch has at most 32,768 rows and some 16 MiB.  RequestTimeoutError with topic, partition and offset when a
-    range makes no progress for ``poll_timeout_ms``; DataLossError by ``failOnDataLoss``; CorruptRecordError;
-    BrokerError for what waiting cannot mend.
+    range makes no progress for ``poll_timeout_ms``, or SecurityError if its leader refuses this client; DataLossError
+    by ``failOnDataLoss``; CorruptRecordError; BrokerError for what waiting cannot mend.
     """
     keep_freed_pages()
     present = runtime()
@@ -336,7 +337,7 @@ class _Reading:
             if now - place.progressed_at > self._patience:
                 leader = self._client.metadata.leader(place.range.topic, place.range.partition)
                 broker = self._client.metadata.brokers.get(leader) if leader is not None else None
-                raise RequestTimeoutError(
+                late = RequestTimeoutError(
                     f"Cannot fetch record for offset {place.position} of {place.name} in "
                     f"{self._settings.poll_timeout_ms} milliseconds",
                     broker=broker.name if broker is not None else None,
@@ -344,6 +345,7 @@ class _Reading:
                     partition=place.range.partition,
                     offset=place.position,
                 )
+                raise at_deadline(late, self._client.refusal(None if leader is None else [leader]))
 
     # --- lost data --------------------------------------------------------------------------------------------------
 

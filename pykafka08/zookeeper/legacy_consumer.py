@@ -20,6 +20,7 @@ from pykafka08.config import build, check_timeout
 from pykafka08.consumer.checks import check_listener, check_offset, check_topic, checked
 from pykafka08.driver import TaskTree, library_logger
 from pykafka08.errors import ClosedError, ConfigError, KafkaError, UnknownTopicError
+from pykafka08.errors.deadline import raising_refusals
 from pykafka08.group.coordinator import RebalanceListener
 from pykafka08.kafka_properties import PropertiesSource, guarded, protected, read_client_properties
 from pykafka08.records.reader import FetchedBatch
@@ -265,12 +266,14 @@ class LegacyConsumer:
         wanted = None if offsets is None else {checked(tp): offset for tp, offset in offsets.items()}
         for tp, offset in (wanted or {}).items():
             check_offset(tp, offset)
-        return await self._reading.commits.commit(wanted, timeout=API_SECONDS if timeout is None else timeout)
+        with raising_refusals():
+            return await self._reading.commits.commit(wanted, timeout=API_SECONDS if timeout is None else timeout)
 
     async def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
         """The group's committed offsets, None where there is none."""
         self._check_open()
-        found = await self._reading.offsets.committed([checked(tp) for tp in partitions])
+        with raising_refusals():
+            found = await self._reading.offsets.committed([checked(tp) for tp in partitions])
         for each in found.values():
             if isinstance(each, KafkaError):
                 raise each

@@ -10,6 +10,7 @@ from typing import Any
 
 from pykafka08.config import Address
 from pykafka08.errors import ConfigError
+from pykafka08.security.client_key import KeySettings, load_key_files
 from pykafka08.security.hidden_text import hidden
 from pykafka08.security.secret import Secret
 from pykafka08.zookeeper.operations import Acl
@@ -20,6 +21,7 @@ DEFAULT_PORT = 2181
 LEAST_SESSION_MS, MOST_SESSION_MS = 100, 2**31 - 1
 MECHANISMS = ("DIGEST-MD5", "GSSAPI")
 SECRETS = ("sasl_password", "tls_key_password")
+KEY_SETTINGS = KeySettings("tls_certificate_file", "tls_key_file", "tls_key_password")
 
 
 def without_secrets(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -202,18 +204,18 @@ class ZooKeeperConfig:
         return options
 
     def tls_context(self) -> ssl.SSLContext | None:
-        """A new context with these files; ConfigError if one cannot be read."""
+        """A new context with these files; ConfigError that names the one that cannot be used."""
         if not self.tls:
             return None
         try:
             context = ssl.create_default_context(cafile=self.tls_ca_file)
-            context.check_hostname = not self.tls_insecure_skip_hostname_check
-            if self.tls_certificate_file:
-                # Without a function OpenSSL asks for the passphrase of an encrypted key on the terminal.
-                passphrase = Secret(self.tls_key_password or "")
-                context.load_cert_chain(self.tls_certificate_file, self.tls_key_file, passphrase.reveal)
-        except (OSError, ssl.SSLError) as error:
-            raise ConfigError(f"the files for TLS cannot be used: {error}") from error
+        except OSError as error:
+            reason = getattr(error, "reason", None) or error.strerror
+            raise ConfigError(f"tls_ca_file={self.tls_ca_file!r} cannot be used: {reason}") from error
+        context.check_hostname = not self.tls_insecure_skip_hostname_check
+        if self.tls_certificate_file:
+            password = Secret(self.tls_key_password) if self.tls_key_password else None
+            load_key_files(context, self.tls_certificate_file, self.tls_key_file, password, KEY_SETTINGS)
         return context
 
 

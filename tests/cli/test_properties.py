@@ -53,7 +53,7 @@ def test_a_missing_file_is_wrong_usage(tmp_path: Path) -> None:
 
 
 def test_javas_names_become_ours() -> None:
-    settings, unknown, _ = settings_of(
+    settings, unknown, _, _ = settings_of(
         {
             "auto.offset.reset": "smallest",
             "enable.auto.commit": "FALSE",
@@ -77,7 +77,7 @@ def test_javas_names_become_ours() -> None:
 
 
 def test_names_of_groups() -> None:
-    settings, unknown, _ = settings_of(
+    settings, unknown, _, _ = settings_of(
         {
             "group.id": "g",
             "session.timeout.ms": "6000",
@@ -95,7 +95,7 @@ def test_names_of_groups() -> None:
 
 
 def test_producer_names() -> None:
-    settings, unknown, _ = settings_of(
+    settings, unknown, _, _ = settings_of(
         {"request.required.acks": "1", "compression.codec": "gzip", "linger.ms": "0.5", "compression.level": "9"},
         ProducerConfig,
     )

@@ -124,7 +124,11 @@ def test_a_close_on_metadata_is_tried_once_with_api_versions() -> None:
 
 
 @pytest.mark.parametrize(
-    ("uses_tls", "text"), [(False, "ZooKeeper, TLS or SASL"), (True, "SASL port .* client's certificate, or wants one")]
+    ("uses_tls", "text"),
+    [
+        (False, "ZooKeeper, TLS or SASL"),
+        (True, "SASL port .* or refuses the client's, .*: see ssl_certfile and ssl_keyfile"),
+    ],
 )
 def test_a_peer_that_closes_twice_is_no_kafka_for_these_settings(uses_tls: bool, text: str) -> None:
     handshake = new(uses_tls=uses_tls)

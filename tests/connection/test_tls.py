@@ -239,6 +239,31 @@ async def test_bytes_that_are_no_tls_end_the_connection(ca: trustme.CA, ca_file:
             await connection.submit(MetadataRequest(topics=[]), timeout=10)
 
 
+async def test_bytes_that_nobody_can_decrypt_are_a_refusal_only_as_the_first_answer(
+    ca: trustme.CA, ca_file: str
+) -> None:
+    """As of Kafka up to 3.0, which demands a client certificate."""
+    garbled = b"\x17\x03\x03\x00\x40" + bytes(64)
+
+    async def refuse(caller: Caller) -> None:
+        await caller.stream.transport_stream.send(garbled)  # type: ignore[attr-defined]
+        await caller.frame()
+
+    async def greet(caller: Caller) -> None:
+        await caller.greet()
+        await caller.request()
+        await refuse(caller)
+
+    async with connected(over_tls(refuse, server_context(ca)), tls(ca_file)) as connection:
+        error = await failure(connection)
+        assert isinstance(error, TlsError)
+        assert "the broker demands a client certificate: set ssl_certfile" in str(error)
+    async with connected(over_tls(greet, server_context(ca)), tls(ca_file)) as connection:
+        await connection.wait_ready()
+        with pytest.raises(TransportError):
+            await connection.submit(MetadataRequest(topics=[]), timeout=10)
+
+
 async def test_a_peer_without_tls_1_2_is_refused(ca: trustme.CA, ca_file: str) -> None:
     context = server_context(ca)
     context.set_ciphers("ALL:@SECLEVEL=0")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import anyio
@@ -12,10 +12,10 @@ import anyio
 from pykafka08 import Admin, Consumer, GroupMigration, LegacyConsumer, Mirror, NewTopic, Producer, TopicPartition
 from pykafka08.kafka_properties import arguments_from, read_client_properties
 from pykafka08.security.secret import Secret
-from tests.cli.console import Finished, console
+from tests.cli.console import Finished, console, console_here
 from tests.integration.clusters import RealCluster
 from tests.integration.reading import read_records
-from tests.security.secrets_found import SecretSearch
+from tests.security.secrets_found import SecretSearch, everything_is_sent
 
 __all__ = ["CLIENTS", "check_clients", "check_tools", "client_file"]
 
@@ -32,14 +32,31 @@ def client_file(cluster: RealCluster, protocol: str, mechanism: str | None) -> P
 
 
 class Place:
-    """A listener of a cluster, and a topic with ``VALUES`` in it."""
+    """A listener of a cluster, a topic with ``VALUES`` in it, and the search for secrets there.
 
-    def __init__(self, cluster: RealCluster, protocol: str, mechanism: str | None, file: Path | None) -> None:
+    The search is for the passwords in the file and that of the user alice, and for what ``search`` looks for already.
+    """
+
+    def __init__(
+        self,
+        cluster: RealCluster,
+        protocol: str,
+        mechanism: str | None,
+        file: Path | None,
+        search: SecretSearch | None,
+    ) -> None:
         self.cluster = cluster
         self.servers = cluster.listener(protocol)
         self.file = file or client_file(cluster, protocol, mechanism)
         self.topic = cluster.new_topic(f"{protocol}-{mechanism}".lower().replace("_", "-"))
         self.tp = TopicPartition(self.topic, 0)
+        self.search = search or SecretSearch("alice-secret")
+        self.search.add("alice-secret", *passwords_in(self.file))
+
+    async def search_objects(self, name: str, client: object) -> None:
+        """Search a client that has authenticated."""
+        await everything_is_sent()
+        self.search.of_objects(name, client)
 
     def topic_for(self, what: str) -> str:
         """A topic that a client may make by itself, where the brokers can be asked for that."""
@@ -75,6 +92,7 @@ async def _administer(place: Place) -> None:
         if release >= (1, 1):
             assert list(await admin.describe_groups([group])) == [group]
             assert await admin.delete_groups([group]) == {}
+        await place.search_objects("admin", admin)
 
 
 async def _transact(place: Place) -> None:
@@ -94,6 +112,7 @@ async def _transact(place: Place) -> None:
         async with producer.transaction():
             await producer.send_many(copy, VALUES)
             await producer.send_offsets({place.tp: RECORDS}, group_id=group)
+        await place.search_objects("transactional producer", producer)
     assert await place.values_of(copy) == VALUES
     async with Admin.from_properties(place.file, bootstrap_servers=place.servers) as admin:
         with anyio.fail_after(DEADLINE_S):
@@ -113,6 +132,7 @@ async def _mirror(place: Place) -> None:
         source_settings=servers, target_settings=servers,
     ) as mirror:  # fmt: skip
         report = await mirror.run()
+        await place.search_objects("mirror", mirror)
     assert (report.records, [move.target_offset for move in report.groups]) == (RECORDS, [30])
     assert await place.values_of(copy) == VALUES
 
@@ -129,10 +149,12 @@ async def _consume_with_zookeeper(place: Place) -> None:
         ) as consumer:
             got += [(await consumer.getone(timeout=DEADLINE_S)).value for _ in range(RECORDS // 2)]
             assert await consumer.commit() == {}
+            await place.search_objects("old consumer", consumer)
     assert got == VALUES
     settings = arguments_from(place.file, {"bootstrap_servers": place.servers})
     async with GroupMigration(zookeeper, group_id=group, **settings) as migration:
         assert (await migration.run()).is_in_kafka
+        await place.search_objects("migration", migration)
 
 
 CLIENTS: dict[str, Callable[[Place], Awaitable[None]]] = {
@@ -143,13 +165,10 @@ CLIENTS: dict[str, Callable[[Place], Awaitable[None]]] = {
 }
 
 
-def search_for(file: Path, others: Iterable[str] = ()) -> SecretSearch:
-    """Looks for the passwords that the file has, for that of the user alice, and for ``others``."""
+def passwords_in(file: Path) -> set[str]:
     properties = read_client_properties(file)
     secrets = {value.reveal() for value in properties.values() if isinstance(value, Secret)}
-    return SecretSearch(
-        *others, *{"alice-secret", *(found for each in secrets for found in re.findall(PASSWORD, each))}
-    )
+    return {found for each in secrets for found in re.findall(PASSWORD, each)}
 
 
 PASSWORD = r'(?<=password=")[^"]{8,}|^[^\s"]{8,}$'
@@ -162,15 +181,15 @@ async def check_clients(
     mechanism: str | None,
     *,
     file: Path | None = None,
-    secrets: Iterable[str] = (),
+    search: SecretSearch | None = None,
 ) -> None:
     """Each of ``CLIENTS`` on that listener, as far as the release has what it is for; none shows a secret."""
-    place = Place(cluster, protocol, mechanism, file)
-    search = search_for(place.file, secrets)
+    place = Place(cluster, protocol, mechanism, file, search)
+    search = place.search
     with search.of_logs():
         async with Producer.from_properties(place.file, bootstrap_servers=place.servers) as producer:
             await producer.send_many(place.topic, VALUES)
-            search.of_objects("producer", producer)
+            await place.search_objects("producer", producer)
         for check in CLIENTS.values():
             await check(place)
     assert search.searched > RECORDS
@@ -184,18 +203,20 @@ async def check_tools(
     *,
     file: Path | None = None,
     is_short: bool = False,
-    secrets: Iterable[str] = (),
+    is_here: bool = False,
+    search: SecretSearch | None = None,
 ) -> None:
     """The command line tools on that listener, each with the option that Kafka's own tools have for the file.
 
     ``is_short`` leaves out those that move an old group, whose options are the same.  Each tells every step, and shows
-    no secret.
+    no secret.  With ``is_here`` the tools run in this process, where ``search`` may learn of their tokens.
     """
-    place = Place(cluster, protocol, mechanism, file)
-    search = search_for(place.file, secrets)
+    place = Place(cluster, protocol, mechanism, file, search)
+    search = place.search
 
     async def run(*words: str, given: bytes = b"") -> Finished:
-        ran = await console(*words, "-vv", given=given)
+        tool = console_here if is_here else console
+        ran = await tool(*words, "-vv", given=given)
         search.of_text(words[0], ran.out)
         search.of_text(words[0], ran.err)
         return ran

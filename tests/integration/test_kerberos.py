@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +11,14 @@ import anyio
 import pytest
 
 from pykafka08 import Admin, AuthenticationError, Consumer, Producer, TopicPartition
-from pykafka08.security.sasl.kerberos import _Kerberos
 from tests.brokers.releases import version_tuple
 from tests.integration.clusters import Clusters, RealCluster
 from tests.integration.reading import read_records
 from tests.integration.secured_clients import check_clients, check_tools
 from tests.security.cloud_page import KERBEROS, PAIRS, replaced, write_kerberos_files
 from tests.security.kdc import HOST, REALM, Kdc
-from tests.security.kerberos_tokens import TOKEN_START, forms_of_start
-from tests.security.secrets_found import SecretSearch, texts_of_logs
+from tests.security.kerberos_secrets import TOKEN_START, keys_of_keytab, search_for_tokens, secrets_of_ticket_cache
+from tests.security.secrets_found import SecretSearch, everything_is_sent
 
 pytestmark = [pytest.mark.anyio, pytest.mark.kerberos]
 
@@ -59,33 +58,23 @@ def settings_of(cluster: RealCluster, kdc: Kdc, protocol: str, **changed: Any) -
     return {**settings, **changed}
 
 
-def noted_tokens(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """The tokens that are sent from now on, those without a random part left out."""
-    tokens: list[bytes] = []
-    respond = _Kerberos.respond
-
-    async def noted(exchange: _Kerberos, challenge: bytes | None) -> bytes | None:
-        token = await respond(exchange, challenge)
-        if token is not None and len(token) > 64:
-            tokens.append(token)
-        return token
-
-    monkeypatch.setattr(_Kerberos, "respond", noted)
-    return tokens
-
-
-def forms_of_token(token: bytes) -> tuple[str, str, str]:
-    """Parts of its texts: the encrypted end, which no two tokens share."""
-    return token[-32:].hex(), repr(token[-32:])[2:-1], base64.b64encode(token)[-40:-4].decode()
+@pytest.fixture
+def search(kerberos: Kdc, monkeypatch: pytest.MonkeyPatch) -> Iterator[SecretSearch]:
+    """For the password, the keys, the tickets, and every token that is sent, of which there must be some."""
+    search = SecretSearch("alice-secret", TOKEN_START, *keys_of_keytab(kerberos.keytab("alice")))
+    tokens = search_for_tokens(search, kerberos.tickets, monkeypatch)
+    yield search
+    assert any(TOKEN_START in token for token in tokens)
+    assert search.searched > 10
+    assert search.found == []
 
 
 async def test_records_groups_and_admin_with_keytab_and_with_ticket(
-    secured: RealCluster, kerberos: Kdc, monkeypatch: pytest.MonkeyPatch
+    secured: RealCluster, kerberos: Kdc, search: SecretSearch
 ) -> None:
-    tokens, texts = noted_tokens(monkeypatch), SecretSearch("alice-secret")
-    shown: list[str] = []
-    with texts.of_logs(), texts_of_logs(shown):
+    with search.of_logs():
         kerberos.kinit("alice", password="alice-secret")
+        assert len(secrets_of_ticket_cache(kerberos.tickets)) == 3  # of the ticket for the KDC
         ticket = {"sasl_kerberos_principal": None, "sasl_kerberos_keytab": None}
         for protocol, changed in (("SASL_PLAINTEXT", {}), ("SASL_SSL", ticket)):
             settings = settings_of(secured, kerberos, protocol, **changed)
@@ -100,15 +89,13 @@ async def test_records_groups_and_admin_with_keytab_and_with_ticket(
                 got = await read_records(consumer, RECORDS)
                 assert [record.value for record in got] == values
                 await consumer.commit()
+                await everything_is_sent()
+                search.of_objects("consumer", consumer)
+                for task in anyio.get_running_tasks():
+                    search.of_text("task", repr(task))
             async with Consumer(topic, **settings, **group) as consumer:
                 assert await consumer.position(TopicPartition(topic, 0)) == RECORDS
-    assert len(tokens) >= 4
-    assert all(TOKEN_START in token for token in tokens)
-    search = SecretSearch(*{form for token in tokens for form in forms_of_token(token)}, *forms_of_start())
-    for text in shown:
-        search.of_text("log", text)
-    assert search.searched > 100
-    assert search.found == texts.found == []
+    assert len(secrets_of_ticket_cache(kerberos.tickets)) == 6
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
@@ -126,34 +113,25 @@ async def test_the_blocks_of_the_documentation_connect(secured: RealCluster, ker
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-@pytest.mark.parametrize("release", RELEASES if IS_SOAK else RELEASES[:1], indirect=True)
-async def test_every_client_and_tool_takes_the_file_of_kafkas_tools(
-    secured: RealCluster, kerberos: Kdc, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """None shows the end of the keytab or the password; no client logs a token."""
-    keys = forms_of_token(kerberos.keytab("alice").read_bytes())
-    tokens, shown = noted_tokens(monkeypatch), list[str]()
+async def test_every_client_and_tool_takes_the_file_of_kafkas_tools(secured: RealCluster, search: SecretSearch) -> None:
     for protocol in ("SASL_SSL", "SASL_PLAINTEXT") if IS_SOAK else ("SASL_SSL",):
-        with texts_of_logs(shown):
-            await check_clients(secured, protocol, "GSSAPI", secrets=keys)
-        await check_tools(secured, protocol, "GSSAPI", is_short=not IS_SOAK, secrets=keys)
-    search = SecretSearch(*{form for token in tokens for form in forms_of_token(token)})
-    for text in shown:
-        search.of_text("log", text)
-    assert search.searched > 100
-    assert search.found == []
+        await check_clients(secured, protocol, "GSSAPI", search=search)
+        await check_tools(secured, protocol, "GSSAPI", is_short=not IS_SOAK, is_here=not IS_SOAK, search=search)
 
 
-async def test_wrong_credentials_are_refused_at_once(secured: RealCluster, kerberos: Kdc) -> None:
+async def test_wrong_credentials_are_refused_at_once(secured: RealCluster, kerberos: Kdc, search: SecretSearch) -> None:
     wrong = (
         ({"sasl_kerberos_domain_name": "other"}, "the KDC does not know the service kafka/other"),
         ({"sasl_kerberos_domain_name": HOST}, "refused the credentials|closed the connection after the credentials"),
         ({"sasl_kerberos_keytab": "absent"}, "cannot read sasl_kerberos_keytab='absent'"),
     )
     for changed, text in wrong:
-        with anyio.fail_after(10), pytest.raises(AuthenticationError, match=text):
-            async with Producer(**settings_of(secured, kerberos, "SASL_PLAINTEXT", **changed)):
+        producer = Producer(**settings_of(secured, kerberos, "SASL_PLAINTEXT", **changed))
+        with anyio.fail_after(10), pytest.raises(AuthenticationError, match=text) as caught, search.of_logs():
+            async with producer:
                 pass
+        search.of_error(text, caught.value)
+        search.of_objects(text, producer)
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])

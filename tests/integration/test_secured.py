@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import ssl
 from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -27,6 +28,7 @@ from tests.brokers.releases import Version, version_tuple
 from tests.integration.clusters import Clusters, RealCluster
 from tests.integration.reading import read_records
 from tests.integration.secured_clients import check_clients, check_tools
+from tests.security.authority import Authority
 
 pytestmark = pytest.mark.anyio
 
@@ -224,6 +226,8 @@ async def test_a_stream_outlives_renewed_sessions_and_a_changed_password(secured
     assert [record.value for record in got] == [b"%d" % number for number in range(count)]
 
 
+STRANGER = {"ssl_certfile": "stranger.pem"}
+REFUSED = "the broker does not accept the client's certificate in ssl_certfile"
 WRONG: dict[str, tuple[str, str, str | None, dict[str, Any], type[Exception], str]] = {
     # what is wrong: listener connected to, protocol and mechanism of the client, other settings, error, what it says
     "password": (
@@ -250,14 +254,20 @@ WRONG: dict[str, tuple[str, str, str | None, dict[str, Any], type[Exception], st
     "SASL to TLS": ("SASL_SSL", "SASL_PLAINTEXT", "PLAIN", {}, TlsError, "set security_protocol to SASL_SSL"),
     "TLS without SASL to SASL": ("SASL_SSL", "SSL", None, {}, AuthenticationError, "to SASL_SSL, and sasl_mechanism"),
     "unknown CA": ("SSL", "SSL", None, {"ssl_cafile": None}, TlsError, "ssl_cafile"),
+    "certificate, TLS 1.2": ("SSL", "SSL", None, {**STRANGER, "ssl_protocol": "TLSv1.2"}, TlsError, REFUSED),
+    "certificate": ("SSL", "SSL", None, STRANGER, TlsError, REFUSED),
 }
 
 
-async def test_what_is_wrong_is_said_at_once(secured: RealCluster) -> None:
+async def test_what_is_wrong_is_said_at_once(secured: RealCluster, tmp_path: Path) -> None:
+    stranger = Authority("another CA").issue("a client", is_for_clients=True)
+    (tmp_path / "stranger.pem").write_bytes(stranger.key_pem + stranger.pem)
     for what, (listener, protocol, mechanism, changed, kind, text) in WRONG.items():
         if not secured.mechanisms and "SASL" in listener + protocol:
             continue
         settings = settings_of(secured, protocol, mechanism, **changed)
+        if "ssl_certfile" in changed:
+            settings["ssl_certfile"] = str(tmp_path / changed["ssl_certfile"])
         if mechanism == "OAUTHBEARER":
             settings["sasl_oauth_token_provider"] = lambda: "token"
         settings["bootstrap_servers"] = secured.listener(listener)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pykafka08.errors import RemoteProtocolError, TlsError
+from pykafka08.errors import RemoteProtocolError, ResponseTooLargeError, TlsError
 from pykafka08.protocol.framing import MAX_FRAME_BYTES, FrameSplitter
 
 
@@ -96,8 +96,10 @@ def test_an_impossible_size_ends_the_stream(size: int) -> None:
     splitter.feed(framed(b"good") + struct.pack(">i", size) + b"x" * 100)
     frames = iter(splitter)
     assert next(frames) == b"good"
-    with pytest.raises(RemoteProtocolError, match=f"a frame of {size} bytes is announced"):
+    with pytest.raises(RemoteProtocolError, match=f"a frame of {size} bytes is announced") as caught:
         next(frames)
+    assert isinstance(caught.value, ResponseTooLargeError) is (size > 0)
+    assert getattr(caught.value, "size", size) == size
     splitter.feed(framed(b"more"))
     with pytest.raises(RemoteProtocolError):
         list(splitter)

@@ -10,11 +10,13 @@
     assert search.found == []
 
 Each secret is searched for as it is, and in base64, hexadecimal, percent-encoded, and escaped as in JSON and Python.
+``search.add(...)`` adds one that is known later, such as a token.
 """
 
 from __future__ import annotations
 
 import base64
+import gc
 import gzip
 import io
 import json
@@ -29,12 +31,14 @@ from types import FunctionType, MethodType, ModuleType, TracebackType
 from typing import Any, NamedTuple
 from urllib.parse import quote, quote_plus
 
+import anyio.lowlevel
 import pytest
 
+from pykafka08.connection.connection import Connection
 from pykafka08.security.hidden_text import HiddenText
 from pykafka08.security.secret import Secret
 
-__all__ = ["Finding", "SecretSearch", "forms_of", "texts_of_logs"]
+__all__ = ["Finding", "SecretSearch", "everything_is_sent", "forms_of"]
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PACKAGES = (*(str(ROOT / name) + "/" for name in ("pykafka08", "pyspark_pykafka08")), "<string>")
@@ -48,28 +52,23 @@ MOST_OBJECTS = 100_000
 class Finding(NamedTuple):
     where: str
     """Such as ``producer._config.password`` or ``log of kazoo.client``."""
-    secret: str
+    secret: str | bytes
     form: str
     """Such as ``plain`` or ``base64``."""
 
 
-def forms_of(secret: str) -> dict[str, str]:
+def forms_of(secret: str | bytes) -> dict[str, str]:
     """Texts that give the secret away, by the name of their form."""
-    data = secret.encode()
+    data = secret.encode() if isinstance(secret, str) else secret
+    of_bytes = repr(data)[2:-1]
     forms = {
-        "plain": secret,
         "hex": data.hex(),
         "upper-case hex": data.hex().upper(),
-        "percent-encoded": quote(secret, safe=""),
-        "percent-encoded path": quote(secret),
-        "percent-encoded form": quote_plus(secret),
-        "every byte percent-encoded": "".join(f"%{byte:02X}" for byte in data),
-        "JSON": json.dumps(secret)[1:-1],
-        "JSON in Unicode": json.dumps(secret, ensure_ascii=False)[1:-1],
-        "Python's repr": repr(secret)[1:-1],
-        "Python's repr of bytes": repr(data)[2:-1],
-        "Python's repr of UTF-16": repr(secret.encode("utf-16-be"))[2:-1],
+        "spaced hex": data.hex(" "),
+        "Python's repr of bytes": of_bytes,
+        "Python's repr of bytes with both quotes": of_bytes.replace("\\'", "'").replace("'", "\\'"),
     }
+    forms |= _forms_of_text(secret) if isinstance(secret, str) else {"Latin-1": secret.decode("latin-1")}
     for shift in range(3):
         # In a longer text the secret may begin at each of the three places of a group of base64; the characters that
         # it shares with its neighbours are left out.
@@ -85,26 +84,50 @@ def forms_of(secret: str) -> dict[str, str]:
     return found
 
 
+def _forms_of_text(secret: str) -> dict[str, str]:
+    return {
+        "plain": secret,
+        "percent-encoded": quote(secret, safe=""),
+        "percent-encoded path": quote(secret),
+        "percent-encoded form": quote_plus(secret),
+        "every byte percent-encoded": "".join(f"%{byte:02X}" for byte in secret.encode()),
+        "JSON": json.dumps(secret)[1:-1],
+        "JSON in Unicode": json.dumps(secret, ensure_ascii=False)[1:-1],
+        "Python's repr": repr(secret)[1:-1],
+        "Python's repr of UTF-16": repr(secret.encode("utf-16-be"))[2:-1],
+    }
+
+
 class SecretSearch:
     """``found`` has what the searches found so far; a test expects an empty list at its end."""
 
-    def __init__(self, *secrets: str) -> None:
-        short = [secret for secret in secrets if len(secret) < LEAST_LENGTH]
-        if short or not secrets:
-            raise ValueError(f"give secrets of at least {LEAST_LENGTH} characters: shorter ones are found by chance")
+    def __init__(self, *secrets: str | bytes) -> None:
+        if not secrets:
+            raise ValueError("give a secret")
         self.found: list[Finding] = []
         self.searched = 0
         """Number of texts, so that a test can make sure that there were any."""
-        self._forms = [
-            (secret, form, text, text.encode()) for secret in secrets for form, text in forms_of(secret).items()
-        ]
+        self._forms: list[tuple[str | bytes, str, str, bytes]] = []
+        self.add(*secrets)
+
+    def add(self, *secrets: str | bytes) -> None:
+        """Search what comes from now on for these, too."""
+        if any(len(secret) < LEAST_LENGTH for secret in secrets):
+            raise ValueError(f"give secrets of at least {LEAST_LENGTH} characters: shorter ones are found by chance")
+        known = {secret for secret, _, _, _ in self._forms}
+        for secret in dict.fromkeys(secrets):
+            if secret not in known:
+                forms = [(secret, form, text, text.encode()) for form, text in forms_of(secret).items()]
+                # Bytes of a program's output that are the secret itself.
+                raw = [(secret, "raw", "", secret)] if isinstance(secret, bytes) else []
+                self._forms = [*self._forms, *forms, *raw]
 
     def of_text(self, where: str, text: str | bytes | bytearray) -> None:
         """Search one text; each secret is reported once, in the first form that was found."""
         self.searched += 1
         seen = set()
         for secret, form, as_text, as_bytes in self._forms:
-            is_there = as_text in text if isinstance(text, str) else as_bytes in text
+            is_there = as_text != "" and as_text in text if isinstance(text, str) else as_bytes in text
             if is_there and secret not in seen:
                 seen.add(secret)
                 finding = Finding(where, secret, form)
@@ -273,10 +296,8 @@ def _listening(search: Callable[[logging.LogRecord], None]) -> Iterator[None]:
         yield
 
 
-@contextmanager
-def texts_of_logs(texts: list[str]) -> Iterator[None]:
-    """Every line of every logger, at every level, for a search for secrets that are known later."""
-    search = SecretSearch("unused")
-    search.of_text = lambda where, text: texts.append(str(text))  # type: ignore[method-assign]
-    with search.of_logs():
-        yield
+async def everything_is_sent() -> None:
+    """Sessions are renewed all the time: requests that wait for the socket hold a password or a token as bytes."""
+    connections = [each for each in gc.get_objects() if type(each) is Connection]
+    while any(each._machine._out for each in connections):
+        await anyio.lowlevel.checkpoint()

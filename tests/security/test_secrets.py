@@ -5,23 +5,22 @@ from __future__ import annotations
 import asyncio
 import copy
 import dataclasses
-import gc
 import json
 import os
 import pickle
-import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import anyio.lowlevel
+import anyio
 import anyio.to_thread
 import pytest
 import sniffio
+import trustme
 
 from pykafka08 import (
     Admin,
@@ -35,13 +34,16 @@ from pykafka08 import (
     Producer,
 )
 from pykafka08.broker.security.mechanisms import Principal, Refused
-from pykafka08.connection.connection import Connection
 from pykafka08.security.settings import SecurityConfig
-from tests.security.secrets_found import SecretSearch
+from tests.cli.console import Finished, console_here
+from tests.security.renewed_sessions import LONG_SESSIONS, renewed_sessions
+from tests.security.secrets_found import SecretSearch, everything_is_sent
+from tests.zookeeper.bridge.tls_front import TlsFront, client_files
 
 pytestmark = pytest.mark.anyio
 
 USER, PASSWORD, WRONG, TOKEN = "alice", "s3cret+of/alice=", "wr0ng+of/alice=", "t0ken.of.alice-and_nobody"
+KEY_PASSWORD = "s3cret-of-the-key"
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 MODULES = "org.apache.kafka.common.security"
 
@@ -71,13 +73,6 @@ async def _use(client: Any) -> None:
             await client.run()
 
 
-async def _everything_is_sent() -> None:
-    """Sessions are renewed all the time: requests that wait for the socket hold a password or a token as bytes."""
-    connections = [each for each in gc.get_objects() if type(each) is Connection]
-    while any(each._machine._out for each in connections):
-        await anyio.lowlevel.checkpoint()
-
-
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 async def test_clients_show_no_secret(mechanism: str) -> None:
     search = SecretSearch(PASSWORD, WRONG, TOKEN)
@@ -86,9 +81,9 @@ async def test_clients_show_no_secret(mechanism: str) -> None:
         users={USER: PASSWORD},
         check_token=check_token,
         topics={"t": 1},
-        properties={"connections.max.reauth.ms": "100"},
+        properties=LONG_SESSIONS,
     ) as cluster:
-        with search.of_logs():
+        with search.of_logs(), renewed_sessions() as sessions:
             settings = settings_of(cluster, mechanism)
             async with (
                 Admin(**settings) as admin,
@@ -97,26 +92,28 @@ async def test_clients_show_no_secret(mechanism: str) -> None:
             ):
                 for number in range(20):
                     await producer.send("t", b"%d" % number)
-                    await consumer.getone(timeout=10)
-                    await anyio.sleep(0.01)
+                    await consumer.getone(timeout=60)
+                await sessions.renewed()
                 await admin.list_groups()
                 async with Producer(**settings, transactional_id="x") as transactional:
                     async with transactional.transaction():
                         await transactional.send("t", b"20")
-                    await _everything_is_sent()
+                    await sessions.renewed()
+                    await everything_is_sent()
                     search.of_objects("transactional producer", transactional)
                 servers, others = settings["bootstrap_servers"], _others(settings)
                 ends = {"source_settings": others, "target_settings": others}
                 async with Mirror(servers, servers, topics=["t"], rename={"t": "copy"}, **ends) as mirror:
                     assert (await mirror.run()).records >= 21
-                    await _everything_is_sent()
+                    await sessions.renewed()
+                    await everything_is_sent()
                     search.of_objects("mirror", mirror)
                 for task in anyio.get_running_tasks():
                     search.of_text("task", repr(task))
                 if sniffio.current_async_library() == "asyncio":
                     for each in asyncio.all_tasks():
                         search.of_text("asyncio's task", repr(each))
-                await _everything_is_sent()
+                await everything_is_sent()
                 search.of_objects("admin", admin)
                 search.of_objects("producer", producer)
                 search.of_objects("consumer", consumer)
@@ -172,9 +169,20 @@ async def test_refused_settings_show_no_secret(wrong: dict[str, Any]) -> None:
     assert search.found == []
 
 
-def run(arguments: list[str], given: str = "") -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pykafka08", *arguments]
-    return subprocess.run(command, input=given, capture_output=True, text=True, timeout=60, check=False)
+async def searched(search: SecretSearch, words: Sequence[str], given: bytes = b"") -> Finished:
+    """Run a tool in this process, and search its output, its log and its error."""
+    name = " ".join(words[:2])
+    with search.of_logs():
+        ended = await console_here(*words, given=given, on_error=partial(search.of_error, name))
+    search.of_text(name, ended.out)
+    search.of_text(name, ended.err)
+    return ended
+
+
+def properties_file(path: Path, cluster: EmbeddedCluster, password: str = PASSWORD) -> Path:
+    text = "\n".join(f"{key}={value}" for key, value in cluster.client_properties(USER).items())
+    path.write_text(text.replace(PASSWORD, password))
+    return path
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
@@ -192,15 +200,13 @@ async def test_tools_show_no_secret(tmp_path: Path) -> None:
             ]
             file = tmp_path / f"{name}.properties"
             file.write_text("\n".join(lines))
-            servers = ["--bootstrap-server", cluster.bootstrap_servers, "--command-config", str(file), "--verbose"]
-            sent = await anyio.to_thread.run_sync(run, ["produce", *servers, "--topic", "t"], "one\ntwo\n")
+            servers = ["--bootstrap-server", cluster.bootstrap_servers, "--command-config", str(file), "-vv"]
+            sent = await searched(search, ["produce", *servers, "--topic", "t"], b"one\ntwo\n")
             read = ["consume", *servers, "--topic", "t", "--from-beginning", "--max-messages", "2"]
-            got = await anyio.to_thread.run_sync(run, read)
-            search.of_run(f"produce, {name}", sent)
-            search.of_run(f"consume, {name}", got)
-            assert (sent.returncode == 0, got.returncode == 0) == (name == "right", name == "right"), sent.stderr
-            assert got.stdout.splitlines() == (["one", "two"] if name == "right" else [])
-            assert ("credentials" in got.stderr) is (name == "wrong")
+            got = await searched(search, read)
+            assert (sent.status == 0, got.status == 0) == (name == "right", name == "right"), sent.err
+            assert got.out.splitlines() == ([b"one", b"two"] if name == "right" else [])
+            assert ("credentials" in got.err) is (name == "wrong")
     assert search.found == []
 
 
@@ -226,10 +232,7 @@ async def test_clients_and_tools_of_zookeeper_show_no_secret(tmp_path: Path) -> 
                         break
         (tmp_path / "zookeeper.properties").write_text(f"auth=digest:bob:{PASSWORD}\n")
         for name, password in (("right", PASSWORD), ("wrong", WRONG)):
-            properties = cluster.client_properties(USER)
-            file = tmp_path / f"{name}.properties"
-            text = "\n".join(f"{key}={value}" for key, value in properties.items())
-            file.write_text(text.replace(PASSWORD, password))
+            file = properties_file(tmp_path / f"{name}.properties", cluster, password)
             auth = f"--zookeeper-config={tmp_path / 'zookeeper.properties'}"
             zookeeper = [f"--zookeeper={zk.address}", auth, "-vv"]
             servers, config = cluster.bootstrap_servers, f"--command-config={file}"
@@ -240,9 +243,8 @@ async def test_clients_and_tools_of_zookeeper_show_no_secret(tmp_path: Path) -> 
                 ["migrate", "group", "g", *zookeeper, "--bootstrap-server", servers, config],
             ]
             for command in commands[: 2 if name == "right" else 3]:
-                ended = await anyio.to_thread.run_sync(run, command)
-                search.of_run(f"{command[:2]}, {name}", ended)
-                assert (ended.returncode == 0) is (name == "right"), ended.stderr
+                ended = await searched(search, command)
+                assert (ended.status == 0) is (name == "right"), ended.err
     assert search.found == []
 
 
@@ -278,23 +280,73 @@ async def test_a_broker_shows_no_secret() -> None:
     assert search.found == []
 
 
-CHANGES = (
-    ["acl", "add", "--topic", "t", "--allow", "User:alice", "--force"],
+COMMANDS = (
+    ["tree"],
+    ["brokers"],
+    ["topics", "--topic=t"],
+    ["groups", "--group=g"],
+    ["acl", "add", "--topic=t", "--allow=User:alice", "--force"],
+    ["acl", "list"],
+    ["acl", "remove", "--topic=t", "--force"],
     ["topic", "create", "new", "--no-wait", "--force"],
-    ["config", "alter", "--topic", "t", "--set", "retention.ms=60000", "--force"],
-    ["group", "reset", "g", "--topic", "t", "--to", "latest"],
-    ["offsets", "--group", "g"],
-    ["lag", "--group", "g"],
+    ["topic", "add-partitions", "new", "2", "--no-wait", "--force"],
+    ["topic", "elect", "--partition=t:0", "--no-wait", "--force"],
+    ["topic", "reassign", "t:0=0", "--no-wait", "--force"],
+    ["topic", "reassign", "t:0=0", "--verify"],
+    ["topic", "delete", "new", "--no-wait", "--force"],
+    ["config", "show", "--topic=t"],
+    ["group", "export"],
 )
-"""Commands of ``zk`` that change something, and those that ask brokers."""
+"""Commands of ``zk``."""
+ASKING = (
+    ["config", "alter", "--topic=t", "--set=retention.ms=60000", "--force"],
+    ["group", "reset", "g", "--topic=t", "--to=latest"],
+    ["group", "import", "-"],
+    ["offsets", "--group=g"],
+    ["lag", "--group=g"],
+    ["topic", "create", "other", "--no-wait"],
+    ["topic", "add-partitions", "t", "2", "--no-wait"],
+    ["topic", "elect", "--no-wait"],
+    ["topic", "reassign", "t:0=0", "--no-wait"],
+    ["topic", "delete", "t", "--no-wait"],
+    ["acl", "add", "--topic=t", "--allow=User:bob"],
+    ["acl", "remove", "--topic=t"],
+    ["group", "delete", "g"],
+)
+"""Those that ask brokers."""
+
+
+def check_ended(words: Sequence[str], ended: Finished, is_right: bool) -> None:
+    """With wrong credentials for the brokers, the last line says so.
+
+    With the right ones, some of the changes are refused, because a broker of that release makes them itself.
+    """
+    assert "Traceback" not in ended.out.decode()
+    if is_right:
+        assert ended.status == 0 or "does that itself" in ended.err, (words, ended)
+        return
+    last = ended.err.splitlines()[-1]
+    assert ended.status == 1, (words, ended)
+    assert "credentials" in last, last
+    assert "check security.protocol" in last, last
+
+
+def zookeeper_login(kind: str, folder: Path, ca: trustme.CA) -> str:
+    """Lines of a properties file, but for the password at their end."""
+    if kind == "SASL":
+        return "sasl.mechanism=DIGEST-MD5\nsasl.username=bob\nsasl.password="
+    if kind == "digest":
+        return "auth=digest:bob:"
+    files = client_files(folder, ca, KEY_PASSWORD)
+    lines = [f"tls=true\ntls.key.password={KEY_PASSWORD}", *(f"{name}={path}" for name, path in files.items())]
+    return "\n".join([*lines, "auth=digest:bob:"])
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-@pytest.mark.parametrize("login", ["sasl.mechanism=DIGEST-MD5\nsasl.username=bob\nsasl.password=", "auth=digest:bob:"])
-async def test_changes_through_zookeeper_show_no_secret_and_fail_with_wrong_passwords(
-    tmp_path: Path, login: str
-) -> None:
-    search = SecretSearch(PASSWORD, WRONG)
+@pytest.mark.parametrize("kind", ["SASL", "digest", "TLS"])
+async def test_commands_of_zookeeper_show_no_secret_and_fail_with_wrong_passwords(tmp_path: Path, kind: str) -> None:
+    search, ca = SecretSearch(PASSWORD, WRONG, KEY_PASSWORD), trustme.CA()
+    login = zookeeper_login(kind, tmp_path, ca)
     async with (
         EmbeddedZooKeeper(users={"bob": PASSWORD}) as zk,
         EmbeddedCluster(
@@ -306,37 +358,33 @@ async def test_changes_through_zookeeper_show_no_secret_and_fail_with_wrong_pass
         zk.create("/kafka-acl-changes", b"")
         file = tmp_path / "zookeeper.properties"
         file.write_text(f"{login}{PASSWORD}\n")
-        properties = cluster.client_properties(USER)
-        text = "\n".join(f"{key}={value}" for key, value in properties.items())
-        for name, password in (("right", PASSWORD), ("wrong", WRONG)):
-            client = tmp_path / f"{name}.properties"
-            client.write_text(text.replace(PASSWORD, password))
-            given = [f"--zookeeper={zk.address}", f"--zookeeper-config={file}", f"--command-config={client}", "-vv"]
-            for words in CHANGES if name == "right" else CHANGES[2:]:
-                ended = await anyio.to_thread.run_sync(run, ["zk", *words, *given])
-                search.of_run(f"{words[:2]}, {name}", ended)
-                assert ended.returncode == (name == "wrong"), ended.stderr
-                if name == "wrong":
-                    last = ended.stderr.splitlines()[-1]
-                    assert "credentials" in last, last
-                    assert "check security.protocol" in last, last
-        await _consume_with_zookeeper(search, tmp_path, zk, login, tmp_path / "right.properties")
+        with TlsFront(zk.port, ca.issue_cert("localhost"), client_ca=ca) as front:
+            address = f"localhost:{front}" if kind == "TLS" else zk.address
+            given = [f"--zookeeper={address}", f"--zookeeper-config={file}", "-vv"]
+            for is_right in (False, True):
+                password = PASSWORD if is_right else WRONG
+                client = properties_file(tmp_path / f"{is_right}.properties", cluster, password)
+                for words in (*COMMANDS, *ASKING) if is_right else ASKING:
+                    command = ["zk", *words, *given, f"--command-config={client}"]
+                    check_ended(words, await searched(search, command, b"/consumers/g/offsets/t/0:0\n"), is_right)
+            await _consume_with_zookeeper(search, tmp_path, address, login, client)
+            if kind == "TLS":
+                file.write_text(f"{login.replace(KEY_PASSWORD, WRONG)}{PASSWORD}\n")
+                ended = await searched(search, ["zk", "brokers", *given])
+                assert (ended.status, "tls_key_password" in ended.err) == (2, True), ended.err
     assert search.found == []
 
 
-async def _consume_with_zookeeper(
-    search: SecretSearch, folder: Path, zk: EmbeddedZooKeeper, login: str, client: Path
-) -> None:
+async def _consume_with_zookeeper(search: SecretSearch, folder: Path, zookeeper: str, login: str, client: Path) -> None:
     """The console consumer of old groups, in a group that it deletes and in a named one."""
     file = folder / "session.properties"
-    given = ["consume", "--topic=t", f"--zookeeper={zk.address}", f"--zookeeper-config={file}", "--timeout-ms=100"]
+    given = ["consume", "--topic=t", f"--zookeeper={zookeeper}", f"--zookeeper-config={file}", "--timeout-ms=100"]
     for group, password in (((), PASSWORD), (("--group=named",), PASSWORD), (("--group=named",), WRONG)):
         file.write_text(f"{login}{password}\n")
-        ended = await anyio.to_thread.run_sync(run, [*given, f"--consumer.config={client}", *group, "-vv"])
-        search.of_run(f"consume with ZooKeeper, {group}", ended)
+        ended = await searched(search, [*given, f"--consumer.config={client}", *group, "-vv"])
         is_refused = login.startswith("sasl") and password == WRONG  # ZooKeeper refuses no digest
-        assert (ended.returncode == 0) is not is_refused, ended.stderr
-        assert ("refused the credentials" in ended.stderr) is is_refused, ended.stderr
+        assert (ended.status == 0) is not is_refused, ended.err
+        assert ("refused the credentials" in ended.err) is is_refused, ended.err
 
 
 LOGIN = f'{MODULES}.plain.PlainLoginModule required username="{USER}" password="{PASSWORD}";'

@@ -63,9 +63,39 @@ def test_other_texts_are_no_finding(search: SecretSearch, text: str | bytes) -> 
     assert search.searched == 1
 
 
-@pytest.mark.parametrize("secrets", [(), ("short",)])
-def test_secrets_that_chance_would_find_are_refused(secrets: tuple[str, ...]) -> None:
-    with pytest.raises(ValueError, match="6 characters"):
+KEY = b"\x00'\xff\n\"k\x80y\xfe"
+
+
+@pytest.mark.parametrize(
+    "leak",
+    [
+        KEY,
+        b"x" + KEY + b"'y",
+        KEY.decode("latin-1"),
+        KEY.hex(),
+        KEY.hex(" "),
+        repr(KEY),
+        repr(b"'" + KEY + b'"'),
+        repr(bytearray(KEY)),
+        *(base64.b64encode(b"u" * length + KEY + b"trailer").decode() for length in range(4)),
+    ],
+)
+def test_bytes_are_found_in_every_form(leak: str | bytes) -> None:
+    search = SecretSearch(KEY)
+    search.of_text("here", leak)
+    assert [each.secret for each in search.found] == [KEY]
+
+
+def test_a_secret_that_is_known_later_is_searched_for_from_then_on(search: SecretSearch) -> None:
+    for text in ("before token-of-bob", "after token-of-bob"):
+        search.of_text(text, text)
+        search.add("token-of-bob")
+    assert [each.where for each in search.found] == ["after token-of-bob"]
+
+
+@pytest.mark.parametrize("secrets", [(), ("short",), (b"short",)])
+def test_secrets_that_chance_would_find_are_refused(secrets: tuple[str | bytes, ...]) -> None:
+    with pytest.raises(ValueError, match="6 characters" if secrets else "give a secret"):
         SecretSearch(*secrets)
 
 

@@ -1,6 +1,6 @@
 """One Spark session for all tests that need one: it costs 5 s and 1 GiB, so that they share a process of the run, too.
 
-Spark's own Kafka connector is in it, as the judge of the tests in ``parity``.
+Spark's own Kafka connector is in it, as the judge of the tests in ``parity``, and the file system of S3.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import pykafka08.spark
 from tests.spark.connector import connector_jars
 from tests.spark.queries import SHORT_LIVED
 from tests.spark.secured import kerberos_config
+from tests.stores.jars import s3a_jars
 
 TIMEOUT_S = 600
 """For one test with the session: starting it counts; Spark's Python processes are slow to start on a busy machine."""
@@ -45,6 +46,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         SparkSession.builder.master("local[2]")
         .appName("pykafka08-tests")
         .config("spark.jars", ",".join(map(str, connector_jars())))
+        .config("spark.driver.extraClassPath", os.pathsep.join(map(str, s3a_jars())))
         .config("spark.driver.memory", "1g")
         .config("spark.driver.extraJavaOptions", SHORT_LIVED)
         .config("spark.driver.host", "127.0.0.1")

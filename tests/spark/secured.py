@@ -23,7 +23,7 @@ from tests.brokers.properties import STORE_PASSWORD
 from tests.brokers.releases import version_tuple
 from tests.integration.clusters import Clusters, RealCluster
 from tests.security.kdc import Kdc
-from tests.security.kerberos_tokens import forms_of_start
+from tests.security.kerberos_secrets import TOKEN_START, keys_of_keytab
 from tests.security.oauth_broker import CLASSES, LISTENER, oauth_jvm, oauth_properties
 from tests.security.oidc_endpoint import OidcEndpoint
 
@@ -187,15 +187,17 @@ def _unsigned(user: str) -> str:
     return f'{CLASSES}OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="{user}";'
 
 
-def secrets_of(cluster: RealCluster, endpoint: OidcEndpoint) -> list[str]:
-    """What must be in no text: passwords of users and of stores, one that is wrong, a private key, and tokens.
+def secrets_of(cluster: RealCluster, endpoint: OidcEndpoint) -> list[str | bytes]:
+    """What must be in no text: passwords of users and of stores, one that is wrong, private keys, and tokens.
 
     Tokens of the provider have a long common beginning, tokens of Kerberos a short one.
     """
     key = (cluster.folder / "ssl" / "client.key").read_text().splitlines()[1:-1]
     tokens = [commonprefix(endpoint.issued)] if endpoint.issued else []  # noqa: RUF071 - characters are meant
     passwords = [*USERS.values(), STORE_PASSWORD, WRONG_PASSWORD, CLIENT_SECRET]
-    return [*passwords, *key, *tokens, *forms_of_start()]
+    folder = cluster.recorded().kerberos
+    keys = keys_of_keytab(Path(folder) / "alice.keytab") if folder else []
+    return [*passwords, *key, *tokens, *keys, TOKEN_START]
 
 
 def options_of(cluster: RealCluster, way: str, **user: Any) -> dict[str, str]:

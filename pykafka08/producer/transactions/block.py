@@ -16,6 +16,7 @@ from pykafka08.errors import (
     KafkaError,
     PartitionRevokedError,
     RequestTimeoutError,
+    SecurityError,
     TransactionStateError,
 )
 from pykafka08.group.metadata import GroupMetadata, OffsetSource
@@ -189,7 +190,7 @@ class Transactions:
                     await self._transactor.settle(until if is_cancelled else self._now())
                 else:
                     await self._transactor.abort(until)
-            except RequestTimeoutError as late:
+            except (RequestTimeoutError, SecurityError) as late:
                 self._log.warning("transaction.unsettled", cause=str(late))
             except KafkaError as failure:
                 self._log.warning("transaction.abort_failed", cause=str(failure))

@@ -19,6 +19,7 @@ from pykafka08.clock import clock
 from pykafka08.cluster.client import Client
 from pykafka08.driver import LibraryLogger, library_logger
 from pykafka08.errors import KafkaError, RemoteProtocolError, RequestTimeoutError
+from pykafka08.errors.deadline import at_deadline
 from pykafka08.producer.failures import broker_name
 from pykafka08.producer.sequences import Identity
 from pykafka08.producer.transactions.actions import EndTransaction, FindCoordinator
@@ -88,10 +89,12 @@ async def end_transaction(client: Client, transaction: OpenTransaction, *, is_co
             if machine.state in ENDING and pause > 0:
                 await anyio.sleep(pause)
     if scope.cancelled_caught:
-        raise RequestTimeoutError(
+        late = RequestTimeoutError(
             f"transactional id {transaction.transactional_id!r}: no end was confirmed within {timeout:g} s; "
             f"{machine.progress()}"
-        ) from machine.last_error
+        )
+        late.__cause__ = machine.last_error
+        raise at_deadline(late, client.refusal(None if machine.coordinator is None else [machine.coordinator]))
     if machine.state in (TransactionState.FATAL_ERROR, TransactionState.ABORTABLE_ERROR):
         raise machine.verdict()
     _log_of(client, transaction.transactional_id).info("transaction.ended_for_another", committed=is_commit)

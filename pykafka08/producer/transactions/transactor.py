@@ -17,6 +17,7 @@ from pykafka08.errors import (
     TransactionAbortedError,
     UnsupportedVersionError,
 )
+from pykafka08.errors.deadline import at_deadline
 from pykafka08.group.metadata import GroupMetadata
 from pykafka08.group.requests import OffsetAndMetadata
 from pykafka08.producer.failures import broker_name, in_doubt
@@ -149,10 +150,15 @@ class Transactor:
                 if self._failure is not None:
                     raise self._failure
                 await news
-        raise RequestTimeoutError(
+        late = RequestTimeoutError(
             f"transactional id {self.machine.transactional_id!r}: {what} within max_block_ms; "
             f"the producer is {self.machine.state.value}; {self.machine.progress()}"
-        ) from self.machine.last_error
+        )
+        coordinator = self.machine.coordinator
+        refusal = self._client.refusal(None if coordinator is None else [coordinator])
+        if refusal is not None:
+            raise at_deadline(late, refusal) from late
+        raise late from self.machine.last_error
 
     def fail(self, error: KafkaError) -> None:
         """End all waiting."""

@@ -2,9 +2,8 @@
 
     settings     the TOML file as a typed model
     durations    lengths of time as Spark writes them
-    table        a folder of Parquet files with an own log: what is in it, atomically
-    table_source a table's log as a stream, in Spark
-    delta        the same log as a Delta table's, for other readers
+    checkpoints  batches of Spark's queries, and what these have read
+    tables       Delta tables: commits, state, and a stream of commits
     decoding     raw records to typed rows; rules; what is refused, and why
     duplicates   one row for each business key
     aggregating  windows over event time
@@ -16,8 +15,9 @@
     verifying    proof from offsets and rows
     backfilling  dates anew, with the same functions
     locking      who else writes to the folder
+    converting   folders of earlier versions made Delta tables
+    old_layout   those folders
     compacting   small files of a table made one
-    file_logs    which files of bronze are read
     status       lag, throughput, last batch, by stage and partition
     charts       a run as pictures
     report       a run as a page

@@ -11,7 +11,7 @@ import httpx
 from pykafka08.spark.pipeline.report import rejects_of
 from pykafka08.spark.pipeline.settings import Alerts, Pipeline
 from pykafka08.spark.pipeline.status import StageStatus, newest_batches, status
-from pykafka08.spark.pipeline.table import Table
+from pykafka08.spark.pipeline.tables.table import Table
 
 __all__ = ["Alert", "alerts", "over_bounds", "send"]
 
@@ -36,7 +36,7 @@ def alerts(pipeline: Pipeline) -> list[Alert]:
     """The bounds that are passed now; none without ``[alerts]``."""
     if pipeline.alerts is None:
         return []
-    refused = rejects_of(Table(pipeline.silver))
+    refused = rejects_of(Table(pipeline.rejects))
     ratios = {}
     for stage, batches in newest_batches(pipeline).items():
         if stage.startswith("decode-"):

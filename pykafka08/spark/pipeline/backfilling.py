@@ -1,6 +1,6 @@
 """Days of silver and gold made anew from bronze, with the functions of the streams: after a new rule, or for late rows.
 
-One log entry replaces the files of the days; readers of the log pass it over, so nothing is counted twice.  Days that
+One commit replaces the files of the days; streams pass it over, so nothing is counted twice.  Days that
 the watermark has passed are meant: a window that a stream still has open is overwritten by its next update.
 """
 
@@ -10,29 +10,37 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import date
-from pathlib import Path
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from pykafka08.errors import ConfigError
-from pykafka08.spark.pipeline import delta, tables
 from pykafka08.spark.pipeline.aggregating import current, windowed
-from pykafka08.spark.pipeline.decoding import accepted, decoded, rejected
+from pykafka08.spark.pipeline.checkpoints import planned_position
+from pykafka08.spark.pipeline.decoding import PLACE, accepted, decoded, rejected
 from pykafka08.spark.pipeline.duplicates import first_of_each, not_there
-from pykafka08.spark.pipeline.file_logs import unread_files
 from pykafka08.spark.pipeline.judging import referenced, refused_as_not_unique
 from pykafka08.spark.pipeline.locking import shared
 from pykafka08.spark.pipeline.settings import Aggregate, Pipeline
-from pykafka08.spark.pipeline.table import Added, Entry, Table
-from pykafka08.spark.pipeline.verifying import PLACE, bronze_of
+from pykafka08.spark.pipeline.tables import rows as table_rows
+from pykafka08.spark.pipeline.tables.model import BACKFILL, NEW_ROWS, Added, Entry
+from pykafka08.spark.pipeline.tables.position import files_until
+from pykafka08.spark.pipeline.tables.table import Table
+from pykafka08.spark.pipeline.verifying import (
+    BEGUN,
+    DONE,
+    is_interrupted,
+    refused_ahead,
+    rejects_of,
+    silver_of,
+)
 
 __all__ = ["Backfilled", "backfill", "check_days"]
 
-KIND = "backfill"
 WAS = "_was"
-"""Column: the part of silver that a row was in, or :data:`NOWHERE`: it was left out as a duplicate."""
-NOWHERE = "nowhere"
+"""Column: where a row was."""
+ACCEPTED, REFUSED, NOWHERE = "accepted", "refused", "nowhere"
+"""In silver, in rejects, or in neither: it was left out as a duplicate."""
 IN_BRONZE = ("topic", "partition", "offset")
 """Names of a record's place in bronze; silver has them behind an underscore."""
 AS_IN_BRONZE = ("key", "value", "headers", *(f"_{one} AS {one}" for one in (*IN_BRONZE, "timestamp")))
@@ -57,7 +65,8 @@ def check_days(first: date, last: date) -> None:
 def backfill(spark: SparkSession, pipeline: Pipeline, first: date, last: date) -> list[Backfilled]:
     """Make the days ``first`` to ``last`` (both included, event time in UTC) anew, silver and then each gold table.
 
-    Killed at any point, it is to be made again: until then silver is as before or as after, and gold may lag behind.
+    Killed at any point, it is to be made again: until then silver is as before or as after, records may be in rejects,
+    too, and gold may lag behind.
 
     Raises:
         ConfigError: as :func:`check_days`.
@@ -69,23 +78,60 @@ def backfill(spark: SparkSession, pipeline: Pipeline, first: date, last: date) -
 
 
 def _silver(spark: SparkSession, pipeline: Pipeline, first: date, last: date) -> Backfilled:
-    table = Table(pipeline.silver)
+    """Three commits: newly refused records into rejects, the days of silver, then accepted records out of rejects.
+
+    So a record is in silver or in rejects at any time; in both, if it ends in between, until the backfill is repeated.
+    """
+    silver, rejects = Table(pipeline.silver), Table(pipeline.rejects)
     is_made = False
     while not is_made:
-        scope = _scope(spark, pipeline, table, first, last)
+        scope = _scope(spark, pipeline, first, last)
         with ExitStack() as until:
             records = _records(spark, scope, until)
             candidates = _persisted(_candidates(scope, records), until)
             good = _persisted(_without_duplicates(scope, candidates), until)
-            parts = {tables.ACCEPTED: good.drop(WAS), tables.REJECTED: _bad(scope, records, good)}
-            added = tables.write(table, table.attempt(KIND, scope.version), parts)
-            left_out = _count_of(candidates, tables.ACCEPTED) - _count_of(good, tables.ACCEPTED)
+            bad = _persisted(rejected(records).join(scope.was_good, list(PLACE), "left_semi"), until)
+            is_moving = scope.is_torn or not bad.isEmpty() or _count_of(good, REFUSED) > 0
+            if is_moving:
+                _begin(spark, pipeline, rejects, bad)
+            added = table_rows.write(silver, silver.attempt(BACKFILL, scope.version), good.drop(WAS))
+            left_out = _count_of(candidates, ACCEPTED) - _count_of(good, ACCEPTED)
             counts = {"duplicates": left_out - _count_of(good, NOWHERE)}
-        removed = tuple(one.path for one in [*scope.old, *scope.refused])
-        is_made = table.commit(Entry(scope.version, KIND, KIND, scope.version, tuple(added), removed, counts))
-    delta.follow(table, tables.ACCEPTED)
-    after = sum(one.rows for one in added if one.part == tables.ACCEPTED)
-    return Backfilled("silver", sum(one.rows for one in scope.old), after)
+            removed = tuple(one.path for one in scope.old)
+            entry = Entry(scope.version, BACKFILL, BACKFILL, scope.version, tuple(added), removed, counts)
+            is_made = silver.commit(entry)
+            if is_made and is_moving:
+                taken = silver_of(spark, pipeline) if scope.is_torn else good
+                _end(spark, pipeline, rejects, taken.select(*PLACE))
+    return Backfilled("silver", sum(one.rows for one in scope.old), sum(one.rows for one in added))
+
+
+def _begin(spark: SparkSession, pipeline: Pipeline, rejects: Table, bad: DataFrame) -> None:
+    """Refuse records; those that an interrupted backfill has refused are there."""
+    new = bad.join(rejects_of(spark, pipeline).select(*PLACE), list(PLACE), "left_anti").select(*bad.columns)
+    added = table_rows.write(rejects, rejects.attempt(BEGUN, rejects.version + 1), new)
+    table_rows.commit(rejects, Entry(0, BACKFILL, BEGUN, rejects.newest(BEGUN) + 1, tuple(added)))
+
+
+def _end(spark: SparkSession, pipeline: Pipeline, rejects: Table, taken: DataFrame) -> None:
+    """Take the records that are accepted now out of the files that hold them."""
+    schema = table_rows.rejects_schema(spark, pipeline.decode)
+    is_made = False
+    while not is_made:
+        state = rejects.state()
+        live = table_rows.read(spark, rejects, state.files, schema)
+        concerned: list[Added] = []
+        if state.files:
+            marked = live.select(*PLACE, F.col("_metadata.file_path").alias("file"))
+            found = marked.join(taken, list(PLACE), "left_semi").select("file").distinct().collect()
+            concerned = [one for one in state.files if any(row[0].endswith(f"/{one.path}") for row in found)]
+        added: list[Added] = []
+        if concerned:
+            still = table_rows.read(spark, rejects, concerned, schema).join(taken, list(PLACE), "left_anti")
+            added = table_rows.write(rejects, rejects.attempt(DONE, state.version + 1), still.select(*live.columns))
+        removed = tuple(one.path for one in concerned)
+        done = rejects.newest(BEGUN)
+        is_made = rejects.commit(Entry(state.version + 1, BACKFILL, DONE, done, tuple(added), removed))
 
 
 def _persisted(rows: DataFrame, until: ExitStack) -> DataFrame:
@@ -101,10 +147,11 @@ class _Scope:
     days: Column
     """Whether a row is of the days."""
     version: int
-    """Of the entry to be made."""
+    """Of the commit to be made."""
     old: list[Added]
-    """Accepted rows of the days; these files and `refused` are replaced."""
-    refused: list[Added]
+    """The files with the rows of the days, which are replaced."""
+    is_torn: bool
+    """Whether a backfill ended between its commits: a record in both silver and rejects counts as accepted."""
     newest: Mapping[str, int]
     """Query → its last batch that silver has taken."""
     is_all_there: bool
@@ -112,29 +159,45 @@ class _Scope:
     was_good: DataFrame
     """Coordinates of the rows in `old`."""
     was_bad: DataFrame
+    """Refused records of the batches that silver has taken."""
     kept: DataFrame
     """Accepted rows of other days."""
 
 
-def _scope(spark: SparkSession, pipeline: Pipeline, table: Table, first: date, last: date) -> _Scope:
-    state = table.state()
-    live = state.live(tables.ACCEPTED)
-    old = [one for one in live if first.isoformat() <= one.day <= last.isoformat()]
-    kept = [one for one in live if one not in old]
-    refused = state.live(tables.REJECTED)
-    good, bad = (tables.silver_schema(spark, pipeline.decode, part) for part in (tables.ACCEPTED, tables.REJECTED))
+def _scope(spark: SparkSession, pipeline: Pipeline, first: date, last: date) -> _Scope:
+    silver, rejects = Table(pipeline.silver), Table(pipeline.rejects)
+    state, refused = silver.state(), rejects.state()
+    old = [one for one in state.files if first.isoformat() <= one.day <= last.isoformat()]
+    kept = [one for one in state.files if one not in old]
+    good = table_rows.silver_schema(spark, pipeline.decode)
+    was_bad = table_rows.read(spark, rejects, refused.files, table_rows.rejects_schema(spark, pipeline.decode))
+    is_torn = is_interrupted(refused)
+    if is_torn:
+        places = table_rows.read(spark, silver, state.files, good).select(*PLACE)
+        was_bad = was_bad.join(places, list(PLACE), "left_anti").select(*was_bad.columns)
+    ahead = refused_ahead(state, rejects)
+    for query in ahead:
+        was_bad = _without_ahead(spark, pipeline, was_bad, query.partition("-")[2], state.newest.get(query, -1))
     return _Scope(
         pipeline=pipeline,
         days=F.col("event_date").between(first, last),
-        version=state.version + 1,
+        version=max(state.version, 0) + 1,
         old=old,
-        refused=refused,
+        is_torn=is_torn,
         newest=state.newest,
-        is_all_there=state.counts.get("read", 0) == sum(one.rows for one in state.files.values()),
-        was_good=tables.read(spark, table, old, good).select(*PLACE),
-        was_bad=tables.read(spark, table, refused, bad),
-        kept=tables.read(spark, table, kept, good),
+        is_all_there=not is_torn and not ahead and state.counts.get("read", 0) == state.rows + refused.rows,
+        was_good=table_rows.read(spark, silver, old, good).select(*PLACE),
+        was_bad=was_bad,
+        kept=table_rows.read(spark, silver, kept, good),
     )
+
+
+def _without_ahead(spark: SparkSession, pipeline: Pipeline, bad: DataFrame, source: str, batch: int) -> DataFrame:
+    """Without a source's refused records of batches after ``batch``, which the stream is to finish."""
+    taken = _places(_bronze_until(spark, pipeline, source, batch), source).select(*PLACE)
+    of_source = F.col("_source") == source
+    there = bad.where(of_source).join(taken, list(PLACE), "left_semi").select(*bad.columns)
+    return bad.where(~of_source).unionByName(there)
 
 
 def _records(spark: SparkSession, scope: _Scope, until: ExitStack) -> DataFrame:
@@ -158,11 +221,7 @@ def _concerned(spark: SparkSession, scope: _Scope, source: str, until: ExitStack
     bronze = _bronze_until(spark, scope.pipeline, source, scope.newest.get(f"decode-{source}", -1))
     if bronze.isEmpty():
         return bronze
-    places = bronze.select(
-        F.lit(source).alias("_source"),
-        *[F.col(name).alias(f"_{name}") for name in IN_BRONZE],
-        F.col("_metadata.file_name").alias("file"),
-    )
+    places = _places(bronze, source, F.col("_metadata.file_name").alias("file"))
     if scope.is_all_there:
         wanted = places.join(scope.was_good, list(PLACE), "left_semi")
     else:
@@ -173,12 +232,16 @@ def _concerned(spark: SparkSession, scope: _Scope, source: str, until: ExitStack
     return bronze.where(F.col("_metadata.file_name").isin(files)).join(wanted, is_same, "left_semi")
 
 
+def _places(bronze: DataFrame, source: str, *more: Column) -> DataFrame:
+    names = [F.col(name).alias(f"_{name}") for name in IN_BRONZE]
+    return bronze.select(F.lit(source).alias("_source"), *names, *more)
+
+
 def _bronze_until(spark: SparkSession, pipeline: Pipeline, source: str, batch: int) -> DataFrame:
-    rows = bronze_of(spark, pipeline, source)
-    manifest = pipeline.bronze(source) / "_spark_metadata"
-    unread = unread_files(manifest, pipeline.checkpoint(f"decode-{source}"), batch)
-    names = [Path(path).name for path in unread]
-    return rows.where(~F.col("_metadata.file_name").isin(names)) if names else rows
+    """What the batches of a source's decoding until ``batch`` have read."""
+    table = Table(pipeline.bronze(source))
+    end = planned_position(pipeline.checkpoint(f"decode-{source}"), batch)
+    return table_rows.read_bronze(spark, table, files_until(table, (NEW_ROWS,), end))
 
 
 def _candidates(scope: _Scope, records: DataFrame) -> DataFrame:
@@ -186,11 +249,11 @@ def _candidates(scope: _Scope, records: DataFrame) -> DataFrame:
 
     Not those that other days hold: a row of them that is of these days now changes when its old day is made anew.
     """
-    was_good = scope.was_good.withColumn(WAS, F.lit(tables.ACCEPTED))
-    was = was_good.unionByName(scope.was_bad.select(*PLACE, F.lit(tables.REJECTED).alias(WAS)))
+    was_good = scope.was_good.withColumn(WAS, F.lit(ACCEPTED))
+    was = was_good.unionByName(scope.was_bad.select(*PLACE, F.lit(REFUSED).alias(WAS)))
     rows = accepted(records)
     marked = rows.join(was, list(PLACE), "left").fillna(NOWHERE, [WAS])
-    return marked.where(scope.days | (F.col(WAS) == tables.ACCEPTED)).select(*rows.columns, WAS)
+    return marked.where(scope.days | (F.col(WAS) == ACCEPTED)).select(*rows.columns, WAS)
 
 
 def _without_duplicates(scope: _Scope, candidates: DataFrame) -> DataFrame:
@@ -198,17 +261,10 @@ def _without_duplicates(scope: _Scope, candidates: DataFrame) -> DataFrame:
     duplicates = scope.pipeline.decode.duplicates
     if duplicates is None:
         return candidates
-    was_good = F.col(WAS) == tables.ACCEPTED
+    was_good = F.col(WAS) == ACCEPTED
     staying = not_there(first_of_each(candidates.where(was_good), duplicates), scope.kept, duplicates)
     coming = not_there(first_of_each(candidates.where(~was_good), duplicates), scope.kept, duplicates)
     return staying.unionByName(not_there(coming, staying, duplicates))
-
-
-def _bad(scope: _Scope, records: DataFrame, good: DataFrame) -> DataFrame:
-    """What was rejected and is not accepted now, and the other way round."""
-    still_bad = scope.was_bad.join(good.select(*PLACE), list(PLACE), "left_anti")
-    newly_bad = rejected(records).join(scope.was_good, list(PLACE), "left_semi")
-    return still_bad.unionByName(newly_bad)
 
 
 def _count_of(rows: DataFrame, was: str) -> int:
@@ -219,21 +275,19 @@ def _gold(
     spark: SparkSession, pipeline: Pipeline, name: str, aggregate: Aggregate, first: date, last: date
 ) -> Backfilled:
     """All of a gold table, which is small, with the windows of these days anew; it is published again."""
-    silver, table = Table(pipeline.silver), Table(pipeline.gold(name))
-    schema = tables.silver_schema(spark, pipeline.decode, tables.ACCEPTED)
-    rows = tables.read(spark, silver, silver.live(tables.ACCEPTED), schema)
+    table = Table(pipeline.gold(name))
     is_of_days = F.to_date("window_start").between(first, last)
-    windows = windowed(rows, aggregate).where(is_of_days).persist()
+    windows = windowed(silver_of(spark, pipeline), aggregate).where(is_of_days).persist()
     is_made = False
     while not is_made:
         state = table.state()
-        old = state.live(tables.ROWS)
+        version = max(state.version, 0) + 1
         newest = state.newest.get(f"aggregate-{name}", 0)
-        gold = tables.read(spark, table, old, tables.gold_schema(spark, pipeline.decode, aggregate))
+        gold = table_rows.read(spark, table, state.files, table_rows.gold_schema(spark, pipeline.decode, aggregate))
         there = current(gold, aggregate).persist()
         before = there.where(is_of_days).count()
-        anew = there.where(~is_of_days).unionByName(tables.gold_rows(windows, newest))
-        added = tables.write(table, table.attempt(KIND, state.version + 1), {tables.ROWS: anew})
-        removed = tuple(one.path for one in old)
-        is_made = table.commit(Entry(state.version + 1, KIND, KIND, state.version + 1, tuple(added), removed))
+        anew = there.where(~is_of_days).unionByName(table_rows.gold_rows(windows, newest))
+        added = table_rows.write(table, table.attempt(BACKFILL, version), anew)
+        removed = tuple(one.path for one in state.files)
+        is_made = table.commit(Entry(version, BACKFILL, BACKFILL, version, tuple(added), removed))
     return Backfilled(f"gold/{name}", before, windows.count())

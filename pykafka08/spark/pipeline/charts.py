@@ -8,17 +8,16 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import StrMethodFormatter
 
 from pykafka08.spark.pipeline.settings import Pipeline
 from pykafka08.spark.pipeline.status import progress_of
-from pykafka08.spark.pipeline.table import Table
-from pykafka08.spark.pipeline.tables import ACCEPTED, REJECTED, ROWS
+from pykafka08.spark.pipeline.stores import Folder
+from pykafka08.spark.pipeline.tables.table import Table
 
-__all__ = ["draw", "groups_of"]
+__all__ = ["draw", "groups_of", "reasons_of"]
 
 WINDOWS_SHOWN = 2_000
 COLORS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#aa3377", "#66ccee")
@@ -29,7 +28,7 @@ COUNTS = StrMethodFormatter("{x:,.0f}")
 RUN_NAME = "%Y%m%dT%H%M%S.%fZ"
 
 
-def draw(pipeline: Pipeline, run: Path) -> Path:
+def draw(pipeline: Pipeline, run: Folder) -> Path:
     """Draw the rows and the speed of each stage, the days of silver, what was refused, and gold's first measures."""
     figure = Figure(figsize=(17, 9), layout="constrained")
     FigureCanvasAgg(figure)
@@ -48,7 +47,7 @@ def draw(pipeline: Pipeline, run: Path) -> Path:
         axis.grid(alpha=0.3, linewidth=0.5)
         axis.set_axisbelow(True)
     figure.suptitle(f"{pipeline.name}, run of {datetime.strptime(run.name, RUN_NAME):%Y-%m-%d %H:%M:%S} UTC")
-    path = run / "summary.png"
+    path = Path(pipeline.reports, run.name, "summary.png")
     figure.savefig(path, dpi=110)
     return path
 
@@ -69,17 +68,23 @@ def _stages(rows_axis: Any, rate_axis: Any, documents: list[dict[str, Any]]) -> 
 
 
 def _reasons(axis: Any, pipeline: Pipeline) -> None:
-    table = Table(pipeline.silver)
-    reasons: Counter[str] = Counter()
-    for path in table.paths(table.live(REJECTED)):
-        reasons.update(pq.read_table(path, columns=["reason"]).column("reason").to_pylist())
-    duplicates = table.state().counts.get("duplicates", 0)
-    accepted = sum(one.rows for one in table.live(ACCEPTED))
+    silver = Table(pipeline.silver).state()
+    reasons = reasons_of(pipeline)
+    duplicates, accepted = silver.counts.get("duplicates", 0), silver.rows
     reasons.update({"duplicate": duplicates} if duplicates else {})
     shown = reasons.most_common(12)
     axis.barh([name for name, _ in shown], [count for _, count in shown], color="#ee6677")
     _name_bars(axis)
     axis.set_title(f"not accepted so far (accepted: {accepted:,})")
+
+
+def reasons_of(pipeline: Pipeline) -> Counter[str]:
+    """Why records were refused, and how many."""
+    table = Table(pipeline.rejects)
+    reasons: Counter[str] = Counter()
+    for one in table.live():
+        reasons.update(table.read(one, ["reason"]).column("reason").to_pylist())
+    return reasons
 
 
 def _name_bars(axis: Any) -> None:
@@ -94,7 +99,7 @@ def _name_bars(axis: Any) -> None:
 
 def _days(axis: Any, pipeline: Pipeline) -> None:
     days: Counter[str] = Counter()
-    for one in Table(pipeline.silver).live(ACCEPTED):
+    for one in Table(pipeline.silver).live():
         days[one.day] += one.rows
     ordered = sorted(days)
     axis.stairs(
@@ -144,8 +149,8 @@ def _newest(pipeline: Pipeline, name: str, measure: str, counts: str) -> Iterato
     columns = ["window_start", *pipeline.aggregates[name].group_by, "_batch", measure, counts or "_batch"]
     at = columns.index("_batch")
     newest: dict[tuple[Any, ...], tuple[Any, ...]] = {}
-    for path in table.paths(table.live(ROWS)):
-        read = pq.read_table(path, columns=list(dict.fromkeys(columns)))
+    for file in table.live():
+        read = table.read(file, list(dict.fromkeys(columns)))
         for row in zip(*(read.column(one).to_pylist() for one in columns), strict=True):
             key = row[:at]
             if key not in newest or newest[key][0] <= row[at]:

@@ -20,13 +20,15 @@ from pykafka08.errors import ConfigError
 from pykafka08.spark.pipeline import changes
 from pykafka08.spark.pipeline.settings import Decode
 
-__all__ = ["BRONZE_SCHEMA", "COORDINATES", "accepted", "columns_of", "decoded", "rejected"]
+__all__ = ["BRONZE_SCHEMA", "COORDINATES", "PLACE", "accepted", "columns_of", "decoded", "rejected"]
 
 BRONZE_SCHEMA = (
     "key BINARY, value BINARY, partition INT, offset BIGINT, timestamp TIMESTAMP, timestampType INT, "
     "headers ARRAY<STRUCT<key: STRING, value: BINARY>>, topic STRING, ingest_date DATE"
 )
 COORDINATES = ("_source", "_topic", "_partition", "_offset", "_timestamp")
+PLACE = COORDINATES[:4]
+"""Those that name a record."""
 RAW = "_raw"
 BROKEN = "_broken"
 LAST_YEAR = 9999

@@ -10,11 +10,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from pykafka08.spark.pipeline.settings import Decode, Pipeline
 from pykafka08.spark.pipeline.status import ended_at, progress_of, runs
+from pykafka08.spark.pipeline.stores import Folder
 
 __all__ = [
     "Broken",
@@ -103,7 +103,7 @@ def with_counts(pipeline: Pipeline, document: dict[str, Any]) -> dict[str, Any]:
     return document if counts is None else {**document, FIELD: counts}
 
 
-def of_runs(folders: Iterable[Path]) -> list[Broken]:
+def of_runs(folders: Iterable[Folder]) -> list[Broken]:
     """Every batch of the runs whose rows were judged, in order."""
     return [one for run in folders for one in _of_run(progress_of(run))]
 

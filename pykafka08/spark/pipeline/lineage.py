@@ -16,6 +16,7 @@ from openlineage.client.serde import Serde
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from pykafka08.spark.pipeline.settings import Lineage, Pipeline
+from pykafka08.spark.pipeline.stores import Folder
 
 __all__ = ["LineageListener", "datasets_of"]
 
@@ -81,15 +82,15 @@ class LineageListener(StreamingQueryListener):
 def datasets_of(pipeline: Pipeline, stage: str) -> tuple[list[Dataset], list[Dataset]]:
     """What a stage reads and writes.  Of a source with a pattern the pattern is the name."""
     kind, _, name = stage.partition("-")
-    silver = [_table(pipeline.silver)]
+    silver, rejects = [_table(pipeline.silver)], [_table(pipeline.rejects)]
     if kind == "ingest":
         source = pipeline.sources[name]
         read = [_topic(source.bootstrap_servers, topic) for topic in source.topics or (source.pattern,)]
         return read, [_table(pipeline.bronze(name))]
     if kind == "decode":
-        return [_table(pipeline.bronze(name))], silver
+        return [_table(pipeline.bronze(name))], [*silver, *rejects]
     if stage == "dead-letters" and pipeline.dead_letters is not None:
-        return silver, [_topic(pipeline.dead_letters.bootstrap_servers, pipeline.dead_letters.topic)]
+        return rejects, [_topic(pipeline.dead_letters.bootstrap_servers, pipeline.dead_letters.topic)]
     if kind == "aggregate":
         return silver, [_table(pipeline.gold(name))]
     if kind == "publish":
@@ -102,5 +103,7 @@ def _topic(servers: str, topic: str) -> Dataset:
     return f"kafka://{servers.split(',')[0].rpartition('//')[2].strip()}", topic
 
 
-def _table(path: Path) -> Dataset:
-    return "file", str(path)
+def _table(folder: Folder) -> Dataset:
+    """The namespace of a table on a store is the store, and the name is the path there."""
+    address = folder.address
+    return ("file", address.path) if folder.is_local else (f"{address.scheme}://{address.authority}", address.path)

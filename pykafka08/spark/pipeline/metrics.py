@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import pyarrow.parquet as pq
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server, write_to_textfile
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
@@ -14,7 +13,8 @@ from pykafka08.errors import ConfigError
 from pykafka08.spark.pipeline.report import lag_of, seconds_of_batch
 from pykafka08.spark.pipeline.settings import Metrics, Pipeline
 from pykafka08.spark.pipeline.status import ended_at
-from pykafka08.spark.pipeline.table import REJECTED, Table
+from pykafka08.spark.pipeline.tables.model import NEW_ROWS
+from pykafka08.spark.pipeline.tables.table import Table
 
 __all__ = ["MetricsListener"]
 
@@ -32,8 +32,8 @@ class MetricsListener(StreamingQueryListener):
     def __init__(self, pipeline: Pipeline, settings: Metrics, say: Callable[[str], None]) -> None:
         self._settings = settings
         self._say = say
-        self._silver = Table(pipeline.silver)
-        self._version = self._silver.version
+        self._rejects_table = Table(pipeline.rejects)
+        self._version = self._rejects_table.version
         self._is_failing = False
         self.registry = CollectorRegistry()
         labels, constant = ("pipeline", "stage"), {"pipeline": pipeline.name}
@@ -97,12 +97,11 @@ class MetricsListener(StreamingQueryListener):
             self._is_failing = True
 
     def _count_rejects(self) -> None:
-        """By reason, from the entries that came to silver's log."""
-        for entry in self._silver.entries(self._version):
+        """By reason, from the commits that came."""
+        for entry in self._rejects_table.entries(self._version):
             self._version = entry.version
-            files = [one for one in entry.added if one.part == REJECTED and entry.kind == "batch"]
-            for path in self._silver.paths(files):
-                for reason in pq.read_table(path, columns=["reason"]).column("reason").to_pylist():
+            for one in entry.added if entry.kind == NEW_ROWS else ():
+                for reason in self._rejects_table.read(one, ["reason"]).column("reason").to_pylist():
                     self._rejects.labels(**self._constant, reason=reason).inc()
 
     def close(self) -> None:

@@ -12,7 +12,6 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import AtomicType, BinaryType, DataType, MapType, VariantType
 
-from pykafka08.spark.pipeline import tables
 from pykafka08.spark.pipeline.settings import Pipeline
 from pykafka08.spark.pipeline.verifying import silver_of
 
@@ -44,7 +43,7 @@ def profile(
     spark: SparkSession, pipeline: Pipeline, top: int = 5, first: date | None = None, last: date | None = None
 ) -> list[ColumnProfile]:
     """Of the accepted rows of silver, with event dates from ``first`` to ``last``."""
-    rows = silver_of(spark, pipeline, tables.ACCEPTED)
+    rows = silver_of(spark, pipeline)
     if first is not None:
         rows = rows.where(F.col("event_date") >= F.lit(first))
     if last is not None:

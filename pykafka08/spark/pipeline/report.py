@@ -12,17 +12,16 @@ from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element, SubElement, tostring
 
-import pyarrow.parquet as pq
-
 from pykafka08.spark.offsets_json import offsets_of
-from pykafka08.spark.pipeline.charts import groups_of
+from pykafka08.spark.pipeline.charts import groups_of, reasons_of
 from pykafka08.spark.pipeline.durations import seconds_of
 from pykafka08.spark.pipeline.expectations import expectations, of_runs
 from pykafka08.spark.pipeline.settings import Pipeline
 from pykafka08.spark.pipeline.status import ended_at, progress_of, runs
+from pykafka08.spark.pipeline.stores import Folder
 from pykafka08.spark.pipeline.svg import bars, hatching, steps
-from pykafka08.spark.pipeline.table import Table
-from pykafka08.spark.pipeline.tables import ACCEPTED, REJECTED
+from pykafka08.spark.pipeline.tables.model import NEW_ROWS
+from pykafka08.spark.pipeline.tables.table import Table
 
 __all__ = ["lag_of", "rejects_of", "seconds_of_batch", "write"]
 
@@ -59,7 +58,7 @@ svg { display: block; width: 100%; height: auto; } svg text { fill: var(--soft);
 Document = Mapping[str, Any]
 
 
-def write(pipeline: Pipeline, run: Path) -> Path:
+def write(pipeline: Pipeline, run: Folder) -> Path:
     """Write the page of a run from its progress and from what the tables hold now."""
     documents = [one for one in progress_of(run) if one["numInputRows"]]
     html = Element("html", {"lang": "en"})
@@ -74,21 +73,20 @@ def write(pipeline: Pipeline, run: Path) -> Path:
     SubElement(body, "p").text = (
         f"Run of {began:{DATE} %H:%M:%S} UTC" if began else f"Run {run.name}: no batch had a row"
     )
-    silver = Table(pipeline.silver)
+    silver, rejects = Table(pipeline.silver).state(), Table(pipeline.rejects)
     accepted: Counter[str] = Counter()
-    for one in silver.live(ACCEPTED):
+    for one in silver.files:
         accepted[one.day] += one.rows
-    rejected = sum(one.rows for one in silver.live(REJECTED))
-    duplicates = silver.state().counts.get("duplicates", 0)
+    duplicates, rejected = silver.counts.get("duplicates", 0), rejects.state().rows
     _tiles(body, documents, sum(accepted.values()), rejected, duplicates)
     if began is not None:
-        _stages(body, documents, began, rejects_of(silver))
+        _stages(body, documents, began, rejects_of(rejects))
     _expectations(body, pipeline, run)
-    _silver(body, silver, accepted, duplicates)
+    _silver(body, reasons_of(pipeline), accepted, duplicates)
     newest = _newest_event(pipeline)
     for name in pipeline.aggregates:
         _aggregate(body, pipeline, name, newest.get(f"aggregate-{name}"))
-    path = run / "report.html"
+    path = Path(pipeline.reports, run.name, "report.html")
     path.write_text("<!doctype html>\n" + tostring(html, encoding="unicode", method="html"), encoding="utf-8")
     return path
 
@@ -152,7 +150,7 @@ def _stages(
                 _card(charts, name).append(steps(f"{title}: {name}", at, labels, end=end))
 
 
-def _expectations(body: Element, pipeline: Pipeline, run: Path) -> None:
+def _expectations(body: Element, pipeline: Pipeline, run: Folder) -> None:
     """A table of this run and of all runs, and for each expectation its batches over time."""
     of_run, every = of_runs([run]), of_runs(runs(pipeline))
     if not of_run:
@@ -177,10 +175,7 @@ def _expectations(body: Element, pipeline: Pipeline, run: Path) -> None:
             _card(charts, title).append(bars(f"Expectation {title}", values, labels))
 
 
-def _silver(body: Element, silver: Table, accepted: Counter[str], duplicates: int) -> None:
-    reasons: Counter[str] = Counter()
-    for path in silver.paths(silver.live(REJECTED)):
-        reasons.update(pq.read_table(path, columns=["reason"]).column("reason").to_pylist())
+def _silver(body: Element, reasons: Counter[str], accepted: Counter[str], duplicates: int) -> None:
     reasons.update({"duplicate": duplicates} if duplicates else {})
     if reasons:
         SubElement(body, "h2").text = "Not accepted so far"
@@ -247,13 +242,13 @@ def _table(body: Element, names: Sequence[str], rows: Iterable[Sequence[str]]) -
             SubElement(line, kind).text = cell
 
 
-def rejects_of(silver: Table) -> dict[tuple[str, int], int]:
+def rejects_of(rejects: Table) -> dict[tuple[str, int], int]:
     """Refused rows by query and batch, as far as the log reaches back."""
-    return {
-        (entry.query, entry.batch): sum(one.rows for one in entry.added if one.part == REJECTED)
-        for entry in silver.entries()
-        if entry.kind == "batch"
-    }
+    refused: Counter[tuple[str, int]] = Counter()
+    for entry in rejects.entries_there():
+        if entry.kind == NEW_ROWS:
+            refused[entry.query, entry.batch] += sum(one.rows for one in entry.added)
+    return refused
 
 
 def _newest_event(pipeline: Pipeline) -> dict[str, datetime]:

@@ -24,11 +24,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pykafka08.errors import ConfigError
 from pykafka08.spark.pipeline.compacting import compact, versions
 from pykafka08.spark.pipeline.expectations import with_counts
-from pykafka08.spark.pipeline.locking import alone_if_possible, shared
+from pykafka08.spark.pipeline.locking import shared
 from pykafka08.spark.pipeline.session import session
 from pykafka08.spark.pipeline.settings import Pipeline
 from pykafka08.spark.pipeline.stages import Stage, stages
-from pykafka08.spark.pipeline.status import late_updates
+from pykafka08.spark.pipeline.status import PROGRESS, late_updates
+from pykafka08.spark.pipeline.stores import Folder
 from pykafka08.spark.pipeline.validating import check_starts, validate
 
 __all__ = ["RunLog", "follow", "run", "run_once", "select", "validated"]
@@ -36,6 +37,9 @@ __all__ = ["RunLog", "follow", "run", "run_once", "select", "validated"]
 ATTEMPTS = 3
 NOT_STARTED = "Python worker failed to connect back"
 """Spark's words: it gives a Python process ten seconds to start; no setting changes that, a busy machine exceeds it."""
+LINES_PER_PART = 200
+WRITE_S = 5
+"""A run that is killed may leave the progress of so many seconds out of its log on a store."""
 LOOK_S = 1
 """How often a run that follows looks whether it is to end."""
 Say = Callable[[str], None]
@@ -48,13 +52,12 @@ class RunLog(StreamingQueryListener):
         self._pipeline = pipeline
         started = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%S.%fZ")
         self.folder = pipeline.root / "runs" / started
-        self.folder.mkdir(parents=True)
-        self._file = (self.folder / "progress.jsonl").open("a", encoding="utf-8")
+        Path(pipeline.reports, started).mkdir(parents=True, exist_ok=True)
+        self._log = _Grown(Path(self.folder)) if self.folder.is_local else _Parts(self.folder)
 
     def onQueryProgress(self, event: Any) -> None:
         document = with_counts(self._pipeline, json.loads(event.progress.json))
-        self._file.write(json.dumps(document) + "\n")
-        self._file.flush()
+        self._log.append(json.dumps(document) + "\n")
 
     def onQueryStarted(self, event: Any) -> None:
         """Nothing to write: the first batch tells it."""
@@ -66,7 +69,46 @@ class RunLog(StreamingQueryListener):
         """Nothing to write: the run tells it."""
 
     def close(self) -> None:
+        self._log.close()
+
+
+class _Grown:
+    """A log in one file on this machine."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._file = (folder / f"{PROGRESS}.jsonl").open("a", encoding="utf-8")
+
+    def append(self, line: str) -> None:
+        self._file.write(line)
+        self._file.flush()
+
+    def close(self) -> None:
         self._file.close()
+
+
+class _Parts:
+    """A log on a store, whose files cannot grow: its last part is written again with each new line, now and then."""
+
+    def __init__(self, folder: Folder) -> None:
+        self._folder = folder
+        self._lines: list[str] = []
+        self._number = 0
+        self._written = 0.0
+
+    def append(self, line: str) -> None:
+        self._lines.append(line)
+        if len(self._lines) >= LINES_PER_PART:
+            self.close()
+            self._lines, self._number = [], self._number + 1
+        elif time.monotonic() - self._written >= WRITE_S:
+            self.close()
+
+    def close(self) -> None:
+        """Write what is not written yet."""
+        if self._lines:
+            (self._folder / f"{PROGRESS}-{self._number:06d}.jsonl").write_text("".join(self._lines))
+        self._written = time.monotonic()
 
 
 def select(pipeline: Pipeline, names: Sequence[str]) -> list[Stage]:
@@ -93,11 +135,12 @@ def run(
     """
     chosen = select(pipeline, names)
     with (
-        shared(pipeline.root),
+        shared(pipeline.root) as lock,
         _told_to_end() if is_following else nullcontext(_never) as is_to_end,
         ExitStack() as stack,
     ):
         check_starts(pipeline, [one.name for one in chosen])
+        began = {} if pipeline.root.is_local or is_following or not compacts else versions(pipeline)
         listeners = stack.enter_context(_telemetry(pipeline, say))
         spark = validated(pipeline)
         log = RunLog(pipeline)
@@ -108,6 +151,8 @@ def run(
                 follow(spark, pipeline, chosen, say, is_to_end, compacts=compacts)
             else:
                 run_once(spark, pipeline, chosen, say)
+                if compacts:
+                    _compact(spark, pipeline, None if lock.is_alone_now() else began, say)
         except PySparkException as error:  # of a query that ran, or that could not be started
             say(f"failed: {error}")
             return False
@@ -116,9 +161,6 @@ def run(
             log.close()
             if draws:
                 _draw(pipeline, log.folder, say)
-    if compacts and not is_following:
-        with alone_if_possible(pipeline.root) as is_alone:
-            _compact(pipeline, None if is_alone else {}, say)
     return True
 
 
@@ -160,7 +202,7 @@ def validated(pipeline: Pipeline) -> SparkSession:
     return spark
 
 
-def _draw(pipeline: Pipeline, folder: Path, say: Say) -> None:
+def _draw(pipeline: Pipeline, folder: Folder, say: Say) -> None:
     from pykafka08.spark.pipeline import report
     from pykafka08.spark.pipeline.charts import draw
 
@@ -168,8 +210,8 @@ def _draw(pipeline: Pipeline, folder: Path, say: Say) -> None:
     say(f"report: {report.write(pipeline, folder)}")
 
 
-def _compact(pipeline: Pipeline, until: Mapping[str, int] | None, say: Say) -> None:
-    for table, (before, after, deleted) in compact(pipeline, until=until).items():
+def _compact(spark: SparkSession, pipeline: Pipeline, until: Mapping[str, int] | None, say: Say) -> None:
+    for table, (before, after, deleted) in compact(spark, pipeline, until=until).items():
         if before != after or deleted:
             say(f"compaction of {table}: {before} files, now {after}; {deleted} that were replaced are deleted")
 
@@ -220,7 +262,7 @@ def follow(
         pyspark.errors.PySparkException: a stage failed, or ended though nobody told it to.
     """
     running: dict[str, StreamingQuery] = {}
-    rounds = _Rounds(pipeline, say) if compacts and pipeline.compaction.every_seconds else None
+    rounds = _Rounds(spark, pipeline, say) if compacts and pipeline.compaction.every_seconds else None
     try:
         for stage in chosen:
             if is_to_end():
@@ -243,7 +285,8 @@ def follow(
 class _Rounds:
     """Compaction beside the stages, now and then: a round deletes what the one before replaced, read by nobody now."""
 
-    def __init__(self, pipeline: Pipeline, say: Say) -> None:
+    def __init__(self, spark: SparkSession, pipeline: Pipeline, say: Say) -> None:
+        self._spark = spark
         self._pipeline = pipeline
         self._say = say
         self._last = time.monotonic()
@@ -252,7 +295,7 @@ class _Rounds:
     def go_on(self) -> None:
         if time.monotonic() - self._last < self._pipeline.compaction.every_seconds:
             return
-        _compact(self._pipeline, self._until, self._say)
+        _compact(self._spark, self._pipeline, self._until, self._say)
         self._until = versions(self._pipeline)
         self._last = time.monotonic()
 

@@ -16,10 +16,11 @@ from pyspark.sql import SparkSession
 
 from pykafka08.errors import ConfigError
 from pykafka08.spark import register, session_conf
+from pykafka08.spark.pipeline.addresses import Address, Storage, options_for_hadoop
 from pykafka08.spark.pipeline.settings import Pipeline
-from pykafka08.spark.pipeline.table_source import TableDataSource
+from pykafka08.spark.pipeline.tables.stream import TableDataSource
 
-__all__ = ["brief", "cause_of", "prepare", "session"]
+__all__ = ["brief", "cause_of", "prepare", "reach", "session"]
 
 ALWAYS = {
     "spark.sql.ansi.enabled": "false",  # else one value that an expression cannot convert ends its batch, for ever
@@ -63,6 +64,7 @@ def session(pipeline: Pipeline) -> SparkSession:
             spark = builder.config(map={**conf, **pipeline.spark.conf, **ALWAYS}).getOrCreate()
     except (PySparkException, Py4JJavaError) as error:
         raise ConfigError(f"spark: no session at {pipeline.spark.master}: {cause_of(error)}") from error
+    reach(spark, pipeline.root.address, pipeline.storage)
     spark.sparkContext.setLogLevel("ERROR")  # its warnings are about each query of each batch
     prepare(spark)
     return spark
@@ -113,3 +115,13 @@ def prepare(spark: SparkSession) -> None:
             spark.conf.set(name, value)
     register(spark)
     spark.dataSource.register(TableDataSource)
+
+
+def reach(spark: SparkSession, address: Address, storage: Storage) -> None:
+    """Let a session read and write a folder.
+
+    Spark's own configuration would be shown to everybody who lists the processes of the machine; this is not.
+    """
+    hadoop = spark.sparkContext._jsc.hadoopConfiguration()
+    for name, value in options_for_hadoop(address, storage).items():
+        hadoop.set(name, value)

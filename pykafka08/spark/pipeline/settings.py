@@ -22,8 +22,10 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, Strict,
 
 from pykafka08.errors import ConfigError
 from pykafka08.kafka_properties import is_secret
+from pykafka08.spark.pipeline.addresses import Storage, address_of, errors_of, with_file
 from pykafka08.spark.pipeline.client_files import with_properties, with_registry_properties
 from pykafka08.spark.pipeline.durations import seconds_of
+from pykafka08.spark.pipeline.stores import Folder
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -34,6 +36,7 @@ __all__ = [
     "Aggregate",
     "Alerts",
     "Compaction",
+    "Limits",
     "DeadLetters",
     "Decode",
     "Duplicates",
@@ -196,7 +199,7 @@ class Source:
     """``earliest``, ``latest``, offsets as Spark's JSON, a time in ms, or ``group:NAME`` (that group's offsets)."""
     zookeeper: str = ""
     """``HOST:PORT/CHROOT``: ``group:NAME`` is looked up there, for clusters that keep offsets in ZooKeeper."""
-    max_offsets_per_trigger: Count = 0
+    max_offsets_per_trigger: Count = 10_000_000
     """Bound of one micro-batch, 0: none."""
     target_records_per_task: Count = 0
     """Small partitions are read together in tasks of so many records, 0: the source's default."""
@@ -332,6 +335,16 @@ class Aggregate:
 
 
 @dataclass(frozen=True)
+class Limits:
+    """Of one batch of a stage that reads a table: whole files up to these, and at least one; 0: no limit."""
+
+    rows: Count = 10_000_000
+    bytes: Count = 1 << 30
+    """Of Parquet files."""
+    files: Count = 10_000
+
+
+@dataclass(frozen=True)
 class Compaction:
     """When files of a day are made one."""
 
@@ -397,34 +410,43 @@ class Pipeline:
     """For the sections as well."""
     name: Name
     folder: str
-    """Where tables, checkpoints and reports are kept: a path that the driver and every executor see."""
+    """Where tables, checkpoints and runs are kept: a path that the driver and every executor see, or an address."""
     sources: Mapping[Name, Source]
     decode: Decode
     trigger: Duration = "10 seconds"
     """Time between micro-batches of ``run --follow``."""
     dead_letters: DeadLetters | None = None
     aggregates: Mapping[Name, Aggregate] = field(default_factory=dict)
+    limits: Limits = field(default_factory=Limits)
     compaction: Compaction = field(default_factory=Compaction)
     alerts: Alerts | None = None
     metrics: Metrics | None = None
     lineage: Lineage | None = None
     spark: SparkSettings = field(default_factory=SparkSettings)
+    storage: Storage = field(default_factory=Storage)
+    reports: str = ""
+    """Where charts and reports of runs are written, on this machine; default: a local folder's ``runs``, else
+    ``NAME-runs`` beside the file."""
 
     @property
-    def root(self) -> Path:
-        return Path(self.folder)
+    def root(self) -> Folder:
+        return Folder(address_of(self.folder, Path("/")), self.storage)
 
-    def checkpoint(self, query: str) -> Path:
+    def checkpoint(self, query: str) -> Folder:
         return self.root / "checkpoints" / query
 
-    def bronze(self, source: str) -> Path:
+    def bronze(self, source: str) -> Folder:
         return self.root / "bronze" / source
 
     @property
-    def silver(self) -> Path:
+    def silver(self) -> Folder:
         return self.root / "silver"
 
-    def gold(self, aggregate: str) -> Path:
+    @property
+    def rejects(self) -> Folder:
+        return self.root / "rejects"
+
+    def gold(self, aggregate: str) -> Folder:
         return self.root / "gold" / aggregate
 
     @property
@@ -470,6 +492,9 @@ def parse(text: str, folder: Path) -> Pipeline:
             with_properties(table, folder, is_source=where.startswith("sources."))
         except ConfigError as error:  # noqa: PERF203 - each table's own error is told
             refused[where] = f"{where}: {error.message}"
+    storage = document.get("storage")
+    if isinstance(storage, dict):
+        with_file(storage, folder)
     decode_table = document.get("decode")
     if isinstance(decode_table, dict) and isinstance(decode_table.get("registry"), dict):
         try:
@@ -486,8 +511,12 @@ def parse(text: str, folder: Path) -> Pipeline:
         metrics = dataclasses.replace(metrics, textfile=str(folder / metrics.textfile))
     if lineage is not None and lineage.file:
         lineage = dataclasses.replace(lineage, file=str(folder / lineage.file))
-    root = str(_local(pipeline.folder, folder))
-    return dataclasses.replace(pipeline, folder=root, decode=decode, metrics=metrics, lineage=lineage)
+    root = Folder(address_of(pipeline.folder, folder))
+    runs = str(root / "runs") if root.is_local else f"{pipeline.name}-runs"
+    reports = str(folder / (pipeline.reports or runs))
+    return dataclasses.replace(
+        pipeline, folder=str(root), reports=reports, decode=decode, metrics=metrics, lineage=lineage
+    )
 
 
 def _with_whole_paths(decode: Decode, folder: Path) -> Decode:
@@ -524,10 +553,6 @@ def _clusters(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
                 yield f"{group}.{name}", table
     if isinstance(document.get("dead_letters"), dict):
         yield "dead_letters", document["dead_letters"]
-
-
-def _local(text: str, folder: Path) -> Path:
-    return folder / urlsplit(text).path
 
 
 def _built(document: dict[str, Any], refused: Mapping[str, str]) -> Pipeline:
@@ -573,6 +598,7 @@ WANTED = {
     "int_type": "a whole number",
     "float_type": "a number",
     "bool_type": "true or false",
+    "literal_error": "true or false",
     "tuple_type": "a list",
     "dict_type": "a table",
     "mapping_type": "a table",
@@ -599,9 +625,12 @@ Errors = Iterator[tuple[str, str]]
 
 
 def _check_folder(pipeline: Pipeline) -> Errors:
-    scheme = urlsplit(pipeline.folder).scheme
-    if scheme not in ("", "file"):
-        yield "folder", f"{pipeline.folder!r} must be a path that driver and executors see, not a {scheme}: address"
+    try:
+        address = address_of(pipeline.folder, Path("/"))
+    except ConfigError as error:
+        yield "folder", error.message.removeprefix("folder: ")
+    else:
+        yield from errors_of(address, pipeline.storage)
 
 
 def _check_sources(pipeline: Pipeline) -> Errors:

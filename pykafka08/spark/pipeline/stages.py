@@ -1,10 +1,10 @@
 """Each stage as one streaming query with a checkpoint of its own.
 
-    ingest-S      Kafka → bronze/S            Spark's file sink: its manifest and the checkpoint
-    decode-S      bronze/S → silver           foreachBatch: one log entry for each batch, found again on replay
-    dead-letters  silver's rejected → Kafka   the table's log as offsets; transactions of the sink
-    aggregate-A   silver → gold/A             state of the checkpoint; one log entry for each batch
-    publish-A     gold/A → Kafka              the table's log as offsets; keyed by window and group
+    ingest-S      Kafka → bronze/S            foreachBatch: one commit for each batch, found again on replay
+    decode-S      bronze/S → rejects, silver  foreachBatch: one commit to each for a batch, found again on replay
+    dead-letters  rejects → Kafka             versions of the table as offsets; transactions of the sink
+    aggregate-A   silver → gold/A             state of the checkpoint; one commit for each batch
+    publish-A     gold/A → Kafka              versions of the table as offsets; keyed by window and group
 
 Kafka is read once, by the first; replays and new rules begin at bronze.
 """
@@ -12,7 +12,7 @@ Kafka is read once, by the first; replays and new rules begin at bronze.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, wraps
 from typing import Any
 
@@ -23,23 +23,23 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 
-from pykafka08.spark.pipeline import delta, tables
 from pykafka08.spark.pipeline.aggregating import key_of, windowed
-from pykafka08.spark.pipeline.decoding import BRONZE_SCHEMA, accepted, decoded, rejected
+from pykafka08.spark.pipeline.decoding import BRONZE_SCHEMA, PLACE, accepted, decoded, rejected
 from pykafka08.spark.pipeline.duplicates import days_to_compare, first_of_each, not_there
 from pykafka08.spark.pipeline.judging import judged
 from pykafka08.spark.pipeline.session import brief
 from pykafka08.spark.pipeline.settings import Aggregate, Duplicates, Pipeline, Source
 from pykafka08.spark.pipeline.starting import kafka_options, start_options
-from pykafka08.spark.pipeline.table import Entry, Table
-from pykafka08.spark.pipeline.table_source import NEW_ROWS
+from pykafka08.spark.pipeline.stores import Folder
+from pykafka08.spark.pipeline.tables import rows as table_rows
+from pykafka08.spark.pipeline.tables.model import NEW_ROWS, Entry
+from pykafka08.spark.pipeline.tables.stream import stream_options
+from pykafka08.spark.pipeline.tables.table import Table
 
 __all__ = ["BatchError", "Stage", "stages", "told_briefly"]
 
 KAFKA = "pykafka08"
 """The format of source and sink."""
-FOR_EVER = "36500d"
-"""Spark's file source forgets files that are a week older than the newest, unless told otherwise."""
 
 
 class BatchError(RuntimeError):
@@ -93,73 +93,98 @@ def stages(pipeline: Pipeline) -> list[Stage]:
 
 
 def _ingest(pipeline: Pipeline, source: Source) -> Callable[[SparkSession], DataStreamWriter]:
+    table, query = Table(pipeline.bronze(source.name)), f"ingest-{source.name}"
+
+    def take(batch: DataFrame, number: int) -> None:
+        if table.holds(query, number):
+            return
+        added = table_rows.write_bronze(table, table.attempt(query, number), batch)
+        counts = {"rows": sum(one.rows for one in added)}
+        table_rows.commit(table, Entry(0, NEW_ROWS, query, number, tuple(added), (), counts))
+
     def writer(spark: SparkSession) -> DataStreamWriter:
         start = start_options(pipeline, source)
         records = spark.readStream.format(KAFKA).options(**kafka_options(source), **start).load()
         dated = records.withColumn("ingest_date", F.current_date())
-        return dated.writeStream.format("parquet").option("path", str(pipeline.bronze(source.name))).partitionBy(
-            "topic", "ingest_date"
-        )  # fmt: skip
+        return dated.writeStream.foreachBatch(told_briefly(take))
 
     return writer
 
 
 def _decode(pipeline: Pipeline, source: str) -> Callable[[SparkSession], DataStreamWriter]:
-    table, query = Table(pipeline.silver), f"decode-{source}"
+    silver, query = Table(pipeline.silver), f"decode-{source}"
 
     def take(batch: DataFrame, number: int) -> None:
-        if table.holds(query, number):
+        if silver.holds(query, number):
             return
-        kept = partial(_accepted_of, pipeline, table, batch.sparkSession)
+        kept = partial(_accepted_of, pipeline, batch.sparkSession, None)
         with judged(pipeline, query, number, decoded(batch, pipeline.decode, source), kept) as (rows, read):
             if read:
-                _commit_decoded(pipeline, table, rows, Entry(0, NEW_ROWS, query, number, counts={"read": read}))
-                delta.follow(table, tables.ACCEPTED)
+                _commit_decoded(pipeline, rows, Entry(0, NEW_ROWS, query, number, counts={"read": read}))
 
     def writer(spark: SparkSession) -> DataStreamWriter:
-        pipeline.bronze(source).mkdir(parents=True, exist_ok=True)
-        reader = spark.readStream.schema(BRONZE_SCHEMA).option("maxFileAge", FOR_EVER)
-        return reader.parquet(str(pipeline.bronze(source))).writeStream.foreachBatch(told_briefly(take))
+        records = _table_stream(spark, pipeline, pipeline.bronze(source)).schema(BRONZE_SCHEMA).load()
+        return records.writeStream.foreachBatch(told_briefly(take))
 
     return writer
 
 
-def _commit_decoded(pipeline: Pipeline, table: Table, rows: DataFrame, entry: Entry) -> None:
-    """Files for the rows, and the entry that makes them part of the table.
+def _commit_decoded(pipeline: Pipeline, rows: DataFrame, entry: Entry) -> None:
+    """Refused records first, then the accepted ones: the batch is complete once silver has its commit.
 
-    With duplicates to find, a batch is compared with the very version of the table that it follows.
+    An attempt that ended between the two has left refused records.  These stay refused, also if the rules were changed
+    since then: a record is in one of the tables.
     """
-    duplicates = pipeline.decode.duplicates
-    is_made = False
+    rejects, earlier = Table(pipeline.rejects), 0
+    good, bad = accepted(rows), rejected(rows)
+    is_continued = rejects.holds(entry.query, entry.batch)
+    if is_continued:
+        places = table_rows.read(rows.sparkSession, rejects, rejects.live(), bad.schema).select(*PLACE)
+        earlier = rows.join(places, list(PLACE), "left_semi").count()
+        good, bad = (one.join(places, list(PLACE), "left_anti").select(*one.columns) for one in (good, bad))
+    added = table_rows.write(rejects, rejects.attempt(entry.query, entry.batch), bad)
+    if added:
+        table_rows.commit(rejects, replace(entry, added=tuple(added), counts={}), is_continued=is_continued)
+    refused = earlier + sum(one.rows for one in added)
+    _commit_accepted(pipeline, good, replace(entry, counts={**entry.counts, "rejected": refused}))
+
+
+def _commit_accepted(pipeline: Pipeline, rows: DataFrame, entry: Entry) -> None:
+    """With duplicates to find, a batch is compared with the very version of the table that it follows."""
+    table, duplicates = Table(pipeline.silver), pipeline.decode.duplicates
+    is_made, added = False, None
     while not is_made:
         version = table.version
-        good, bad = accepted(rows), rejected(rows)
-        if duplicates is not None:
-            good = _without_duplicates(pipeline, table, good, duplicates)
-        attempt = table.attempt(entry.query, entry.batch)
-        added = tables.write(table, attempt, {tables.ACCEPTED: good, tables.REJECTED: bad})
-        kept = {part: sum(one.rows for one in added if one.part == part) for part in (tables.ACCEPTED, tables.REJECTED)}
-        counts = {**entry.counts, **kept, "duplicates": entry.counts["read"] - sum(kept.values())}
-        is_made = table.commit(Entry(version + 1, entry.kind, entry.query, entry.batch, tuple(added), (), counts))
+        if added is None or duplicates is not None:
+            good = rows if duplicates is None else _without_duplicates(pipeline, version, rows, duplicates)
+            added = table_rows.write(table, table.attempt(entry.query, entry.batch), good)
+        kept = sum(one.rows for one in added)
+        duplicate = entry.counts["read"] - entry.counts["rejected"] - kept
+        counts = {**entry.counts, "accepted": kept, "duplicates": duplicate}
+        behind = max(version, 0)  # the first batch has made the table by writing
+        is_made = table.commit(replace(entry, version=behind + 1, added=tuple(added), counts=counts))
 
 
-def _without_duplicates(pipeline: Pipeline, table: Table, rows: DataFrame, duplicates: Duplicates) -> DataFrame:
+def _without_duplicates(pipeline: Pipeline, version: int, rows: DataFrame, duplicates: Duplicates) -> DataFrame:
     first = first_of_each(rows, duplicates)
     days = days_to_compare({row[0] for row in rows.select("event_date").distinct().collect()}, duplicates)
-    kept = _accepted_of(pipeline, table, rows.sparkSession, days)
+    kept = _accepted_of(pipeline, rows.sparkSession, version, days)
     return first if kept is None else not_there(first, kept, duplicates)
 
 
-def _accepted_of(pipeline: Pipeline, table: Table, spark: SparkSession, days: set[str]) -> DataFrame | None:
-    """The accepted rows of some days, None if there are none."""
-    files = [one for one in table.live(tables.ACCEPTED) if one.day in days]
+def _accepted_of(pipeline: Pipeline, spark: SparkSession, version: int | None, days: set[str]) -> DataFrame | None:
+    """The accepted rows of some days, as of a version or now; None if there are none."""
+    table = Table(pipeline.silver)
+    files = [one for one in table.live(version) if one.day in days]
     if not files:
         return None
-    return tables.read(spark, table, files, tables.silver_schema(spark, pipeline.decode, tables.ACCEPTED))
+    return table_rows.read(spark, table, files, table_rows.silver_schema(spark, pipeline.decode))
 
 
-def _table_stream(spark: SparkSession, table: Table, part: str) -> DataStreamReader:
-    return spark.readStream.format("pykafka08-table").option("path", str(table.folder)).option("part", part)
+def _table_stream(spark: SparkSession, pipeline: Pipeline, folder: Folder) -> DataStreamReader:
+    limits = {f"max{unit.capitalize()}PerTrigger": str(value) for unit, value in vars(pipeline.limits).items()}
+    reader = spark.readStream.format("pykafka08-table").options(**limits)
+    return reader.options(**stream_options(folder))
 
 
 def _dead_letters(pipeline: Pipeline) -> Callable[[SparkSession], DataStreamWriter]:
@@ -167,8 +192,8 @@ def _dead_letters(pipeline: Pipeline) -> Callable[[SparkSession], DataStreamWrit
     assert letters is not None
 
     def writer(spark: SparkSession) -> DataStreamWriter:
-        schema = tables.silver_schema(spark, pipeline.decode, tables.REJECTED)
-        rows = _table_stream(spark, Table(pipeline.silver), tables.REJECTED).schema(schema).load()
+        schema = table_rows.rejects_schema(spark, pipeline.decode)
+        rows = _table_stream(spark, pipeline, pipeline.rejects).schema(schema).load()
         told = {
             "reason": F.col("reason"),
             "source": F.col("_source"),
@@ -204,14 +229,14 @@ def _aggregate(pipeline: Pipeline, name: str, aggregate: Aggregate) -> Callable[
         if table.holds(query, number):
             batch.write.format("noop").mode("overwrite").save()  # its state is to be computed and kept all the same
             return
-        attempt = table.attempt(query, number)
-        added = tables.write(table, attempt, {tables.ROWS: tables.gold_rows(batch, number)})
+        added = table_rows.write(table, table.attempt(query, number), table_rows.gold_rows(batch, number))
         if added:
-            tables.commit(table, NEW_ROWS, query, number, added, rows=sum(one.rows for one in added))
+            counts = {"rows": sum(one.rows for one in added)}
+            table_rows.commit(table, Entry(0, NEW_ROWS, query, number, tuple(added), (), counts))
 
     def writer(spark: SparkSession) -> DataStreamWriter:
-        schema = tables.silver_schema(spark, pipeline.decode, tables.ACCEPTED)
-        rows = _table_stream(spark, Table(pipeline.silver), tables.ACCEPTED).schema(schema).load()
+        schema = table_rows.silver_schema(spark, pipeline.decode)
+        rows = _table_stream(spark, pipeline, pipeline.silver).schema(schema).load()
         return windowed(rows, aggregate).writeStream.outputMode("update").foreachBatch(told_briefly(take))
 
     return writer
@@ -219,8 +244,8 @@ def _aggregate(pipeline: Pipeline, name: str, aggregate: Aggregate) -> Callable[
 
 def _publish(pipeline: Pipeline, name: str, aggregate: Aggregate) -> Callable[[SparkSession], DataStreamWriter]:
     def writer(spark: SparkSession) -> DataStreamWriter:
-        schema = tables.gold_schema(spark, pipeline.decode, aggregate)
-        gold = _table_stream(spark, Table(pipeline.gold(name)), tables.ROWS)
+        schema = table_rows.gold_schema(spark, pipeline.decode, aggregate)
+        gold = _table_stream(spark, pipeline, pipeline.gold(name))
         rows = gold.option("inOrder", "true").option("kinds", "batch,backfill").schema(schema).load()
         key = F.to_json(F.struct(*key_of(aggregate))).alias("key")
         value = F.to_json(F.struct(*key_of(aggregate), *aggregate.measures)).alias("value")

@@ -7,11 +7,8 @@ though its topics have grown or lost records meanwhile, and ``verify`` knows whe
 from __future__ import annotations
 
 import asyncio
-import os
-import tempfile
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from pathlib import Path
 
 from pykafka08 import Admin, TopicPartition
 from pykafka08.cluster.client import Client
@@ -20,7 +17,11 @@ from pykafka08.errors import ConfigError, NoBrokersError, UnknownTopicError
 from pykafka08.spark.locating import OffsetsMismatchError, find_partitions, offsets_of_limit
 from pykafka08.spark.offsets_json import EARLIEST, LATEST, read_offsets, write_offsets
 from pykafka08.spark.options import Limit, ReadOptions, read_options
+from pykafka08.spark.pipeline.checkpoints import offset_text
+from pykafka08.spark.pipeline.refusals import REFUSALS, refusal_at
 from pykafka08.spark.pipeline.settings import Pipeline, Source
+from pykafka08.spark.pipeline.stores import Folder
+from pykafka08.spark.pipeline.tables.table import Table
 from pykafka08.zookeeper import reading
 from pykafka08.zookeeper.bridge import ZooKeeper
 
@@ -70,7 +71,7 @@ def start_options(pipeline: Pipeline, source: Source) -> dict[str, str]:
     """
     path = _path(pipeline, source)
     if not path.exists():
-        _write(path, write_offsets(start_of(source)))
+        path.write_once(write_offsets(start_of(source)))  # that of another run may be first, and counts then
     return {"startingOffsets": path.read_text()}
 
 
@@ -82,12 +83,9 @@ def started(pipeline: Pipeline, source: Source) -> Offsets | None:
 
 def committed_offsets(pipeline: Pipeline, source: Source) -> Offsets | None:
     """The offset behind the last one that bronze holds, by the checkpoint; None if there is no batch yet."""
-    folder = pipeline.checkpoint(f"ingest-{source.name}")
-    manifest = pipeline.bronze(source.name) / "_spark_metadata"
-    done = [one for one in _numbers(folder / "offsets") if (manifest / str(one)).exists() or _compacted(manifest, one)]
-    if not done:
-        return None
-    return read_offsets((folder / "offsets" / str(max(done))).read_text().splitlines()[2])
+    query = f"ingest-{source.name}"
+    batch = Table(pipeline.bronze(source.name)).newest(query)
+    return None if batch < 0 else read_offsets(offset_text(pipeline.checkpoint(query), batch))
 
 
 def start_of(source: Source) -> Offsets:
@@ -121,30 +119,13 @@ def extent(source: Source) -> tuple[Offsets, Offsets]:
     return asyncio.run(_extent(source))
 
 
-def _path(pipeline: Pipeline, source: Source) -> Path:
+def _path(pipeline: Pipeline, source: Source) -> Folder:
     return pipeline.root / "starts" / f"{source.name}.json"
-
-
-def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    number, draft = tempfile.mkstemp(dir=path.parent)
-    with os.fdopen(number, "w") as file:
-        file.write(text)
-    os.replace(draft, path)
-
-
-def _numbers(folder: Path) -> list[int]:
-    return [int(path.name) for path in folder.glob("*") if path.name.isdigit()]
-
-
-def _compacted(manifest: Path, batch: int) -> bool:
-    """Spark joins the entries of its manifest every ten batches, and deletes the single ones."""
-    return any(int(path.stem) >= batch for path in manifest.glob("*.compact") if path.stem.isdigit())
 
 
 @asynccontextmanager
 async def opened(source: Source, options: ReadOptions) -> AsyncIterator[Client]:
-    """A client of the source's cluster.  ConfigError and NoBrokersError of what is done with it name the key."""
+    """A client of the source's cluster.  Errors of what is done with it name the key or the source."""
     where = f"sources.{source.name}"
     try:
         async with Client(options.settings.client, allow_auto_topic_creation=False) as client:
@@ -155,6 +136,8 @@ async def opened(source: Source, options: ReadOptions) -> AsyncIterator[Client]:
         raise ConfigError(f"{where}.starting: {error}") from error
     except NoBrokersError as error:
         raise NoBrokersError(f"{where}.bootstrap_servers: {error.message}", error.causes) from error
+    except REFUSALS as error:
+        raise refusal_at(where, error) from error
 
 
 async def find(client: Client, options: ReadOptions) -> Collection[TopicPartition]:

@@ -6,15 +6,15 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from pykafka08 import TopicPartition
 from pykafka08.errors import AuthorizationError, KafkaError, SecurityError
 from pykafka08.spark.offsets_json import offsets_of
-from pykafka08.spark.pipeline.file_logs import last_commit
+from pykafka08.spark.pipeline.checkpoints import last_commit
 from pykafka08.spark.pipeline.settings import Pipeline, Source
 from pykafka08.spark.pipeline.starting import committed_offsets, extent, started
+from pykafka08.spark.pipeline.stores import Folder
 from pykafka08.spark.pipeline.waiting import waiting
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "ended_at",
     "late_updates",
     "newest_batches",
+    "PROGRESS",
     "progress_of",
     "rates",
     "runs",
@@ -65,14 +66,20 @@ class StageStatus:
     """The error of a source whose brokers refused the credentials or the request."""
 
 
-def runs(pipeline: Pipeline) -> list[Path]:
+PROGRESS = "progress"
+"""What the names of the files with Spark's progress begin with, in the folder of a run."""
+
+
+def runs(pipeline: Pipeline) -> list[Folder]:
     """The folders of all runs, the oldest first."""
-    return sorted((pipeline.root / "runs").glob("*"))
+    folder = pipeline.root / "runs"
+    return [folder / name for name in folder.names()]
 
 
-def progress_of(run: Path) -> list[dict[str, Any]]:
+def progress_of(run: Folder) -> list[dict[str, Any]]:
     """The progress documents of a run; a last line that a crash cut short is left out."""
-    lines = (run / "progress.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    parts = [(run / name).read_text() for name in run.names() if name.startswith(PROGRESS)]
+    lines = [line for text in parts for line in text.splitlines(keepends=True)]
     return [json.loads(line) for line in lines if line.endswith("\n")]
 
 

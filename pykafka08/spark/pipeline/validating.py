@@ -19,15 +19,18 @@ from pykafka08.cluster.client import Client
 from pykafka08.config import ClientConfig
 from pykafka08.errors import ConfigError, NoBrokersError
 from pykafka08.spark.options import write_options
-from pykafka08.spark.pipeline import changes, tables
+from pykafka08.spark.pipeline import changes
 from pykafka08.spark.pipeline.aggregating import windowed
 from pykafka08.spark.pipeline.decoding import BRONZE_SCHEMA, COORDINATES, columns_of, decoded
 from pykafka08.spark.pipeline.judging import referenced_keys
+from pykafka08.spark.pipeline.refusals import REFUSALS, refusal_at
 from pykafka08.spark.pipeline.registry.client import TYPES, RegistryError, SchemaRegistry
 from pykafka08.spark.pipeline.registry.decoding import check_packages
 from pykafka08.spark.pipeline.session import cause_of
 from pykafka08.spark.pipeline.settings import Aggregate, DeadLetters, Decode, Pipeline
 from pykafka08.spark.pipeline.starting import check_options, start_options
+from pykafka08.spark.pipeline.stores import Folder
+from pykafka08.spark.pipeline.tables.rows import silver_schema
 
 __all__ = ["check_offline", "check_starts", "reach_registry", "reach_sinks", "validate"]
 
@@ -62,12 +65,14 @@ def check_starts(pipeline: Pipeline, stages: Collection[str]) -> None:
 
 
 def reach_sinks(pipeline: Pipeline) -> Iterator[str]:
-    """Ask each cluster that is written to; a line for each.  Raises ConfigError, NoBrokersError."""
+    """Ask each cluster that is written to; a line for each.  Errors name the sink or its key."""
     for where, sink in pipeline.sinks.items():
         try:
             count = asyncio.run(_brokers(_sink_options(where, sink)))
         except NoBrokersError as error:
             raise NoBrokersError(f"{where}.bootstrap_servers: {error.message}", error.causes) from error
+        except REFUSALS as error:
+            raise refusal_at(where, error) from error
         yield f"{where}: topic {sink.topic}, {count} brokers"
 
 
@@ -94,8 +99,11 @@ def _sink_options(where: str, sink: DeadLetters | Aggregate) -> ClientConfig:
         raise ConfigError(f"{where}.options: {error}") from error
 
 
-def _check_folder(root: Path) -> None:
-    there = root
+def _check_folder(root: Folder) -> None:
+    if not root.is_local:
+        root.names()  # ConfigError if the store cannot be reached
+        return
+    there = Path(root)
     while not there.exists():
         there = there.parent
     if not there.is_dir():
@@ -133,7 +141,7 @@ def validate(spark: SparkSession, pipeline: Pipeline) -> None:
 
 def _plan_as_stream(spark: SparkSession, decode: Decode, aggregate: Aggregate) -> None:
     """Raise what the stage would as it starts: of streams Spark refuses more, as ``count(DISTINCT …)``."""
-    schema = tables.silver_schema(spark, decode, tables.ACCEPTED)
+    schema = silver_schema(spark, decode)
     nothing = [F.lit(None).cast(field.dataType).alias(field.name) for field in schema]
     rows = spark.readStream.format("rate").load().select(*nothing)
     plan = windowed(rows, aggregate)._jdf.queryExecution().analyzed()
@@ -145,7 +153,7 @@ def _plan_as_stream(spark: SparkSession, decode: Decode, aggregate: Aggregate) -
 def _decoded_columns(spark: SparkSession, decode: Decode) -> list[str]:
     """Of accepted rows; each setting is tried alone, so that an error is its own."""
     bare = replace(decode, rules={}, event_time="current_timestamp()")
-    _tried("decode.schema", partial(tables.silver_schema, spark, bare, tables.ACCEPTED))
+    _tried("decode.schema", partial(silver_schema, spark, bare))
     for name in columns_of(decode):
         if name.lower() in OWN_COLUMNS:
             raise ConfigError(f"decode.schema: {name!r} is a column that the pipeline makes")
@@ -157,10 +165,10 @@ def _decoded_columns(spark: SparkSession, decode: Decode) -> list[str]:
             time = spark.range(1).select(F.date_format(F.timestamp_seconds("id"), pattern))
             _tried(f"decode.options.{name}", time.collect)
     timed = replace(decode, rules={})
-    schema = _tried("decode.event_time", partial(tables.silver_schema, spark, timed, tables.ACCEPTED))
+    schema = _tried("decode.event_time", partial(silver_schema, spark, timed))
     for name, rule in decode.rules.items():
         alone = replace(decode, rules={name: rule})
-        _tried(f"decode.rules.{name!r}", partial(tables.silver_schema, spark, alone, tables.ACCEPTED))
+        _tried(f"decode.rules.{name!r}", partial(silver_schema, spark, alone))
     return list(schema.fieldNames())
 
 

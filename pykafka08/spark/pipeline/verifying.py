@@ -7,6 +7,7 @@ against silver, the published topic against gold.  What a stage has not read yet
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -15,18 +16,20 @@ from pyspark.sql import functions as F
 
 from pykafka08.spark.client_properties import PREFIX, SECURITY
 from pykafka08.spark.offsets_json import write_offsets
-from pykafka08.spark.pipeline import tables
 from pykafka08.spark.pipeline.aggregating import current, key_of, windowed
-from pykafka08.spark.pipeline.decoding import BRONZE_SCHEMA
+from pykafka08.spark.pipeline.decoding import PLACE
 from pykafka08.spark.pipeline.settings import Aggregate, DeadLetters, Pipeline, Source
 from pykafka08.spark.pipeline.starting import Offsets, committed_offsets, kafka_options, started
-from pykafka08.spark.pipeline.table import Table
-from pykafka08.spark.pipeline.table_source import NEW_ROWS
+from pykafka08.spark.pipeline.tables import rows as table_rows
+from pykafka08.spark.pipeline.tables.model import NEW_ROWS, State
+from pykafka08.spark.pipeline.tables.table import Table
 
 __all__ = ["Finding", "all_bronze", "bronze_of", "last_header", "places_in_kafka", "verify"]
 
+BEGUN, DONE = "backfill-begun", "backfill-done"
+"""The queries of a backfill's two commits to rejects, the one before its commit to silver and the one after it."""
+DECODE = "decode-"
 OF_SECURITY = tuple(PREFIX + each for each in SECURITY)
-PLACE = ("_source", "_topic", "_partition", "_offset")
 
 
 @dataclass(frozen=True)
@@ -52,11 +55,9 @@ def verify(spark: SparkSession, pipeline: Pipeline, *, against_kafka: bool = Fal
 
 
 def bronze_of(spark: SparkSession, pipeline: Pipeline, source: str) -> DataFrame:
-    """The rows that Spark's manifest names; none before the first batch."""
-    folder = pipeline.bronze(source)
-    if not (folder / "_spark_metadata").exists():
-        return spark.createDataFrame([], BRONZE_SCHEMA)
-    return spark.read.schema(BRONZE_SCHEMA).parquet(str(folder))
+    """All rows of bronze."""
+    table = Table(pipeline.bronze(source))
+    return table_rows.read_bronze(spark, table, table.live())
 
 
 def all_bronze(spark: SparkSession, pipeline: Pipeline) -> DataFrame:
@@ -124,28 +125,52 @@ def places_in_kafka(spark: SparkSession, source: Source, start: Offsets, end: Of
     return spark.read.format("pykafka08").options(**options).load()
 
 
-def silver_of(spark: SparkSession, pipeline: Pipeline, part: str) -> DataFrame:
-    """The live rows of a part."""
+def silver_of(spark: SparkSession, pipeline: Pipeline) -> DataFrame:
+    """The accepted rows."""
     table = Table(pipeline.silver)
-    return tables.read(spark, table, table.live(part), tables.silver_schema(spark, pipeline.decode, part))
+    return table_rows.read(spark, table, table.live(), table_rows.silver_schema(spark, pipeline.decode))
+
+
+def rejects_of(spark: SparkSession, pipeline: Pipeline) -> DataFrame:
+    """The refused records."""
+    table = Table(pipeline.rejects)
+    return table_rows.read(spark, table, table.live(), table_rows.rejects_schema(spark, pipeline.decode))
+
+
+def is_interrupted(rejects: State) -> bool:
+    """Whether a backfill ended between its commits: records may be in both silver and rejects until it is repeated."""
+    return rejects.newest.get(BEGUN, -1) > rejects.newest.get(DONE, -1)
+
+
+def refused_ahead(silver: State, rejects: Table) -> Counter[str]:
+    """Query → refused records of batches whose accepted rows are not in silver yet: an attempt ended in between."""
+    ahead: Counter[str] = Counter()
+    newest = {query: batch for query, batch in rejects.state().newest.items() if query.startswith(DECODE)}
+    if any(batch > silver.newest.get(query, -1) for query, batch in newest.items()):
+        for entry in rejects.entries_there():
+            if entry.kind == NEW_ROWS and entry.batch > silver.newest.get(entry.query, -1):
+                ahead[entry.query] += sum(one.rows for one in entry.added)
+    return ahead
 
 
 def _decoded(spark: SparkSession, pipeline: Pipeline) -> Finding:
-    table = Table(pipeline.silver)
-    read, duplicates = (table.state().counts.get(name, 0) for name in ("read", "duplicates"))
+    silver, rejects = Table(pipeline.silver).state(), Table(pipeline.rejects)
+    ahead = sum(refused_ahead(silver, rejects).values())
+    read, duplicates = (silver.counts.get(name, 0) for name in ("read", "duplicates"))
     bronze = all_bronze(spark, pipeline).withColumn("in_bronze", F.lit(1)).withColumn("in_silver", F.lit(0))
-    places = silver_of(spark, pipeline, tables.ACCEPTED).select(*PLACE)
-    places = places.unionByName(silver_of(spark, pipeline, tables.REJECTED).select(*PLACE))
+    places = silver_of(spark, pipeline).select(*PLACE).unionByName(rejects_of(spark, pipeline).select(*PLACE))
     places = places.withColumn("in_bronze", F.lit(0)).withColumn("in_silver", F.lit(1))
     each = bronze.unionByName(places).groupBy(*PLACE).agg(F.sum("in_bronze").alias("b"), F.sum("in_silver").alias("s"))
     counted = ("sum(b)", "sum(s)", "count_if(s > 0)", "count_if(s = 0)", "count_if(b = 0)")
     there, rows, distinct, missing, invented = _counts(each, *counted)
     pending = there - read
-    lost = missing - pending - duplicates
+    lost = missing - (pending - ahead) - duplicates
     text = (
         f"{rows:,} rows of {read:,}, {duplicates:,} duplicates by key, {rows - distinct:,} doubled, {lost:,} lost, "
         f"{invented:,} of unknown origin, {pending:,} pending"
     )
+    if rows != distinct and is_interrupted(rejects.state()):
+        text += " (a backfill was interrupted: repeat it)"
     return Finding("decode", rows == distinct and lost == 0 and invented == 0 and pending >= 0, text)
 
 
@@ -164,7 +189,7 @@ def _topic(spark: SparkSession, sink: DeadLetters | Aggregate) -> DataFrame:
 
 
 def _letters(spark: SparkSession, pipeline: Pipeline, letters: DeadLetters) -> Finding:
-    refused = Table(pipeline.silver).state().brought.get(NEW_ROWS, {}).get(tables.REJECTED, 0)
+    refused = Table(pipeline.rejects).state().brought.get(NEW_ROWS, 0)
     if not refused:
         return Finding("dead-letters", True, "none was refused")
     names = ("source", "topic", "partition", "offset")
@@ -185,14 +210,14 @@ def last_header(name: str) -> Column:
 def gold_of(spark: SparkSession, pipeline: Pipeline, name: str) -> DataFrame:
     """The newest row of each window and group."""
     table, aggregate = Table(pipeline.gold(name)), pipeline.aggregates[name]
-    schema = tables.gold_schema(spark, pipeline.decode, aggregate)
-    return current(tables.read(spark, table, table.live(tables.ROWS), schema), aggregate)
+    schema = table_rows.gold_schema(spark, pipeline.decode, aggregate)
+    return current(table_rows.read(spark, table, table.live(), schema), aggregate)
 
 
 def _aggregated(spark: SparkSession, pipeline: Pipeline, name: str, aggregate: Aggregate) -> Finding:
     key = key_of(aggregate)
     gold = gold_of(spark, pipeline, name)
-    anew = windowed(silver_of(spark, pipeline, tables.ACCEPTED), aggregate)
+    anew = windowed(silver_of(spark, pipeline), aggregate)
     pairs = gold.alias("g").join(
         anew.alias("a"), [F.col(f"g.{one}").eqNullSafe(F.col(f"a.{one}")) for one in key], "full_outer"
     )
@@ -200,8 +225,7 @@ def _aggregated(spark: SparkSession, pipeline: Pipeline, name: str, aggregate: A
     for measure in aggregate.measures:
         differ = differ | ~_alike(pairs, anew, measure)
     windows, differing = _counts(pairs.select(differ.alias("differs")), "count(*)", "count_if(differs)")
-    table = Table(pipeline.gold(name))
-    replaced = sum(one.rows for one in table.live(tables.ROWS)) - gold.count()
+    replaced = Table(pipeline.gold(name)).state().rows - gold.count()
     text = f"{windows:,} windows, {differing:,} differ from silver, {replaced:,} rows are of earlier batches"
     if differing:
         text += " (rows later than the watermark, or still pending: a backfill of their dates takes them in)"

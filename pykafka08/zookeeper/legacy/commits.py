@@ -14,6 +14,7 @@ from pykafka08.consumer.reader import Reader
 from pykafka08.consumer.renewals import CLOSE_AGE, MAX_AGE
 from pykafka08.driver import current_time, library_logger
 from pykafka08.errors import ClosedError, KafkaError, RequestTimeoutError
+from pykafka08.errors.deadline import at_deadline
 from pykafka08.records.record import TopicPartition
 from pykafka08.zookeeper.legacy.claims import Claims, revoked
 from pykafka08.zookeeper.legacy.offsets import LegacyOffsets
@@ -146,7 +147,8 @@ class Commits:
             return refused | answered
         self._check_open()
         if anyio.current_time() >= scope.deadline:
-            raise RequestTimeoutError(f"the offsets were not committed within {timeout:g} s")
+            late = RequestTimeoutError(f"the offsets were not committed within {timeout:g} s")
+            raise at_deadline(late, self._offsets.refusal())
         return refused | {tp: revoked(tp, "the session with ZooKeeper ended during the commit") for tp in taken}
 
     def _check_open(self) -> None:

@@ -11,7 +11,15 @@ import anyio
 
 from pykafka08.cluster.client import Client
 from pykafka08.driver import library_logger
-from pykafka08.errors import AuthorizationError, BadVersionError, ClosedError, KafkaError, NodeExistsError, NoNodeError
+from pykafka08.errors import (
+    AuthorizationError,
+    BadVersionError,
+    ClosedError,
+    KafkaError,
+    NodeExistsError,
+    NoNodeError,
+    SecurityError,
+)
 from pykafka08.group.coordinator import GroupCoordinator
 from pykafka08.group.requests import OffsetAndMetadata
 from pykafka08.records.record import TopicPartition
@@ -38,13 +46,22 @@ class LegacyOffsets:
         self._zk = zk
         self._config = config
         self._coordinator: GroupCoordinator | None = None
+        self._client: Client | None = None
         self._versions: dict[TopicPartition, int] = {}
         """Of the nodes, as they were read or written last: a write that comes late must not undo another's."""
 
     def use(self, client: Client) -> None:
         """The brokers can be asked from now on."""
+        self._client = client
         if self._config.offsets_storage == "kafka":
             self._coordinator = GroupCoordinator(client, self._config.group, _Outsider())
+
+    def refusal(self) -> SecurityError | None:
+        """That of the brokers that keep the offsets, if they do."""
+        if self._client is None or self._coordinator is None:
+            return None
+        node = self._coordinator.node_id
+        return self._client.refusal(None if node is None else [node])
 
     def forget(self, tp: TopicPartition) -> None:
         """The partition is given up."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 
 import anyio
 
@@ -67,7 +68,9 @@ class Reading:
         self._assignment = self._machine.assignment
         timeout = None if config.consumer_timeout_ms < 0 else config.consumer_timeout_ms / 1000
         self.streams = tuple(
-            LegacyStream(number, self._machine, self._owner_is(number), self.is_sure, timeout)
+            LegacyStream(
+                number, self._machine, self._owner_is(number), self.is_sure, timeout, partial(self._refusal, number)
+            )
             for number in range(streams)
         )
         self.offsets = LegacyOffsets(zk, config)
@@ -101,6 +104,13 @@ class Reading:
 
     def _owner_is(self, number: int) -> Callable[[TopicPartition], bool]:
         return lambda tp: self._stream_of.get(tp) == number
+
+    def _refusal(self, number: int) -> SecurityError | None:
+        """That of a broker which leads a partition of the stream."""
+        if self.client is None:
+            return None
+        leaders = {self.client.metadata.leader(*tp) for tp, each in self._stream_of.items() if each == number}
+        return self.client.refusal([each for each in leaders if each is not None] or None)
 
     # The session
 

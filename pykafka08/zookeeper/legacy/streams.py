@@ -18,7 +18,8 @@ from pykafka08.consumer.machine import ConsumerMachine
 from pykafka08.consumer.partition import PartitionState
 from pykafka08.consumer.reader import Reader
 from pykafka08.driver import Waiter
-from pykafka08.errors import ClosedError, ConsumerTimeoutError
+from pykafka08.errors import ClosedError, ConsumerTimeoutError, KafkaError, SecurityError
+from pykafka08.errors.deadline import at_deadline
 from pykafka08.records.reader import FetchedBatch
 from pykafka08.records.record import Record, TopicPartition
 
@@ -75,8 +76,10 @@ class LegacyStream:
         owns: Callable[[TopicPartition], bool],
         is_sure: Callable[[], bool],
         timeout: float | None,
+        refusal: Callable[[], SecurityError | None],
     ) -> None:
         self.number = number
+        self._refusal = refusal
         self.reader = Reader(cast("ConsumerMachine", Turn(machine, owns)))
         self.reader.may_hand_out = is_sure
         self.opened: Waiter[None] = Waiter()
@@ -99,7 +102,10 @@ class LegacyStream:
         raise StopAsyncIteration
 
     async def next(self, *, timeout: float | None = None) -> Record:
-        """The next record; ConsumerTimeoutError if none comes within ``timeout`` seconds."""
+        """The next record; ConsumerTimeoutError if none comes within ``timeout`` seconds.
+
+        SecurityError if a broker refuses this consumer at the end of that time.
+        """
         reader = self.reader
         if self._is_sure() and not reader.is_closed:
             for record in reader.cursor.records:
@@ -128,7 +134,7 @@ class LegacyStream:
         return StreamBatches(self, self._timeout)
 
     async def next_batch(self, timeout: float | None) -> FetchedBatch:
-        """The next batch; ConsumerTimeoutError."""
+        """The next batch; ConsumerTimeoutError or SecurityError."""
         deadline = None if timeout is None else anyio.current_time() + timeout
         if await self._wait_opened(deadline):
             if deadline is None:
@@ -142,8 +148,9 @@ class LegacyStream:
             return True
         return await wait_for_news(self.opened, deadline)
 
-    def _late(self, timeout: float | None) -> ConsumerTimeoutError:
-        return ConsumerTimeoutError(f"no record came in stream {self.number} within {timeout:g} s; it can be read on")
+    def _late(self, timeout: float | None) -> KafkaError:
+        text = f"no record came in stream {self.number} within {timeout:g} s; it can be read on"
+        return at_deadline(ConsumerTimeoutError(text), self._refusal())
 
 
 class StreamBatches:

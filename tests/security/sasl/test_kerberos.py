@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 import socket
 import struct
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ from pykafka08.security.sasl import kerberos as module
 from pykafka08.security.sasl.login import login_of
 from pykafka08.security.settings import SecurityConfig
 from tests.security.kdc import HOST, PASSWORD, REALM, Kdc
+from tests.security.kerberos_secrets import keys_of_keytab
 
 pytestmark = [pytest.mark.anyio, pytest.mark.kerberos]
 
@@ -75,6 +77,12 @@ async def test_a_keytab_leaves_the_users_own_tickets_alone(kerberos: Kdc) -> Non
     assert login.name == login.mechanism("localhost").name == "GSSAPI"
     assert await exchange(kerberos, login) == f"alice@{REALM}"
     assert not kerberos.tickets.exists()
+
+
+def test_the_search_for_secrets_knows_the_keys_that_klist_shows(kdc: Kdc) -> None:
+    shown = re.findall(r"\(0x([0-9a-f]+)\)", kdc.run("klist", "-k", "-K", str(kdc.keytab("kafka"))))
+    assert len(shown) == 4
+    assert [key.hex() for key in keys_of_keytab(kdc.keytab("kafka"))] == shown
 
 
 async def test_a_keytab_names_its_principal(kerberos: Kdc) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from pykafka08.spark.pipeline import charts, settings
-from pykafka08.spark.pipeline.table import ACCEPTED, Added, Entry, Table
+from pykafka08.spark.pipeline.stores import local_folder
+from pykafka08.spark.pipeline.tables.model import Added
 from tests.spark.pipeline import orders
+from tests.spark.pipeline.made_tables import commit, file, made
 
 PNG = b"\x89PNG"
 
@@ -26,20 +26,17 @@ def run(tmp_path: Path) -> Path:
 
 def test_a_run_without_a_row(run: Path, tmp_path: Path) -> None:
     pipeline = settings.read(orders.written_config(tmp_path, "localhost:9092"))
-    assert charts.draw(pipeline, run).read_bytes().startswith(PNG)
+    assert charts.draw(pipeline, local_folder(run)).read_bytes().startswith(PNG)
 
 
 def test_one_day_and_one_window(run: Path, tmp_path: Path) -> None:
     pipeline = settings.read(orders.written_config(tmp_path, "localhost:9092"))
     progress = {"name": "ingest-shop", "numInputRows": 3, "durationMs": {"triggerExecution": 10}}
     (run / "progress.jsonl").write_text(json.dumps(progress) + "\n")
-    silver, gold = Table(pipeline.silver), Table(pipeline.gold("hourly"))
-    assert silver.commit(Entry(0, "batch", "q", 0, (Added("data/a", ACCEPTED, "2024-03-01", 3, 1),)))
-    (gold.folder / "data").mkdir(parents=True)
-    window = {"window_start": [0], "kind": ["a"], "orders": [3], "_batch": [0]}
-    pq.write_table(pa.table(window), gold.folder / "data" / "a.parquet")
-    assert gold.commit(Entry(0, "batch", "q", 0, (Added("data/a.parquet", "rows", "", 1, 1),)))
-    assert charts.draw(pipeline, run).read_bytes().startswith(PNG)
+    silver, gold = made(pipeline.silver, id="long", day="date"), made(pipeline.gold("hourly"))
+    commit(silver, "batch", Added("data/a", 3, 1, {"day": "2024-03-01"}))
+    commit(gold, "batch", file(gold, "a", {"window_start": [0], "kind": ["a"], "orders": [3], "_batch": [0]}))
+    assert charts.draw(pipeline, local_folder(run)).read_bytes().startswith(PNG)
 
 
 @pytest.mark.parametrize(
@@ -53,8 +50,7 @@ def test_the_groups_with_most_rows_come_first_where_these_are_counted(
     config = orders.written_config(tmp_path, "localhost:9092")
     config.write_text(config.read_text().replace('{ orders = "count(*)", amount = "sum(amount)" }', measures))
     pipeline = settings.read(config)
-    gold = Table(pipeline.gold("hourly"))
-    (gold.folder / "data").mkdir(parents=True)
+    gold = made(pipeline.gold("hourly"))
     rows = {
         "window_start": [2, 1, 1, 1],
         "kind": ["a", "a", "b", "b"],
@@ -62,8 +58,7 @@ def test_the_groups_with_most_rows_come_first_where_these_are_counted(
         "orders": [1, 1, 900, 1000],
         "_batch": [0, 0, 0, 1],
     }
-    pq.write_table(pa.table(rows), gold.folder / "data" / "a.parquet")
-    assert gold.commit(Entry(0, "batch", "q", 0, (Added("data/a.parquet", "rows", "", 4, 1),)))
+    commit(gold, "batch", file(gold, "a", rows))
     groups = charts.groups_of(pipeline, "hourly")
     assert groups == {("a",): [(1, 2.5), (2, 1.5)], ("b",): [(1, 4.5)]}
     assert next(iter(groups)) == (largest,)

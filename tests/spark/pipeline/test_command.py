@@ -12,9 +12,11 @@ import pytest
 from pykafka08.cli.main import main
 from pykafka08.spark.pipeline import settings
 from pykafka08.spark.pipeline.locking import shared
-from pykafka08.spark.pipeline.table import ACCEPTED, REJECTED, Added, Entry, Table
+from pykafka08.spark.pipeline.tables.model import Added
+from pykafka08.spark.pipeline.tables.table import Table
 from tests.spark.pipeline import orders
 from tests.spark.pipeline.killing import command
+from tests.spark.pipeline.made_tables import commit, made
 
 SOAK = pytest.mark.soak
 
@@ -35,7 +37,7 @@ def test_a_plan_tells_what_a_run_would_read(brokers: str, tmp_path: Path, capsys
         r"8\.\d kB each; about 0 s \(at a usual rate; no run has shown it yet\)",
         ingest,
     )
-    assert decode == "decode-shop: 0 rows, 0 B in 0 files, and up to 113 rows to come"
+    assert decode == "decode-shop: 0 rows, 0 B in 0 files, 0 tasks, and up to 113 rows to come"
     assert letters == "dead-letters: 0 rows, 0 B in 0 files, 0 tasks, and up to 113 rows to come"
     assert aggregate == "aggregate-hourly: 0 rows, 0 B in 0 files, 0 tasks, and up to 113 rows to come"
     assert publish == "publish-hourly: 0 rows, 0 B in 0 files, 0 tasks, and what comes of the stages before it"
@@ -84,7 +86,6 @@ def test_status_amid_a_run(brokers: str, tmp_path: Path, capsys: pytest.CaptureF
         "starts/shop.json": '{"orders":{"0":0,"1":0,"2":0}}',
         "checkpoints/ingest-shop/offsets/0": f"v1\n{{}}\n{offsets}\n",
         "checkpoints/ingest-shop/commits/0": "v1",
-        "bronze/shop/_spark_metadata/0": "v1\n",
         "runs/20240301T120000.000000Z/progress.jsonl": json.dumps(
             {
                 "name": "ingest-shop",
@@ -97,8 +98,8 @@ def test_status_amid_a_run(brokers: str, tmp_path: Path, capsys: pytest.CaptureF
         )
         + "\n",
     }.items():
-        (pipeline.root / path).parent.mkdir(parents=True, exist_ok=True)
         (pipeline.root / path).write_text(text)
+    commit(made(pipeline.bronze("shop")), "batch", query="ingest-shop")
     with shared(pipeline.root):
         assert main(["pipeline", "status", str(tmp_path / "orders.toml")]) == 0
     head, ingest, *partitions = capsys.readouterr().out.splitlines()[:4]
@@ -120,18 +121,17 @@ def test_status_amid_a_run(brokers: str, tmp_path: Path, capsys: pytest.CaptureF
 def test_a_plan_tells_what_lies_between_the_stages(
     brokers: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each stage by its own part and kinds of entries; compactions are nobody's."""
+    """Each stage by its own table and kinds of commits; compactions are nobody's."""
     pipeline = settings.read(orders.written_config(tmp_path, brokers))
-    silver, gold = Table(pipeline.silver), Table(pipeline.gold("hourly"))
-    accepted = [Added(f"data/{number}", ACCEPTED, "2024-03-01", 10, 1_000) for number in range(9)]
-    assert silver.commit(Entry(0, "batch", "q", 0, (*accepted, Added("data/r", REJECTED, "2024-03-01", 7, 2_500_000))))
-    assert silver.commit(Entry(1, "compaction", "q", 1, (Added("data/c", ACCEPTED, "2024-03-01", 90, 9_000),)))
-    for version, kind in enumerate(("batch", "backfill", "compaction")):
-        assert gold.commit(Entry(version, kind, "q", version, (Added(f"data/{kind}", "rows", "", 3, 500),)))
-    for table in (silver, gold):
-        (table.folder / "data").mkdir()
-        for path in table.state().files:
-            (table.folder / path).touch()
+    silver, rejects, gold = map(made, (pipeline.silver, pipeline.rejects, pipeline.gold("hourly")))
+    commit(silver, "batch", *(Added(f"data/{number}", 10, 1_000) for number in range(9)))
+    commit(silver, "compaction", Added("data/c", 90, 9_000))
+    commit(rejects, "batch", Added("data/r", 7, 2_500_000))
+    for kind in ("batch", "backfill", "compaction"):
+        commit(gold, kind, Added(f"data/{kind}", 3, 500))
+    for folder in (pipeline.silver, pipeline.rejects, pipeline.gold("hourly")):
+        for one in Table(folder).live():
+            (folder / one.path).write_text("")
     assert main(["pipeline", "plan", str(tmp_path / "orders.toml")]) == 0
     assert capsys.readouterr().out.splitlines()[2:] == [
         "dead-letters: 7 rows, 2.5 MB in 1 files, 1 tasks, and up to 113 rows to come",

@@ -1,41 +1,67 @@
-"""Rows of gold that later ones replaced."""
+"""Which files of a table compaction makes one, and what it does when others commit meanwhile."""
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
-from typing import Any
+from pathlib import Path
 
-import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
-from pykafka08.spark.pipeline.compacting import newest
+from pykafka08.spark.pipeline import compacting
+from pykafka08.spark.pipeline.settings import Compaction
+from pykafka08.spark.pipeline.tables.model import Added, Entry
+from pykafka08.spark.pipeline.tables.table import Table
+from tests.spark.pipeline.made_tables import commit, file, made
 
-HOUR = timedelta(hours=1)
-START = datetime(2024, 3, 1, tzinfo=timezone.utc)
-KEY = ["window_start", "window_end", "kind"]
-
-
-def gold(*rows: tuple[int, Any, int, int], kind: pa.DataType | None = None) -> pa.Table:
-    """Hour, group, measure and batch of each."""
-    columns = {
-        "window_start": pa.array([START + row[0] * HOUR for row in rows], pa.timestamp("us", "UTC")),
-        "window_end": pa.array([START + (row[0] + 1) * HOUR for row in rows], pa.timestamp("us", "UTC")),
-        "kind": pa.array([row[1] for row in rows], kind or pa.string()),
-        "orders": pa.array([row[2] for row in rows], pa.int64()),
-        "_batch": pa.array([row[3] for row in rows], pa.int64()),
-    }
-    return pa.table(columns)
+DAYS = ("2024-03-01", "2024-03-02")
 
 
-def test_of_each_window_and_group_the_row_of_the_highest_batch_stays() -> None:
-    rows = [(0, "a", 9, 12), (0, "a", 1, 2), (0, None, 3, 2), (1, "a", 4, 2), (0, "b", 5, 7), (0, None, 6, 3)]
-    kept = newest(gold(*rows), KEY)
-    assert kept.schema == gold().schema
-    assert sorted(kept["orders"].to_pylist()) == [4, 5, 6, 9]
-    assert newest(gold(), KEY).num_rows == 0
+def sized(name: str, size: int, day: str = DAYS[0]) -> Added:
+    return Added(name, 1, size, {"day": day})
 
 
-@pytest.mark.parametrize("kind", [pa.list_(pa.int64()), pa.struct([("x", pa.int64())])])
-def test_groups_that_arrow_cannot_compare_keep_their_rows(kind: pa.DataType) -> None:
-    rows = gold((0, None, 1, 1), (0, None, 2, 2), kind=kind)
-    assert newest(rows, KEY).num_rows == 2
+def test_files_of_a_partition_are_joined_up_to_a_size() -> None:
+    files = [sized("a", 40), sized("b", 40), sized("large", 200), sized("c", 40), sized("d", 90)]
+    files += [sized("x", 10, DAYS[1]), sized("y", 10, DAYS[1])]
+    groups = list(compacting._groups(files, Compaction(target_bytes=100)))
+    assert [[one.path for one in group] for group in groups] == [["a", "b"], ["x", "y"]]
+    assert list(compacting._groups(files, Compaction(target_bytes=100, min_files=3))) == []
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    table = made(tmp_path / "table", id="long", day="date")
+    for number, day in enumerate((*DAYS, *DAYS)):
+        commit(table, "batch", file(table, str(number), {"id": [number]}, day), batch=number)
+    return table
+
+
+def rows(spark: SparkSession, table: Table) -> list[int]:
+    return sorted(row[0] for row in spark.read.parquet(*table.paths(table.live())).select("id").collect())
+
+
+def test_a_commit_of_others_meanwhile_is_kept(
+    spark: SparkSession, table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that brings a file does no harm; after one that replaces a file that was joined, the files are left."""
+    swap = compacting._swap
+
+    def amid(table: Table, entry: Entry) -> bool:
+        meanwhile()
+        return swap(table, entry)
+
+    def brings() -> None:
+        commit(table, "batch", file(table, f"{table.version}", {"id": [table.version]}, DAYS[0]))
+
+    def replaces() -> None:
+        old = next(one for one in table.live() if one.day == DAYS[0])
+        new = file(table, "new", {"id": [100]}, DAYS[0])
+        table.commit(Entry(table.version + 1, "backfill", "b", 0, (new,), (old.path,)))
+
+    monkeypatch.setattr(compacting, "_swap", amid)
+    meanwhile = brings
+    compacting._join(spark, table, Compaction(), None)
+    assert (rows(spark, table), len(table.live())) == ([0, 1, 2, 3, 4, 5], 4)
+    meanwhile = replaces
+    compacting._join(spark, table, Compaction(), None)
+    assert table.entries()[-1].kind == "backfill"

@@ -19,6 +19,7 @@ from pykafka08.spark.pipeline.decoding import BRONZE_SCHEMA, accepted, decoded, 
 from pykafka08.spark.pipeline.expectations import QualityError, check, expectations, of_newest_run, with_counts
 from pykafka08.spark.pipeline.judging import judged
 from pykafka08.spark.pipeline.settings import Decode, Pipeline, Reference, Rule, Uniqueness, parse
+from pykafka08.spark.pipeline.stores import local_folder
 from pykafka08.spark.pipeline.validating import validate
 from tests.spark.pipeline import orders
 
@@ -202,7 +203,7 @@ def written_runs(folder: Path) -> tuple[Path, Path]:
 
 def test_counts_over_time_are_in_the_report(tmp_path: Path) -> None:
     path, run = written_runs(tmp_path)
-    text = report.write(settings.read(path), run).read_text()
+    text = report.write(settings.read(path), local_folder(run)).read_text()
     for cell in ("rule: the amount is positive", "quarantine", "4.00%", "9", "6.00%"):
         assert f"<td>{cell}</td>" in text
     assert "<title>2024-03-01 12:00: 7</title>" in text

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from pykafka08.spark.pipeline import report, settings
 from pykafka08.spark.pipeline.settings import Pipeline
-from pykafka08.spark.pipeline.table import ACCEPTED, REJECTED, Added, Entry, Table
+from pykafka08.spark.pipeline.stores import local_folder
+from pykafka08.spark.pipeline.tables.model import Added
 from tests.spark.pipeline import orders
+from tests.spark.pipeline.made_tables import commit, file, made
 
 HOSTILE = "<script>alert(1)</script>"
 HOUR = 3_600_000_000
@@ -66,21 +67,18 @@ def filled(folder: Path, run: Path) -> Pipeline:
         progress("aggregate-hourly", 0, 6, eventTime={"max": "1970-01-01T02:30:00.000Z"}),
     ]
     (run / "progress.jsonl").write_text("".join(json.dumps(one) + "\n" for one in documents))
-    silver, gold = Table(pipeline.silver), Table(pipeline.gold("hourly"))
-    for table in (silver, gold):
-        (table.folder / "data").mkdir(parents=True)
-    pq.write_table(pa.table({"reason": [f"rule: {HOSTILE}"]}), silver.folder / "data" / "r")
-    rows = (Added("data/a", ACCEPTED, "2024-03-01", 59, 1), Added("data/r", REJECTED, "", 1, 1))
-    assert silver.commit(Entry(0, "batch", "decode-shop", 0, rows))
+    silver, rejects = made(pipeline.silver, id="long", day="date"), made(pipeline.rejects)
+    commit(silver, "batch", Added("data/a", 59, 1, {"day": "2024-03-01"}), query="decode-shop")
+    commit(rejects, "batch", file(rejects, "r", {"reason": [f"rule: {HOSTILE}"]}), query="decode-shop")
+    gold = made(pipeline.gold("hourly"))
     starts = pa.array([0, HOUR, 2 * HOUR], pa.timestamp("us", "UTC"))
     windows = {"window_start": starts, "kind": [HOSTILE] * 3, "orders": [3, 4, 5], "_batch": [0] * 3}
-    pq.write_table(pa.table(windows), gold.folder / "data" / "w")
-    assert gold.commit(Entry(0, "batch", "aggregate-hourly", 0, (Added("data/w", "rows", "", 3, 1),)))
+    commit(gold, "batch", file(gold, "w", windows), query="aggregate-hourly")
     return pipeline
 
 
 def test_names_of_others_are_text_and_nothing_is_loaded(tmp_path: Path, run: Path) -> None:
-    path = report.write(filled(tmp_path, run), run)
+    path = report.write(filled(tmp_path, run), local_folder(run))
     page = Page(path)
     assert f"rule: {HOSTILE}" in page.text["td"]
     assert HOSTILE in page.text["h3"]
@@ -91,7 +89,7 @@ def test_names_of_others_are_text_and_nothing_is_loaded(tmp_path: Path, run: Pat
 
 
 def test_batches_lag_and_refused_rows_over_the_time_of_the_run(tmp_path: Path, run: Path) -> None:
-    page = Page(report.write(filled(tmp_path, run), run))
+    page = Page(report.write(filled(tmp_path, run), local_folder(run)))
     stages = page.text["td"]
     row = stages.index("ingest-shop")
     assert stages[row : row + 7] == ["ingest-shop", "2", "60", "4.0", "15", "2.0", "12:00:04"]
@@ -103,7 +101,7 @@ def test_batches_lag_and_refused_rows_over_the_time_of_the_run(tmp_path: Path, r
 
 
 def test_a_window_that_the_newest_event_is_in_is_hatched(tmp_path: Path, run: Path) -> None:
-    page = Page(report.write(filled(tmp_path, run), run))
+    page = Page(report.write(filled(tmp_path, run), local_folder(run)))
     hatched = [each for tag, each in page.elements if tag == "rect" and each.get("fill") == "url(#unfinished)"]
     assert len(hatched) == 1
     windows = [text for text in page.text["title"] if text.startswith("1970-01-01")]
@@ -116,6 +114,6 @@ def test_a_window_that_the_newest_event_is_in_is_hatched(tmp_path: Path, run: Pa
 
 def test_a_run_without_a_row_has_a_page(tmp_path: Path, run: Path) -> None:
     pipeline = settings.read(orders.written_config(tmp_path, "localhost:9092"))
-    page = Page(report.write(pipeline, run))
+    page = Page(report.write(pipeline, local_folder(run)))
     assert page.text["p"] == ["Run 20240301T120000.000000Z: no batch had a row"]
     assert page.text["b"] == ["0", "0", "0.0", "0", "0", "0"]

@@ -12,6 +12,7 @@ import pytest
 from pykafka08.errors import ConfigError
 from pykafka08.spark.pipeline.settings import Duplicates, Pipeline, parse, read
 from pykafka08.spark.pipeline.starting import read_options_of
+from pykafka08.spark.pipeline.stores import local_folder
 
 GOOD = """
 name = "orders"
@@ -32,7 +33,7 @@ duplicates = { key = ["id"] }
 def test_a_small_file_is_enough(tmp_path: Path) -> None:
     (tmp_path / "a.toml").write_text(GOOD)
     pipeline = read(tmp_path / "a.toml")
-    assert pipeline.root == tmp_path / "out"
+    assert pipeline.root == local_folder(tmp_path / "out")
     assert pipeline.sources["old"].name == "old"
     assert pipeline.sources["old"].topics == ("orders",)
     assert pipeline.decode.duplicates == Duplicates(("id",))
@@ -46,7 +47,17 @@ def test_a_small_file_is_enough(tmp_path: Path) -> None:
         ('name = "orders"', "", "name: missing"),
         ('name = "orders"', 'name = "a/b"', "name: 'a/b' may hold"),
         ('name = "orders"', "name = 3", "name: text is wanted, not 3"),
-        ('folder = "out"', 'folder = "s3://x/y"', "folder: 's3://x/y' must be a path"),
+        ('folder = "out"', 'folder = "ftp://x/y"', "folder: ftp: is none of file:, s3:, s3a:, hdfs:, abfss:, gs:"),
+        ('folder = "out"', 'folder = "s3:///y"', r"folder: 's3:///y' is not as s3a://BUCKET/PATH"),
+        ('folder = "out"', 'folder = "s3://me:s3cret@x/y"', r"folder: credentials in the address; settings of \[sto"),
+        ('folder = "out"', 'folder = "abfss://x/y"', "folder: 'abfss://x/y' is not as abfss://CONTAINER@ACC"),
+        ('folder = "out"', 'folder = "out"\nstorage = { region = "r" }', "storage.region: means nothing for a folder"),
+        ('folder = "out"', 'folder = "s3://x"\nstorage = { namenodes = ["n:1"] }', "storage.namenodes: means nothing"),
+        ('folder = "out"', 'folder = "s3://x"\nstorage = { access_key = "a" }', "access_key: storage.secret_key is"),
+        ('folder = "out"', 'folder = "s3://x"\nstorage = { secret_key = 1 }', r"storage.secret_key: .* not \*\*\*"),
+        ('folder = "out"', 'folder = "s3://x"\nstorage = { path_style = "yes" }', "storage.path_style: true or"),
+        ('folder = "out"', 'folder = "s3://x"\nstorage = { bucket = "x" }', "storage.bucket: unknown; there are pro"),
+        ('folder = "out"', 'folder = "hdfs://n:1/"\nstorage = { namenodes = ["n:1"] }', "namenodes: the folder names"),
         ('folder = "out"', 'folder = "out"\nspeed = 3', "speed: unknown; there are name, folder"),
         ('topics = ["orders"]', 'topics = "orders"', r"sources.old.topics: a list is wanted, not 'orders'"),
         ('topics = ["orders"]', 'topics = [1]', r"sources.old.topics: text is wanted, not 1"),
@@ -106,7 +117,7 @@ def test_every_error_of_a_file_is_told_at_once(tmp_path: Path) -> None:
 def test_every_contradiction_of_a_file_is_told_at_once(tmp_path: Path) -> None:
     text = GOOD.replace('topics = ["orders"]', "").replace('format = "json"', 'format = "raw"')
     with pytest.raises(ConfigError) as caught:
-        parse(text.replace('folder = "out"', 'folder = "s3://a/b"'), tmp_path)
+        parse(text.replace('folder = "out"', 'folder = "ftp://a/b"'), tmp_path)
     keys = [line.partition(": ")[0] for line in str(caught.value).splitlines()]
     assert keys == ["folder", "sources.old", "decode.schema"]
 

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from pykafka08 import TopicPartition
 from pykafka08.spark.pipeline import backfilling, compacting, running, settings, verifying
-from pykafka08.spark.pipeline.table import Table
+from pykafka08.spark.pipeline.tables.table import Table
 from tests.spark.pipeline import orders
 
 pytestmark = pytest.mark.timeout(600)
@@ -40,7 +40,7 @@ class Shop:
         return [one for one in verifying.verify(self.spark, self.pipeline) if not one.is_right]
 
     def silver(self) -> list[dict[str, Any]]:
-        rows = verifying.silver_of(self.spark, self.pipeline, "accepted").select("id", "kind", "amount", "at")
+        rows = verifying.silver_of(self.spark, self.pipeline).select("id", "kind", "amount", "at")
         return [row.asDict() for row in rows.orderBy("id").collect()]
 
     def gold(self) -> list[tuple[Any, ...]]:
@@ -54,12 +54,12 @@ class Shop:
         assert [row["id"] for row in self.silver()] == accepted
         assert sum(row[-2] for row in self.gold()) == len(accepted)
         assert sum(row[-1] for row in self.gold()) == sum(orders.order(number)["amount"] for number in accepted)
-        rejected = verifying.silver_of(self.spark, self.pipeline, "rejected")
+        rejected = verifying.rejects_of(self.spark, self.pipeline)
         assert rejected.count() == orders.refused(self.numbers)
 
     def forget_last_commit(self, stage: str) -> None:
         """As if the driver had been killed when all of a batch was done but this was not yet written down."""
-        commits = self.pipeline.checkpoint(stage) / "commits"
+        commits = Path(self.pipeline.checkpoint(stage), "commits")
         last = max((path for path in commits.iterdir() if path.name.isdigit()), key=lambda path: int(path.name))
         last.unlink()
         (commits / f".{last.name}.crc").unlink(missing_ok=True)
@@ -76,7 +76,7 @@ def shop(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 def test_each_record_is_somewhere_once(shop: Shop) -> None:
     shop.check()
-    counts = [one.counts for one in Table(shop.pipeline.silver).entries()]
+    counts = [one.counts for one in Table(shop.pipeline.silver).entries() if one.counts]
     assert sum(one["read"] for one in counts) == shop.records
     assert sum(one["duplicates"] for one in counts) == shop.records - len(shop.silver()) - orders.refused(shop.numbers)
 
@@ -95,15 +95,18 @@ def test_a_batch_that_is_replayed_leaves_nothing_twice(shop: Shop) -> None:
 
 def test_small_files_become_one_and_nobody_sees_a_difference(shop: Shop) -> None:
     silver, gold = shop.silver(), shop.gold()
-    stray = shop.pipeline.silver / "data" / "decode-shop-000000000099-deadbeef" / "accepted" / "x.parquet"
+    stray = Path(shop.pipeline.silver, "data", "decode-shop-000000000099-deadbeef", "x.parquet")
     stray.parent.mkdir(parents=True)
     stray.write_bytes(b"an attempt that nobody finished")
-    before, after, deleted = compacting.compact(shop.pipeline, until={})["silver"]
+    bronze = verifying.bronze_of(shop.spark, shop.pipeline, "shop").count()
+    before, after, deleted = compacting.compact(shop.spark, shop.pipeline, until={})["silver"]
     assert (after < before, deleted, stray.exists()) == (True, 0, True)  # it may be another's
-    assert compacting.compact(shop.pipeline)["silver"] == (after, after, 1)
+    assert compacting.compact(shop.spark, shop.pipeline)["silver"] == (after, after, 1)
     assert not stray.exists()  # but the files that were replaced: no stage has read on behind the swap yet
     assert (shop.silver(), shop.gold()) == (silver, gold)
-    held = Table(shop.pipeline.gold("hourly")).live("rows")
+    assert len(Table(shop.pipeline.bronze("shop")).live()) == 1
+    assert verifying.bronze_of(shop.spark, shop.pipeline, "shop").count() == bronze
+    held = Table(shop.pipeline.gold("hourly")).live()
     assert [one.rows for one in held] == [len(gold)]  # each window once
     shop.check()
 
@@ -112,8 +115,8 @@ def test_what_was_replaced_goes_once_nobody_can_be_reading_it(shop: Shop) -> Non
     made = compacting.versions(shop.pipeline)
     shop.produce(range(270, 300))
     shop.run()
-    assert compacting.compact(shop.pipeline, until={})["silver"][-1] == 0
-    assert compacting.compact(shop.pipeline, until=made)["silver"][-1] > 0
+    assert compacting.compact(shop.spark, shop.pipeline, until={})["silver"][-1] == 0
+    assert compacting.compact(shop.spark, shop.pipeline, until=made)["silver"][-1] > 0
     shop.check()
 
 
@@ -146,7 +149,7 @@ def test_of_headers_with_one_name_the_last_counts(shop: Shop) -> None:
 
 
 def test_the_checkpoint_of_a_sources_stage_is_in_sparks_own_form(shop: Shop) -> None:
-    offsets = shop.pipeline.checkpoint("ingest-shop") / "offsets"
+    offsets = Path(shop.pipeline.checkpoint("ingest-shop"), "offsets")
     last = max((path for path in offsets.iterdir() if path.name.isdigit()), key=lambda path: int(path.name))
     document = json.loads(last.read_text().splitlines()[2])
     assert sum(document[orders.TOPIC].values()) == shop.records

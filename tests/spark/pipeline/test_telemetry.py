@@ -131,6 +131,6 @@ def test_each_stage_reads_what_another_wrote(tmp_path: Path) -> None:
     pipeline = settings.read(orders.written_config(tmp_path, "localhost:9092"))
     stages = ("ingest-shop", "decode-shop", "aggregate-hourly", "publish-hourly")
     for before, after in pairwise(stages):
-        assert datasets_of(pipeline, before)[1] == datasets_of(pipeline, after)[0]
+        assert datasets_of(pipeline, before)[1][:1] == datasets_of(pipeline, after)[0]
     letters = datasets_of(pipeline, "dead-letters")
-    assert letters == (datasets_of(pipeline, "decode-shop")[1], [("kafka://localhost:9092", "orders-refused")])
+    assert letters == (datasets_of(pipeline, "decode-shop")[1][1:], [("kafka://localhost:9092", "orders-refused")])

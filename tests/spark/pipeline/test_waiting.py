@@ -5,37 +5,31 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 
-from pykafka08.spark.pipeline import table as table_module
 from pykafka08.spark.pipeline.settings import Pipeline, read
-from pykafka08.spark.pipeline.table import ACCEPTED, REJECTED, Added, Entry, Table
+from pykafka08.spark.pipeline.tables.table import Table
 from pykafka08.spark.pipeline.waiting import Waiting, waiting
 from tests.spark.pipeline import orders
+from tests.spark.pipeline.made_tables import commit, file, made
 
 READERS = ("dead-letters", "aggregate-hourly")
 
 
 @pytest.fixture
-def pipeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pipeline:
-    """Ten entries of silver with a row accepted and one rejected, a snapshot behind each third entry."""
-    monkeypatch.setattr(table_module, "SNAPSHOT_EVERY", 3)
+def pipeline(tmp_path: Path) -> Pipeline:
+    """Ten commits to silver and to rejects with a row each."""
     pipeline = read(orders.written_config(tmp_path, "nobody:1"))
-    table = Table(pipeline.silver)
-    for version in range(10):
-        parts = (ACCEPTED, REJECTED)
-        added = tuple(Added(f"data/{version}/{part}.parquet", part, "", 1, 7) for part in parts)
-        for one in added:
-            path = table.folder / one.path
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(b"1234567")
-        assert table.commit(Entry(version, "batch", "decode-shop", version, added))
+    for table in (made(pipeline.silver), made(pipeline.rejects)):
+        for batch in range(10):
+            commit(table, "batch", file(table, str(batch), {"id": [batch]}), query="decode-shop", batch=batch)
     return pipeline
 
 
 def read_up_to(pipeline: Pipeline, reader: str, version: int) -> None:
     """Leave the checkpoint of a stage that has read the table's entries up to a version."""
     for name, text in (("offsets", f'v1\n{{}}\n{{"version": {version}}}'), ("commits", "v1\n{}")):
-        path = pipeline.checkpoint(reader) / name / "0"
+        path = Path(pipeline.checkpoint(reader), name, "0")
         path.parent.mkdir(parents=True)
         path.write_text(text)
 
@@ -45,20 +39,23 @@ def found(pipeline: Pipeline) -> list[int]:
 
 
 def test_rows_behind_what_a_stage_has_committed_wait(pipeline: Pipeline) -> None:
+    size = sum(one.bytes for one in Table(pipeline.silver).live())
     assert waiting(pipeline) == {
-        "decode-shop": Waiting(0, 0, 0, None),
-        "dead-letters": Waiting(10, 10, 70, 2),
-        "aggregate-hourly": Waiting(10, 10, 70, 2),
+        "decode-shop": Waiting(0, 0, 0, 0),
+        "dead-letters": Waiting(10, 10, size, 2),
+        "aggregate-hourly": Waiting(10, 10, size, 2),
         "publish-hourly": Waiting(0, 0, 0, 0),
     }
-    read_up_to(pipeline, READERS[0], 5)
+    read_up_to(pipeline, READERS[0], 6)
     assert found(pipeline) == [4, 10]
 
 
-def test_a_stage_that_was_added_after_entries_went_waits_for_what_the_table_holds(pipeline: Pipeline) -> None:
-    table = Table(pipeline.silver)
-    read_up_to(pipeline, READERS[0], 9)
-    table.expire(9, with_attempts=False)
+def test_a_stage_that_was_added_after_commits_went_waits_for_what_the_table_holds(pipeline: Pipeline) -> None:
+    read_up_to(pipeline, READERS[0], 10)
+    for folder in (pipeline.silver, pipeline.rejects):
+        DeltaTable(folder).create_checkpoint()
+        for path in Path(folder / "_delta_log").glob("*[0-8].json"):
+            path.unlink()
     with pytest.raises(LookupError):
-        table.entries()
+        Table(pipeline.silver).entries()
     assert found(pipeline) == [0, 10]

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import trustme
-from cryptography.hazmat.primitives import serialization
 from kazoo.protocol.connection import ConnectionHandler
 
 from pykafka08 import LegacyConsumer, Mirror
@@ -23,7 +22,7 @@ from pykafka08.zookeeper.migration import GroupMigration
 from pykafka08.zookeeper.operations import CREATOR_ONLY
 from pykafka08.zookeeper.settings import ZooKeeperConfig
 from tests.security.secrets_found import SecretSearch
-from tests.zookeeper.bridge.tls_front import TlsFront
+from tests.zookeeper.bridge.tls_front import TlsFront, client_files
 from tests.zookeeper.bridge.waiting import LONG_SESSION_MS, event_of
 
 PASSWORD = "s3cret-of-bob"
@@ -95,22 +94,8 @@ async def test_an_error_inside_kazoo(search: SecretSearch, monkeypatch: pytest.M
 @pytest.mark.anyio
 async def test_a_client_certificate_whose_key_has_a_passphrase(search: SecretSearch, tmp_path: Path) -> None:
     ca = trustme.CA()
-    issued = ca.issue_cert("client")
-    key = serialization.load_pem_private_key(issued.private_key_pem.bytes(), None)
-    locked = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.BestAvailableEncryption(PASSWORD.encode()),
-    )
-    (tmp_path / "key.pem").write_bytes(locked)
-    (tmp_path / "client.pem").write_bytes(b"".join(each.bytes() for each in issued.cert_chain_pems))
-    (tmp_path / "ca.pem").write_bytes(ca.cert_pem.bytes())
-    settings = {
-        "tls": True,
-        "tls_ca_file": str(tmp_path / "ca.pem"),
-        "tls_certificate_file": str(tmp_path / "client.pem"),
-        "tls_key_file": str(tmp_path / "key.pem"),
-    }
+    files = client_files(tmp_path, ca, PASSWORD)
+    settings: dict[str, Any] = {"tls": True, **files}
     with search.of_logs():
         async with EmbeddedZooKeeper() as server:
             with TlsFront(server.port, ca.issue_cert("localhost"), client_ca=ca) as front:
@@ -121,9 +106,9 @@ async def test_a_client_certificate_whose_key_has_a_passphrase(search: SecretSea
                 del settings["tls_certificate_file"], settings["tls_key_file"]
                 with pytest.raises(ZooKeeperConnectionError):
                     await ZooKeeper(address, connection_timeout_ms=1000, **settings).__aenter__()
-        settings.update(tls_certificate_file=str(tmp_path / "client.pem"), tls_key_file=str(tmp_path / "key.pem"))
-        for wrong in (f"{PASSWORD}-not", None):
-            with pytest.raises(ConfigError, match="files for TLS") as refused:
+        settings.update(files)
+        for wrong, text in ((f"{PASSWORD}-not", "tls_key_password is wrong"), (None, "set tls_key_password")):
+            with pytest.raises(ConfigError, match=text) as refused:
                 ZooKeeper("h", tls_key_password=wrong, **settings)
             search.of_error("wrong passphrase", refused.value)
     assert search.found == []

@@ -9,6 +9,7 @@ import threading
 from pathlib import Path
 
 import trustme
+from cryptography.hazmat.primitives import serialization
 
 __all__ = ["CERTIFICATE", "TlsFront"]
 
@@ -92,3 +93,22 @@ class TlsFront:
                     return False
                 target.sendall(data)
         return True
+
+
+def client_files(folder: Path, ca: trustme.CA, passphrase: str) -> dict[str, str]:
+    """Settings of a session with files for TLS: the CA, and a client certificate whose key has a passphrase."""
+    issued = ca.issue_cert("client")
+    key = serialization.load_pem_private_key(issued.private_key_pem.bytes(), None)
+    locked = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.BestAvailableEncryption(passphrase.encode()),
+    )
+    files = {
+        "tls_ca_file": ca.cert_pem.bytes(),
+        "tls_certificate_file": b"".join(each.bytes() for each in issued.cert_chain_pems),
+        "tls_key_file": locked,
+    }
+    for setting, content in files.items():
+        (folder / f"{setting}.pem").write_bytes(content)
+    return {setting: str(folder / f"{setting}.pem") for setting in files}

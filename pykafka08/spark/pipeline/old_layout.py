@@ -1,0 +1,159 @@
+"""The folders of versions whose tables were not Delta tables yet.
+
+Silver and gold had ``log/N.json``, an entry for each change, and ``snapshots/N.json``, the sum of all entries up to N;
+bronze was written by Spark's file sink, and read by its file source.  Only :mod:`converting` reads them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from pykafka08.errors import ConfigError
+from pykafka08.spark.pipeline.settings import Pipeline
+
+__all__ = [
+    "OldEntry",
+    "OldFile",
+    "OldState",
+    "check_layout",
+    "entries",
+    "is_old",
+    "last_batch",
+    "manifest",
+    "source_log",
+    "state_at",
+]
+
+MANIFEST = "_spark_metadata"
+
+
+@dataclass(frozen=True)
+class OldFile:
+    """A file of an entry, as the log has it."""
+
+    path: str
+    part: str
+    day: str
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class OldEntry:
+    """A change of a table."""
+
+    version: int
+    kind: str
+    query: str
+    batch: int
+    added: tuple[OldFile, ...]
+    removed: tuple[str, ...]
+    counts: Mapping[str, int]
+
+
+@dataclass
+class OldState:
+    """What entries come to."""
+
+    version: int = -1
+    files: dict[str, OldFile] = field(default_factory=dict)
+    newest: dict[str, int] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
+    brought: dict[str, Counter[str]] = field(default_factory=dict)
+    """Kind of entry → part → rows."""
+
+    def add(self, entry: OldEntry) -> None:
+        """Take the next entry."""
+        self.version = entry.version
+        self.newest[entry.query] = entry.batch
+        self.counts.update(entry.counts)
+        for path in entry.removed:
+            self.files.pop(path, None)
+        for one in entry.added:
+            self.files[one.path] = one
+            self.brought.setdefault(entry.kind, Counter())[one.part] += one.rows
+
+
+def is_old(pipeline: Pipeline) -> bool:
+    """Whether a table of the pipeline has a log of its own, or bronze the manifest of Spark's file sink."""
+    if not pipeline.root.is_local:
+        return False  # those versions had no stores
+    tables = [Path(pipeline.silver), *(Path(pipeline.gold(name)) for name in pipeline.aggregates)]
+    manifests = [Path(pipeline.bronze(name), MANIFEST) for name in pipeline.sources]
+    return any(path.exists() for path in (*manifests, *(one / "log" for one in tables)))
+
+
+def check_layout(pipeline: Pipeline) -> None:
+    """ConfigError if the tables are to be converted first."""
+    if is_old(pipeline):
+        raise ConfigError(
+            f"folder: {pipeline.root} has tables of an earlier version; `pykafka08 pipeline convert CONFIG.toml` makes "
+            "Delta tables of them"
+        )
+
+
+def entries(table: Path, after: int) -> list[OldEntry]:
+    """In order, those with greater versions."""
+    found = sorted((table / "log").glob("*.json"))
+    return [_entry(json.loads(path.read_text())) for path in found if int(path.stem) > after]
+
+
+def state_at(table: Path, version: int) -> OldState:
+    """The table as of a version.  ConfigError if entries that are needed for it are gone."""
+    folded = max((one for one in _numbers(table / "snapshots") if one <= version), default=-1)
+    state = _snapshot(table, folded) if folded >= 0 else OldState()
+    for entry in entries(table, folded):
+        if entry.version <= version:
+            if entry.version != state.version + 1:
+                raise ConfigError(f"folder: {table / 'log'} lacks entry {state.version + 1}")
+            state.add(entry)
+    return state
+
+
+def manifest(bronze: Path) -> list[str]:
+    """The files that Spark's sink has committed, relative to the folder."""
+    paths = (unquote(urlsplit(one["path"]).path) for one in _documents(bronze / MANIFEST))
+    return [Path(path).relative_to(bronze.resolve()).as_posix() for path in paths]
+
+
+def last_batch(bronze: Path) -> int:
+    """The newest batch of the sink; -1: there is none."""
+    names = (one.name.removesuffix(".compact") for one in (bronze / MANIFEST).glob("*"))
+    return max((int(name) for name in names if name.isdigit()), default=-1)
+
+
+def source_log(checkpoint: Path) -> dict[str, int]:
+    """The name of each file that a query has planned to read → where in the file source's log; no two share a name."""
+    documents = _documents(checkpoint / "sources" / "0")
+    return {Path(unquote(urlsplit(one["path"]).path)).name: one["batchId"] for one in documents}
+
+
+def _entry(document: Mapping[str, Any]) -> OldEntry:
+    added = tuple(OldFile(**one) for one in document["added"])
+    return OldEntry(**{**document, "added": added, "removed": tuple(document["removed"])})
+
+
+def _snapshot(table: Path, version: int) -> OldState:
+    document = json.loads((table / "snapshots" / f"{version:020d}.json").read_text())
+    files = {one["path"]: OldFile(**one) for one in document["files"]}
+    brought = {kind: Counter(rows) for kind, rows in document["brought"].items()}
+    return OldState(document["version"], files, document["newest"], Counter(document["counts"]), brought)
+
+
+def _documents(log: Path) -> Iterator[dict[str, Any]]:
+    """Of a log of Spark's: ``N.compact`` has all up to N, single files what came later."""
+    joined = max((int(one.stem) for one in log.glob("*.compact") if one.stem.isdigit()), default=-1)
+    single = sorted(number for number in _numbers(log, "*") if number > joined)
+    for path in ([log / f"{joined}.compact"] if joined >= 0 else []) + [log / str(number) for number in single]:
+        yield from map(json.loads, path.read_text().splitlines()[1:])
+
+
+def _numbers(folder: Path, pattern: str = "*.json") -> Iterable[int]:
+    names = (one.name.removesuffix(".json") for one in folder.glob(pattern))
+    return [int(name) for name in names if name.isdigit()]

@@ -1,0 +1,88 @@
+"""Positions in a table's commits, which are the offsets of streams, and where a batch ends that has limits.
+
+A position is a version: its commit and all before it are read.  Amid the files of the commits that follow it is that
+version, the version ``at`` which the batch found them, and how many of these files are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pykafka08.spark.pipeline.tables.model import Added
+from pykafka08.spark.pipeline.tables.table import Table
+
+__all__ = ["Limits", "Position", "end_of_batch", "files_between", "files_until"]
+
+
+@dataclass(frozen=True)
+class Position:
+    """How far a stream has read."""
+
+    version: int = -1
+    at: int = -1
+    files: int = 0
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> Position:
+        """As a checkpoint holds it."""
+        return cls(**document)
+
+    def document(self) -> dict[str, int]:
+        """As a checkpoint holds it."""
+        amid = {"at": self.at, "files": self.files} if self.files else {}
+        return {"version": self.version, **amid}
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Of one batch, which has at least one file; 0: no limit."""
+
+    rows: int = 0
+    bytes: int = 0
+    files: int = 0
+
+    def admitted(self, files: Collection[Added]) -> int:
+        """How many of the files, in order, one batch takes."""
+        rows = size = 0
+        for number, one in enumerate(files):
+            rows, size = rows + one.rows, size + one.bytes
+            if number and (0 < self.rows < rows or 0 < self.bytes < size or 0 < self.files <= number):
+                return number
+        return len(files)
+
+
+def end_of_batch(table: Table, kinds: Collection[str], start: Position, last: int, limits: Limits) -> Position:
+    """Where a batch ends that begins at a position, if the stream ends at the version ``last``."""
+    if limits == Limits() and not start.files:
+        return Position(last)
+    at = start.at if start.files else _bounded(table, kinds, start.version, last, limits)
+    files = table.files_since(kinds, start.version, at)
+    count = start.files + limits.admitted(files[start.files :])
+    return Position(at) if count >= len(files) else Position(start.version, at, count)
+
+
+def _bounded(table: Table, kinds: Collection[str], after: int, last: int, limits: Limits) -> int:
+    """The first version with which the limits are passed, or ``last``."""
+    if after < 0:  # files may be gone, so all that the table holds is one list
+        return last
+    found: list[Added] = []
+    for version in range(after + 1, last + 1):
+        found += table.files_since(kinds, version - 1, version)
+        if limits.admitted(found) < len(found):
+            return version
+    return last
+
+
+def files_between(table: Table, kinds: Collection[str], start: Position, end: Position) -> list[Added]:
+    """What a batch reads."""
+    at = end.at if end.files else end.version
+    read = end.files or None
+    return table.files_since(kinds, start.version, at)[start.files : read]
+
+
+def files_until(table: Table, kinds: Collection[str], end: Position) -> list[Added]:
+    """What all batches until a position have read, as the table has it."""
+    amid = table.files_since(kinds, end.version, end.at)[: end.files] if end.files else []
+    return [*table.live(end.version), *amid]

@@ -1,0 +1,136 @@
+"""Rows of DataFrames into tables, and back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from urllib.parse import unquote
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from pykafka08.spark.pipeline.aggregating import BATCH, windowed
+from pykafka08.spark.pipeline.decoding import BRONZE_SCHEMA, accepted, decoded, rejected
+from pykafka08.spark.pipeline.settings import Aggregate, Decode
+from pykafka08.spark.pipeline.tables.model import Added, Entry
+from pykafka08.spark.pipeline.tables.table import Table
+
+__all__ = [
+    "BRONZE_PARTITIONS",
+    "DAY",
+    "columns_in_files",
+    "commit",
+    "files_of",
+    "gold_rows",
+    "gold_schema",
+    "partition_values",
+    "read",
+    "read_bronze",
+    "rejects_schema",
+    "silver_schema",
+    "write",
+    "write_bronze",
+]
+
+DAY = "day"
+"""The partition column of rows with an ``event_date``."""
+BRONZE_PARTITIONS = ["topic", "ingest_date"]
+
+
+def silver_schema(spark: SparkSession, decode: Decode) -> StructType:
+    """The columns of silver, without the partition."""
+    return accepted(decoded(spark.createDataFrame([], BRONZE_SCHEMA), decode, "")).schema
+
+
+def rejects_schema(spark: SparkSession, decode: Decode) -> StructType:
+    """The columns of the table of refused records."""
+    return rejected(decoded(spark.createDataFrame([], BRONZE_SCHEMA), decode, "")).schema
+
+
+def gold_schema(spark: SparkSession, decode: Decode, aggregate: Aggregate) -> StructType:
+    """The columns of gold."""
+    empty = spark.createDataFrame([], silver_schema(spark, decode))
+    return gold_rows(windowed(empty, aggregate), 0).schema
+
+
+def gold_rows(windows: DataFrame, batch: int) -> DataFrame:
+    """Windows with the batch they are of."""
+    return windows.withColumn(BATCH, F.lit(batch).cast("long"))
+
+
+def read(spark: SparkSession, table: Table, files: Iterable[Added], schema: StructType) -> DataFrame:
+    """The rows of files of a table; none: an empty DataFrame."""
+    paths = table.paths(files)
+    if not paths:
+        return spark.createDataFrame([], schema)
+    return spark.read.schema(schema).option("recursiveFileLookup", "true").parquet(*paths)
+
+
+def write(table: Table, attempt: str, rows: DataFrame) -> list[Added]:
+    """Rows as files of an attempt, one for each day; nobody sees them before a commit names them.
+
+    The table is made for them, or gets the columns that it lacks.
+
+    Raises:
+        ConfigError: a column has another type in the table.
+    """
+    if "event_date" in rows.columns:
+        return _write(table, attempt, rows.withColumn(DAY, F.col("event_date")).repartition(DAY), [DAY])
+    return _write(table, attempt, rows.coalesce(1), [])
+
+
+def write_bronze(table: Table, attempt: str, records: DataFrame) -> list[Added]:
+    """Records of Kafka as files of an attempt, for each task, topic and ingest date one."""
+    return _write(table, attempt, records, BRONZE_PARTITIONS)
+
+
+def read_bronze(spark: SparkSession, table: Table, files: Iterable[Added]) -> DataFrame:
+    """Bronze rows of files; the names of the files' folders have the partition columns."""
+    empty, chosen = spark.createDataFrame([], BRONZE_SCHEMA), list(files)
+    if not chosen:
+        return empty
+    of_files = StructType([one for one in empty.schema if one.name not in BRONZE_PARTITIONS])
+    rows = read(spark, table, chosen, of_files)
+    for name in BRONZE_PARTITIONS:
+        value = F.regexp_extract("_metadata.file_path", f"/{name}=([^/]+)/", 1)
+        rows = rows.withColumn(name, value.cast(empty.schema[name].dataType))
+    return rows.select(empty.columns)
+
+
+def _write(table: Table, attempt: str, rows: DataFrame, partition_by: list[str]) -> list[Added]:
+    table.prepare(rows.schema.json(), partition_by)
+    rows.write.partitionBy(partition_by).parquet(table.location.of(attempt))
+    return files_of(table, attempt)
+
+
+def files_of(table: Table, folder: str, values: Mapping[str, str] | None = None) -> list[Added]:
+    """Files with rows below a folder; ``values``: of the partition, if the folder has no others below it."""
+    found = []
+    for one in table.location.files(folder):
+        if one.is_file and one.base_name.endswith(".parquet"):
+            below = one.path.removeprefix(folder).split("/")[1:-1]
+            added = table.added(one.path, partition_values(below) if values is None else values)
+            if added.rows:
+                found.append(added)
+    return found
+
+
+def columns_in_files(table: Table) -> StructType:
+    """The table's columns but those that the partitions have."""
+    schema, partitioned_by = table.columns()
+    every = StructType.fromJson(json.loads(schema))
+    return StructType([one for one in every if one.name not in partitioned_by])
+
+
+def partition_values(folders: Sequence[str]) -> dict[str, str]:
+    """Of the partition columns, from folders that Spark names ``column=value``."""
+    pairs = (one.partition("=") for one in folders)
+    return {name: unquote(value) for name, _, value in pairs}
+
+
+def commit(table: Table, entry: Entry, *, is_continued: bool = False) -> None:
+    """A commit behind whatever others have made meanwhile; the version of ``entry`` does not count."""
+    while not table.commit(replace(entry, version=table.version + 1), is_continued=is_continued):
+        pass

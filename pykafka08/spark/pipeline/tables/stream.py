@@ -1,0 +1,150 @@
+"""A table's commits as a stream: format ``pykafka08-table``, rows of the files that each commit of new rows brings.
+
+Its offset is the version of the newest commit read, so a batch that is replayed has the same files: exactly once.
+Compactions are passed over, and backfills unless they are asked for: the rows they hold were read before.
+
+Options: ``path`` (the table's folder), ``kinds`` (of commits whose rows are read, default ``batch``), ``inOrder``
+(``true``: one task reads all files in the log's order); ``maxRowsPerTrigger``, ``maxBytesPerTrigger`` and
+``maxFilesPerTrigger``: whole files up to these limits are a batch, with Trigger.AvailableNow, too.
+The user gives the schema; columns that a file lacks are null, but for the table's partition columns.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from pykafka08.spark.pipeline.addresses import Storage, address_of
+from pykafka08.spark.pipeline.arrow_rows import fitted
+from pykafka08.spark.pipeline.stores import Folder
+from pykafka08.spark.pipeline.tables.model import NEW_ROWS, Added
+from pykafka08.spark.pipeline.tables.storage import located
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.datasource import ReadAllAvailable, SupportsTriggerAvailableNow
+
+    from pykafka08.spark.pipeline.tables.table import Table
+else:
+    try:
+        from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
+    except ImportError:  # PySpark 4.0 and 4.1
+        SupportsTriggerAvailableNow = object
+
+__all__ = ["FILES_PER_TASK", "TableDataSource", "stream_options"]
+
+SECRETS = "storageSecrets"
+"""The option with ``[storage]``; plans do not show options with such a name."""
+ROWS_PER_BATCH = 32_768
+FILES_PER_TASK = 8
+
+
+@dataclass
+class Files(InputPartition):
+    """What one task reads."""
+
+    files: tuple[Added, ...]
+
+
+class TableDataSource(DataSource):
+    """See the module."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "pykafka08-table"
+
+    def streamReader(self, schema: StructType) -> TableStreamReader:
+        options = {key.lower(): value for key, value in self.options.items()}
+        kinds = tuple(options.get("kinds", NEW_ROWS).split(","))
+        limits = tuple(int(options.get(f"max{unit}pertrigger", 0)) for unit in ("rows", "bytes", "files"))
+        return TableStreamReader(_folder(options), kinds, options.get("inorder") == "true", schema, limits)
+
+
+def stream_options(folder: Folder) -> dict[str, str]:
+    """Those by which a stream finds a table."""
+    if folder.is_local:
+        return {"path": str(folder)}
+    return {"path": str(folder), SECRETS: json.dumps(asdict(folder.storage))}
+
+
+def _folder(options: Mapping[str, str]) -> Folder:
+    storage = Storage(**json.loads(options.get(SECRETS.lower(), "{}")))
+    return Folder(address_of(options["path"], Path()), storage)
+
+
+class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Offsets are positions: ``{"version": n}`` of the newest commit that was read, or amid the files of the next.
+
+    Without ``SupportsTriggerAvailableNow`` a query with that trigger is one batch: after a crash the one that is
+    replayed, and what is new would wait for the next run.
+    """
+
+    def __init__(
+        self,
+        folder: Folder,
+        kinds: tuple[str, ...],
+        is_in_order: bool,
+        schema: StructType,
+        limits: tuple[int, ...] = (),
+    ) -> None:
+        self._limits = limits
+        """Of rows, bytes and files."""
+        self._kinds = kinds
+        self._folder = folder
+        self._is_in_order = is_in_order
+        self._schema = to_arrow_schema(schema, timezone="UTC")
+        self._last: int | None = None
+        """Where a query with Trigger.AvailableNow ends."""
+
+    def initialOffset(self) -> dict[str, Any]:
+        return {"version": -1}
+
+    def latestOffset(self, start: Any = None, limit: Any = None) -> dict[str, Any]:
+        """The end of the next batch: at most the newest commit, or the one at which the query ends."""
+        from pykafka08.spark.pipeline.tables.position import Limits, Position, end_of_batch
+
+        table = table_at(self._folder)
+        last = table.version if self._last is None else self._last
+        begin = Position.of(start or self.initialOffset())
+        return end_of_batch(table, self._kinds, begin, last, Limits(*self._limits)).document()
+
+    def getDefaultReadLimit(self) -> ReadAllAvailable:
+        """All: the limits are kept in :meth:`latestOffset`, whatever Spark says."""
+        from pyspark.sql.streaming.datasource import ReadAllAvailable
+
+        return ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """The commits that are there now are read, and none that come meanwhile."""
+        self._last = table_at(self._folder).version
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        from pykafka08.spark.pipeline.tables.position import Position, files_between
+
+        files = files_between(table_at(self._folder), self._kinds, Position.of(start), Position.of(end))
+        size = max(1, len(files)) if self._is_in_order else FILES_PER_TASK
+        return [Files(tuple(files[at : at + size])) for at in range(0, len(files), size)]
+
+    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
+        location = located(self._folder)
+        for one in getattr(partition, "files", ()):
+            with location.filesystem.open_input_file(one.path) as opened, pq.ParquetFile(opened) as file:
+                for batch in file.iter_batches(ROWS_PER_BATCH):
+                    yield fitted(batch, self._schema, one.values)
+
+
+@cache
+def table_at(folder: Folder) -> Table:
+    """The table that a query's process reads; it knows the commits that it has read before."""
+    from pykafka08.spark.pipeline.tables.table import Table  # deltalake, which the workers need not have
+
+    return Table(folder)

@@ -1,0 +1,75 @@
+"""SASL sessions that clients renew many times a second, on embedded brokers that close none of them.
+
+    with renewed_sessions() as sessions:
+        async with EmbeddedCluster(..., properties=LONG_SESSIONS) as cluster, Producer(...) as producer:
+            ...
+            await sessions.renewed()
+
+Brokers that enforced such short sessions would close connections whenever the machine is busy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import anyio
+import pytest
+
+from pykafka08.broker.security.sasl_session import SaslSession
+from pykafka08.broker.session import Session
+
+__all__ = ["LONG_SESSIONS", "RenewedSessions", "renewed_sessions"]
+
+LONG_SESSIONS = {"connections.max.reauth.ms": "3600000"}
+"""Broker properties; without a limit, brokers refuse a renewal."""
+TOLD_MS = 100
+"""What clients are told: they renew a session after three quarters of it."""
+DEADLINE_S = 60
+
+
+class RenewedSessions:
+    """How often each open session was renewed."""
+
+    def __init__(self) -> None:
+        self._renewals: dict[SaslSession, int] = {}
+        self.total = 0
+
+    def authenticated(self, session: SaslSession, *, is_renewal: bool) -> None:
+        self._renewals[session] = self._renewals.get(session, 0) + is_renewal
+        self.total += is_renewal
+
+    def closed(self, session: SaslSession) -> None:
+        self._renewals.pop(session, None)
+
+    async def renewed(self) -> None:
+        """Wait until every session that is open now is renewed, or closed."""
+        seen = dict(self._renewals)
+        assert seen
+        with anyio.fail_after(DEADLINE_S):
+            while any(self._renewals.get(session) == count for session, count in seen.items()):  # noqa: ASYNC110
+                await anyio.sleep(0.01)
+
+
+@contextmanager
+def renewed_sessions() -> Iterator[RenewedSessions]:
+    """Tell clients of embedded brokers that their sessions end after ``TOLD_MS``."""
+    sessions = RenewedSessions()
+    usual_authenticate, usual_closed = SaslSession.authenticate, Session.closed
+
+    def authenticate(session: SaslSession, token: bytes, now: float) -> tuple[bytes, int]:
+        was_authenticated = session.principal is not None
+        answer, lifetime_ms = usual_authenticate(session, token, now)
+        if lifetime_ms:
+            sessions.authenticated(session, is_renewal=was_authenticated)
+        return answer, min(lifetime_ms, TOLD_MS)
+
+    def closed(session: Session) -> None:
+        usual_closed(session)
+        if session._sasl is not None:
+            sessions.closed(session._sasl)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SaslSession, "authenticate", authenticate)
+        patch.setattr(Session, "closed", closed)
+        yield sessions

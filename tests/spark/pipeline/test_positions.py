@@ -1,0 +1,121 @@
+"""Batches of a table's stream: within their limits, and each file in one of them whatever is committed in between."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql.types import LongType, StructField, StructType
+
+from pykafka08.spark.pipeline.stores import local_folder
+from pykafka08.spark.pipeline.tables.model import Added, Entry
+from pykafka08.spark.pipeline.tables.position import Limits, Position, end_of_batch, files_between, files_until
+from pykafka08.spark.pipeline.tables.stream import TableStreamReader
+from pykafka08.spark.pipeline.tables.table import Table
+from tests.spark.pipeline.made_tables import commit, file, made
+
+NEW = ("batch",)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    return made(tmp_path / "table")
+
+
+def batch(table: Table, number: int, files: int = 1) -> list[Added]:
+    """A commit with files of ten rows."""
+    added = [file(table, f"{number}-{one}", {"id": list(range(10))}) for one in range(files)]
+    commit(table, "batch", *added, batch=number)
+    return added
+
+
+def compacted(table: Table, name: str) -> Added:
+    """All files as one."""
+    live = table.live()
+    joined = file(table, name, {"id": list(range(10 * len(live)))})
+    removed = tuple(one.path for one in live)
+    assert table.commit(Entry(table.version + 1, "compaction", "c", table.version + 1, (joined,), removed))
+    return joined
+
+
+def batches(table: Table, limits: Limits, start: Position | None = None) -> list[list[Added]]:
+    """As with Trigger.AvailableNow."""
+    found, position, last = [], start or Position(), table.version
+    while position != Position(last):
+        end = end_of_batch(table, NEW, position, last, limits)
+        end = Position.of(json.loads(json.dumps(end.document())))
+        found.append(files_between(table, NEW, position, end))
+        position = end
+    return found
+
+
+@pytest.mark.parametrize(
+    ("limits", "sizes"),
+    [
+        (Limits(), [7]),
+        (Limits(rows=20), [2, 2, 2, 1]),
+        (Limits(rows=1), [1] * 7),  # a batch has at least one file
+        (Limits(files=3), [3, 3, 1]),
+        (Limits(rows=1000, files=5), [5, 2]),
+        (Limits(rows=70), [7]),
+    ],
+)
+def test_each_file_is_in_one_batch_within_its_limits(table: Table, limits: Limits, sizes: list[int]) -> None:
+    every = [one for number, count in enumerate((1, 4, 2)) for one in batch(table, number, count)]
+    found = batches(table, limits)
+    assert [len(one) for one in found] == sizes
+    assert [one for each in found for one in each] == every
+
+
+def test_bytes_are_a_limit(table: Table) -> None:
+    every = batch(table, 0, 3)
+    found = batches(table, Limits(bytes=every[0].bytes + every[1].bytes))
+    assert [len(one) for one in found] == [2, 1]
+
+
+def test_compactions_and_new_commits_between_two_batches_change_nothing(table: Table) -> None:
+    every = [*batch(table, 0, 3), *batch(table, 1, 2)]
+    limits = Limits(files=2)
+    position, found = Position(), []
+    for number in range(2, 5):
+        end = end_of_batch(table, NEW, position, table.version, limits)
+        found += files_between(table, NEW, position, end)
+        compacted(table, f"c{number}")
+        assert table.expire(position.version + 1, with_attempts=False) == 0
+        every += batch(table, number, 2)
+        assert files_until(table, NEW, end)[-1] == found[-1]
+        position = end
+    found += [one for each in batches(table, limits, position) for one in each]
+    assert found == every
+
+
+def test_who_begins_after_commits_went_reads_all_that_the_table_held_then(table: Table) -> None:
+    batch(table, 0, 3)
+    compacted(table, "c")
+    live = [*table.live(), *batch(table, 1, 2)]
+    DeltaTable(table.location.delta_uri).create_checkpoint()
+    for version in range(3):
+        Path(table.location.uri, "_delta_log", f"{version:020d}.json").unlink()
+    table = Table(table.location.uri)
+    end = end_of_batch(table, NEW, Position(), table.version, Limits(files=2))
+    assert end == Position(-1, 3, 2)
+    late = batch(table, 2)
+    found = [files_between(table, NEW, Position(), end), *batches(table, Limits(files=2), end)]
+    assert [one for each in found for one in each] == [*live, *late]
+
+
+def test_the_reader_of_a_stream_keeps_to_what_was_there(table: Table) -> None:
+    every = [one.path for number in range(3) for one in batch(table, number, 2)]
+    schema = StructType([StructField("id", LongType())])
+    reader = TableStreamReader(local_folder(table.location.uri), NEW, False, schema, (0, 0, 4))
+    reader.prepareForTriggerAvailableNow()
+    batch(table, 3)
+    position, found = reader.initialOffset(), []
+    while (end := reader.latestOffset(position)) != position:
+        parts = reader.partitions(position, end)
+        rows = sum(one.num_rows for part in parts for one in reader.read(part))
+        found.append(([one.path for part in parts for one in part.files], rows))  # type: ignore[attr-defined]
+        position = end
+    assert found == [(every[:4], 40), (every[4:], 20)]

@@ -1,0 +1,95 @@
+"""Small files of a pipeline's folder on each kind of store: what every one must do, and two writers at once."""
+
+from __future__ import annotations
+
+import dataclasses
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from pykafka08.errors import ConfigError
+from pykafka08.spark.pipeline.addresses import Storage, address_of
+from pykafka08.spark.pipeline.stores import Files, Folder, files_of
+from pykafka08.spark.pipeline.tables import rows as table_rows
+from pykafka08.spark.pipeline.tables.model import NEW_ROWS, Added, Entry
+from pykafka08.spark.pipeline.tables.table import BatchTakenError, Table
+from tests.security.secrets_found import SecretSearch
+from tests.spark.pipeline.made_tables import made
+from tests.stores.places import Place
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]  # with the servers of the tests that start Spark
+
+
+@pytest.fixture
+def files(stored: Place, request: pytest.FixtureRequest) -> Files:
+    return files_of(stored.address(f"files of {request.node.originalname}"), stored.storage)
+
+
+def test_files_are_written_read_listed_and_deleted(files: Files) -> None:
+    assert not files.exists("starts/a.json")
+    assert files.names("starts") == []
+    with pytest.raises(FileNotFoundError):
+        files.read("starts/a.json")
+    files.write("starts/a.json", "first")
+    files.write("starts/a.json", "größer")
+    files.write("starts/more/b.json", "")
+    assert files.read("starts/a.json") == "größer"
+    assert files.read("starts/more/b.json") == ""
+    assert files.exists("starts/a.json")
+    assert not files.exists("starts")
+    assert files.names("starts") == ["a.json", "more"]
+    files.delete("starts/a.json")
+    files.delete("starts/a.json")
+    assert files.names("starts") == ["more"]
+    files.delete("starts")
+    assert files.names("starts") == files.names("") == []
+
+
+def test_of_many_writers_one_writes(files: Files) -> None:
+    with ThreadPoolExecutor(8) as threads:
+        for number in range(5):
+            name = f"starts/{number}.json"
+            won = list(threads.map(lambda each, name=name: files.write_once(name, f"of {each}" * 1000), range(8)))
+            assert won.count(True) == 1
+            assert files.read(name) == f"of {won.index(True)}" * 1000
+    assert files.names("starts") == [f"{number}.json" for number in range(5)], "no drafts are left"
+
+
+def test_a_batch_that_two_runs_have_read_is_committed_once(stored: Place) -> None:
+    table = made(Folder(stored.address("batches"), stored.storage))
+
+    def error_of(number: int) -> str:
+        entry = Entry(0, NEW_ROWS, "ingest", number, (Added(f"data/{number}", 1, 1),))
+        try:
+            table_rows.commit(Table(table.folder), entry)
+        except BatchTakenError as error:
+            return str(error)
+        return ""
+
+    with ThreadPoolExecutor(4) as threads:
+        for number in range(3):
+            error = f"another run has committed batch {number} of ingest: one run at a time"
+            assert sorted(threads.map(error_of, [number] * 4)) == ["", error, error, error]
+    assert [one.batch for one in table.entries(0)] == [0, 1, 2]
+
+
+def test_what_is_wrong_names_the_folder(stored: Place) -> None:
+    if stored.address("x").is_local:
+        pytest.skip("it has no address")
+    away = address_of(stored.unreachable, Path("/"))
+    with pytest.raises(ConfigError, match=f"^folder: {stored.unreachable}: ") as raised:
+        files_of(away, stored.storage).read("a")
+    assert "\n" not in str(raised.value)
+
+
+def test_no_secrets_are_told() -> None:
+    secret = "s3cret-of-the-store"
+    storage = Storage(endpoint="http://127.0.0.1:9", access_key="AKIA1", secret_key=secret, options={"aws_none": "x"})
+    search = SecretSearch(secret)
+    address = address_of("s3a://lake/x", Path("/"))
+    with search.of_logs(), pytest.raises(ConfigError, match="aws_none") as raised:
+        files_of(address, storage)
+    search.of_error("an option that does not exist", raised.value)
+    search.of_objects("files", files_of(address, dataclasses.replace(storage, options={})))
+    assert search.found == []
