@@ -523,9 +523,7 @@ def _with_whole_paths(decode: Decode, folder: Path) -> Decode:
     schema, registry = decode.avro_schema, decode.registry
     if registry is not None and registry.ssl_ca_location:
         registry = dataclasses.replace(registry, ssl_ca_location=str(folder / registry.ssl_ca_location))
-    references = tuple(
-        one if "://" in one.to else dataclasses.replace(one, to=str(folder / one.to)) for one in decode.references
-    )
+    references = tuple(dataclasses.replace(one, to=address_of(one.to, folder).spark) for one in decode.references)
     schema = str(folder / schema) if schema else ""
     return dataclasses.replace(decode, avro_schema=schema, registry=registry, references=references)
 
@@ -684,6 +682,10 @@ def _check_expectations(decode: Decode) -> Errors:
     for one in decode.references:
         if one.columns and len(one.columns) != len(one.key):
             yield "decode.references.columns", f"{len(one.columns)} columns for a key of {len(one.key)}"
+        try:
+            address_of(one.to, Path("/"))
+        except ConfigError as error:
+            yield "decode.references.to", error.message.removeprefix("folder: ")
     if decode.changes and decode.uniqueness:
         yield "decode.uniqueness", "each row has many changes; with decode.changes leave it out"
 
