@@ -22,6 +22,7 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, Strict,
 
 from pykafka08.errors import ConfigError
 from pykafka08.kafka_properties import is_secret
+from pykafka08.security.hidden_text import HiddenText
 from pykafka08.spark.pipeline.addresses import Storage, address_of, errors_of, with_file
 from pykafka08.spark.pipeline.client_files import with_properties, with_registry_properties
 from pykafka08.spark.pipeline.durations import seconds_of
@@ -275,6 +276,10 @@ class Registry:
     """A PEM file with the certificates to trust, else the system's."""
     properties: str = ""
     """A properties file with Confluent's names: ``schema.registry.url``, ``basic.auth.user.info``, ..."""
+
+    def __post_init__(self) -> None:
+        for name in REGISTRY_SECRETS:
+            object.__setattr__(self, name, HiddenText(getattr(self, name)))
 
 
 @dataclass(frozen=True)
