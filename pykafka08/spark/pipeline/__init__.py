@@ -2,6 +2,8 @@
 
     settings     the TOML file as a typed model
     durations    lengths of time as Spark writes them
+    addresses    addresses of a folder, and [storage] for Spark and deltalake
+    stores       small files on disks, object stores and HDFS
     checkpoints  batches of Spark's queries, and what these have read
     tables       Delta tables: commits, state, and a stream of commits
     decoding     raw records to typed rows; rules; what is refused, and why

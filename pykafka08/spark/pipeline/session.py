@@ -64,7 +64,11 @@ def session(pipeline: Pipeline) -> SparkSession:
             spark = builder.config(map={**conf, **pipeline.spark.conf, **ALWAYS}).getOrCreate()
     except (PySparkException, Py4JJavaError) as error:
         raise ConfigError(f"spark: no session at {pipeline.spark.master}: {cause_of(error)}") from error
-    reach(spark, pipeline.root.address, pipeline.storage)
+    try:
+        reach(spark, pipeline.root.address, pipeline.storage)
+    except ConfigError:
+        spark.stop()
+        raise
     spark.sparkContext.setLogLevel("ERROR")  # its warnings are about each query of each batch
     prepare(spark)
     return spark
@@ -117,11 +121,32 @@ def prepare(spark: SparkSession) -> None:
     spark.dataSource.register(TableDataSource)
 
 
+CONNECTORS = {
+    "s3a": "org.apache.hadoop:hadoop-aws:{}",
+    "abfss": "org.apache.hadoop:hadoop-azure:{}",
+    "gs": "org.apache.hadoop:hadoop-gcp:{}",
+}
+"""What Spark's own jars lack, by its Hadoop's release."""
+
+
 def reach(spark: SparkSession, address: Address, storage: Storage) -> None:
     """Let a session read and write a folder.
 
     Spark's own configuration would be shown to everybody who lists the processes of the machine; this is not.
+
+    Raises:
+        ConfigError: Spark has no file system for such an address.
     """
     hadoop = spark.sparkContext._jsc.hadoopConfiguration()
     for name, value in options_for_hadoop(address, storage).items():
         hadoop.set(name, value)
+    if address.scheme in CONNECTORS:
+        apache: Any = spark._jvm.org.apache  # type: ignore[union-attr]
+        try:
+            apache.hadoop.fs.FileSystem.getFileSystemClass(address.scheme, hadoop)
+        except Py4JJavaError as error:
+            wanted = CONNECTORS[address.scheme].format(apache.hadoop.util.VersionInfo.getVersion())
+            raise ConfigError(
+                f"folder: Spark has no file system for {address.scheme}: ({cause_of(error)}); "
+                f'set spark.conf."spark.jars.packages" to {wanted}, or add its jars to the class path'
+            ) from None

@@ -6,6 +6,7 @@ One session for all, which is the one that the other tests with Spark use.
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from threading import Barrier
 
 import pyarrow as pa
@@ -18,7 +19,14 @@ from deltalake.schema import Field, PrimitiveType
 from deltalake.transaction import AddAction
 from pyspark.sql import SparkSession
 
-from pykafka08.spark.pipeline.addresses import Address, Storage, options_for_delta, options_for_hadoop
+from pykafka08.errors import ConfigError
+from pykafka08.spark.pipeline.addresses import (
+    Address,
+    Storage,
+    address_of,
+    options_for_delta,
+    options_for_hadoop,
+)
 from pykafka08.spark.pipeline.session import reach
 from tests.stores.places import Place
 
@@ -95,3 +103,9 @@ def test_the_session_tells_no_secrets(spark: SparkSession, stored: Place, folder
     spark.range(1).write.mode("overwrite").parquet(folder.spark)
     told += spark.read.parquet(folder.spark)._jdf.queryExecution().toString()
     assert secret not in told
+
+
+def test_jars_that_spark_lacks_are_named(spark: SparkSession) -> None:
+    address = address_of("abfss://lake@account.dfs.core.windows.net/x", Path("/"))
+    with pytest.raises(ConfigError, match=r"^folder: .* abfss: .*; set .* to org.apache.hadoop:hadoop-azure:\d"):
+        reach(spark, address, Storage())
