@@ -157,6 +157,40 @@ async def test_a_topic_that_the_mirror_cannot_make_is_in_its_plan(
                 await each.run()
 
 
+@pytest.mark.parametrize("side", ["source", "target"])
+@pytest.mark.parametrize("is_made", [True, False], ids=["made", "allowed"])
+async def test_a_topic_that_appears_while_the_mirror_plans_is_mirrored(
+    side: str, is_made: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The list of topics lacks it, and the requests that follow find it."""
+    list_topics = Admin.list_topics
+    async with cluster("READ topic t", "ALL topic new", "ALL topic copy", *MOVING[4:]) as old:
+        rights, late = old.rights, "new" if side == "source" else "copy"
+        if not is_made:
+            rights.cluster.create_topic(late, 1)
+            rights.take(f"ALL topic {late}")
+        listed: list[list[str]] = []
+
+        async def list_and_change(admin: Admin, *, internal: bool = False) -> list[str]:
+            names = await list_topics(admin, internal=internal)
+            if internal is (side == "target"):
+                listed.append(names)
+                if is_made and len(listed) == 1:
+                    rights.cluster.create_topic(late, 1)
+                rights.give(f"ALL topic {late}")
+            return names
+
+        monkeypatch.setattr(Admin, "list_topics", list_and_change)
+        settings: dict[str, Any] = {"source_settings": ALICE, "target_settings": ALICE}
+        topic = "new" if side == "source" else "t"
+        async with Mirror(old.servers, old.servers, topics=[topic], rename={topic: "copy"}, **settings) as each:
+            with anyio.fail_after(ERROR_S):
+                [plan] = await each.plan()
+        assert late not in listed[0]
+        assert (plan.problem, plan.refused) == (None, None)
+        assert (plan.has, plan.target_id is not None) == ((0, False) if side == "source" else (1, True))
+
+
 LOST: dict[str, tuple[tuple[str, ...], str]] = {
     "source": (("READ topic t",), "READ topic 't'"),
     "hidden source": (("READ topic t", "DESCRIBE topic t"), "(READ|DESCRIBE) topic 't'"),

@@ -101,7 +101,8 @@ def client_properties(file: str | None, texts: Iterable[str], option: str) -> di
     """
     given = protected(parse_pairs(texts))
     for name in filter(is_secret, given):
-        note(f"{option} {name}=***: other users see arguments in the list of processes; a file hides them")
+        shown = name if re.fullmatch(r"[\w.-]+", name, re.ASCII) else "***"  # the name is all before the first "="
+        note(f"{option} {shown}=***: other users see arguments in the list of processes; a file hides them")
     properties = {**(read_client_properties(file) if file else {}), **given}
     for name, reference in unresolved(properties).items():
         note(f"{name} has a reference {reference}: {NOT_NAMED}")

@@ -26,6 +26,7 @@ from pykafka08.kafka_properties.tables import (
 )
 from pykafka08.logs import library_logger
 from pykafka08.properties import read_properties
+from pykafka08.security.hidden_text import HiddenText
 from pykafka08.security.secret import HiddenValue, Secret, kind_of
 from pykafka08.security.settings import PROTOCOLS, is_secret
 from pykafka08.setting_hints import hint
@@ -227,7 +228,7 @@ def _set(settings: dict[str, Any], name: str, setting: str, value: str | Secret,
     if setting == "partition_assignment_strategy":
         settings[setting] = _assignors(_reveal(value))
         return
-    text = _reveal(value).strip()
+    text = _text(value)
     text = _ALL_VALUES.get((setting, text), text)
     if not text and "None" in kind and (value or setting.startswith(("ssl_", "sasl_"))):
         return  # missing: so Java treats an empty value, and _ALL_VALUES those of librdkafka
@@ -279,7 +280,7 @@ def check_refused(name: str, dotted: str, value: str | Secret) -> None:
 
 
 def _set_partitioner(settings: dict[str, Any], name: str, value: str | Secret) -> None:
-    class_name = _reveal(value).strip()
+    class_name = _text(value)
     if not class_name:
         return
     partitioner = PARTITIONERS.get(class_name.rpartition(".")[2])
@@ -322,11 +323,17 @@ def _reveal(value: str | Secret) -> str:
     return value.reveal() if isinstance(value, Secret) else value
 
 
+def _text(value: str | Secret) -> str:
+    """The text, stripped.  A value of a config provider stays hidden: it may be a password in the wrong place."""
+    text = _reveal(value).strip()
+    return HiddenText(text) if isinstance(value, Secret) else text
+
+
 def typed(name: str, setting: str, value: str | Secret, kind: str) -> Any:
     """The value of a property for a setting of the type ``kind``; ConfigError with the property's name."""
     if is_secret(setting):
         return Secret(_reveal(value).strip())
-    text = _reveal(value).strip()
+    text = _text(value)
     shown = "its value" if isinstance(value, Secret) else None
     text = _ALL_VALUES.get((setting, text), text)
     return _number_or_text(text, kind, lambda what: ConfigError(_fault(name, shown, text, what)))

@@ -190,7 +190,7 @@ async def _configs(source: Admin, names: list[str]) -> dict[str, dict[str, str]]
 
 async def _checked(plan: TopicPlan, source: Admin, target: Admin) -> TopicPlan:
     """With what the target would say to it."""
-    problem: str | AuthorizationError | None = None
+    problem: str | AuthorizationError | TopicDescription | None = None
     if await _is_itself(plan, source, target):
         problem = "source and target are one cluster, and the topic is the same: it would be copied behind itself"
     elif plan.has > plan.partitions:
@@ -204,6 +204,8 @@ async def _checked(plan: TopicPlan, source: Admin, target: Admin) -> TopicPlan:
         problem = await _why_not(
             target.create_partitions({plan.target: plan.partitions}, validate_only=True), plan, "alter", target
         )
+    if isinstance(problem, TopicDescription):
+        return await _checked(_with(plan, target_id=_id(problem), has=len(problem.partitions)), source, target)
     if isinstance(problem, AuthorizationError):
         return _with(plan, problem=problem.message, refused=problem)
     return plan if problem is None else _with(plan, problem=problem)
@@ -226,11 +228,15 @@ async def _is_itself(plan: TopicPlan, source: Admin, target: Admin) -> bool:
     return not there.isdisjoint(here)
 
 
-async def _why_not(asked: Any, plan: TopicPlan, verb: str, target: Admin) -> str | AuthorizationError | None:
+async def _why_not(
+    asked: Any, plan: TopicPlan, verb: str, target: Admin
+) -> str | AuthorizationError | TopicDescription | None:
+    """Why the target refuses; the topic, if it has appeared in the target meanwhile."""
     try:
         refused = await asked
         if refused and _has_code(refused[plan.target], ErrorCode.TOPIC_ALREADY_EXISTS):
-            await _check_visible(target, [plan.target])
+            with suppress(UnknownTopicError):
+                return (await target.describe_topics([plan.target]))[plan.target]
     except AuthorizationError as error:
         return error
     except UnsupportedVersionError:

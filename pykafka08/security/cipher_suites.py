@@ -22,7 +22,8 @@ def openssl_ciphers(names: str) -> tuple[str, bool]:
 
     Python cannot choose among the suites of TLS 1.3: they are given all together or not at all, else ConfigError.
     """
-    given = [name.strip() for name in names.split(",") if name.strip()]
+    kind = type(names)  # text that is hidden stays so
+    given = [kind(name.strip()) for name in names.split(",") if name.strip()]
     newest = TLS_1_3 & set(given)
     if newest and not newest >= TLS_1_3 - {"TLS_CHACHA20_POLY1305_SHA256"}:
         raise ConfigError(

@@ -181,7 +181,11 @@ def protected_copy(settings: Mapping[str, Any] | None) -> dict[str, Any]:
 
 def _shown_provider(name: str, value: object) -> str:
     is_provider = name in ("sasl_oauth_token_provider", "sasl_plain_password") and value is not None
-    return f"<{type(value).__name__}>" if is_provider and not isinstance(value, Secret) else repr(value)
+    if is_provider and not isinstance(value, Secret):
+        return f"<{type(value).__name__}>"
+    if name == "sasl_oauthbearer_token_endpoint_url" and isinstance(value, str):
+        return re.sub(r"(?<=//).*(?=@)|(?<=[?#]).*", "***", repr(value))  # a URL with a user is refused later
+    return repr(value)
 
 
 def check_protocol(settings: Mapping[str, Any]) -> None:

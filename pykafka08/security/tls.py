@@ -94,8 +94,8 @@ class TlsContexts:
     def _check(self) -> None:
         config = self._config
         if config.ssl_endpoint_identification_algorithm.lower() not in ("https", ""):
-            shown = config.ssl_endpoint_identification_algorithm[:100]
-            raise ConfigError(f"ssl_endpoint_identification_algorithm={shown!r} is neither 'https' nor empty")
+            shown = f"{config.ssl_endpoint_identification_algorithm!r:.100}"
+            raise ConfigError(f"ssl_endpoint_identification_algorithm={shown} is neither 'https' nor empty")
         for one, other in EITHER:
             if getattr(config, one) is not None and getattr(config, other) is not None:
                 raise ConfigError(f"{one} and {other} exclude each other: set only one")
@@ -140,7 +140,8 @@ class TlsContexts:
             names = [name.strip() for name in config.ssl_enabled_protocols.split(",") if name.strip()]
             versions = [VERSIONS[name] for name in names if name in VERSIONS]
             if not versions:
-                raise ConfigError(f"ssl_enabled_protocols={names!r:.100} has none of {', '.join(VERSIONS)}")
+                shown = f"{config.ssl_enabled_protocols!r:.100}"
+                raise ConfigError(f"ssl_enabled_protocols={shown} has none of {', '.join(VERSIONS)}")
         if config.ssl_protocol and config.ssl_protocol not in ANY_VERSION:
             if config.ssl_protocol not in VERSIONS:
                 raise ConfigError(f"ssl_protocol={config.ssl_protocol!r:.100} is not one of TLS, {', '.join(VERSIONS)}")

@@ -435,6 +435,69 @@ def test_refused_properties_are_in_no_frame_of_ours(
     assert search.found == []
 
 
+ENVIRONMENT = {
+    "config.providers": "env",
+    "config.providers.env.class": "org.apache.kafka.common.config.provider.EnvVarConfigProvider",
+}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "security.protocol",
+        "sasl.mechanism",
+        "ssl.truststore.location",
+        "ssl.keystore.location",
+        "ssl.endpoint.identification.algorithm",
+        "ssl.protocol",
+        "ssl.enabled.protocols",
+        "ssl.cipher.suites",
+        "request.timeout.ms",
+        "acks",
+        "compression.type",
+        "partitioner.class",
+        "enable.idempotence",
+    ],
+)
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_what_a_config_provider_has_stays_hidden_in_the_wrong_place(
+    wrong: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as the reference to a password as the name of the mechanism."""
+    monkeypatch.setenv("SECRET_OF_ALICE", PASSWORD)
+    search = SecretSearch(PASSWORD)
+    properties = {**PROPERTIES, **ENVIRONMENT, "sasl.jaas.config": LOGIN.replace(PASSWORD, "another")}
+    with search.of_logs(), pytest.raises(ConfigError) as caught:
+        async with Producer.from_properties({**properties, wrong: "${env:SECRET_OF_ALICE}"}):
+            pass
+    search.of_text("text", str(caught.value))
+    assert search.found == []
+
+
+def test_urls_show_neither_user_nor_query() -> None:
+    for url in (f"https://alice:{PASSWORD}@host/token", f"https://host/token?key={PASSWORD}", f"//{PASSWORD}@h"):
+        shown = repr(SecurityConfig(sasl_oauthbearer_token_endpoint_url=url))
+        assert PASSWORD not in shown
+        assert ("host/token" in shown) == ("host/token" in url)
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_an_option_without_an_equals_sign_shows_no_secret() -> None:
+    search = SecretSearch(PASSWORD)
+    words = ["consume", "--bootstrap-server=127.0.0.1:1", "--topic=t", "--timeout-ms=100", "--consumer-property"]
+    for text in (
+        f"sasl.password {PASSWORD}",
+        f"sasl.password:{PASSWORD}",
+        f"{PASSWORD}",
+        f"sasl.jaas.config=={PASSWORD}",
+    ):
+        ended = await console_here(*words, text)
+        search.of_text("stdout", ended.out)
+        search.of_text("stderr", ended.err)
+        assert ended.status != 0
+    assert search.found == []
+
+
 @pytest.mark.parametrize(
     "make",
     [

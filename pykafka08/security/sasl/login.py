@@ -12,7 +12,6 @@ from typing import Protocol
 from pykafka08.errors import ConfigError
 from pykafka08.security.sasl.mechanism import Mechanism
 from pykafka08.security.settings import SecurityConfig
-from pykafka08.short_names import shortened
 
 __all__ = ["Login", "login_of"]
 
@@ -50,6 +49,6 @@ def login_of(config: SecurityConfig) -> Login:
         raise ConfigError(f"security_protocol={config.security_protocol!r} needs sasl_mechanism: set one of {known}")
     module = MODULES.get(name)
     if module is None:
-        raise ConfigError(f"sasl_mechanism={shortened(name)!r} is not one of {', '.join(sorted(MODULES))}")
+        raise ConfigError(f"sasl_mechanism={name!r:.100} is not one of {', '.join(sorted(MODULES))}")
     login: Login = import_module(f"pykafka08.security.sasl.{module}").login_of(config)
     return login

@@ -210,7 +210,7 @@ def _records(spark: SparkSession, scope: _Scope, until: ExitStack) -> DataFrame:
         is_judged = (F.col("_source") == name) & ~refused_as_not_unique(scope.pipeline.decode)
         refused = scope.was_bad.where(is_judged).selectExpr(*AS_IN_BRONZE)
         raw = _concerned(spark, scope, name, until).select(*refused.columns).unionByName(refused)
-        rows = referenced(decoded(raw, scope.pipeline.decode, name), scope.pipeline.decode)
+        rows = referenced(decoded(raw, scope.pipeline.decode, name), scope.pipeline)
         every = rows if every is None else every.unionByName(rows)
     assert every is not None
     return every

@@ -59,8 +59,8 @@ def decoded(bronze: DataFrame, decode: Decode, source: str) -> DataFrame:
     reason = reason.when(~F.year("event_time").between(1, LAST_YEAR), F.lit("event time beyond all calendars"))
     broken = F.when(reason.isNull(), _broken_rules(decode)).otherwise(F.array().cast("array<string>"))
     warnings = [f"rule: {name}" for name, rule in decode.rules.items() if rule.level == "warn"]
-    refusing = F.array_except("_rules", F.array(*map(F.lit, warnings)).cast("array<string>"))
     timed = timed.withColumn("_rules", broken)
+    refusing = F.array_except("_rules", F.array(*map(F.lit, warnings))) if warnings else F.col("_rules")
     return timed.select(
         *names,
         "event_time",
@@ -82,7 +82,10 @@ def _broken_rules(decode: Decode) -> Column:
     for name, rule in decode.rules.items():
         is_met = is_deleted | F.coalesce(F.expr(rule.check).cast("boolean"), F.lit(False))
         broken.append(F.when(~is_met, F.lit(f"rule: {name}")))
-    return F.array_compact(F.array(*broken).cast("array<string>"))
+    if not broken:
+        return F.array().cast("array<string>")
+    no_text = F.array(F.lit(None).cast("string"))
+    return F.array_except(F.array(*broken), no_text)  # unlike array_compact, Spark compiles it
 
 
 def accepted(rows: DataFrame) -> DataFrame:

@@ -12,14 +12,17 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
+from deltalake import DeltaTable
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from pykafka08.errors import ConfigError
+from pykafka08.spark.pipeline.addresses import address_of
 from pykafka08.spark.pipeline.decoding import RAW
 from pykafka08.spark.pipeline.duplicates import ARRIVAL
 from pykafka08.spark.pipeline.expectations import Expectation, check, expectations, remember
 from pykafka08.spark.pipeline.settings import Decode, Pipeline, Reference, Uniqueness
+from pykafka08.spark.pipeline.stores import Folder
+from pykafka08.spark.pipeline.tables.storage import located
 
 __all__ = ["judged", "referenced", "referenced_keys", "refused_as_not_unique"]
 
@@ -37,7 +40,7 @@ def judged(pipeline: Pipeline, query: str, batch: int, rows: DataFrame, kept: Ke
     decode = pipeline.decode
     every = expectations(decode)
     with ExitStack() as until:
-        rows = _persisted(referenced(rows, decode), until)
+        rows = _persisted(referenced(rows, pipeline), until)
         of_rows = [one for one in every if one.where != "decode.uniqueness"]
         read, counts, days = _counted(rows, of_rows, finds_days=bool(decode.uniqueness))
         if read and decode.uniqueness:
@@ -70,12 +73,13 @@ def _counted(
     return int(row[0]), counts, set(row[-1]) if finds_days else set()
 
 
-def referenced(rows: DataFrame, decode: Decode) -> DataFrame:
+def referenced(rows: DataFrame, pipeline: Pipeline) -> DataFrame:
     """Rows whose key is not among those that a reference names are marked."""
+    decode = pipeline.decode
     for number, one in enumerate(decode.references):
         there = f"_there_{number}"
         names = [f"{there}_{name}" for name in one.key]
-        keys = referenced_keys(rows.sparkSession, one).toDF(*names).distinct().withColumn(there, F.lit(True))
+        keys = referenced_keys(rows.sparkSession, pipeline, one).toDF(*names).distinct().withColumn(there, F.lit(True))
         is_same = F.lit(True)
         for name, other in zip(one.key, names, strict=True):
             is_same = is_same & (F.col(name) == F.col(other))
@@ -85,26 +89,25 @@ def referenced(rows: DataFrame, decode: Decode) -> DataFrame:
     return rows
 
 
-def referenced_keys(spark: SparkSession, reference: Reference) -> DataFrame:
+def referenced_keys(spark: SparkSession, pipeline: Pipeline, reference: Reference) -> DataFrame:
     """The columns of the file or table that a reference names."""
-    return _read(spark, reference.to).select(*(f"`{name}`" for name in reference.columns or reference.key))
+    there = _read(spark, Folder(address_of(reference.to, Path("/")), pipeline.storage))
+    return there.select(*(f"`{name}`" for name in reference.columns or reference.key))
 
 
-def _read(spark: SparkSession, path: str) -> DataFrame:
-    if path.lower().endswith((".csv", ".csv.gz")):
-        return spark.read.option("header", "true").csv(path)
-    if "://" not in path and (Path(path) / "_delta_log").is_dir():
-        return _read_delta(spark, path)
-    return spark.read.parquet(path)
+def _read(spark: SparkSession, place: Folder) -> DataFrame:
+    if place.name.lower().endswith((".csv", ".csv.gz")):
+        return spark.read.option("header", "true").csv(str(place))
+    is_delta = not place.name.lower().endswith(".parquet") and (place / "_delta_log").names()
+    return _read_delta(spark, place) if is_delta else spark.read.parquet(str(place))
 
 
-def _read_delta(spark: SparkSession, path: str) -> DataFrame:
-    try:
-        from deltalake import DeltaTable
-    except ImportError as error:
-        raise ConfigError(f"decode.references.to: {path} is a Delta table: {error}; pip install deltalake") from error
-    files = DeltaTable(path).file_uris()
-    return spark.read.option("basePath", path).parquet(*files) if files else spark.read.parquet(path)
+def _read_delta(spark: SparkSession, place: Folder) -> DataFrame:
+    """The files of the newest version, which Spark names by another scheme than deltalake on some stores."""
+    there = located(place)
+    files = DeltaTable(there.delta_uri, storage_options=there.storage_options).file_uris()
+    paths = [there.of(file.removeprefix(there.delta_uri).lstrip("/")) for file in files]
+    return spark.read.option("basePath", there.uri).parquet(*paths) if paths else spark.read.parquet(there.uri)
 
 
 def _unique(rows: DataFrame, wanted: Sequence[Uniqueness], days: set[date], kept: Kept) -> DataFrame:

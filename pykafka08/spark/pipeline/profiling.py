@@ -110,7 +110,8 @@ def _cells(one: ColumnProfile) -> tuple[str, ...]:
 
 
 def _most(top: Iterable[tuple[Any, int]]) -> str:
-    return ", ".join(f"{_shown(value)} ({count:,})" for value, count in top) or "-"
+    """Without values that are there once: each value of a key is."""
+    return ", ".join(f"{_shown(value)} ({count:,})" for value, count in top if count > 1) or "-"
 
 
 def _shown(value: Any) -> str:

@@ -22,6 +22,7 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, Strict,
 
 from pykafka08.errors import ConfigError
 from pykafka08.kafka_properties import is_secret
+from pykafka08.security.hidden_text import HiddenText
 from pykafka08.spark.pipeline.addresses import Storage, address_of, errors_of, with_file
 from pykafka08.spark.pipeline.client_files import with_properties, with_registry_properties
 from pykafka08.spark.pipeline.durations import seconds_of
@@ -276,6 +277,10 @@ class Registry:
     properties: str = ""
     """A properties file with Confluent's names: ``schema.registry.url``, ``basic.auth.user.info``, ..."""
 
+    def __post_init__(self) -> None:
+        for name in REGISTRY_SECRETS:
+            object.__setattr__(self, name, HiddenText(getattr(self, name)))
+
 
 @dataclass(frozen=True)
 class Decode:
@@ -523,9 +528,7 @@ def _with_whole_paths(decode: Decode, folder: Path) -> Decode:
     schema, registry = decode.avro_schema, decode.registry
     if registry is not None and registry.ssl_ca_location:
         registry = dataclasses.replace(registry, ssl_ca_location=str(folder / registry.ssl_ca_location))
-    references = tuple(
-        one if "://" in one.to else dataclasses.replace(one, to=str(folder / one.to)) for one in decode.references
-    )
+    references = tuple(dataclasses.replace(one, to=address_of(one.to, folder).spark) for one in decode.references)
     schema = str(folder / schema) if schema else ""
     return dataclasses.replace(decode, avro_schema=schema, registry=registry, references=references)
 
@@ -684,6 +687,10 @@ def _check_expectations(decode: Decode) -> Errors:
     for one in decode.references:
         if one.columns and len(one.columns) != len(one.key):
             yield "decode.references.columns", f"{len(one.columns)} columns for a key of {len(one.key)}"
+        try:
+            address_of(one.to, Path("/"))
+        except ConfigError as error:
+            yield "decode.references.to", error.message.removeprefix("folder: ")
     if decode.changes and decode.uniqueness:
         yield "decode.uniqueness", "each row has many changes; with decode.changes leave it out"
 

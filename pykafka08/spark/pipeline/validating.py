@@ -129,7 +129,7 @@ def validate(spark: SparkSession, pipeline: Pipeline) -> None:
             if column not in columns:
                 raise ConfigError(f"decode.{where}.key: there is no column {column!r}")
     for reference in decode.references:
-        _tried(f"decode.references.to: {reference.to}", partial(referenced_keys, spark, reference))
+        _tried(f"decode.references.to: {reference.to}", partial(referenced_keys, spark, pipeline, reference))
     for name, aggregate in pipeline.aggregates.items():
         for column in aggregate.group_by:
             if column not in columns:

@@ -67,6 +67,7 @@ def test_a_rule_is_a_text_or_a_table(tmp_path: Path) -> None:
         ("", SETS + '[[decode.uniqueness]]\nkey = ["id"]', "decode.uniqueness.name: 2 have the name 'id'"),
         ("", '[[decode.references]]\nkey = ["a"]', "decode.references.to: missing"),
         ("", '[[decode.references]]\nkey = ["a"]\nto = "b"\ncolumns = ["c", "d"]', "references.columns: 2 columns"),
+        ("", '[[decode.references]]\nkey = ["a"]\nto = "ftp://b/c"', "decode.references.to: ftp: is none of file:"),
         ('changes = "debezium"\nkey = ["id"]', SETS, "decode.uniqueness: each row has many changes"),
     ],
 )  # fmt: skip

@@ -36,7 +36,7 @@ def test_each_column(spark: SparkSession) -> None:
 FOUND = [
     ColumnProfile("id", "bigint", 4000, 0, 4000, 1, 4000, ()),
     ColumnProfile("kind", "string", 4000, 1000, 2, "a", "x" * 50, (("a", 2000), ("b\n", 1000))),
-    ColumnProfile("price", "decimal(10,2)", 4000, 4000, 0, None, None, ((Decimal("1.50"), 1),)),
+    ColumnProfile("price", "decimal(10,2)", 4000, 4000, 0, None, None, ((Decimal("1.50"), 3), (Decimal(2), 1))),
 ]
 
 
@@ -49,11 +49,11 @@ def test_as_a_table() -> None:
         ["kind", "string", "1,000", "(25.0%)", "2", "a", "x" * 39 + "…"],
         ["price", "decimal(10,2)", "4,000", "(100.0%)", "0", "-", "-"],
     ]
-    assert [line[place:] for line in lines] == ["-", "a (2,000), b? (1,000)", "1.50 (1)"]
+    assert [line[place:] for line in lines] == ["-", "a (2,000), b? (1,000)", "1.50 (3)"]
 
 
 def test_as_json() -> None:
     document = json.loads(as_json("orders", FOUND))
     assert (document["pipeline"], document["rows"], len(document["columns"])) == ("orders", 4000, 3)
     assert document["columns"][1]["top"] == [{"value": "a", "rows": 2000}, {"value": "b\n", "rows": 1000}]
-    assert document["columns"][2]["top"] == [{"value": "1.50", "rows": 1}]
+    assert document["columns"][2]["top"] == [{"value": "1.50", "rows": 3}, {"value": "2", "rows": 1}]

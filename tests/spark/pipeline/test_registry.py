@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import ssl
 from base64 import b64encode
 from collections.abc import Callable, Iterator
@@ -259,7 +260,8 @@ def test_credentials(registry: RegistryServer) -> None:
     registry.authorization = "Bearer token-word"
     bearer = Registry(registry.url, bearer_auth_token="token-word")
     assert SchemaRegistry(bearer).types() == ["JSON", "PROTOBUF", "AVRO"]
-    assert "word" not in repr(user) + repr(bearer)
+    assert "word" not in repr(user) + repr(bearer) + repr([user.basic_auth_user_info, bearer.bearer_auth_token])
+    assert pickle.loads(pickle.dumps(user)) == user
 
 
 def test_an_address_that_is_not_a_registrys(registry: RegistryServer) -> None:
