@@ -199,7 +199,7 @@ def _validate(pipeline: Pipeline, options: argparse.Namespace) -> int:
 
     spark = validated(pipeline)
     try:
-        _say(try_workers(spark))
+        _say(try_workers(spark, is_local=pipeline.root.is_local))
         columns = columns_of(pipeline.decode)  # Spark alone reads the schema
     finally:
         spark.stop()

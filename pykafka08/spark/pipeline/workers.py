@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import sys
+from importlib import import_module
 from threading import Event, Timer
 
 from py4j.protocol import Py4JJavaError
@@ -19,10 +20,15 @@ __all__ = ["try_workers"]
 NO_EXECUTOR_S = 120.0
 """So long a master may take to give the job an executor."""
 GROUP = "pykafka08: trying a worker"
+LOCAL = ("pyarrow",)
+ON_STORES = ("deltalake",)
+"""Packages that the stages cannot do without."""
 
 
-def try_workers(spark: SparkSession) -> str:
+def try_workers(spark: SparkSession, *, is_local: bool = True) -> str:
     """Have a worker import what the stages need; the line that names its interpreter.
+
+    ``is_local``: the pipeline's folder is not on a store.
 
     Raises:
         ConfigError: it cannot, the interpreter is not there or of another minor version, or the master gave no executor
@@ -40,7 +46,7 @@ def try_workers(spark: SparkSession) -> str:
     timer.daemon = True
     timer.start()
     try:
-        found = _ask(context)
+        found = _ask(context, LOCAL if is_local else (*LOCAL, *ON_STORES))
     except (PySparkException, Py4JJavaError) as error:
         why = f"no executor within {NO_EXECUTOR_S:g} s" if is_late.is_set() else cause_of(error)
         raise ConfigError(
@@ -52,16 +58,16 @@ def try_workers(spark: SparkSession) -> str:
     return f"workers: {found}, started as {python}; PYSPARK_PYTHON names another"
 
 
-def _ask(context: SparkContext) -> str:
+def _ask(context: SparkContext, packages: tuple[str, ...]) -> str:
     context.setJobGroup(GROUP, GROUP, interruptOnCancel=True)
     try:
-        return context.parallelize([0], 1).map(_interpreter).collect()[0]
+        return context.parallelize([packages], 1).map(_interpreter).collect()[0]
     finally:
         context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
 
 
-def _interpreter(_: int) -> str:
+def _interpreter(packages: tuple[str, ...]) -> str:
     """In a worker, which has imported this module to find the function."""
-    import pyarrow  # noqa: F401  # what the stages cannot do without
-
+    for name in packages:
+        import_module(name)
     return f"Python {platform.python_version()} at {sys.executable}"
