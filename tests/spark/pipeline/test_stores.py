@@ -75,9 +75,8 @@ def test_a_batch_that_two_runs_have_read_is_committed_once(stored: Place) -> Non
     assert [one.batch for one in table.entries(0)] == [0, 1, 2]
 
 
+@pytest.mark.parametrize("stored", ["s3a", "hdfs"], indirect=True)
 def test_what_is_wrong_names_the_folder(stored: Place) -> None:
-    if stored.address("x").is_local:
-        pytest.skip("it has no address")
     away = address_of(stored.unreachable, Path("/"))
     with pytest.raises(ConfigError, match=f"^folder: {stored.unreachable}: ") as raised:
         files_of(away, stored.storage).read("a")
