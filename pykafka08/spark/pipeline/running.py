@@ -10,6 +10,7 @@ import json
 import signal
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from datetime import datetime, timezone
@@ -258,10 +259,13 @@ def follow(
 ) -> None:
     """All stages at once, until told to end; none is left running.
 
+    A stage for whose Python process Spark did not wait long enough is started again.
+
     Raises:
         pyspark.errors.PySparkException: a stage failed, or ended though nobody told it to.
     """
     running: dict[str, StreamingQuery] = {}
+    attempts: Counter[str] = Counter()
     rounds = _Rounds(spark, pipeline, say) if compacts and pipeline.compaction.every_seconds else None
     try:
         for stage in chosen:
@@ -270,9 +274,8 @@ def follow(
             running[stage.name] = stage.start(spark, pipeline, {"processingTime": pipeline.trigger})
             say(f"{stage.name}: started")
         while not is_to_end():
-            if spark.streams.awaitAnyTermination(LOOK_S):
-                ended = ", ".join(name for name, query in running.items() if not query.isActive)
-                raise PySparkException(f"{ended} ended, and nobody told it to")
+            if _has_any_ended(spark):
+                _start_again(spark, pipeline, chosen, running, attempts, say)
             if rounds is not None:
                 rounds.go_on()
     finally:
@@ -280,6 +283,43 @@ def follow(
             spark.sparkContext.setLogLevel("OFF")  # how it cuts batches short is not for who asked for it
         for name, query in running.items():
             _stop(query, name, say)
+
+
+def _has_any_ended(spark: SparkSession) -> bool:
+    try:
+        return bool(spark.streams.awaitAnyTermination(LOOK_S))
+    except StreamingQueryException:
+        return True
+
+
+def _start_again(
+    spark: SparkSession,
+    pipeline: Pipeline,
+    chosen: Sequence[Stage],
+    running: dict[str, StreamingQuery],
+    attempts: Counter[str],
+    say: Say,
+) -> None:
+    """Start the stages whose queries ended with :data:`NOT_STARTED`, each at most so often without a batch between.
+
+    Raises:
+        pyspark.errors.PySparkException: a query ended for another reason, or too often.
+    """
+    spark.streams.resetTerminated()  # first, so that a query that ends from now on is seen by the next look
+    for stage in chosen:
+        query = running[stage.name]
+        if query.isActive:
+            continue
+        error = query.exception()
+        if error is None:
+            raise PySparkException(f"{stage.name} ended, and nobody told it to")
+        if query.lastProgress is not None:
+            attempts[stage.name] = 0
+        attempts[stage.name] += 1
+        if NOT_STARTED not in str(error) or attempts[stage.name] == ATTEMPTS:
+            raise error
+        say(f"{stage.name}: {NOT_STARTED}; begun again")
+        running[stage.name] = stage.start(spark, pipeline, {"processingTime": pipeline.trigger})
 
 
 class _Rounds:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -21,9 +22,19 @@ from tests.spark.pipeline import orders
 class Query:
     """Active until it is stopped, or ends by itself after some looks."""
 
-    def __init__(self, looks: int) -> None:
+    lastProgress = None
+
+    def __init__(self, looks: int, error: str = "") -> None:
         self.looks = looks
-        self.is_stopped = False
+        self.is_started = self.is_stopped = False
+        self._error = PySparkException(error) if error else None
+
+    def started(self, *_: object) -> Query:
+        self.is_started = True
+        return self
+
+    def exception(self) -> PySparkException | None:
+        return self._error
 
     @property
     def isActive(self) -> bool:
@@ -38,18 +49,26 @@ class Streams:
         self._queries = queries
 
     def awaitAnyTermination(self, timeout: float) -> bool:
-        for one in self._queries:
+        started = [one for one in self._queries if one.is_started]
+        for one in started:
             one.looks -= 1
-        return not all(one.isActive for one in self._queries)
+        return not all(one.isActive for one in started)
+
+    def resetTerminated(self) -> None:
+        """Nothing: the queries tell."""
 
 
-def followed(tmp_path: Path, looks: int, told_after: int) -> tuple[list[str], list[Query]]:
-    """What a run with two stages says, of which the second ends by itself after some looks."""
-    queries = [Query(1000), Query(looks)]
+def followed(
+    tmp_path: Path, looks: int, told_after: int, errors: Sequence[str] = ("",)
+) -> tuple[list[str], list[Query]]:
+    """What a run with two stages says, of which the second ends by itself after some looks, with each error in turn."""
+    queries = [Query(1000), *(Query(looks, error) for error in errors)]
+    later = iter(queries[1:])
     levels: list[str] = []
     context = SimpleNamespace(setLogLevel=levels.append)
     spark = cast(SparkSession, SimpleNamespace(streams=Streams(queries), sparkContext=context))
-    stages = [SimpleNamespace(name=name, start=lambda *_, q=q: q) for name, q in zip("ab", queries, strict=True)]
+    starts = {"a": queries[0].started, "b": lambda *_: next(later).started()}
+    stages = [SimpleNamespace(name=name, start=start) for name, start in starts.items()]
     said: list[str] = []
     pipeline = read(orders.written_config(tmp_path, "nobody:1"))
     asked = iter(range(told_after))
@@ -58,13 +77,25 @@ def followed(tmp_path: Path, looks: int, told_after: int) -> tuple[list[str], li
             spark, pipeline, cast("list[Stage]", stages), said.append, lambda: next(asked, None) is None, compacts=False
         )
     finally:
-        assert all(one.is_stopped for one in queries if len(said) > queries.index(one))
+        assert all(one.is_stopped for one in queries if one.is_started and (one is queries[0] or one.isActive))
     return said, queries
 
 
 def test_a_stage_that_ends_by_itself_is_a_failure(tmp_path: Path) -> None:
     with pytest.raises(PySparkException, match="b ended, and nobody told it to"):
         followed(tmp_path, looks=3, told_after=100)
+
+
+def test_a_stage_whose_python_process_starts_too_slowly_is_started_again(tmp_path: Path) -> None:
+    slow = f"Query b terminated with exception: {running.NOT_STARTED}"
+    said, _ = followed(tmp_path, looks=3, told_after=10, errors=[slow, slow, ""])
+    assert said[2:] == [f"b: {running.NOT_STARTED}; begun again"] * 2
+
+
+@pytest.mark.parametrize("errors", [[f"Query b: {running.NOT_STARTED}"] * 3, ["Query b: the disk is full"]])
+def test_a_stage_that_fails_otherwise_or_too_often_is_a_failure(tmp_path: Path, errors: list[str]) -> None:
+    with pytest.raises(PySparkException, match=f"^{errors[-1]}$"):
+        followed(tmp_path, looks=3, told_after=100, errors=errors)
 
 
 def test_a_run_that_is_told_ends_well(tmp_path: Path) -> None:
