@@ -240,6 +240,23 @@ def test_statistics_let_readers_skip_files(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (pa.timestamp("us", "UTC"), 10**18),
+        (pa.timestamp("us", "UTC"), 253_402_300_799_999_900),  # the last millisecond of 9999, which is rounded up
+        (pa.timestamp("us"), -(10**17)),
+        (pa.date32(), 10**7),
+    ],
+)
+def test_years_that_python_lacks_have_no_bounds(kind: pa.DataType, value: int, tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"far": pa.array([value, 1, None], kind), "id": [1, 2, 3]}), path)
+    found = json.loads(statistics_of(pq.read_metadata(path)))
+    assert (found["minValues"], found["maxValues"]) == ({"id": 1}, {"id": 3})
+    assert found["nullCount"] == {"far": 1, "id": 0}
+
+
 def test_deltalake_reads_rows_by_their_statistics(tmp_path: Path) -> None:
     table = made(tmp_path / "t", id="long", at="timestamp")
     times = [datetime(2024, 3, 1, 10, 0, 0, 1, timezone.utc), datetime(2024, 3, 1, 12, 0, 0, 999_999, timezone.utc)]
