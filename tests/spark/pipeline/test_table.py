@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import date, datetime, timezone
 from decimal import Decimal
 from pathlib import Path
@@ -19,6 +20,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from pykafka08.errors import ConfigError
+from pykafka08.spark.pipeline.tables import table as table_module
 from pykafka08.spark.pipeline.tables.model import Added, Entry, State
 from pykafka08.spark.pipeline.tables.statistics import statistics_of
 from pykafka08.spark.pipeline.tables.table import Table
@@ -117,6 +119,24 @@ def test_a_commit_of_another_program_brings_no_new_rows_to_streams(table: Table)
     assert (table.state().counts, table.state().rows) == ({"read": 1}, 2)
     assert table.commit(Entry(3, "batch", "q", 1, (one(table, "b", 2),), counts={"read": 1}))
     assert table.state().counts == {"read": 2}
+
+
+def test_a_null_in_a_partition_column_is_no_text(table: Table) -> None:
+    rows = pa.table({"id": pa.array([7], pa.int64()), "day": pa.array([None], pa.date32())})
+    write_deltalake(table.location.delta_uri, rows, mode="append")
+    foreign = table.live()[0]
+    assert foreign.values == table.entries()[-1].added[0].values == {"day": ""}
+    joined = file(table, "j", {"id": pa.array([7], pa.int64())})
+    joined = replace(joined, values=foreign.values)
+    assert table.commit(Entry(table.version + 1, "compaction", "c", 0, (joined,), (foreign.path,)))
+    read = DeltaTable(table.location.delta_uri).to_pyarrow_table()
+    assert read.select(["id", "day"]).to_pylist() == [{"id": 7, "day": None}]
+
+
+def test_commits_that_are_cleaned_up_meanwhile_are_left_out(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert table.commit(Entry(1, "batch", "q", 0))
+    monkeypatch.setattr(table_module, "versions", lambda location: [0, 1, 2])
+    assert [entry.version for entry in table.entries_there()] == [0, 1]
 
 
 def test_a_new_column_is_null_in_older_rows_and_another_type_is_refused(table: Table) -> None:

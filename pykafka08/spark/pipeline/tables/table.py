@@ -13,6 +13,7 @@ import json
 import time
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +93,11 @@ class Table:
 
     def entries_there(self) -> list[Entry]:
         """In order, all that were not cleaned up."""
-        return [self._entry(version) for version in versions(self.location)]
+        found = []
+        for version in versions(self.location):
+            with suppress(FileNotFoundError):  # cleaned up since the folder was listed
+                found.append(self._entry(version))
+        return found
 
     def holds(self, query: str, batch: int) -> bool:
         """Whether a batch of a query has left its commit, or a later one of it has: they come in order."""
@@ -286,7 +291,8 @@ def _live(table: DeltaTable) -> tuple[Added, ...]:
     columns = ["path", "num_records", "size_bytes", "modification_time", *partitions]
     found = []
     for path, count, size, at, *values in zip(*(rows.column(one).to_pylist() for one in columns), strict=True):
-        named = {name.removeprefix(PARTITION): str(one) for name, one in zip(partitions, values, strict=True)}
+        texts = ["" if one is None else str(one) for one in values]  # in Delta's log "" is null, too
+        named = {name.removeprefix(PARTITION): text for name, text in zip(partitions, texts, strict=True)}
         found.append((at, Added(path, count or 0, size, named)))
     return tuple(one for _, one in sorted(found, key=lambda each: (each[0], each[1].path)))
 
