@@ -719,6 +719,9 @@ def _check_registry(decode: Decode) -> Errors:
         yield "decode.registry", f"has schemas for {', '.join(OF_REGISTRY)}, not for {decode.format}"
     if decode.avro_header_bytes:
         yield "decode.avro_header_bytes", "means nothing with decode.registry, which reads the whole header"
+    token = decode.registry.bearer_auth_token
+    if not (token.isascii() and token.isprintable()) or " " in token:
+        yield "decode.registry.bearer_auth_token", "has a space, a line break or another character that no token has"
     if decode.registry.basic_auth_user_info and decode.registry.bearer_auth_token:
         yield "decode.registry", "only one of basic_auth_user_info and bearer_auth_token can be used"
 
