@@ -11,7 +11,9 @@ from contextlib import ExitStack, contextmanager
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
+import pyarrow as pa
 from deltalake import DeltaTable
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
@@ -24,7 +26,7 @@ from pykafka08.spark.pipeline.settings import Decode, Pipeline, Reference, Uniqu
 from pykafka08.spark.pipeline.stores import Folder
 from pykafka08.spark.pipeline.tables.storage import located
 
-__all__ = ["judged", "referenced", "referenced_keys", "refused_as_not_unique"]
+__all__ = ["judged", "paths_of_delta", "referenced", "referenced_keys", "refused_as_not_unique"]
 
 Kept = Callable[[set[str]], "DataFrame | None"]
 """The accepted rows of silver of some days, as ISO dates; None: there are none."""
@@ -103,11 +105,15 @@ def _read(spark: SparkSession, place: Folder) -> DataFrame:
 
 
 def _read_delta(spark: SparkSession, place: Folder) -> DataFrame:
-    """The files of the newest version, which Spark names by another scheme than deltalake on some stores."""
-    there = located(place)
-    files = DeltaTable(there.delta_uri, storage_options=there.storage_options).file_uris()
-    paths = [there.of(file.removeprefix(there.delta_uri).lstrip("/")) for file in files]
+    there, paths = located(place), paths_of_delta(place)
     return spark.read.option("basePath", there.uri).parquet(*paths) if paths else spark.read.parquet(there.uri)
+
+
+def paths_of_delta(place: Folder) -> list[str]:
+    """The files of a Delta table's newest version, for Spark; in Delta's log their paths are percent-encoded."""
+    there = located(place)
+    files = DeltaTable(there.delta_uri, storage_options=there.storage_options).get_add_actions()
+    return [there.of(unquote(path)) for path in pa.table(files).column("path").to_pylist()]
 
 
 def _unique(rows: DataFrame, wanted: Sequence[Uniqueness], days: set[date], kept: Kept) -> DataFrame:

@@ -23,7 +23,7 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, Strict,
 from pykafka08.errors import ConfigError
 from pykafka08.kafka_properties import is_secret
 from pykafka08.security.hidden_text import HiddenText
-from pykafka08.spark.pipeline.addresses import Storage, address_of, errors_of, with_file
+from pykafka08.spark.pipeline.addresses import Storage, address_of, check_path, errors_of, with_file
 from pykafka08.spark.pipeline.client_files import with_properties, with_registry_properties
 from pykafka08.spark.pipeline.durations import seconds_of
 from pykafka08.spark.pipeline.stores import Folder
@@ -499,7 +499,10 @@ def parse(text: str, folder: Path) -> Pipeline:
             refused[where] = f"{where}: {error.message}"
     storage = document.get("storage")
     if isinstance(storage, dict):
-        with_file(storage, folder)
+        try:
+            with_file(storage, folder)
+        except ConfigError as error:
+            refused["storage"] = f"storage.properties: {error.message}"
     decode_table = document.get("decode")
     if isinstance(decode_table, dict) and isinstance(decode_table.get("registry"), dict):
         try:
@@ -510,13 +513,14 @@ def parse(text: str, folder: Path) -> Pipeline:
     errors = [f"{where}: {text}" for check in CHECKS for where, text in check(pipeline)]
     if errors:
         raise ConfigError("\n".join(errors))
+    root = Folder(address_of(pipeline.folder, folder))
+    check_path(root.address)
     decode = _with_whole_paths(pipeline.decode, folder)
     metrics, lineage = pipeline.metrics, pipeline.lineage
     if metrics is not None and metrics.textfile:
         metrics = dataclasses.replace(metrics, textfile=str(folder / metrics.textfile))
     if lineage is not None and lineage.file:
         lineage = dataclasses.replace(lineage, file=str(folder / lineage.file))
-    root = Folder(address_of(pipeline.folder, folder))
     runs = str(root / "runs") if root.is_local else f"{pipeline.name}-runs"
     reports = str(folder / (pipeline.reports or runs))
     return dataclasses.replace(

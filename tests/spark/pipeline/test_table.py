@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import re
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +23,7 @@ from deltalake import DeltaTable, write_deltalake
 from pykafka08.errors import ConfigError
 from pykafka08.spark.pipeline.tables import table as table_module
 from pykafka08.spark.pipeline.tables.model import Added, Entry, State
+from pykafka08.spark.pipeline.tables.rows import partition_in_path
 from pykafka08.spark.pipeline.tables.statistics import statistics_of
 from pykafka08.spark.pipeline.tables.table import Table
 from tests.spark.pipeline.made_tables import fields, file, made
@@ -286,6 +288,12 @@ def test_deltalake_reads_rows_by_their_statistics(tmp_path: Path) -> None:
     dataset = DeltaTable(table.location.delta_uri).to_pyarrow_dataset()
     for number, at in enumerate(times):
         assert dataset.to_table(filter=pa.dataset.field("at") == pa.scalar(at))["id"].to_pylist() == [number]
+
+
+def test_a_partition_is_read_off_the_end_of_a_path() -> None:
+    path = "file:///lake/topic=old/bronze/shop/data/ingest-shop/topic=orders/ingest_date=2024-03-01/a.parquet"
+    found = [re.search(partition_in_path(name), path) for name in ("topic", "ingest_date")]
+    assert [match and match[1] for match in found] == ["orders", "2024-03-01"]
 
 
 class Killed(BaseException):

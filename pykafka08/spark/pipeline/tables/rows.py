@@ -25,6 +25,7 @@ __all__ = [
     "files_of",
     "gold_rows",
     "gold_schema",
+    "partition_in_path",
     "partition_values",
     "read",
     "read_bronze",
@@ -94,9 +95,14 @@ def read_bronze(spark: SparkSession, table: Table, files: Iterable[Added]) -> Da
     of_files = StructType([one for one in empty.schema if one.name not in BRONZE_PARTITIONS])
     rows = read(spark, table, chosen, of_files)
     for name in BRONZE_PARTITIONS:
-        value = F.regexp_extract("_metadata.file_path", f"/{name}=([^/]+)/", 1)
+        value = F.regexp_extract("_metadata.file_path", partition_in_path(name), 1)
         rows = rows.withColumn(name, value.cast(empty.schema[name].dataType))
     return rows.select(empty.columns)
+
+
+def partition_in_path(name: str) -> str:
+    """The pattern of a partition's value in a file's path; the table's own folder may have such a name, too."""
+    return f".*/{name}=([^/]+)/"
 
 
 def _write(table: Table, attempt: str, rows: DataFrame, partition_by: list[str]) -> list[Added]:
