@@ -24,7 +24,7 @@ from pykafka08.spark.pipeline.locking import alone_if_possible
 from pykafka08.spark.pipeline.old_layout import OldEntry, OldFile, OldState
 from pykafka08.spark.pipeline.settings import Pipeline
 from pykafka08.spark.pipeline.tables import rows as table_rows
-from pykafka08.spark.pipeline.tables.model import NEW_ROWS, Added, Entry, Totals
+from pykafka08.spark.pipeline.tables.model import NEW_ROWS, Commit, DataFile, Totals
 from pykafka08.spark.pipeline.tables.table import Table
 
 __all__ = ["commit_next", "convert"]
@@ -128,7 +128,7 @@ class _Conversion:
         added = tuple(self._linked(old, part.table, one) for one in files)
         brought = {kind: rows[part.name] for kind, rows in state.brought.items()}
         totals = Totals(dict(state.counts) if part.name != REJECTED else {}, brought, state.newest)
-        commit_next(part.table, Entry(1, NEW_ROWS, CONVERSION, 0, added), totals)
+        commit_next(part.table, Commit(1, NEW_ROWS, CONVERSION, 0, added), totals)
 
     def _commit_entry(self, old: Path, part: _Part, entry: OldEntry) -> None:
         live = {one.path for one in part.table.live()}
@@ -136,7 +136,7 @@ class _Conversion:
         removed = tuple(path for path in entry.removed if path in live)
         counts = entry.counts if part.name != REJECTED else {}
         version = part.table.version + 1
-        commit_next(part.table, Entry(version, entry.kind, entry.query, entry.batch, added, removed, counts))
+        commit_next(part.table, Commit(version, entry.kind, entry.query, entry.batch, added, removed, counts))
 
     def _bronze(self, source: str) -> None:
         """A commit for each batch of the file source that has read it, and one for what it has not read."""
@@ -155,30 +155,30 @@ class _Conversion:
         table.prepare(self._spark.createDataFrame([], BRONZE_SCHEMA).schema.json(), table_rows.BRONZE_PARTITIONS)
         for number, paths in batches.items():
             files = tuple(self._linked_bronze(old, table, path) for path in paths)
-            commit_next(table, Entry(table.version + 1, NEW_ROWS, CONVERSION, number, files))
+            commit_next(table, Commit(table.version + 1, NEW_ROWS, CONVERSION, number, files))
         files = tuple(self._linked_bronze(old, table, path) for path in unread)
-        commit_next(table, Entry(table.version + 1, NEW_ROWS, f"ingest-{source}", last, files))
+        commit_next(table, Commit(table.version + 1, NEW_ROWS, f"ingest-{source}", last, files))
         _renumber(checkpoint, "logOffset", lambda offset: sum(number <= offset for number in batches))
         shutil.rmtree(checkpoint / "sources", ignore_errors=True)
         self._say(f"{table.location.uri}: {table.state().rows:,} rows")
 
-    def _linked(self, old: Path, table: Table, file: OldFile) -> Added:
+    def _linked(self, old: Path, table: Table, file: OldFile) -> DataFile:
         values = {table_rows.DAY: file.day} if file.part == ACCEPTED else {}
         if not (old / file.path).exists():  # replaced and deleted; a later entry removes it
-            return Added(file.path, file.rows, file.bytes, values)
+            return DataFile(file.path, file.rows, file.bytes, values)
         _link(old / file.path, Path(table.location.uri, file.path))
-        return table.added(file.path, values)
+        return table.data_file(file.path, values)
 
-    def _linked_bronze(self, old: Path, table: Table, path: str) -> Added:
+    def _linked_bronze(self, old: Path, table: Table, path: str) -> DataFile:
         made = f"data/{CONVERSION}/{path}"
         _link(old / path, Path(table.location.uri, made))
-        return table.added(made, table_rows.partition_values(path.split("/")[:-1]))
+        return table.data_file(made, table_rows.partition_values(path.split("/")[:-1]))
 
 
 DAY = {"name": table_rows.DAY, "type": "date", "nullable": True, "metadata": {}}
 
 
-def commit_next(table: Table, entry: Entry, totals: Totals | None = None) -> None:
+def commit_next(table: Table, entry: Commit, totals: Totals | None = None) -> None:
     """Make the table's next version.  Raises ConfigError if another program has made it."""
     if not table.commit(entry, totals):
         raise ConfigError(f"folder: another program writes to {table.location.uri}; end it, and repeat the conversion")

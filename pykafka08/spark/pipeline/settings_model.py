@@ -329,8 +329,8 @@ class Compaction:
 
     target_bytes: Count = 128 << 20
     min_files: Annotated[Whole, AfterValidator(_files_to_join)] = 2
-    keep_entries: Count = 0
-    """Replaced files are deleted once all readers have passed them, and so many further log entries were made."""
+    keep_commits: Count = 0
+    """Replaced files are deleted once all readers have passed them, and the table has so many further commits."""
     every_seconds: Count = 3600
     """How often ``run --follow`` does it, 0: never; another run does it at its end."""
 

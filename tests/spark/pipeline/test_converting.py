@@ -21,7 +21,7 @@ from pykafka08.spark.pipeline import settings, verifying
 from pykafka08.spark.pipeline.converting import commit_next, convert
 from pykafka08.spark.pipeline.old_layout import check_layout
 from pykafka08.spark.pipeline.settings import Pipeline
-from pykafka08.spark.pipeline.tables.model import Entry
+from pykafka08.spark.pipeline.tables.model import Commit
 from pykafka08.spark.pipeline.tables.table import Table
 from pykafka08.spark.pipeline.waiting import waiting
 from tests.spark.pipeline import orders
@@ -134,7 +134,7 @@ def test_a_conversion_that_was_killed_before_the_last_rename_is_completed(pipeli
 
 
 def test_a_folder_that_another_program_writes_to_is_not_converted(tmp_path: Path) -> None:
-    table, commit = made_table(tmp_path / "silver"), Entry(1, "batch", "conversion", 0)
+    table, commit = made_table(tmp_path / "silver"), Commit(1, "batch", "conversion", 0)
     commit_next(table, commit)
     with pytest.raises(ConfigError, match=r"another program writes to .*silver; end it, and repeat the conversion"):
         commit_next(table, commit)
