@@ -25,7 +25,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 
 from pykafka08.spark.pipeline.aggregating import key_of, windowed
 from pykafka08.spark.pipeline.decoding import BRONZE_SCHEMA, PLACE, accepted, decoded, rejected
-from pykafka08.spark.pipeline.duplicates import days_to_compare, first_of_each, not_there
+from pykafka08.spark.pipeline.duplicates import days_near, first_of_each, not_there
 from pykafka08.spark.pipeline.judging import judged
 from pykafka08.spark.pipeline.session import brief
 from pykafka08.spark.pipeline.settings import Aggregate, Duplicates, Pipeline, Source
@@ -167,7 +167,7 @@ def _commit_accepted(pipeline: Pipeline, rows: DataFrame, commit: Commit) -> Non
 
 def _without_duplicates(pipeline: Pipeline, version: int, rows: DataFrame, duplicates: Duplicates) -> DataFrame:
     first = first_of_each(rows, duplicates)
-    days = days_to_compare({row[0] for row in rows.select("event_date").distinct().collect()}, duplicates)
+    days = days_near((row[0] for row in rows.select("event_date").distinct().collect()), duplicates.within_days)
     kept = _accepted_of(pipeline, rows.sparkSession, version, days)
     return first if kept is None else not_there(first, kept, duplicates)
 
