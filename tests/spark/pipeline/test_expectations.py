@@ -85,7 +85,7 @@ def test_paths_of_a_delta_table_are_as_on_the_disk(tmp_path: Path) -> None:
         ("", SETS + '[[decode.uniqueness]]\nkey = ["id"]', "decode.uniqueness.name: 2 have the name 'id'"),
         ("", '[[decode.references]]\nkey = ["a"]', "decode.references.to: missing"),
         ("", '[[decode.references]]\nkey = ["a"]\nto = "b"\ncolumns = ["c", "d"]', "references.columns: 2 columns"),
-        ("", '[[decode.references]]\nkey = ["a"]\nto = "ftp://b/c"', "decode.references.to: ftp: is none of file:"),
+        ("", '[[decode.references]]\nkey = ["a"]\nto = "ftp://b/c"', "decode.references.to: ftp: is not one of file:"),
         ('changes = "debezium"\nkey = ["id"]', SETS, "decode.uniqueness: each row has many changes"),
     ],
 )  # fmt: skip
