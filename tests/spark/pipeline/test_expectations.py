@@ -98,7 +98,7 @@ def test_a_batch_fails_above_the_threshold_only() -> None:
     decode = Decode("raw", "_timestamp", rules={"a": Rule("x", "fail", 0.05), "b": Rule("y"), "c": Rule("z", "warn")})
     every = expectations(decode)
     check(every, 100, {"rule: a": 5, "rule: b": 100, "rule: c": 100})
-    words = r"decode\.rules\.'a': 6 of 100 rows break 'rule: a', 5\.00% are allowed; the batch is not taken"
+    words = r"decode\.rules\.'a': 6 of 100 rows break 'rule: a', threshold 5\.00%; the batch is not committed"
     with pytest.raises(QualityError, match=words):
         check(every, 100, {"rule: a": 6, "rule: b": 100, "rule: c": 100})
 
