@@ -9,6 +9,7 @@ Workers import this module, so it does not use pydantic.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -137,10 +138,11 @@ def address_of(text: str, folder: Path) -> Address:
         return Address("file", "", str(folder / path))
     if parts.password is not None or (parts.username is not None and scheme != "abfss"):
         raise ConfigError("folder: the address has credentials; move them to settings of [storage]")
-    if not parts.hostname or parts.query or parts.fragment:
-        raise ConfigError(f"folder: {text!r} is not of the form {EXAMPLES[scheme]}")
-    if scheme == "abfss" and not parts.username:
-        raise ConfigError(f"folder: {text!r} is not of the form {EXAMPLES[scheme]}")
+    shown = re.split("[?#]", text)[0]  # a query may be a shared access signature
+    if parts.query or parts.fragment:
+        raise ConfigError(f"folder: {shown!r} is followed by a query or a fragment; use settings of [storage] instead")
+    if not parts.hostname or (scheme == "abfss" and not parts.username):
+        raise ConfigError(f"folder: {shown!r} is not of the form {EXAMPLES[scheme]}")
     return Address(scheme, parts.netloc, parts.path.rstrip("/"))
 
 

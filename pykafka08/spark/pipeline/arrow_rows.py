@@ -1,4 +1,4 @@
-"""Rows of one file in the columns of another."""
+"""Rows of a Parquet file in the columns of a schema."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["fitted"]
 def fitted(batch: pa.RecordBatch, schema: pa.Schema, values: Mapping[str, str] | None = None) -> pa.RecordBatch:
     """The columns of ``schema``, in its order and types; null where ``batch`` has none of that name.
 
-    ``values``: of columns that all rows have in common, as text.
+    ``values`` are constants as text, by column.
     """
     return pa.RecordBatch.from_arrays([_column(batch, one, values or {}) for one in schema], schema=schema)
 

@@ -50,7 +50,7 @@ def _text(value: bytes, skipped: int, schema: Any, columns: DataType) -> str | N
 
 
 def fitted(value: Any, kind: DataType | None) -> Any:
-    """A value with its bytes as the type wants them; None: it goes into no column."""
+    """A value with its bytes as text: Base64 for a BINARY column.  ``kind`` is None for a value without a column."""
     if isinstance(value, bytes):
         return (b64encode(value) if isinstance(kind, BinaryType) else value).decode("latin-1")
     if isinstance(value, list):
@@ -63,7 +63,7 @@ def fitted(value: Any, kind: DataType | None) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """A value that JSON does not have, as a text."""
+    """The text of a value whose type JSON lacks."""
     if isinstance(value, (datetime, date, time)):
         return value.isoformat()
     return str(value)

@@ -38,9 +38,9 @@ from pykafka08.spark.pipeline.verifying import (
 __all__ = ["Backfilled", "backfill", "check_days"]
 
 WAS = "_was"
-"""Column: where a row was."""
+"""The column with the place of a row before the backfill."""
 ACCEPTED, REFUSED, NOWHERE = "accepted", "refused", "nowhere"
-"""In silver, in rejects, or in neither: it was left out as a duplicate."""
+"""Values of :data:`WAS`: in silver, in rejects, or dropped as a duplicate."""
 IN_BRONZE = ("topic", "partition", "offset")
 """Names of a record's place in bronze; silver has them behind an underscore."""
 AS_IN_BRONZE = ("key", "value", "headers", *(f"_{one} AS {one}" for one in (*IN_BRONZE, "timestamp")))
@@ -65,8 +65,8 @@ def check_days(first: date, last: date) -> None:
 def backfill(spark: SparkSession, pipeline: Pipeline, first: date, last: date) -> list[Backfilled]:
     """Make the days ``first`` to ``last`` (both included, event time in UTC) anew, silver and then each gold table.
 
-    Killed at any point, it is to be made again: until then silver is as before or as after, records may be in rejects,
-    too, and gold may lag behind.
+    If the process is killed, at any point, repeat the backfill.  Until then silver has the old or the new rows, records
+    may be in rejects, too, and gold may have old windows.
 
     Raises:
         ConfigError: as :func:`check_days`.
@@ -80,7 +80,7 @@ def backfill(spark: SparkSession, pipeline: Pipeline, first: date, last: date) -
 def _silver(spark: SparkSession, pipeline: Pipeline, first: date, last: date) -> Backfilled:
     """Three commits: newly refused records into rejects, the days of silver, then accepted records out of rejects.
 
-    So a record is in silver or in rejects at any time; in both, if it ends in between, until the backfill is repeated.
+    So a record is always in silver or in rejects.  After a crash it may be in both until the backfill is repeated.
     """
     silver, rejects = Table(pipeline.silver), Table(pipeline.rejects)
     is_made = False
@@ -107,14 +107,14 @@ def _silver(spark: SparkSession, pipeline: Pipeline, first: date, last: date) ->
 
 
 def _begin(spark: SparkSession, pipeline: Pipeline, rejects: Table, bad: DataFrame) -> None:
-    """Refuse records; those that an interrupted backfill has refused are there."""
+    """Add refused records to rejects, without those that an interrupted backfill has added."""
     new = bad.join(rejects_of(spark, pipeline).select(*PLACE), list(PLACE), "left_anti").select(*bad.columns)
     added = table_rows.write(rejects, rejects.attempt(BEGUN, rejects.version + 1), new)
     table_rows.append_commit(rejects, Commit(0, BACKFILL, BEGUN, rejects.newest(BEGUN) + 1, tuple(added)))
 
 
 def _end(spark: SparkSession, pipeline: Pipeline, rejects: Table, taken: DataFrame) -> None:
-    """Take the records that are accepted now out of the files that hold them."""
+    """Remove the records that are accepted now from rejects, by replacing their files."""
     schema = table_rows.rejects_schema(spark, pipeline.decode)
     is_made = False
     while not is_made:
@@ -147,11 +147,11 @@ class _Scope:
     days: Column
     """Whether a row is of the days."""
     version: int
-    """Of the commit to be made."""
+    """The version of the next commit to silver."""
     old: list[DataFile]
-    """The files with the rows of the days, which are replaced."""
+    """The files with rows of the days, which the backfill replaces."""
     is_torn: bool
-    """Whether a backfill ended between its commits: a record in both silver and rejects counts as accepted."""
+    """Whether a backfill was interrupted; a record in both silver and rejects then counts as accepted."""
     newest: Mapping[str, int]
     """Query → its last batch that silver has taken."""
     is_all_there: bool
@@ -159,7 +159,7 @@ class _Scope:
     was_good: DataFrame
     """Coordinates of the rows in `old`."""
     was_bad: DataFrame
-    """Refused records of the batches that silver has taken."""
+    """Refused records of the batches that are committed to silver."""
     kept: DataFrame
     """Accepted rows of other days."""
 
@@ -193,7 +193,7 @@ def _scope(spark: SparkSession, pipeline: Pipeline, first: date, last: date) -> 
 
 
 def _without_ahead(spark: SparkSession, pipeline: Pipeline, bad: DataFrame, source: str, batch: int) -> DataFrame:
-    """Without a source's refused records of batches after ``batch``, which the stream is to finish."""
+    """Without a source's refused records of batches after ``batch``, which the stream will complete."""
     taken = _places(_bronze_until(spark, pipeline, source, batch), source).select(*PLACE)
     of_source = F.col("_source") == source
     there = bad.where(of_source).join(taken, list(PLACE), "left_semi").select(*bad.columns)
@@ -238,7 +238,7 @@ def _places(bronze: DataFrame, source: str, *more: Column) -> DataFrame:
 
 
 def _bronze_until(spark: SparkSession, pipeline: Pipeline, source: str, batch: int) -> DataFrame:
-    """What the batches of a source's decoding until ``batch`` have read."""
+    """The rows that the decode stage of a source has read up to ``batch``."""
     table = Table(pipeline.bronze(source))
     end = planned_position(pipeline.checkpoint(f"decode-{source}"), batch)
     return table_rows.read_bronze(spark, table, files_until(table, (NEW_ROWS,), end))

@@ -1,4 +1,4 @@
-"""Checkpoints of Spark's queries: their batches, and what these have read."""
+"""Checkpoints of Spark's queries: batches and their offsets."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ __all__ = ["last_commit", "offset_text", "planned_position", "position_read", "v
 
 
 def last_commit(checkpoint: Folder) -> int:
-    """The newest batch of a query that is committed; -1: there is none."""
+    """The newest committed batch of a query; -1 without one."""
     return max(_numbers(checkpoint / "commits"), default=-1)
 
 
 def version_read(checkpoint: Folder) -> int:
-    """The newest version of a table that a stage has read whole and committed; -1: none."""
+    """The newest version of a table whose commit a stage has read completely; -1 without one."""
     return position_read(checkpoint).version
 
 
 def position_read(checkpoint: Folder) -> Position:
-    """How far a stage has read a table, and committed that."""
+    """The position in a table up to which a stage has read and committed."""
     return _position(checkpoint, last_commit(checkpoint))
 
 
 def planned_position(checkpoint: Folder, batch: int) -> Position:
-    """How far the batches until ``batch`` read, which is the last with rows: later ones that are committed had none."""
+    """The end of ``batch``, the last one with rows; later committed batches had no rows, so the newest counts."""
     return _position(checkpoint, max(batch, last_commit(checkpoint)) if batch >= 0 else -1)
 
 
 def offset_text(checkpoint: Folder, batch: int) -> str:
-    """The end offset of the first source in a batch, as the source has written it."""
+    """The end offset of the first source in a batch, as written by the source."""
     return (checkpoint / "offsets" / str(batch)).read_text().splitlines()[2]
 
 

@@ -56,11 +56,11 @@ REGISTRY_PROPERTIES = {
     "bearer.auth.token": "bearer_auth_token",
     "ssl.ca.location": "ssl_ca_location",
 }
-"""Confluent's names, which may begin with ``schema.registry.``, and the settings of ``[decode.registry]``."""
+"""Confluent's property, which may begin with ``schema.registry.`` → the setting of ``[decode.registry]``."""
 
 
 def with_registry_properties(table: dict[str, Any], folder: Path) -> None:
-    """Add the settings of the properties file of ``[decode.registry]``, in place; those of the table come first."""
+    """Add the settings of the file ``decode.registry.properties``, in place; the table's own settings win."""
     file = table.get("properties")
     if not isinstance(file, str) or not file:
         return

@@ -1,8 +1,8 @@
-"""Who else writes to a pipeline's folder: so that nobody deletes what another is about to add.
+"""The lock of a local folder, so that a process does not delete files that another one is about to commit.
 
-Runs and backfills share a lock for as long as they write.  Who holds it alone may take files that no commit names for
-nobody's.  The system gives the lock back when its holder ends, however that was.  Stores have no locks: there files
-that no commit names stay.
+Runs and backfills share the lock while they write.  A process that holds it alone may delete files that no commit
+names.  The system releases the lock when its holder ends, also by a signal.  Stores have no locks: files that no commit
+names stay there.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ __all__ = ["Lock", "alone_if_possible", "is_at_work", "shared"]
 
 
 class Lock:
-    """A shared lock that is held; on a store there is none, and nobody is known to be alone."""
+    """A shared lock that this process holds; without a file, on a store, it never becomes exclusive."""
 
     def __init__(self, file: IO[bytes] | None) -> None:
         self._file = file
 
-    def is_alone_now(self) -> bool:
-        """Whether nobody else writes, from now on; if somebody does, the lock stays shared."""
+    def make_exclusive(self) -> bool:
+        """Make the lock exclusive; False, and the lock stays shared, if another process holds it."""
         if self._file is None:
             return False
         try:
@@ -39,7 +39,7 @@ class Lock:
 
 @contextmanager
 def shared(root: Folder) -> Iterator[Lock]:
-    """Write beside others; waits while somebody is alone."""
+    """Hold the shared lock; waits while another process holds it alone."""
     if not root.is_local:
         yield Lock(None)
         return
@@ -50,7 +50,7 @@ def shared(root: Folder) -> Iterator[Lock]:
 
 @contextmanager
 def alone_if_possible(root: Folder) -> Iterator[bool]:
-    """Whether nobody else writes, for as long as this lasts; if somebody does, or that is not known, beside them."""
+    """Hold the lock alone and yield True, or shared and yield False; on a store without a lock, yield False."""
     if not root.is_local:
         yield False
         return
@@ -65,7 +65,7 @@ def alone_if_possible(root: Folder) -> Iterator[bool]:
 
 
 def is_at_work(root: Folder) -> bool | None:
-    """Whether a run or a backfill writes to the folder just now; None: that is not known."""
+    """Whether a run or a backfill writes to the folder now; None on a store, where this is unknown."""
     if not root.is_local:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Errors of a cluster that refuses the pipeline, with the part of the settings that they are about."""
+"""Errors of a cluster that refuses the pipeline, with the key of the cluster's settings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ REFUSALS = (SecurityError, AuthorizationError)
 
 
 def refusal_at(where: str, error: SecurityError | AuthorizationError) -> SecurityError | AuthorizationError:
-    """The same error; its text begins with ``where``, such as "sources.shop"."""
+    """A copy of the error whose text begins with ``where``, such as "sources.shop"."""
     named = copy(error)
     named.args = (f"{where}: {error.message}", *error.args[1:])
     return named

@@ -1,7 +1,7 @@
 """Stages of a pipeline run: one after the other until all that is there is through, or all at once for as long as told.
 
 Each micro-batch leaves a line in ``runs/RUN/progress.jsonl``, Spark's own progress document; of a decode stage with the
-number of rows that did not meet each expectation.
+number of rows that broke each expectation.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ NOT_STARTED = "Python worker failed to connect back"
 """Spark's words: it gives a Python process ten seconds to start; no setting changes that, a busy machine exceeds it."""
 LINES_PER_PART = 200
 WRITE_S = 5
-"""A run that is killed may leave the progress of so many seconds out of its log on a store."""
+"""Seconds between writes of the log on a store; a killed run may lose the progress of this time."""
 LOOK_S = 1
 """How often a run that follows looks whether it is to end."""
 Say = Callable[[str], None]
@@ -89,7 +89,7 @@ class _Grown:
 
 
 class _Parts:
-    """A log on a store, whose files cannot grow: its last part is written again with each new line, now and then."""
+    """A log on a store, whose files cannot grow: its last part is replaced, at most every :data:`WRITE_S` seconds."""
 
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
@@ -153,7 +153,7 @@ def run(
             else:
                 run_once(spark, pipeline, chosen, say)
                 if compacts:
-                    _compact(spark, pipeline, None if lock.is_alone_now() else began, say)
+                    _compact(spark, pipeline, None if lock.make_exclusive() else began, say)
         except PySparkException as error:  # of a query that ran, or that could not be started
             say(f"failed: {error}")
             return False
@@ -214,7 +214,7 @@ def _draw(pipeline: Pipeline, folder: Folder, say: Say) -> None:
 def _compact(spark: SparkSession, pipeline: Pipeline, until: Mapping[str, int] | None, say: Say) -> None:
     for table, (before, after, deleted) in compact(spark, pipeline, until=until).items():
         if before != after or deleted:
-            say(f"compaction of {table}: {before} files, now {after}; {deleted} that were replaced are deleted")
+            say(f"compaction of {table}: {before} files, now {after}; {deleted} replaced files were deleted")
 
 
 def run_once(spark: SparkSession, pipeline: Pipeline, chosen: Sequence[Stage], say: Say) -> None:
@@ -232,7 +232,7 @@ def run_once(spark: SparkSession, pipeline: Pipeline, chosen: Sequence[Stage], s
 
 
 def _finished(spark: SparkSession, pipeline: Pipeline, stage: Stage, say: Say) -> StreamingQuery:
-    """A stage that is through; begun again where Spark gave up on a process of its own that was slow to start."""
+    """A finished stage; it is started again if Spark did not wait long enough for its Python process."""
     for _ in range(ATTEMPTS - 1):
         query = stage.start(spark, pipeline, {"availableNow": True})
         try:
@@ -262,7 +262,7 @@ def follow(
     A stage for whose Python process Spark did not wait long enough is started again.
 
     Raises:
-        pyspark.errors.PySparkException: a stage failed, or ended though nobody told it to.
+        pyspark.errors.PySparkException: a stage failed, or ended though it was not stopped.
     """
     running: dict[str, StreamingQuery] = {}
     attempts: Counter[str] = Counter()
@@ -300,7 +300,7 @@ def _start_again(
     attempts: Counter[str],
     say: Say,
 ) -> None:
-    """Start the stages whose queries ended with :data:`NOT_STARTED`, each at most so often without a batch between.
+    """Start stages again that ended with :data:`NOT_STARTED`, fewer than :data:`ATTEMPTS` times without a batch.
 
     Raises:
         pyspark.errors.PySparkException: a query ended for another reason, or too often.
@@ -312,7 +312,7 @@ def _start_again(
             continue
         error = query.exception()
         if error is None:
-            raise PySparkException(f"{stage.name} ended, and nobody told it to")
+            raise PySparkException(f"{stage.name} ended without an error, though it was not stopped")
         if query.lastProgress is not None:
             attempts[stage.name] = 0
         attempts[stage.name] += 1
@@ -323,7 +323,7 @@ def _start_again(
 
 
 class _Rounds:
-    """Compaction beside the stages, now and then: a round deletes what the one before replaced, read by nobody now."""
+    """Compaction beside the stages; each round deletes the files that the round before has replaced."""
 
     def __init__(self, spark: SparkSession, pipeline: Pipeline, say: Say) -> None:
         self._spark = spark

@@ -126,13 +126,13 @@ CONNECTORS = {
     "abfss": "org.apache.hadoop:hadoop-azure:{}",
     "gs": "org.apache.hadoop:hadoop-gcp:{}",
 }
-"""What Spark's own jars lack, by its Hadoop's release."""
+"""Scheme → the Maven package of Hadoop's file system, whose version is the one of Spark's Hadoop."""
 
 
 def reach(spark: SparkSession, address: Address, storage: Storage) -> None:
-    """Let a session read and write a folder.
+    """Configure the file system of an address in a session.
 
-    Spark's own configuration would be shown to everybody who lists the processes of the machine; this is not.
+    The settings go into Hadoop's configuration, because the list of processes and Spark's UI show Spark's own.
 
     Raises:
         ConfigError: Spark has no file system for such an address.

@@ -47,7 +47,7 @@ def _check_sources(pipeline: Pipeline) -> Errors:
             if option.lower() in OWN_KEYS:
                 yield f"{where}.options.{option}", OWN_KEYS[option.lower()]
         if source.zookeeper and not source.starting.startswith("group:"):
-            yield f"{where}.zookeeper", "means something with starting = 'group:NAME' only"
+            yield f"{where}.zookeeper", "requires starting = 'group:NAME'"
 
 
 def _check_decode(pipeline: Pipeline) -> Errors:
@@ -55,7 +55,7 @@ def _check_decode(pipeline: Pipeline) -> Errors:
     if (decode.format == "raw") == bool(decode.schema):
         yield "decode.schema", "raw has none" if decode.schema else f"{decode.format} needs the columns"
     if decode.avro_schema and decode.format != "avro":
-        yield "decode.avro_schema", "needed for avro, and for nothing else"
+        yield "decode.avro_schema", "used for avro only; remove it"
     if decode.format == "avro" and not (decode.avro_schema or decode.registry):
         yield "decode.avro_schema", "needed for avro, unless decode.registry has the schemas"
     yield from _check_registry(decode)
@@ -63,7 +63,10 @@ def _check_decode(pipeline: Pipeline) -> Errors:
     yield from _check_expectations(decode)
     for option in decode.options:
         if option.lower() in ("mode", "columnnameofcorruptrecord"):
-            yield f"decode.options.{option}", "what is broken is set apart with its reason; nothing else may be"
+            yield (
+                f"decode.options.{option}",
+                "set by the pipeline, which refuses broken records with a reason; remove it",
+            )
     if decode.duplicates is not None and not decode.duplicates.key:
         yield "decode.duplicates.key", "at least one column is needed"
 
@@ -76,7 +79,7 @@ def _check_expectations(decode: Decode) -> Errors:
     ]
     for where, level, threshold in levels:
         if threshold and level != "fail":
-            yield f"{where}.threshold", f"means something with level = 'fail' only, not {level!r}"
+            yield f"{where}.threshold", f"requires level = 'fail', not {level!r}"
     for where, keys in (("uniqueness", decode.uniqueness), ("references", decode.references)):
         for each in keys:
             if not each.key:
@@ -92,13 +95,13 @@ def _check_expectations(decode: Decode) -> Errors:
         except ConfigError as error:
             yield "decode.references.to", error.message.removeprefix("folder: ")
     if decode.changes and decode.uniqueness:
-        yield "decode.uniqueness", "each row has many changes; with decode.changes leave it out"
+        yield "decode.uniqueness", "not used with decode.changes, since each row has many changes; remove it"
 
 
 def _check_changes(decode: Decode) -> Errors:
     if not decode.changes:
         if decode.key:
-            yield "decode.key", "means something with decode.changes only"
+            yield "decode.key", "requires decode.changes"
         return
     if not decode.key:
         yield "decode.key", "at least one column is needed, for decode.changes"
@@ -107,7 +110,10 @@ def _check_changes(decode: Decode) -> Errors:
     if decode.format == "avro" and decode.registry is None:
         yield "decode.registry", "needed for decode.changes with avro: keys have a schema of their own"
     if decode.duplicates is not None:
-        yield "decode.duplicates", "would keep the first change of a key alone; with decode.changes leave it out"
+        yield (
+            "decode.duplicates",
+            "not used with decode.changes, since it keeps the first change of each key only; remove it",
+        )
 
 
 def _check_registry(decode: Decode) -> Errors:
@@ -118,7 +124,7 @@ def _check_registry(decode: Decode) -> Errors:
     if decode.format not in OF_REGISTRY:
         yield "decode.registry", f"has schemas for {', '.join(OF_REGISTRY)}, not for {decode.format}"
     if decode.avro_header_bytes:
-        yield "decode.avro_header_bytes", "means nothing with decode.registry, which reads the whole header"
+        yield "decode.avro_header_bytes", "not used with decode.registry, which reads the whole header; remove it"
     token = decode.registry.bearer_auth_token
     if not (token.isascii() and token.isprintable()) or " " in token:
         yield "decode.registry.bearer_auth_token", "has a space, a line break or another character that no token has"
@@ -132,7 +138,7 @@ def _check_aggregates(pipeline: Pipeline) -> Errors:
         if not aggregate.measures:
             yield f"{where}.measures", "at least one is needed"
         if bool(aggregate.topic) != bool(aggregate.bootstrap_servers):
-            yield where, "topic and bootstrap_servers go together"
+            yield where, "topic and bootstrap_servers are needed together"
         if aggregate.slide and duration_seconds(aggregate.slide) > duration_seconds(aggregate.window):
             yield f"{where}.slide", f"{aggregate.slide!r} is longer than the window"
         columns = ["window_start", "window_end", "_batch", *aggregate.group_by, *aggregate.measures]
@@ -155,9 +161,9 @@ def _check_sinks(pipeline: Pipeline) -> Errors:
     for where, sink in pipeline.sinks.items():
         place = sink.bootstrap_servers, sink.topic
         if place in read:
-            yield f"{where}.topic", f"{sink.topic!r} is what sources.{read[place]} reads"
+            yield f"{where}.topic", f"{sink.topic!r} is read by sources.{read[place]}; use another topic"
         if place in written:
-            yield f"{where}.topic", f"{sink.topic!r} is what {written[place]} writes"
+            yield f"{where}.topic", f"{sink.topic!r} is written by {written[place]}; use another topic"
         written[place] = where
 
 

@@ -42,7 +42,7 @@ FORMATS = ("json", "csv", "avro", "protobuf", "raw")
 OF_REGISTRY = ("json", "avro", "protobuf")
 """Formats that a schema registry has schemas for."""
 LEVELS = ("warn", "quarantine", "fail")
-"""Rows that do not meet an expectation are kept, refused, or refused up to a threshold, beyond which the batch ends."""
+"""Rows that break an expectation are kept, refused, or refused up to a threshold beyond which the batch fails."""
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 REGISTRY_SECRETS = ("basic_auth_user_info", "bearer_auth_token")
@@ -51,19 +51,19 @@ REGISTRY_SECRETS = ("basic_auth_user_info", "bearer_auth_token")
 
 def _format(text: str) -> str:
     if text not in FORMATS:
-        raise ValueError(f"{text!r} is none of {', '.join(FORMATS)}")
+        raise ValueError(f"{text!r} is not one of {', '.join(FORMATS)}")
     return text
 
 
 def _changes(text: str) -> str:
     if text != "debezium":
-        raise ValueError(f"{text!r} is not known; there is debezium")
+        raise ValueError(f"{text!r} is not known; use debezium")
     return text
 
 
 def _name(text: str) -> str:
     if not NAME.fullmatch(text):
-        raise ValueError(f"{text!r} may hold letters, digits, '.', '_' and '-' only")
+        raise ValueError(f"{text!r} may have letters, digits, '.', '_' and '-' only")
     return text
 
 
@@ -82,22 +82,23 @@ def _duration(text: str) -> str:
 def _window(text: str) -> str:
     seconds = duration_seconds(text)
     if "month" in text.lower() or "year" in text.lower():
-        raise ValueError(f"months and years differ in length; {text!r} is to be given in days or weeks")
+        raise ValueError(f"{text!r} has months or years, which differ in length; use days or weeks")
     if seconds <= 0:
         raise ValueError(f"{text!r} is not above zero")
     return text
 
 
 def duration_seconds(text: str) -> float:
+    """The seconds of a length of time.  Raises ValueError."""
     seconds = seconds_of(text)
     if seconds is None:
-        raise ValueError(f"{text!r} is no length of time, as '10 minutes' or '1 day' are")
+        raise ValueError(f"{text!r} is no length of time such as '10 minutes' or '1 day'")
     return seconds
 
 
 def _files_to_join(count: int) -> int:
     if count < 2:
-        raise ValueError("at least 2 can be made one")
+        raise ValueError(f"{count} is less than 2, the fewest files that can be joined")
     return count
 
 
@@ -115,12 +116,12 @@ def _ratio(number: float) -> float:
 
 def _level(text: str) -> str:
     if text not in LEVELS:
-        raise ValueError(f"{text!r} is none of {', '.join(LEVELS)}")
+        raise ValueError(f"{text!r} is not one of {', '.join(LEVELS)}")
     return text
 
 
 def _rule_table(given: Any) -> Any:
-    """A text is the condition alone."""
+    """The table of a rule; a text is its condition."""
     return {"check": given} if isinstance(given, str) else given
 
 
@@ -128,16 +129,19 @@ def _registry_address(text: str) -> str:
     try:
         parts = urlsplit(text)
     except ValueError as error:
-        raise ValueError("not an address, as http://host:8081") from error
+        raise ValueError("not an address such as http://host:8081") from error
     if "@" in parts.netloc:
-        raise ValueError("give user and password as basic_auth_user_info, not in the address")
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-        raise ValueError(f"{text!r} is not an address, as http://host:8081")
+        raise ValueError("the address has credentials; move them to basic_auth_user_info")
+    if parts.query or parts.fragment:
+        shown = re.split("[?#]", text)[0]  # a query may be a token
+        raise ValueError(f"{shown!r} is followed by a query or a fragment; leave it out")
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(f"{text!r} is not an address such as http://host:8081")
     return text
 
 
 def _registry_table(given: Any) -> Any:
-    """A text is the address alone."""
+    """The table of a registry; a text is its address."""
     return {"url": given} if isinstance(given, str) else given
 
 
@@ -167,53 +171,53 @@ class Source:
     name: str
     bootstrap_servers: str
     topics: tuple[Topic, ...] = ()
-    """Names; else `pattern`."""
+    """Names of topics, unless `pattern` is set."""
     pattern: str = ""
     """A regular expression that topic names must match somewhere (Spark's ``subscribePattern``)."""
     starting: str = "earliest"
     """``earliest``, ``latest``, offsets as Spark's JSON, a time in ms, or ``group:NAME`` (that group's offsets)."""
     zookeeper: str = ""
-    """``HOST:PORT/CHROOT``: ``group:NAME`` is looked up there, for clusters that keep offsets in ZooKeeper."""
+    """``HOST:PORT/CHROOT``: ``group:NAME`` is read there, for groups that keep offsets in ZooKeeper."""
     max_offsets_per_trigger: Count = 10_000_000
-    """Bound of one micro-batch, 0: none."""
+    """The most offsets of one micro-batch; 0: no limit."""
     target_records_per_task: Count = 0
-    """Small partitions are read together in tasks of so many records, 0: the source's default."""
+    """Tasks read several small partitions, up to this number of records; 0: the default of the source."""
     properties: str = ""
     """A properties file of Kafka's clients: security and other settings of the connections."""
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Further options of the data source, as ``minPartitions`` or ``kafka.client.id``."""
+    """Further options of the data source, such as ``minPartitions`` or ``kafka.client.id``."""
 
 
 @dataclass(frozen=True)
 class Duplicates:
-    """One row for each key is kept: the first that came."""
+    """One row for each key: the first one."""
 
     key: tuple[str, ...]
     within_days: Count = 1
-    """How far apart, in days of event time, two rows of one key may lie and be found."""
+    """The largest distance of two rows with one key, in days of event time."""
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A condition that an accepted row meets."""
+    """A condition for rows."""
 
     check: str
-    """In SQL."""
+    """The condition in SQL."""
     level: Level = "quarantine"
     threshold: Ratio = 0.0
-    """Of ``fail``: the share of a batch's rows that may break it, and are refused then."""
+    """With the level ``fail``: the share of a batch's rows that may break the rule without failing the batch."""
 
 
 @dataclass(frozen=True)
 class Uniqueness:
-    """Columns that no two accepted rows share."""
+    """Columns whose values together are unique among the accepted rows."""
 
     key: tuple[str, ...]
     level: Level = "quarantine"
     threshold: Ratio = 0.0
     name: str = ""
     within_days: Count = 1
-    """Silver's rows are compared whose event dates are at most so many days from those of the batch."""
+    """A batch is compared with rows of silver whose event dates are at most this number of days away."""
 
     @property
     def reason(self) -> str:
@@ -222,13 +226,13 @@ class Uniqueness:
 
 @dataclass(frozen=True)
 class Reference:
-    """Columns whose values a file or table has."""
+    """Columns whose values must be in a file or table."""
 
     key: tuple[str, ...]
     to: str
     """A CSV file with names in its first line, a Parquet file or folder, or a Delta table."""
     columns: tuple[str, ...] = ()
-    """Their names there, if they are others than `key`."""
+    """The names of the columns there, if they differ from `key`."""
     level: Level = "quarantine"
     threshold: Ratio = 0.0
     name: str = ""
@@ -247,7 +251,7 @@ class Registry:
     """``USER:PASSWORD``."""
     bearer_auth_token: str = field(default="", repr=False)
     ssl_ca_location: str = ""
-    """A PEM file with the certificates to trust, else the system's."""
+    """A PEM file with trusted certificates; default: the system's."""
     properties: str = ""
     """A properties file with Confluent's names: ``schema.registry.url``, ``basic.auth.user.info``, ..."""
 
@@ -258,25 +262,25 @@ class Registry:
 
 @dataclass(frozen=True)
 class Decode:
-    """How a record's value becomes a row."""
+    """Decoding of record values into rows."""
 
     format: Annotated[str, AfterValidator(_format)]
     event_time: str
     """An SQL expression over the columns that gives a timestamp."""
     schema: str = ""
-    """Columns in DDL; for ``raw`` none: it gives ``key`` and ``text``."""
+    """Columns in DDL; empty for ``raw``, which has ``key`` and ``text``."""
     avro_schema: str = ""
-    """File with the writer's schema, for ``avro``; with `registry` the reader's, which may be left out."""
+    """A file with the writer's schema, for ``avro``; with `registry` optional, the reader's schema."""
     avro_header_bytes: Count = 0
-    """What stands before each Avro value; 5 for values of a schema registry that is not asked."""
+    """Bytes before each Avro value to skip; 5 for values in a schema registry's wire format without `registry`."""
     registry: Annotated[Registry | None, BeforeValidator(_registry_table)] = None
-    """Values have a schema registry's wire format, and the schemas are fetched there."""
+    """The schema registry that has the schemas of the values, which are in its wire format."""
     changes: Annotated[str, _or_empty(_changes)] = ""
     """``debezium``: values are change records, whose rows have the columns of `schema`."""
     key: tuple[str, ...] = ()
-    """The columns that name a row, for `changes`."""
+    """The columns of the primary key, for `changes`."""
     options: Mapping[str, str] = field(default_factory=dict)
-    """Of Spark's JSON or CSV reader, as ``sep``."""
+    """Options of Spark's JSON or CSV reader, such as ``sep``."""
     rules: Mapping[str, Annotated[Rule, BeforeValidator(_rule_table)]] = field(default_factory=dict)
     uniqueness: tuple[Uniqueness, ...] = ()
     references: tuple[Reference, ...] = ()
@@ -285,23 +289,23 @@ class Decode:
 
 @dataclass(frozen=True)
 class DeadLetters:
-    """The topic for what was refused."""
+    """The topic for refused records."""
 
     bootstrap_servers: str
     topic: Topic
     exactly_once: Flag = True
-    """In transactions (brokers 0.11 and newer)."""
+    """Whether to write in transactions (brokers from 0.11)."""
     properties: str = ""
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)
 class Aggregate:
-    """Measures over windows of event time; into Parquet, and with `topic` to Kafka, keyed by window and group."""
+    """Measures over windows of event time: the table ``gold/NAME``, and with `topic` records by window and group."""
 
     window: Window
     watermark: Duration
-    """How late rows may come, as ``1 hour``; later ones stay in silver alone until a backfill."""
+    """How late rows may be, such as ``1 hour``; later rows are in silver only, until a backfill."""
     measures: Mapping[str, str]
     """Column name → SQL aggregate."""
     slide: Annotated[str, _or_empty(_window)] = ""
@@ -315,29 +319,29 @@ class Aggregate:
 
 @dataclass(frozen=True)
 class Limits:
-    """Of one batch of a stage that reads a table: whole files up to these, and at least one; 0: no limit."""
+    """Limits of one batch of a stage that reads a table: whole files up to them, and at least one; 0: no limit."""
 
     rows: Count = 10_000_000
     bytes: Count = 1 << 30
-    """Of Parquet files."""
+    """The size of the Parquet files."""
     files: Count = 10_000
 
 
 @dataclass(frozen=True)
 class Compaction:
-    """When files of a day are made one."""
+    """Compaction of small files of a partition."""
 
     target_bytes: Count = 128 << 20
     min_files: Annotated[Whole, AfterValidator(_files_to_join)] = 2
     keep_commits: Count = 0
     """Replaced files are deleted once all readers have passed them, and the table has so many further commits."""
     every_seconds: Count = 3600
-    """How often ``run --follow`` does it, 0: never; another run does it at its end."""
+    """The interval of ``run --follow``; 0: never.  Other runs compact at their end."""
 
 
 @dataclass(frozen=True)
 class Alerts:
-    """Bounds that ``status --check`` and the end of a run compare."""
+    """Bounds that ``status --check`` and the end of a run check."""
 
     max_lag: Count | None = None
     """Offsets or rows that wait for any stage."""
@@ -346,7 +350,7 @@ class Alerts:
     max_age_seconds: Count | None = None
     """Since the last batch with rows of each source."""
     webhook: str = field(default="", repr=False)
-    """An address that gets a JSON document by POST if a bound is passed."""
+    """An address that gets a JSON document by POST if a bound is exceeded."""
 
 
 @dataclass(frozen=True)
@@ -354,9 +358,9 @@ class Metrics:
     """Metrics of runs for Prometheus."""
 
     port: Port = 0
-    """A run answers there, 0: it does not."""
+    """The port of a run's HTTP endpoint; 0: none."""
     address: str = "127.0.0.1"
-    """Where the port is opened."""
+    """The address of the endpoint."""
     textfile: str = ""
     """A file for node_exporter's textfile collector, written after each batch."""
 
@@ -366,16 +370,16 @@ class Lineage:
     """OpenLineage events of runs."""
 
     url: str = ""
-    """Events are sent to this address by POST."""
+    """An address that gets events by POST."""
     file: str = ""
-    """Events are appended to this file, a line each."""
+    """A file to which events are appended, one in a line."""
     namespace: str = "pykafka08"
-    """Of the jobs."""
+    """The namespace of the jobs."""
 
 
 @dataclass(frozen=True)
 class SparkSettings:
-    """The session."""
+    """Spark's session."""
 
     master: str = "local[*]"
     conf: Mapping[str, str] = field(default_factory=dict)
@@ -383,13 +387,13 @@ class SparkSettings:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """A whole file."""
+    """The settings of a pipeline."""
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
-    """For the sections as well."""
+    """Applies to the sections as well."""
     name: Name
     folder: str
-    """Where tables, checkpoints and runs are kept: a path that the driver and every executor see, or an address."""
+    """The place of tables, checkpoints and runs: a path that the driver and every executor see, or an address."""
     sources: Mapping[Name, Source]
     decode: Decode
     trigger: Duration = "10 seconds"
@@ -404,8 +408,8 @@ class Pipeline:
     spark: SparkSettings = field(default_factory=SparkSettings)
     storage: Storage = field(default_factory=Storage)
     reports: str = ""
-    """Where charts and reports of runs are written, on this machine; default: a local folder's ``runs``, else
-    ``NAME-runs`` beside the file."""
+    """The folder of charts and reports, on this machine; default: ``runs`` in a local folder, else ``NAME-runs`` beside
+    the file."""
 
     @property
     def root(self) -> Folder:

@@ -27,7 +27,7 @@ from pykafka08.spark.pipeline.tables.table import Table
 __all__ = ["Finding", "all_bronze", "bronze_of", "last_header", "places_in_kafka", "verify"]
 
 BEGUN, DONE = "backfill-begun", "backfill-done"
-"""The queries of a backfill's two commits to rejects, the one before its commit to silver and the one after it."""
+"""Queries of a backfill's commits to rejects: one before its commit to silver, one after it."""
 DECODE = "decode-"
 OF_SECURITY = tuple(PREFIX + each for each in SECURITY)
 
@@ -138,12 +138,12 @@ def rejects_of(spark: SparkSession, pipeline: Pipeline) -> DataFrame:
 
 
 def is_interrupted(rejects: State) -> bool:
-    """Whether a backfill ended between its commits: records may be in both silver and rejects until it is repeated."""
+    """Whether a backfill ended between its commits, so that records may be in both silver and rejects."""
     return rejects.newest.get(BEGUN, -1) > rejects.newest.get(DONE, -1)
 
 
 def refused_ahead(silver: State, rejects: Table) -> Counter[str]:
-    """Query → refused records of batches whose accepted rows are not in silver yet: an attempt ended in between."""
+    """Query → refused records of batches whose accepted rows are not in silver, because an attempt ended between."""
     ahead: Counter[str] = Counter()
     newest = {query: batch for query, batch in rejects.state().newest.items() if query.startswith(DECODE)}
     if any(batch > silver.newest.get(query, -1) for query, batch in newest.items()):

@@ -1,6 +1,6 @@
-"""What lies between the stages: rows that one has written, and the next has not read.  No Spark is started.
+"""Rows between the stages: written by one stage, and not read by the next one yet.
 
-By the logs of the tables and the stages' checkpoints alone.
+Read from the logs of the tables and the checkpoints of the stages, without Spark.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from pykafka08.spark.pipeline.tables.table import Table
 __all__ = ["Waiting", "waiting"]
 
 IN_ORDER = "publish"
-"""One task reads all files of such a stage, and those of changed windows, too."""
+"""The prefix of stages whose files one task reads, with those of backfills."""
 
 
 @dataclass(frozen=True)
 class Waiting:
-    """Files that a stage is still to read."""
+    """Files that a stage has not read yet."""
 
     files: int
     rows: int
     bytes: int
     tasks: int
-    """Of one batch with all of them."""
+    """The tasks of one batch with all these files."""
 
 
 def waiting(pipeline: Pipeline) -> dict[str, Waiting]:
-    """By stage, for all but those that read Kafka; in the order in which they run."""
+    """By stage, in the order in which they run; without the stages that read Kafka."""
     found = {f"decode-{one}": _of_table(pipeline, pipeline.bronze(one), f"decode-{one}") for one in pipeline.sources}
     for folder in (pipeline.rejects, pipeline.silver):
         for reader in readers_of(pipeline, folder):

@@ -1,4 +1,4 @@
-"""Whether the workers of a master can run the stages, told before a run: their Python has this package and pyarrow."""
+"""Check of a master's workers before a run: their Python must import this package and its dependencies."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from pykafka08.spark.pipeline.session import cause_of
 __all__ = ["try_workers"]
 
 NO_EXECUTOR_S = 120.0
-"""So long a master may take to give the job an executor."""
+"""The longest wait for an executor of the master."""
 GROUP = "pykafka08: trying a worker"
 LOCAL = ("pyarrow",)
 ON_STORES = ("deltalake",)
-"""Packages that the stages cannot do without."""
+"""Packages that the stages import in a worker."""
 
 
 def try_workers(spark: SparkSession, *, is_local: bool = True) -> str:
-    """Have a worker import what the stages need; the line that names its interpreter.
+    """Import the packages of the stages in a worker; a line with its interpreter.
 
     ``is_local``: the pipeline's folder is not on a store.
 
     Raises:
-        ConfigError: it cannot, the interpreter is not there or of another minor version, or the master gave no executor
-            within two minutes.
+        ConfigError: an import failed, the interpreter is missing or of another minor version, or the master gave no
+            executor within two minutes.
     """
     context = spark.sparkContext
     python = context.pythonExec
@@ -67,7 +67,7 @@ def _ask(context: SparkContext, packages: tuple[str, ...]) -> str:
 
 
 def _interpreter(packages: tuple[str, ...]) -> str:
-    """In a worker, which has imported this module to find the function."""
+    """The interpreter of a worker, which has imported this module to find the function."""
     for name in packages:
         import_module(name)
     return f"Python {platform.python_version()} at {sys.executable}"

@@ -133,6 +133,13 @@ def test_secrets_come_from_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert search.found == []
 
 
+@pytest.mark.parametrize("address", [f"{AZURE}?sig={SECRET}", f"s3://me:{SECRET}@b/x", f"gs://b/x#{SECRET}"])
+def test_an_address_with_credentials_is_refused_without_them(address: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"^folder: .*\[storage\]") as raised:
+        parse(GOOD.replace('folder = "out"', f'folder = "{address}"'), tmp_path)
+    assert SECRET not in str(raised.value)
+
+
 def test_a_file_of_storage_that_is_missing_is_told_with_the_other_errors(tmp_path: Path) -> None:
     text = GOOD.replace('folder = "out"', 'folder = "s3://b"\nspeed = 3\nstorage = { properties = "none.properties" }')
     with pytest.raises(ConfigError, match=r"(?s)speed: unknown.*\nstorage\.properties: .*none\.properties"):

@@ -159,10 +159,10 @@ CHANGES = 'changes = "debezium"\nkey = ["id"]'
 @pytest.mark.parametrize(
     ("new", "words"),
     [
-        ('changes = "maxwell"\nkey = ["id"]', "decode.changes: 'maxwell' is not known; there is debezium"),
+        ('changes = "maxwell"\nkey = ["id"]', "decode.changes: 'maxwell' is not known; use debezium"),
         ('changes = "debezium"', "decode.key: at least one column is needed"),
-        ('key = ["id"]', "decode.key: means something with decode.changes only"),
-        (CHANGES + '\nduplicates = { key = ["id"] }', "decode.duplicates: would keep the first change"),
+        ('key = ["id"]', "decode.key: requires decode.changes"),
+        (CHANGES + '\nduplicates = { key = ["id"] }', "decode.duplicates: not used with decode.changes"),
     ],
 )
 def test_wrong_settings(new: str, words: str, tmp_path: Path) -> None:

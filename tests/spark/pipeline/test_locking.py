@@ -13,9 +13,9 @@ def test_writers_share_the_folder_and_then_none_is_alone(tmp_path: Path) -> None
     with shared(folder), shared(folder), alone_if_possible(folder) as is_alone:
         assert not is_alone
     with shared(folder) as lock, shared(folder):
-        assert not lock.is_alone_now()
+        assert not lock.make_exclusive()
     with shared(folder) as lock:
-        assert lock.is_alone_now()
+        assert lock.make_exclusive()
         with alone_if_possible(folder / "another") as is_alone:
             assert is_alone
     with alone_if_possible(folder) as is_alone:

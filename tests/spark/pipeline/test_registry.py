@@ -360,8 +360,9 @@ def _with(registry: str) -> str:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (_with('registry = "registry:8081"'), "decode.registry.url: 'registry:8081' is not an address, as http://"),
-        (_with('registry = "http://me:hidden@registry"'), "decode.registry.url: give user and password as basic_auth"),
+        (_with('registry = "registry:8081"'), "decode.registry.url: 'registry:8081' is not an address such as ht"),
+        (_with('registry = "http://me:hidden@registry"'), "decode.registry.url: the address has credentials; move"),
+        (_with('registry = "http://registry?token=hidden"'), "decode.registry.url: 'http://registry' is followed by"),
         (_with("registry = 3"), "decode.registry: a table is wanted, not 3"),
         (_with("registry = {}"), "decode.registry.url: missing"),
         (_with('registry = { url = "http://a", user = "b" }'), "decode.registry.user: unknown; there are url, basic"),
@@ -373,7 +374,7 @@ def _with(registry: str) -> str:
         (_with(""), "decode.avro_schema: needed for avro, unless decode.registry has"),
         (_with("").replace('"avro"', '"protobuf"'), "decode.registry: needed for protobuf"),
         (GOOD.replace('"avro"', '"csv"'), "decode.registry: has schemas for json, avro, protobuf, not for csv"),
-        (GOOD + "avro_header_bytes = 5", "decode.avro_header_bytes: means nothing with decode.registry"),
+        (GOOD + "avro_header_bytes = 5", "decode.avro_header_bytes: not used with decode.registry"),
     ],
 )  # fmt: skip
 def test_wrong_settings(text: str, words: str, tmp_path: Path) -> None:

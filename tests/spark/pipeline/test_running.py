@@ -82,7 +82,7 @@ def followed(
 
 
 def test_a_stage_that_ends_by_itself_is_a_failure(tmp_path: Path) -> None:
-    with pytest.raises(PySparkException, match="b ended, and nobody told it to"):
+    with pytest.raises(PySparkException, match="b ended without an error, though it was not stopped"):
         followed(tmp_path, looks=3, told_after=100)
 
 
