@@ -1,4 +1,4 @@
-"""A right that is missing to the mirror, the old consumer, a migration or a tool: one error that names it."""
+"""Missing ACLs of the mirror, the old consumer, migrations and tools: one error that names the ACL."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """``pykafka08 pipeline``: topics of any clusters through Spark into Delta tables and back to Kafka, each input once.
 
-Here: options, what is printed.  What is done is in ``pykafka08.spark.pipeline``, of the extra ``pipeline``.
+This module has the options and the output.  ``pykafka08.spark.pipeline``, of the extra ``pipeline``, has the actions.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ __all__ = ["main"]
 
 PROG = "pykafka08 pipeline"
 EPILOG = """\
-CONFIG.toml is described in docs/pipeline.md.  Run again, a pipeline goes on where it was, whatever ended it.
+docs/pipeline.md describes CONFIG.toml.  A pipeline that is run again continues where it stopped.
 exit status: 0 done, 1 a stage failed or verify found something wrong, 2 wrong usage or settings,
-             3 a bound of [alerts] is passed (run, status --check), 4 no broker reached
+             3 a bound of [alerts] is exceeded (run, status --check), 4 no broker reached
 """
 DONE, FAILED, USAGE, ALERT, NO_BROKER, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
@@ -64,13 +64,13 @@ def _parser() -> argparse.ArgumentParser:
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     texts = {
         "plan": "print what a run would read: tasks, records, bytes, expected duration",
-        "run": "run the stages until all is through, or on and on with --follow",
-        "validate": "check the settings, and that the clusters and topics are there",
-        "verify": "prove from offsets and rows that nothing was lost or doubled",
-        "backfill": "make days of silver and gold anew from bronze",
+        "run": "run the stages until all input is read, or without end with --follow",
+        "validate": "check the settings, the clusters, the topics and a worker",
+        "verify": "prove from offsets and rows that no record is lost or doubled",
+        "backfill": "compute days of silver and gold again from bronze",
         "convert": "make Delta tables of a folder of an earlier version",
         "profile": "nulls, distinct values, bounds and most frequent values of each column of silver",
-        "status": "lag, throughput and last batch of each stage, and of the partitions that are most behind",
+        "status": "lag, throughput and last batch of each stage, and of the partitions with the largest lag",
     }
     _add_init(actions)
     made = {name: actions.add_parser(name, help=text, description=text) for name, text in texts.items()}
@@ -80,8 +80,8 @@ def _parser() -> argparse.ArgumentParser:
     made["run"].add_argument("--stage", action="append", default=[], metavar="NAME", help="this stage only")
     made["run"].add_argument("--no-compaction", action="store_true", help="leave small files as they are")
     made["run"].add_argument("--no-charts", action="store_true", help="draw no picture of the run")
-    made["status"].add_argument("--all", action="store_true", help="every partition, also those that are not behind")
-    made["status"].add_argument("--check", action="store_true", help="status 3 if a bound of [alerts] is passed")
+    made["status"].add_argument("--all", action="store_true", help="every partition, also those without lag")
+    made["status"].add_argument("--check", action="store_true", help="status 3 if a bound of [alerts] is exceeded")
     made["verify"].add_argument(
         "--kafka", action="store_true", help="count the ranges in Kafka, too, where there are holes"
     )
@@ -105,7 +105,7 @@ def _add_init(actions: Any) -> None:
 
 def _add_profile(action: argparse.ArgumentParser) -> None:
     action.add_argument("--json", action="store_true", help="one JSON document in place of a table")
-    action.add_argument("--top", type=int, default=5, metavar="N", help="so many frequent values, default: 5")
+    action.add_argument("--top", type=int, default=5, metavar="N", help="the number of frequent values, default: 5")
     action.add_argument("--from", dest="day_from", type=_day, metavar="YYYY-MM-DD", help="first day, event time in UTC")
     action.add_argument("--to", dest="day_to", type=_day, metavar="YYYY-MM-DD", help="last day")
 
@@ -116,7 +116,7 @@ def _init(options: argparse.Namespace) -> int:
 
     path = Path(options.output)
     if path.exists():
-        raise ConfigError(f"{path} exists, and is left as it is")
+        raise ConfigError(f"{path} exists; choose another file with --output")
     source = source_of(options.bootstrap_server, options.topic, options.command_config, path.parent.resolve())
     records = sample(source)
     schema = str(Path(options.avro_schema).resolve()) if options.avro_schema else ""

@@ -1,4 +1,4 @@
-"""The brokers that refuse a client: the last SecurityError of each address, until a connection to it is set up.  Pure.
+"""Refusals of a client by brokers: the last SecurityError of each address, until a connection succeeds.  Pure.
 
 ``now`` is monotonic seconds.
 """
@@ -15,9 +15,9 @@ __all__ = ["Refusals"]
 
 
 class Refusals:
-    """A refusal counts while connections may be repeated after it, and for one reconnect pause more.
+    """The refusals of the last ``socket_connection_setup_timeout_ms`` and one ``reconnect_backoff_max_ms``.
 
-    Failures of another kind do not end it: a broker that refuses a client may also close connections without a word.
+    Other failures do not end a refusal, because a broker that refuses a client may also just close connections.
     """
 
     def __init__(self, config: ClientConfig) -> None:
@@ -28,15 +28,15 @@ class Refusals:
         self._last[address] = (error, now + self._seconds)
 
     def accepted(self, address: Address) -> None:
-        """A connection was set up."""
+        """End the refusal of an address: a connection was set up."""
         self._last.pop(address, None)
 
     def at(self, address: Address, now: float) -> SecurityError | None:
-        """The refusal of an address; None if it refuses nothing."""
+        """The refusal of an address; None without one."""
         error, until = self._last.get(address, (None, 0.0))
         return error if now < until else None
 
     def of(self, brokers: Iterable[Broker], now: float) -> SecurityError | None:
-        """The refusal of one of these brokers."""
+        """The first refusal of these brokers; None without one."""
         found = (self.at((broker.host, broker.port), now) for broker in brokers)
         return next((each for each in found if each is not None), None)

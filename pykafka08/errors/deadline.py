@@ -23,14 +23,14 @@ FACTS = ("api", "topic", "partition", "offset", "group")
 
 
 def refusal_of(error: BaseException | None) -> SecurityError | None:
-    """The SecurityError that ``error`` is, or that has caused it."""
+    """``error`` itself if it is a SecurityError, else the SecurityError that caused it; None without one."""
     while error is not None and not isinstance(error, SecurityError):
         error = error.__cause__
     return error
 
 
 def with_refusal(error: E, refusal: SecurityError | None) -> E:
-    """``error``, with the refusal as its cause if it has no other one."""
+    """``error`` with the refusal as its cause, unless it has one already."""
     if refusal is not None and refusal_of(error) is None:
         error.__cause__ = refusal
     return error
@@ -39,7 +39,7 @@ def with_refusal(error: E, refusal: SecurityError | None) -> E:
 def at_deadline(error: KafkaError, refusal: SecurityError | None = None) -> KafkaError:
     """The error to raise after a deadline: the refusal that caused ``error``, or ``error`` itself.
 
-    ``refusal`` is the present one of the broker that the call waited for, None if it refuses nothing.
+    ``refusal`` is the present refusal of the broker that the call waited for, None without one.
     """
     refusal = refusal or refusal_of(error)
     if refusal is None or refusal is error:
@@ -55,7 +55,7 @@ def at_deadline(error: KafkaError, refusal: SecurityError | None = None) -> Kafk
 
 @contextmanager
 def raising_refusals() -> Iterator[None]:
-    """Raise the refusal that has caused a RequestTimeoutError or TransportError of the block, if there is one."""
+    """Raise the refusal that caused a RequestTimeoutError or TransportError of the block, if there is one."""
     try:
         yield
     except (RequestTimeoutError, TransportError) as error:

@@ -22,12 +22,12 @@ _KAFKAS = (
     ("sasl_plain_password", "a password in sasl.jaas.config"),
     ("sasl_oauthbearer_unsecured_login", "unsecuredLogin options in sasl.jaas.config"),
 )
-"""Settings that Kafka has under another name."""
+"""Phrases in errors, and the properties of Kafka that they are about."""
 _WORD = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)+")
 
 
 class NamesSettings(Protocol):
-    """A client; ``_naming()`` is around its opening, and names settings as they were given."""
+    """A client that opens inside ``_naming()``, so that errors name settings as they were written."""
 
     _naming: Callable[[], AbstractContextManager[None]]
 
@@ -43,9 +43,10 @@ def naming_properties(written: Mapping[str, str], kept: Collection[str], *kinds:
 
 
 def in_written_names(text: str, written: Mapping[str, str], kept: Collection[str], *kinds: type) -> str:
-    """The text with settings as the properties have them, which are ``written`` by setting, else as Kafka has them.
+    """The text with the names of properties in place of settings.
 
-    Settings that are ``kept`` keep their names: they were given as keyword arguments.
+    ``written`` maps settings to the properties as they were written; others get Kafka's names.  Settings in ``kept``
+    keep their names, because they were given as keyword arguments.
     """
     for phrase, kafkas in _KAFKAS:
         settings = _WORD.findall(phrase)

@@ -1,4 +1,4 @@
-"""What must not be shown of Kerberos: the keys in keytabs and ticket caches, tickets, and the tokens that are sent.
+"""Secrets of Kerberos: the keys in keytabs and ticket caches, tickets, and the tokens that are sent.
 
 The formats are those of MIT's library: a keytab of version 0x502, a credential cache of version 0x504.
 """

@@ -20,7 +20,7 @@ JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx256m")
 
 @contextmanager
 def hdfs(folder: Path) -> Iterator[str]:
-    """``HOST:PORT`` of a name node whose data are below a folder, until the end of the block."""
+    """Run HDFS with its data below a folder; ``HOST:PORT`` of the name node."""
     provide_java()
     details = folder / "details.json"
     command = [java_command(), *JVM, f"-Dhadoop.log.dir={folder}", f"-Dtest.build.data={folder}"]

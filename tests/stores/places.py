@@ -14,28 +14,28 @@ from tests.stores.s3 import BUCKET, REGION, s3_server
 
 @dataclass(frozen=True)
 class Place:
-    """Where folders can be."""
+    """A store, or a folder of this machine."""
 
     root: str
     storage: Storage = field(default_factory=Storage)
     unreachable: str = ""
-    """An address of the same kind at which nothing is."""
+    """An address of the same kind that no server has."""
     toml: str = ""
     """The table ``[storage]``."""
 
     @property
     def secret(self) -> str:
-        """What may be shown nowhere."""
+        """The secret that no text may show."""
         return str(self.storage.secret_key) or "it has no secret"
 
     def address(self, name: str) -> Address:
-        """Of a folder with this name."""
+        """The address of a folder with this name."""
         return address_of(f"{self.root}/{name}", Path("/"))
 
 
 @contextmanager
 def place(scheme: str, folder: Path) -> Iterator[Place]:
-    """One of ``file``, ``s3a`` and ``hdfs``, which lasts to the end of the block."""
+    """Run a store of the kind ``file``, ``s3a`` or ``hdfs``."""
     if scheme == "file":
         yield Place(folder.as_uri())
     elif scheme == "s3a":

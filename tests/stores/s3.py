@@ -25,14 +25,14 @@ REGION = "eu-central-1"
 
 @dataclass(frozen=True)
 class S3:
-    """A server that runs, with one bucket."""
+    """A running server with one bucket."""
 
     endpoint: str
     access_key: str
     secret_key: str
 
     def client(self) -> Any:
-        """Amazon's own client: what it finds is there."""
+        """Amazon's own client, to look at the bucket."""
         return boto3.client(
             "s3",
             endpoint_url=self.endpoint,
@@ -43,14 +43,14 @@ class S3:
         )
 
     def keys(self, prefix: str = "") -> list[str]:
-        """Of the objects in the bucket."""
+        """The keys of all objects in the bucket."""
         pages = self.client().get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=prefix)
         return [one["Key"] for page in pages for one in page.get("Contents", ())]
 
 
 @contextmanager
 def s3_server() -> Iterator[S3]:
-    """A server and its bucket, until the end of the block."""
+    """Run a server with its bucket."""
     command = [sys.executable, "-m", "tests.stores.s3"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
         assert process.stdout is not None

@@ -1,4 +1,4 @@
-"""What brokers can do: by their registration, by their own answer, and the error if they refuse to be asked."""
+"""Releases of brokers, from their registration or their own answer, and the error if they refuse the request."""
 
 from __future__ import annotations
 

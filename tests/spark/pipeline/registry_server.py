@@ -1,4 +1,4 @@
-"""A small schema registry for tests: what Confluent's serializers and the pipeline ask of one."""
+"""A small schema registry for tests, with the requests of Confluent's serializers and of the pipeline."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from urllib.parse import unquote, urlsplit
 
 @dataclass
 class RegistryServer:
-    """Its schemas, and what was asked."""
+    """The schemas of the registry, and the requests that it got."""
 
     url: str = ""
     schemas: dict[int, dict[str, Any]] = field(default_factory=dict)
     subjects: dict[str, list[int]] = field(default_factory=dict)
     asked: Counter[str] = field(default_factory=Counter)
-    """Method and path with its query."""
+    """Method and path with query → number of requests."""
     authorization: str = ""
-    """What the header must have; empty: anything."""
+    """The required ``Authorization`` header; empty: none is required."""
     failing: list[int] = field(default_factory=list)
-    """Statuses of the next answers."""
+    """Statuses of the next answers, in place of the usual ones."""
 
     def register(self, subject: str, schema: str, kind: str = "AVRO", references: Any = ()) -> int:
         document = {"schema": schema, "schemaType": kind, "references": list(references)}

@@ -1,4 +1,4 @@
-"""What a folder's address and ``[storage]`` come to for deltalake and for Hadoop; secrets stay hidden."""
+"""Addresses of folders, and ``[storage]`` as options of deltalake and Hadoop; secrets stay hidden."""
 
 from __future__ import annotations
 

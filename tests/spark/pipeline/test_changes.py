@@ -1,4 +1,4 @@
-"""Debezium's change records to rows of silver, and the newest state of each key."""
+"""Debezium's change records as rows of silver, and the newest state of each key."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Record = tuple["bytes | None", "bytes | None"]
 
 
 def change(op: str, before: Any, after: Any, *, wraps: bool = False, **source: Any) -> Record:
-    """Key and value; ``wraps``: as the JSON converter has it with schemas."""
+    """Key and value; ``wraps``: in the form of the JSON converter with schemas."""
     value = {"before": before, "after": after, "op": op, "ts_ms": 1_709_287_201_000, "source": source}
     key = {"id": (before or after or {"id": 0})["id"]}
     if wraps:
@@ -102,7 +102,7 @@ def test_changes_become_rows_and_the_newest_of_each_key_is_found(spark: SparkSes
 
 
 def test_positions_of_each_database_can_be_compared(spark: SparkSession) -> None:
-    """In each list the older one first, as texts as well."""
+    """Positions as texts sort like the positions; each list begins with the older one."""
     sources: list[list[dict[str, Any]]] = [
         [{"lsn": 99}, {"lsn": 100}],
         [{"file": "bin.999999", "pos": 9}, {"file": "bin.1000000", "pos": 4, "row": 1}],

@@ -1,4 +1,4 @@
-"""Which files of a table compaction makes one, and what it does when others commit meanwhile."""
+"""Compaction: groups of files, and commits of other writers meanwhile."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def rows(spark: SparkSession, table: Table) -> list[int]:
 def test_a_commit_of_others_meanwhile_is_kept(
     spark: SparkSession, table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One that brings a file does no harm; after one that replaces a file that was joined, the files are left."""
+    """A commit that adds a file changes nothing; after a commit that replaces a joined file, compaction gives up."""
     swap = compacting._swap
 
     def amid(table: Table, commit: Commit) -> bool:

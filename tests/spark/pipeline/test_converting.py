@@ -1,4 +1,4 @@
-"""A folder of an earlier version made one of Delta tables: rows, totals, and how far each stage has read."""
+"""Conversion of a folder of an earlier version: rows, totals, and the positions of stages."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ KINDS = {
 
 
 def written(path: Path, rows: list[dict[str, Any]]) -> int:
-    """A Parquet file; how many bytes."""
+    """Write a Parquet file; its size in bytes."""
     path.parent.mkdir(parents=True, exist_ok=True)
     columns = {name: pa.array([row[name] for row in rows], KINDS.get(name)) for name in rows[0]}
     pq.write_table(pa.table(columns), path)
@@ -60,7 +60,7 @@ def refused(offset: int) -> dict[str, Any]:
 
 
 class Old:
-    """The folder as an earlier version wrote it."""
+    """A folder as written by an earlier version."""
 
     def __init__(self, root: Path) -> None:
         self.root = root

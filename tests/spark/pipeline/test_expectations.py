@@ -113,7 +113,7 @@ def bronze(spark: SparkSession, values: list[dict[str, Any] | None]) -> DataFram
 
 
 def pipeline_of(folder: Path, **more: Any) -> Pipeline:
-    """Orders with a warning, a rule that fails beyond a half, and what else is given."""
+    """Orders with a warning, a rule with a threshold of one half, and the given settings."""
     rules = {"positive": Rule("amount > 0", "warn"), "kind": Rule("kind <> 'z'", "fail", 0.5), "id": Rule("id < 100")}
     decode = Decode("json", "_timestamp", "id BIGINT, kind STRING, amount INT", rules=rules, **more)
     return Pipeline("orders", str(folder / "out"), {}, decode)
@@ -122,7 +122,7 @@ def pipeline_of(folder: Path, **more: Any) -> Pipeline:
 def sorted_out(
     pipeline: Pipeline, rows: DataFrame, kept: DataFrame | None = None
 ) -> tuple[list[int], dict[int, str], dict[str, Any]]:
-    """Offsets of the accepted rows, offset and reason of the others, and what the progress document has."""
+    """Offsets of the accepted rows, offset and reason of the others, and the counts in the progress document."""
     asked: list[set[str]] = []
 
     def near(days: set[str]) -> DataFrame | None:

@@ -115,5 +115,5 @@ def test_init_writes_a_file_once(tmp_path: Path, capsys: pytest.CaptureFixture[s
         assert pipeline.sources["orders"].bootstrap_servers == brokers
         target.write_text("mine")
         assert main(arguments) == 2
-        assert f"{target} exists, and is left as it is" in capsys.readouterr().err
+        assert f"{target} exists; choose another file with --output" in capsys.readouterr().err
     assert target.read_text() == "mine"

@@ -1,4 +1,4 @@
-"""Files of nobody are deleted by one who is alone in the folder, and by no other."""
+"""Files that no commit names are deleted only by a process that holds the folder's lock alone."""
 
 from __future__ import annotations
 

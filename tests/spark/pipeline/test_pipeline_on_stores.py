@@ -1,4 +1,4 @@
-"""The whole pipeline with its folder on S3 and on HDFS: each input once, and nothing of it on this machine.
+"""The whole pipeline with its folder on S3 and on HDFS: each input once, and no files on this machine.
 
 In the session that all tests share; with ``PYKAFKA08_SOAK=1`` also as the commands that people call.
 """
@@ -28,7 +28,7 @@ abroad = pytest.mark.parametrize("stored", ["s3a", "hdfs"], indirect=True)
 
 
 def written(stored: Place, folder: Path, name: str, brokers: str) -> Path:
-    """The settings of a pipeline whose folder has a name there."""
+    """The settings of a pipeline with a folder on the store."""
     path = orders.written_config(folder, brokers, writes_to_kafka=False)
     text = path.read_text().replace('folder = "out"', f'folder = "{stored.root}/{name}"')
     jars = os.pathsep.join(map(str, s3a_jars()))
@@ -73,7 +73,7 @@ def test_each_record_is_somewhere_once(spark: SparkSession, stored: Place, tmp_p
 
 
 def texts_in(folder: Folder) -> Iterator[tuple[str, str]]:
-    """Of all files in a folder and its folders."""
+    """The paths of all files below a folder."""
     for name in folder.names():
         inside = folder / name
         if inside.exists():

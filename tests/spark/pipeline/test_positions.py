@@ -1,4 +1,4 @@
-"""Batches of a table's stream: within their limits, and each file in one of them whatever is committed in between."""
+"""Batches of a table's stream: within their limits, and each file in one batch, whatever others commit meanwhile."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def batch(table: Table, number: int, files: int = 1) -> list[DataFile]:
 
 
 def compacted(table: Table, name: str) -> DataFile:
-    """All files as one."""
+    """Commit a compaction of all files into one."""
     live = table.live()
     joined = file(table, name, {"id": list(range(10 * len(live)))})
     removed = tuple(one.path for one in live)
@@ -41,7 +41,7 @@ def compacted(table: Table, name: str) -> DataFile:
 
 
 def batches(table: Table, limits: Limits, start: Position | None = None) -> list[list[DataFile]]:
-    """As with Trigger.AvailableNow."""
+    """The files of each batch of a query with Trigger.AvailableNow."""
     found, position, last = [], start or Position(), table.version
     while position != Position(last):
         end = end_of_batch(table, NEW, position, last, limits)

@@ -1,4 +1,4 @@
-"""The profile of columns, as a table and as JSON."""
+"""Profiles of columns, as a table and as JSON."""
 
 from __future__ import annotations
 

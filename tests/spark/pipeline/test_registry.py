@@ -1,4 +1,4 @@
-"""Values of a schema registry's wire format, made by Confluent's own serializers, as texts; and what is refused."""
+"""Values in a schema registry's wire format, from Confluent's own serializers, as texts; reasons of refused values."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def registry() -> Iterator[RegistryServer]:
 
 
 def serialized(registry: RegistryServer, serializer: Callable[[SchemaRegistryClient], Any], value: Any) -> bytes:
-    """As one of Confluent's serializers has it."""
+    """A value from one of Confluent's serializers."""
     with SchemaRegistryClient({"url": registry.url}) as client:
         made: bytes = serializer(client)(value, VALUE)
     return made

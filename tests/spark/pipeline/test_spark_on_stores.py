@@ -1,4 +1,4 @@
-"""Spark writes Parquet on each kind of store, delta-rs commits it: equal rows for both, and one of two writers wins.
+"""Parquet from Spark on each kind of store, committed by delta-rs: both read equal rows, and one of two writers wins.
 
 One session for all, which is the one that the other tests with Spark use.
 """
@@ -35,14 +35,14 @@ COLUMNS = Schema([Field("id", PrimitiveType("long")), Field("square", PrimitiveT
 
 @pytest.fixture
 def folder(stored: Place, spark: SparkSession, request: pytest.FixtureRequest) -> Address:
-    """A folder that the session reaches."""
+    """A folder whose store the session can read and write."""
     address = stored.address(request.node.originalname)
     reach(spark, address, stored.storage)
     return address
 
 
 def written(spark: SparkSession, folder: Address, storage: Storage, name: str, rows: int) -> list[AddAction]:
-    """Files that Spark's executors wrote, as a commit names them."""
+    """Write files with Spark's executors; the data files for a commit."""
     spark.range(rows).selectExpr("id", "id * id as square").coalesce(2).write.parquet(folder.below(name).spark)
     filesystem = pafs.PyFileSystem(DeltaStorageHandler(folder.delta, options_for_delta(folder, storage)))
     found = filesystem.get_file_info(pafs.FileSelector(name, recursive=True))

@@ -1,4 +1,4 @@
-"""Small files of a pipeline's folder on each kind of store: what every one must do, and two writers at once."""
+"""Small files on each kind of store: the contract of all stores, and two writers at once."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_a_batch_that_two_runs_have_read_is_committed_once(stored: Place) -> Non
 
 
 @pytest.mark.parametrize("stored", ["s3a", "hdfs"], indirect=True)
-def test_what_is_wrong_names_the_folder(stored: Place) -> None:
+def test_errors_name_the_folder(stored: Place) -> None:
     away = address_of(stored.unreachable, Path("/"))
     with pytest.raises(ConfigError, match=f"^folder: {stored.unreachable}: ") as raised:
         files_of(away, stored.storage).read("a")
@@ -93,7 +93,7 @@ def test_a_service_of_several_name_nodes_is_found(places: Callable[[str], Place]
     assert made(folder / "silver").version == Table(folder / "silver").version == 0
 
 
-def test_no_secrets_are_told() -> None:
+def test_errors_and_objects_show_no_secrets() -> None:
     secret = "s3cret-of-the-store"
     storage = Storage(endpoint="http://127.0.0.1:9", access_key="AKIA1", secret_key=secret, options={"aws_none": "x"})
     search = SecretSearch(secret)

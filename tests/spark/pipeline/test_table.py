@@ -1,4 +1,4 @@
-"""A Delta table of the pipeline: commits to exactly the next version, and what other readers see of it."""
+"""Delta tables of the pipeline: commits to exactly the next version, and the view of other readers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def one(table: Table, name: str, *ids: int, day: str = DAYS[0]) -> DataFile:
 
 
 def ids(table: Table, version: int | None = None) -> list[int]:
-    """As deltalake reads them."""
+    """The ids as read by deltalake."""
     found = DeltaTable(table.location.delta_uri, version=version)
     return sorted(found.to_pyarrow_table()["id"].to_pylist())
 
@@ -56,7 +56,7 @@ def test_a_table_that_was_never_written_is_empty(tmp_path: Path) -> None:
         table.commit(Commit(0, "batch", "q", 0))
 
 
-def test_what_is_live_follows_the_commits(table: Table) -> None:
+def test_live_files_follow_the_commits(table: Table) -> None:
     first, second, both = one(table, "a", 1, 2), one(table, "b", 3, day=DAYS[1]), one(table, "c", 1, 2)
     assert table.commit(Commit(1, "batch", "q", 0, (first,), counts={"read": 2}))
     assert table.commit(Commit(2, "batch", "q", 1, (second,), counts={"read": 1, "duplicates": 4}))
@@ -155,7 +155,7 @@ def test_a_new_column_is_null_in_older_rows_and_another_type_is_refused(table: T
 
 
 def grow(table: Table, count: int) -> None:
-    """Each commit brings a file, and every second one takes the file before it away."""
+    """Commit one file each; every second commit removes the file before it."""
     for version in range(table.version + 1, table.version + 1 + count):
         old = (f"data/{version - 1}/day={DAYS[0]}/one.parquet",) if version % 2 == 0 else ()
         added = (one(table, str(version), version),)
@@ -163,14 +163,14 @@ def grow(table: Table, count: int) -> None:
 
 
 def cleaned(table: Table, before: int) -> None:
-    """As if commits before a version had been cleaned up behind a checkpoint."""
+    """Make a checkpoint, and delete the commits before a version."""
     found = DeltaTable(table.location.delta_uri)
     found.create_checkpoint()
     for version in range(before):
         Path(table.location.uri, "_delta_log", f"{version:020d}.json").unlink()
 
 
-def test_who_begins_after_commits_went_has_all_that_the_table_holds(table: Table) -> None:
+def test_a_new_reader_gets_all_live_files_after_commits_are_cleaned_up(table: Table) -> None:
     grow(table, 8)
     state = table.state()
     cleaned(table, 8)
@@ -187,7 +187,7 @@ def test_who_begins_after_commits_went_has_all_that_the_table_holds(table: Table
     assert table.state().counts == {"read": 90}
 
 
-def test_who_begins_after_files_went_has_all_that_the_table_holds(table: Table) -> None:
+def test_a_new_reader_gets_all_live_files_after_files_are_deleted(table: Table) -> None:
     grow(table, 8)
     every = table.files_since(NEW, -1, 8)
     assert len(every) == 8
@@ -196,7 +196,7 @@ def test_who_begins_after_files_went_has_all_that_the_table_holds(table: Table) 
     assert table.files_since(NEW, 4, 8) == every[4:]
 
 
-def test_expire_takes_what_was_replaced_and_what_nobody_names(table: Table) -> None:
+def test_expire_deletes_replaced_files_and_files_without_a_commit(table: Table) -> None:
     old, new = one(table, "old", 1), one(table, "new", 1)
     attempt = one(table, "attempt", 1)
     table.commit(Commit(1, "batch", "q", 0, (old,)))
@@ -214,7 +214,7 @@ def logged(table: Table) -> list[int]:
     return sorted(int(path.stem) for path in Path(table.location.uri, "_delta_log").glob("*.json"))
 
 
-def test_commits_that_a_checkpoint_covers_go_a_day_after_everybody_has_read_them(table: Table) -> None:
+def test_commits_that_a_checkpoint_covers_are_deleted_after_a_day(table: Table) -> None:
     grow(table, 6)
     DeltaTable(table.location.delta_uri).create_checkpoint()
     grow(table, 2)
@@ -297,11 +297,11 @@ def test_a_partition_is_read_off_the_end_of_a_path() -> None:
 
 
 class Killed(BaseException):
-    """By no handler of errors caught."""
+    """No handler of errors catches this."""
 
 
 def killed_at_each_call(owner: Any, name: str, act: Callable[[], object]) -> Iterator[None]:
-    """``act``, ended before its first call of a function or its second, in turn, so at each, until it is through."""
+    """Call ``act``, and end it before the first call of a function, then before the second, until it succeeds."""
     original = getattr(owner, name)
     for limit in itertools.cycle((0, 1)):
         left = itertools.count(limit, -1)

@@ -1,4 +1,4 @@
-"""What a stage is still to read, told by the logs."""
+"""Rows and files that a stage has not read yet, from the logs of tables."""
 
 from __future__ import annotations
 
