@@ -21,7 +21,16 @@ from pykafka08.kafka_properties.providers import resolved
 from pykafka08.security.hidden_text import HiddenText
 from pykafka08.security.secret import Secret
 
-__all__ = ["Address", "Storage", "address_of", "errors_of", "options_for_delta", "options_for_hadoop", "with_file"]
+__all__ = [
+    "Address",
+    "Storage",
+    "address_of",
+    "check_path",
+    "errors_of",
+    "options_for_delta",
+    "options_for_hadoop",
+    "with_file",
+]
 
 Options = dict[str, str]
 ABROAD = ("s3a", "hdfs", "abfss", "gs")
@@ -129,6 +138,17 @@ def address_of(text: str, folder: Path) -> Address:
     return Address(scheme, parts.netloc, parts.path.rstrip("/"))
 
 
+def check_path(address: Address) -> None:
+    """Raise ConfigError for a path that Spark reads as a pattern, or deltalake as percent-encoded."""
+    found = sorted(set(address.path) & set(PATTERN))
+    if found:
+        raise ConfigError(
+            f"folder: {address.path!r} has {' '.join(found)}, which Spark or deltalake would not take as it is; "
+            "choose a folder without these characters"
+        )
+
+
+PATTERN = "*?[]{}\\%"
 EXAMPLES = {
     "s3a": "s3a://BUCKET/PATH",
     "hdfs": "hdfs://HOST:PORT/PATH",
@@ -192,9 +212,7 @@ def with_file(table: dict[str, Any], folder: Path) -> None:
     for name, value in resolved(read_client_properties(folder / file)).items():
         key = name.replace(".", "_").replace("-", "_")
         if key not in known:
-            raise ConfigError(
-                f"storage.properties: {folder / file}: {name}: unknown; there are {', '.join(sorted(known))}"
-            )
+            raise ConfigError(f"{folder / file}: {name}: unknown; there are {', '.join(sorted(known))}")
         table.setdefault(key, value.reveal() if isinstance(value, Secret) else value)
 
 

@@ -19,7 +19,7 @@ from pykafka08.spark.pipeline.checkpoints import version_read
 from pykafka08.spark.pipeline.settings import Aggregate, Compaction, Pipeline
 from pykafka08.spark.pipeline.stores import Folder
 from pykafka08.spark.pipeline.tables import rows as table_rows
-from pykafka08.spark.pipeline.tables.model import COMPACTION, Added, Entry
+from pykafka08.spark.pipeline.tables.model import COMPACTION, Commit, DataFile
 from pykafka08.spark.pipeline.tables.table import Table
 
 __all__ = ["Compacted", "compact", "readers_of", "versions"]
@@ -28,7 +28,7 @@ JOBS = 4
 """So many groups of files are joined at once, each by one task."""
 PER_COMMIT = 64
 """Groups whose files one commit swaps: what a compaction that is ended has done so far stays."""
-Group = list[Added]
+Group = list[DataFile]
 Compacted = tuple[int, int, int]
 """Files before, files after, files deleted."""
 
@@ -87,18 +87,18 @@ def _join(spark: SparkSession, table: Table, settings: Compaction, aggregate: Ag
             joined = list(pool.map(partial(_joined, spark, table, aggregate), folders, chosen))
         removed = tuple(one.path for group in chosen for one in group)
         added = tuple(one for files in joined for one in files)
-        if not _swap(table, Entry(0, COMPACTION, COMPACTION, state.version + 1, added, removed)):
+        if not _swap(table, Commit(0, COMPACTION, COMPACTION, state.version + 1, added, removed)):
             break
 
 
-def _swap(table: Table, entry: Entry) -> bool:
+def _swap(table: Table, commit: Commit) -> bool:
     """Commit behind whatever others have made meanwhile; False if these have replaced one of the files."""
-    removed, is_made = set(entry.removed), False
+    removed, is_made = set(commit.removed), False
     while not is_made:
         state = table.state()
         if not removed <= {one.path for one in state.files}:
             return False
-        is_made = table.commit(replace(entry, version=state.version + 1))
+        is_made = table.commit(replace(commit, version=state.version + 1))
     return True
 
 
@@ -106,12 +106,12 @@ def _expire(pipeline: Pipeline, name: str, table: Table, until: int | None) -> i
     """Delete what every reader has passed; how many files."""
     readers, version = readers_of(pipeline, pipeline.root / name), table.version
     passed = min((version_read(pipeline.checkpoint(name)) for name in readers), default=version)
-    kept = pipeline.compaction.keep_entries
+    kept = pipeline.compaction.keep_commits
     last = min(passed, version - kept, version if until is None else until)
     return table.expire(last + 1, with_attempts=until is None)
 
 
-def _groups(files: Iterable[Added], settings: Compaction) -> Iterator[Group]:
+def _groups(files: Iterable[DataFile], settings: Compaction) -> Iterator[Group]:
     """Files of one partition that together are small enough, in the order in which they came."""
     partitions: dict[str, Group] = defaultdict(list)
     for one in files:
@@ -129,18 +129,20 @@ def _groups(files: Iterable[Added], settings: Compaction) -> Iterator[Group]:
             yield group
 
 
-def _whole(files: Sequence[Added], settings: Compaction) -> Iterator[Group]:
+def _whole(files: Sequence[DataFile], settings: Compaction) -> Iterator[Group]:
     """All files: a row may be replaced by one in any of them."""
     if len(files) >= settings.min_files:
         yield list(files)
 
 
-def _folder(file: Added) -> str:
+def _folder(file: DataFile) -> str:
     """Of its partition, as Spark names it."""
     return "".join(f"{name}={value}/" for name, value in file.values.items())
 
 
-def _joined(spark: SparkSession, table: Table, aggregate: Aggregate | None, folder: str, group: Group) -> list[Added]:
+def _joined(
+    spark: SparkSession, table: Table, aggregate: Aggregate | None, folder: str, group: Group
+) -> list[DataFile]:
     rows = table_rows.read(spark, table, group, table_rows.columns_in_files(table))
     if aggregate is not None:
         rows = current(rows, aggregate)

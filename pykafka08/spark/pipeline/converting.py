@@ -24,10 +24,10 @@ from pykafka08.spark.pipeline.locking import alone_if_possible
 from pykafka08.spark.pipeline.old_layout import OldEntry, OldFile, OldState
 from pykafka08.spark.pipeline.settings import Pipeline
 from pykafka08.spark.pipeline.tables import rows as table_rows
-from pykafka08.spark.pipeline.tables.model import NEW_ROWS, Added, Entry, Totals
+from pykafka08.spark.pipeline.tables.model import NEW_ROWS, Commit, DataFile, Totals
 from pykafka08.spark.pipeline.tables.table import Table
 
-__all__ = ["convert"]
+__all__ = ["commit_next", "convert"]
 
 CONVERSION = "conversion"
 """The query of commits that stand for several of an old log."""
@@ -49,20 +49,24 @@ class _Part:
 
 
 def convert(spark: SparkSession, pipeline: Pipeline, say: Say) -> None:
-    """Convert the folder of a pipeline; killed at any point, it is to be repeated.
+    """Convert the folder of a pipeline.  If the process is killed, at any point, repeat the conversion.
 
     Raises:
-        ConfigError: there is nothing to convert, or a run is at work.
+        ConfigError: there is nothing to convert, a run is at work, or the folder of an earlier conversion exists.
     """
     if not old_layout.is_old(pipeline):
         raise ConfigError(f"folder: {pipeline.root} has no tables of an earlier version")
     root = Path(pipeline.root)
-    made, kept = (root.with_name(f"{root.name}.{suffix}") for suffix in ("converting", "before-conversion"))
+    made, kept = (root.with_name(root.name + suffix) for suffix in (old_layout.MADE, old_layout.KEPT))
+    if old_layout.is_unnamed(pipeline):
+        made.rename(root)
+        say(f"{root} has Delta tables now; {kept} is the old folder, and may be deleted")
+        return
     if kept.exists():
-        raise ConfigError(f"folder: {kept} exists; it is of an earlier conversion")
+        raise ConfigError(f"folder: {kept} exists, from an earlier conversion; move or delete it, then repeat this one")
     with alone_if_possible(pipeline.root) as is_alone:
         if not is_alone:
-            raise ConfigError(f"folder: a run or a backfill is at work in {root}")
+            raise ConfigError(f"folder: a run or a backfill is at work in {root}; repeat the conversion after its end")
         shutil.rmtree(made, ignore_errors=True)
         for name in COPIED:
             if (root / name).exists():
@@ -70,7 +74,7 @@ def convert(spark: SparkSession, pipeline: Pipeline, say: Say) -> None:
         _Conversion(spark, pipeline, made, say).run()
         root.rename(kept)
         made.rename(root)
-    say(f"{root} has Delta tables now; {kept} is what it was, and may be deleted")
+    say(f"{root} has Delta tables now; {kept} is the old folder, and may be deleted")
 
 
 class _Conversion:
@@ -124,7 +128,7 @@ class _Conversion:
         added = tuple(self._linked(old, part.table, one) for one in files)
         brought = {kind: rows[part.name] for kind, rows in state.brought.items()}
         totals = Totals(dict(state.counts) if part.name != REJECTED else {}, brought, state.newest)
-        assert part.table.commit(Entry(1, NEW_ROWS, CONVERSION, 0, added), totals)
+        commit_next(part.table, Commit(1, NEW_ROWS, CONVERSION, 0, added), totals)
 
     def _commit_entry(self, old: Path, part: _Part, entry: OldEntry) -> None:
         live = {one.path for one in part.table.live()}
@@ -132,7 +136,7 @@ class _Conversion:
         removed = tuple(path for path in entry.removed if path in live)
         counts = entry.counts if part.name != REJECTED else {}
         version = part.table.version + 1
-        assert part.table.commit(Entry(version, entry.kind, entry.query, entry.batch, added, removed, counts))
+        commit_next(part.table, Commit(version, entry.kind, entry.query, entry.batch, added, removed, counts))
 
     def _bronze(self, source: str) -> None:
         """A commit for each batch of the file source that has read it, and one for what it has not read."""
@@ -151,27 +155,33 @@ class _Conversion:
         table.prepare(self._spark.createDataFrame([], BRONZE_SCHEMA).schema.json(), table_rows.BRONZE_PARTITIONS)
         for number, paths in batches.items():
             files = tuple(self._linked_bronze(old, table, path) for path in paths)
-            assert table.commit(Entry(table.version + 1, NEW_ROWS, CONVERSION, number, files))
+            commit_next(table, Commit(table.version + 1, NEW_ROWS, CONVERSION, number, files))
         files = tuple(self._linked_bronze(old, table, path) for path in unread)
-        assert table.commit(Entry(table.version + 1, NEW_ROWS, f"ingest-{source}", last, files))
+        commit_next(table, Commit(table.version + 1, NEW_ROWS, f"ingest-{source}", last, files))
         _renumber(checkpoint, "logOffset", lambda offset: sum(number <= offset for number in batches))
         shutil.rmtree(checkpoint / "sources", ignore_errors=True)
         self._say(f"{table.location.uri}: {table.state().rows:,} rows")
 
-    def _linked(self, old: Path, table: Table, file: OldFile) -> Added:
+    def _linked(self, old: Path, table: Table, file: OldFile) -> DataFile:
         values = {table_rows.DAY: file.day} if file.part == ACCEPTED else {}
         if not (old / file.path).exists():  # replaced and deleted; a later entry removes it
-            return Added(file.path, file.rows, file.bytes, values)
+            return DataFile(file.path, file.rows, file.bytes, values)
         _link(old / file.path, Path(table.location.uri, file.path))
-        return table.added(file.path, values)
+        return table.data_file(file.path, values)
 
-    def _linked_bronze(self, old: Path, table: Table, path: str) -> Added:
+    def _linked_bronze(self, old: Path, table: Table, path: str) -> DataFile:
         made = f"data/{CONVERSION}/{path}"
         _link(old / path, Path(table.location.uri, made))
-        return table.added(made, table_rows.partition_values(path.split("/")[:-1]))
+        return table.data_file(made, table_rows.partition_values(path.split("/")[:-1]))
 
 
 DAY = {"name": table_rows.DAY, "type": "date", "nullable": True, "metadata": {}}
+
+
+def commit_next(table: Table, entry: Commit, totals: Totals | None = None) -> None:
+    """Make the table's next version.  Raises ConfigError if another program has made it."""
+    if not table.commit(entry, totals):
+        raise ConfigError(f"folder: another program writes to {table.location.uri}; end it, and repeat the conversion")
 
 
 def _link(old: Path, new: Path) -> None:

@@ -8,23 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from datetime import date, timedelta
+from datetime import date
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
+import pyarrow as pa
 from deltalake import DeltaTable
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from pykafka08.spark.pipeline.addresses import address_of
 from pykafka08.spark.pipeline.decoding import RAW
-from pykafka08.spark.pipeline.duplicates import ARRIVAL
+from pykafka08.spark.pipeline.duplicates import ARRIVAL, days_near
 from pykafka08.spark.pipeline.expectations import Expectation, check, expectations, remember
 from pykafka08.spark.pipeline.settings import Decode, Pipeline, Reference, Uniqueness
 from pykafka08.spark.pipeline.stores import Folder
 from pykafka08.spark.pipeline.tables.storage import located
 
-__all__ = ["judged", "referenced", "referenced_keys", "refused_as_not_unique"]
+__all__ = ["judged", "paths_of_delta", "referenced", "referenced_keys", "refused_as_not_unique"]
 
 Kept = Callable[[set[str]], "DataFrame | None"]
 """The accepted rows of silver of some days, as ISO dates; None: there are none."""
@@ -77,16 +79,21 @@ def referenced(rows: DataFrame, pipeline: Pipeline) -> DataFrame:
     """Rows whose key is not among those that a reference names are marked."""
     decode = pipeline.decode
     for number, one in enumerate(decode.references):
-        there = f"_there_{number}"
-        names = [f"{there}_{name}" for name in one.key]
-        keys = referenced_keys(rows.sparkSession, pipeline, one).toDF(*names).distinct().withColumn(there, F.lit(True))
-        is_same = F.lit(True)
-        for name, other in zip(one.key, names, strict=True):
-            is_same = is_same & (F.col(name) == F.col(other))
-        joined = rows.join(keys, is_same, "left")
-        is_broken = F.col(there).isNull() & _has_key(one.key) & _is_a_row(decode)
+        found = f"_found_{number}"
+        joined = _looked_up(rows, referenced_keys(rows.sparkSession, pipeline, one), one.key, found)
+        is_broken = F.col(found).isNull() & _has_key(one.key) & _is_a_row(decode)
         rows = _marked(joined, rows.columns, is_broken, one.reason, one.level)
     return rows
+
+
+def _looked_up(rows: DataFrame, keys: DataFrame, key: Sequence[str], found: str) -> DataFrame:
+    """Rows with the column ``found``: true if the key is among ``keys``, else null."""
+    names = [f"{found}_{name}" for name in key]
+    others = keys.toDF(*names).distinct().withColumn(found, F.lit(True))
+    is_same = F.lit(True)
+    for name, other in zip(key, names, strict=True):
+        is_same = is_same & (F.col(name) == F.col(other))
+    return rows.join(others, is_same, "left")
 
 
 def referenced_keys(spark: SparkSession, pipeline: Pipeline, reference: Reference) -> DataFrame:
@@ -103,11 +110,15 @@ def _read(spark: SparkSession, place: Folder) -> DataFrame:
 
 
 def _read_delta(spark: SparkSession, place: Folder) -> DataFrame:
-    """The files of the newest version, which Spark names by another scheme than deltalake on some stores."""
-    there = located(place)
-    files = DeltaTable(there.delta_uri, storage_options=there.storage_options).file_uris()
-    paths = [there.of(file.removeprefix(there.delta_uri).lstrip("/")) for file in files]
+    there, paths = located(place), paths_of_delta(place)
     return spark.read.option("basePath", there.uri).parquet(*paths) if paths else spark.read.parquet(there.uri)
+
+
+def paths_of_delta(place: Folder) -> list[str]:
+    """The files of a Delta table's newest version, for Spark; in Delta's log their paths are percent-encoded."""
+    there = located(place)
+    files = DeltaTable(there.delta_uri, storage_options=there.storage_options).get_add_actions()
+    return [there.of(unquote(path)) for path in pa.table(files).column("path").to_pylist()]
 
 
 def _unique(rows: DataFrame, wanted: Sequence[Uniqueness], days: set[date], kept: Kept) -> DataFrame:
@@ -118,22 +129,13 @@ def _unique(rows: DataFrame, wanted: Sequence[Uniqueness], days: set[date], kept
         columns = rows.columns
         rows = rows.withColumn("_place", F.row_number().over(earlier))
         is_broken = is_judged & (F.col("_place") > 1)
-        old = kept(_near(days, one.within_days))
+        old = kept(days_near(days, one.within_days))
         if old is not None:
-            there = f"_there_{number}"
-            names = [f"{there}_{name}" for name in one.key]
-            keys = old.select(*one.key).distinct().toDF(*names).withColumn(there, F.lit(True))
-            is_same = F.lit(True)
-            for name, other in zip(one.key, names, strict=True):
-                is_same = is_same & (F.col(name) == F.col(other))
-            rows = rows.join(keys, is_same, "left")
-            is_broken = is_broken | (is_judged & F.col(there).isNotNull())
+            found = f"_found_{number}"
+            rows = _looked_up(rows, old.select(*one.key), one.key, found)
+            is_broken = is_broken | (is_judged & F.col(found).isNotNull())
         rows = _marked(rows, columns, is_broken, one.reason, one.level)
     return rows
-
-
-def _near(days: set[date], within: int) -> set[str]:
-    return {(day + timedelta(days=apart)).isoformat() for day in days for apart in range(-within, within + 1)}
 
 
 def _has_key(key: Sequence[str]) -> Column:

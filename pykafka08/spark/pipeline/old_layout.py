@@ -24,6 +24,7 @@ __all__ = [
     "check_layout",
     "entries",
     "is_old",
+    "is_unnamed",
     "last_batch",
     "manifest",
     "source_log",
@@ -31,6 +32,8 @@ __all__ = [
 ]
 
 MANIFEST = "_spark_metadata"
+MADE, KEPT = ".converting", ".before-conversion"
+"""Suffixes of the folder that a conversion makes, and of the old folder at its end."""
 
 
 @dataclass(frozen=True)
@@ -84,13 +87,21 @@ def is_old(pipeline: Pipeline) -> bool:
     """Whether a table of the pipeline has a log of its own, or bronze the manifest of Spark's file sink."""
     if not pipeline.root.is_local:
         return False  # those versions had no stores
+    if is_unnamed(pipeline):
+        return True
     tables = [Path(pipeline.silver), *(Path(pipeline.gold(name)) for name in pipeline.aggregates)]
     manifests = [Path(pipeline.bronze(name), MANIFEST) for name in pipeline.sources]
     return any(path.exists() for path in (*manifests, *(one / "log" for one in tables)))
 
 
+def is_unnamed(pipeline: Pipeline) -> bool:
+    """Whether a conversion was killed after the old folder lost its name, before the new folder got it."""
+    root = Path(pipeline.root)
+    return not root.exists() and all(root.with_name(root.name + suffix).exists() for suffix in (MADE, KEPT))
+
+
 def check_layout(pipeline: Pipeline) -> None:
-    """ConfigError if the tables are to be converted first."""
+    """Raise ConfigError if the tables must be converted first."""
     if is_old(pipeline):
         raise ConfigError(
             f"folder: {pipeline.root} has tables of an earlier version; `pykafka08 pipeline convert CONFIG.toml` makes "

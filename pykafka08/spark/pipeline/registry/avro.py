@@ -25,7 +25,7 @@ class AvroReader:
         """``reader``: the reader's schema as JSON, or empty: values are read as they were written.
 
         Raises:
-            BadValueError: the schema means nothing.
+            BadValueError: the schema is not valid, or one of its references is missing.
         """
         self._number = schema.id
         named: dict[str, Any] = {}
@@ -46,4 +46,7 @@ class AvroReader:
             raise BadValueError(f"not avro of schema {self._number}: {type(error).__name__}: {error}") from error
         if stream.read(1):
             raise BadValueError(f"not avro of schema {self._number}: bytes follow the value")
-        return json.dumps(fitted(row, columns), default=plain)
+        try:
+            return json.dumps(fitted(row, columns), default=plain)
+        except RecursionError as error:
+            raise BadValueError(f"not avro of schema {self._number}: the value is nested too deeply") from error

@@ -25,14 +25,14 @@ class JsonReader:
     """Reads values of one schema."""
 
     def __init__(self, schema: Schema, reader: str) -> None:
-        """Raises BadValueError if the schema means nothing.  ``reader`` is for Avro."""
+        """Raises BadValueError if the schema is not valid.  ``reader`` is for Avro."""
         self._number = schema.id
         try:
             document = json.loads(schema.text)
             others = [(name, json.loads(text)) for name, text in schema.references]
             kind = validator_for(document, default=Draft7Validator)
             kind.check_schema(document)
-        except (SchemaError, ValueError) as error:
+        except (SchemaError, ValueError, TypeError) as error:
             raise BadValueError(f"schema {schema.id} cannot be used: {str(error)[:LONGEST]}") from error
         resources = [(name, Resource.from_contents(one, default_specification=DRAFT7)) for name, one in others]
         known: Registry[Any] = Registry().with_resources(resources)
@@ -45,8 +45,12 @@ class JsonReader:
             row = json.loads(text)
         except ValueError as error:
             raise BadValueError(f"not json: {error}") from error
+        except RecursionError as error:
+            raise BadValueError("not json: the value is nested too deeply") from error
         try:
             found: ValidationError | None = best_match(self._validator.iter_errors(row))
+        except RecursionError as error:
+            raise BadValueError(f"not json of schema {self._number}: value or schema is nested too deeply") from error
         except Unresolvable as error:
             raise BadValueError(f"schema {self._number} cannot be used: {str(error)[:LONGEST]}") from error
         if found is not None:

@@ -27,12 +27,15 @@ __all__ = ["ProtobufReader"]
 OF_GOOGLE = re.compile(r"google/(protobuf|type|rpc)/[a-z_]+\.proto")
 """Files that no schema has as a reference; ``type`` and ``rpc`` are in the package googleapis-common-protos."""
 
+LONGEST_DECIMAL = 1000
+"""Bytes, and places behind or before the point; a DECIMAL of Spark has 38 digits."""
+
 
 class ProtobufReader:
     """Reads values of one schema."""
 
     def __init__(self, schema: Schema, reader: str) -> None:
-        """Raises BadValueError if the schema means nothing.  ``reader`` is for Avro."""
+        """Raises BadValueError if the schema is not valid.  ``reader`` is for Avro."""
         self._number = schema.id
         self._pool = DescriptorPool()
         self._names: set[str] = set()
@@ -183,6 +186,12 @@ def _timestamp(message: Any) -> str:
 
 
 def _decimal_text(message: Any) -> str:
+    """The digits of a Decimal; a broken scale may not fill the memory."""
+    if abs(message.scale) > LONGEST_DECIMAL or len(message.value) > LONGEST_DECIMAL:
+        raise BadValueError(
+            f"a Decimal of {len(message.value)} bytes with the scale {message.scale}; "
+            f"both may be at most {LONGEST_DECIMAL}"
+        )
     unscaled = int.from_bytes(message.value, "big", signed=True)
     digits = f"{abs(unscaled):0{message.scale + 1}d}" if message.scale > 0 else str(abs(unscaled))
     sign = "-" if unscaled < 0 else ""

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import unquote
 
-from pykafka08.spark.pipeline.tables.model import COMPACTION, Added, Entry, Totals
+from pykafka08.spark.pipeline.tables.model import COMPACTION, Commit, DataFile, Totals
 from pykafka08.spark.pipeline.tables.storage import Location
 
-__all__ = ["NOTE", "entry_of", "last_checkpoint", "note_of", "totals_at", "versions"]
+__all__ = ["NOTE", "commit_of", "last_checkpoint", "note_of", "totals_at", "versions"]
 
 FOLDER = "_delta_log"
 NOTE = "pykafka08"
@@ -24,7 +24,7 @@ def versions(location: Location) -> list[int]:
     return [int(name.removesuffix(".json")) for name in names if name.removesuffix(".json").isdigit()]
 
 
-def entry_of(location: Location, version: int) -> Entry:
+def commit_of(location: Location, version: int) -> Commit:
     """A commit.  FileNotFoundError if its file was cleaned up."""
     actions = _actions(location, version)
     added = tuple(_added(one["add"]) for one in actions if "add" in one)
@@ -32,8 +32,8 @@ def entry_of(location: Location, version: int) -> Entry:
     info = _info(actions)
     note = info.get(NOTE)
     if note is None:
-        return Entry(version, _foreign_kind(info, actions), "", -1, added, removed)
-    return Entry(version, note["kind"], note["query"], note["batch"], added, removed, note["counts"])
+        return Commit(version, _foreign_kind(info, actions), "", -1, added, removed)
+    return Commit(version, note["kind"], note["query"], note["batch"], added, removed, note["counts"])
 
 
 def last_checkpoint(location: Location) -> int:
@@ -44,9 +44,9 @@ def last_checkpoint(location: Location) -> int:
         return -1
 
 
-def note_of(entry: Entry, totals: Totals) -> dict[str, Any]:
+def note_of(commit: Commit, totals: Totals) -> dict[str, Any]:
     """What a commit carries beside Delta's actions."""
-    own = {"kind": entry.kind, "query": entry.query, "batch": entry.batch, "counts": dict(entry.counts)}
+    own = {"kind": commit.kind, "query": commit.query, "batch": commit.batch, "counts": dict(commit.counts)}
     return {**own, "totals": totals.document()}
 
 
@@ -83,7 +83,7 @@ def _foreign_kind(info: Mapping[str, Any], actions: Actions) -> str:
     return str(info.get("operation", "")).lower() if is_change else COMPACTION
 
 
-def _added(action: Mapping[str, Any]) -> Added:
+def _added(action: Mapping[str, Any]) -> DataFile:
     stats = action.get("stats") or "{}"
     values = {name: value or "" for name, value in action.get("partitionValues", {}).items()}
-    return Added(unquote(action["path"]), json.loads(stats).get("numRecords", 0), action["size"], values)
+    return DataFile(unquote(action["path"]), json.loads(stats).get("numRecords", 0), action["size"], values)

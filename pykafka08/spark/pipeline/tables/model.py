@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["BACKFILL", "COMPACTION", "NEW_ROWS", "Added", "Entry", "State", "Totals"]
+__all__ = ["BACKFILL", "COMPACTION", "NEW_ROWS", "Commit", "DataFile", "State", "Totals"]
 
 NEW_ROWS, BACKFILL, COMPACTION = "batch", "backfill", "compaction"
 """Kinds of commits: rows that nobody has read before, rows made anew, and the same rows in other files."""
 
 
 @dataclass(frozen=True)
-class Added:
+class DataFile:
     """A file that a commit brings."""
 
     path: str
@@ -33,7 +33,7 @@ class Added:
 
 
 @dataclass(frozen=True)
-class Entry:
+class Commit:
     """A commit."""
 
     version: int
@@ -42,7 +42,7 @@ class Entry:
     query: str
     batch: int
     """Of that query: its application transaction."""
-    added: tuple[Added, ...] = ()
+    added: tuple[DataFile, ...] = ()
     removed: tuple[str, ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
     """Rows read, and what became of them."""
@@ -58,12 +58,12 @@ class Totals:
     newest: Mapping[str, int] = field(default_factory=dict)
     """Query → its last batch."""
 
-    def after(self, entry: Entry) -> Totals:
+    def after(self, commit: Commit) -> Totals:
         """With one more commit."""
         counts, brought = Counter(self.counts), Counter(self.brought)
-        counts.update(entry.counts)
-        brought[entry.kind] += sum(one.rows for one in entry.added)
-        return Totals(dict(counts), dict(brought), {**self.newest, entry.query: entry.batch})
+        counts.update(commit.counts)
+        brought[commit.kind] += sum(one.rows for one in commit.added)
+        return Totals(dict(counts), dict(brought), {**self.newest, commit.query: commit.batch})
 
     def document(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -75,7 +75,7 @@ class State:
     """A table as of a version."""
 
     version: int = -1
-    files: tuple[Added, ...] = ()
+    files: tuple[DataFile, ...] = ()
     """Those that hold the rows, in the order in which they came."""
     totals: Totals = field(default_factory=Totals)
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pykafka08.spark.pipeline.tables.model import Added
+from pykafka08.spark.pipeline.tables.model import DataFile
 from pykafka08.spark.pipeline.tables.table import Table
 
 __all__ = ["Limits", "Position", "end_of_batch", "files_between", "files_until"]
@@ -43,7 +43,7 @@ class Limits:
     bytes: int = 0
     files: int = 0
 
-    def admitted(self, files: Collection[Added]) -> int:
+    def admitted(self, files: Collection[DataFile]) -> int:
         """How many of the files, in order, one batch takes."""
         rows = size = 0
         for number, one in enumerate(files):
@@ -67,7 +67,7 @@ def _bounded(table: Table, kinds: Collection[str], after: int, last: int, limits
     """The first version with which the limits are passed, or ``last``."""
     if after < 0:  # files may be gone, so all that the table holds is one list
         return last
-    found: list[Added] = []
+    found: list[DataFile] = []
     for version in range(after + 1, last + 1):
         found += table.files_since(kinds, version - 1, version)
         if limits.admitted(found) < len(found):
@@ -75,14 +75,14 @@ def _bounded(table: Table, kinds: Collection[str], after: int, last: int, limits
     return last
 
 
-def files_between(table: Table, kinds: Collection[str], start: Position, end: Position) -> list[Added]:
+def files_between(table: Table, kinds: Collection[str], start: Position, end: Position) -> list[DataFile]:
     """What a batch reads."""
     at = end.at if end.files else end.version
     read = end.files or None
     return table.files_since(kinds, start.version, at)[start.files : read]
 
 
-def files_until(table: Table, kinds: Collection[str], end: Position) -> list[Added]:
+def files_until(table: Table, kinds: Collection[str], end: Position) -> list[DataFile]:
     """What all batches until a position have read, as the table has it."""
     amid = table.files_since(kinds, end.version, end.at)[: end.files] if end.files else []
     return [*table.live(end.version), *amid]

@@ -34,7 +34,10 @@ def statistics_of(footer: pq.FileMetaData) -> str:
         bounds = [one for one in groups if one.has_min_max]
         if len(bounds) < sum(1 for one in groups if one.num_values):
             continue
-        smallest, largest = (_extreme([getattr(one, side) for one in bounds], side) for side in ("min", "max"))
+        try:
+            smallest, largest = (_extreme([getattr(one, side) for one in bounds], side) for side in ("min", "max"))
+        except OverflowError:  # Spark's dates and timestamps go beyond the years of Python's
+            continue
         if smallest is not None and largest is not None:
             found["minValues"][name], found["maxValues"][name] = smallest, largest
     return json.dumps(found)

@@ -27,7 +27,7 @@ from pyspark.sql.types import StructType
 from pykafka08.spark.pipeline.addresses import Storage, address_of
 from pykafka08.spark.pipeline.arrow_rows import fitted
 from pykafka08.spark.pipeline.stores import Folder
-from pykafka08.spark.pipeline.tables.model import NEW_ROWS, Added
+from pykafka08.spark.pipeline.tables.model import NEW_ROWS, DataFile
 from pykafka08.spark.pipeline.tables.storage import located
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ FILES_PER_TASK = 8
 class Files(InputPartition):
     """What one task reads."""
 
-    files: tuple[Added, ...]
+    files: tuple[DataFile, ...]
 
 
 class TableDataSource(DataSource):

@@ -13,6 +13,7 @@ import json
 import time
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,8 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from pykafka08.errors import ConfigError
 from pykafka08.spark.pipeline.stores import Folder, local_folder
-from pykafka08.spark.pipeline.tables.log import NOTE, entry_of, last_checkpoint, note_of, totals_at, versions
-from pykafka08.spark.pipeline.tables.model import COMPACTION, NEW_ROWS, Added, Entry, State, Totals
+from pykafka08.spark.pipeline.tables.log import NOTE, commit_of, last_checkpoint, note_of, totals_at, versions
+from pykafka08.spark.pipeline.tables.model import COMPACTION, NEW_ROWS, Commit, DataFile, State, Totals
 from pykafka08.spark.pipeline.tables.statistics import statistics_of
 from pykafka08.spark.pipeline.tables.storage import located
 
@@ -51,7 +52,7 @@ class Table:
     def __init__(self, folder: str | Path | Folder) -> None:
         self.folder = folder if isinstance(folder, Folder) else local_folder(folder)
         self.location = located(self.folder)
-        self._known: dict[int, Entry] = {}
+        self._known: dict[int, Commit] = {}
         """Commits that were read, which never change; the newest ones."""
 
     @property
@@ -71,12 +72,12 @@ class Table:
             return State()
         return State(found.version(), _live(found), totals_at(self.location, found.version()))
 
-    def live(self, version: int | None = None) -> list[Added]:
+    def live(self, version: int | None = None) -> list[DataFile]:
         """The files that hold the rows, now or at a version, in the order in which they came."""
         found = self._opened(version)
         return [] if found is None else list(_live(found))
 
-    def entries(self, after: int = -1, until: int | None = None) -> list[Entry]:
+    def commits(self, after: int = -1, until: int | None = None) -> list[Commit]:
         """In order, those with ``after < version <= until``.
 
         Raises:
@@ -84,15 +85,19 @@ class Table:
         """
         last = self.version if until is None else until
         try:
-            return [self._entry(version) for version in range(after + 1, last + 1)]
+            return [self._commit_at(version) for version in range(after + 1, last + 1)]
         except FileNotFoundError as error:
             raise LookupError(
                 f"commits behind {after} are gone from the log of {self.location.uri}: {error}"
             ) from error
 
-    def entries_there(self) -> list[Entry]:
+    def existing_commits(self) -> list[Commit]:
         """In order, all that were not cleaned up."""
-        return [self._entry(version) for version in versions(self.location)]
+        found = []
+        for version in versions(self.location):
+            with suppress(FileNotFoundError):  # cleaned up since the folder was listed
+                found.append(self._commit_at(version))
+        return found
 
     def holds(self, query: str, batch: int) -> bool:
         """Whether a batch of a query has left its commit, or a later one of it has: they come in order."""
@@ -104,7 +109,7 @@ class Table:
         batch = None if found is None else found.transaction_version(query)
         return -1 if batch is None else batch
 
-    def files_since(self, kinds: Collection[str], after: int, until: int) -> list[Added]:
+    def files_since(self, kinds: Collection[str], after: int, until: int) -> list[DataFile]:
         """The files of commits of these kinds with ``after < version <= until``, in order.
 
         From the first commit on, if that or files of those are gone: what the table holds at ``until``.
@@ -115,7 +120,7 @@ class Table:
         if until < 0:
             return []
         try:
-            files = [one for entry in self.entries(after, until) if entry.kind in kinds for one in entry.added]
+            files = [one for commit in self.commits(after, until) if commit.kind in kinds for one in commit.added]
         except LookupError:
             if after >= 0:
                 raise
@@ -124,18 +129,18 @@ class Table:
             return self.live(until)
         return files
 
-    def read(self, file: Added, columns: Sequence[str]) -> pa.Table:
+    def read(self, file: DataFile, columns: Sequence[str]) -> pa.Table:
         """Columns of a file."""
         with self.location.filesystem.open_input_file(file.path) as opened:
             return pq.read_table(opened, columns=list(columns))
 
-    def added(self, path: str, values: Mapping[str, str]) -> Added:
+    def data_file(self, path: str, values: Mapping[str, str]) -> DataFile:
         """A file of the table as a commit brings it: its rows and statistics are in its footer."""
         with self.location.filesystem.open_input_file(path) as file:
             footer, size = pq.ParquetFile(file).metadata, file.size()
-        return Added(path, footer.num_rows, size, values, statistics_of(footer))
+        return DataFile(path, footer.num_rows, size, values, statistics_of(footer))
 
-    def paths(self, files: Iterable[Added]) -> list[str]:
+    def paths(self, files: Iterable[DataFile]) -> list[str]:
         """The files' addresses for Spark."""
         return [self.location.of(one.path) for one in files]
 
@@ -180,7 +185,7 @@ class Table:
         if new:
             found.alter.add_columns(new)
 
-    def commit(self, entry: Entry, totals: Totals | None = None, *, is_continued: bool = False) -> bool:
+    def commit(self, commit: Commit, totals: Totals | None = None, *, is_continued: bool = False) -> bool:
         """Make it the table's next version; False if that version exists: then look again, and decide anew.
 
         ``totals``: in place of the sums of the table's commits; each of their queries gets its application transaction.
@@ -191,35 +196,35 @@ class Table:
                 not exclude that on object stores.
         """
         try:
-            found = self._opened(entry.version - 1)
+            found = self._opened(commit.version - 1)
         except LookupError:
             return False
         if found is None:
             raise LookupError(f"{self.location.uri}: no table; prepare() makes it")
-        if entry.kind == NEW_ROWS and not is_continued:
-            newest = found.transaction_version(entry.query)
-            if newest is not None and newest >= entry.batch:
+        if commit.kind == NEW_ROWS and not is_continued:
+            newest = found.transaction_version(commit.query)
+            if newest is not None and newest >= commit.batch:
                 raise BatchTakenError(
-                    f"another run has committed batch {entry.batch} of {entry.query}: one run at a time"
+                    f"another run has committed batch {commit.batch} of {commit.query}: one run at a time"
                 )
-        batches = {entry.query: entry.batch} if totals is None else {**totals.newest, entry.query: entry.batch}
-        totals = totals or totals_at(self.location, entry.version - 1).after(entry)
-        is_change = entry.kind != COMPACTION
+        batches = {commit.query: commit.batch} if totals is None else {**totals.newest, commit.query: commit.batch}
+        totals = totals or totals_at(self.location, commit.version - 1).after(commit)
+        is_change = commit.kind != COMPACTION
         try:
             found.create_write_transaction(
-                [*_removes(found, entry, is_change), *_adds(entry, is_change)],
+                [*_removes(found, commit, is_change), *_adds(commit, is_change)],
                 "append",
                 found.schema(),
                 found.metadata().partition_columns,
                 commit_properties=CommitProperties(
-                    custom_metadata={NOTE: note_of(entry, totals)},
+                    custom_metadata={NOTE: note_of(commit, totals)},
                     max_commit_retries=0,
                     app_transactions=[Transaction(query, batch) for query, batch in batches.items()],
                 ),
                 post_commithook_properties=PostCommitHookProperties(cleanup_expired_logs=False),
             )
         except CommitFailedError:
-            if self.version >= entry.version:
+            if self.version >= commit.version:
                 return False
             raise
         return True
@@ -233,14 +238,14 @@ class Table:
         if found is None:
             return 0
         live = {one.path for one in _live(found)}
-        entries = self.entries_there()
-        gone = {path for one in entries if one.version < before for path in one.removed} - live
+        commits = self.existing_commits()
+        gone = {path for one in commits if one.version < before for path in one.removed} - live
         there = {one.path for one in self.location.files(DATA) if one.is_file}
         for path in sorted(gone & there):
             self.location.filesystem.delete_file(path)
         deleted = len(gone & there)
         if with_attempts:
-            named = live | {path for one in entries for path in (*one.removed, *(each.path for each in one.added))}
+            named = live | {path for one in commits for path in (*one.removed, *(each.path for each in one.added))}
             deleted += self._expire_attempts({path.split("/")[1] for path in named if path.startswith(f"{DATA}/")})
         if before > last_checkpoint(self.location) >= 0:
             found.cleanup_metadata()
@@ -254,14 +259,14 @@ class Table:
                 self.location.filesystem.delete_dir(folder.path)
         return deleted
 
-    def _entry(self, version: int) -> Entry:
+    def _commit_at(self, version: int) -> Commit:
         if version not in self._known:
             if len(self._known) >= KNOWN:
                 del self._known[next(iter(self._known))]
-            self._known[version] = entry_of(self.location, version)
+            self._known[version] = commit_of(self.location, version)
         return self._known[version]
 
-    def _exist(self, files: Collection[Added]) -> bool:
+    def _exist(self, files: Collection[DataFile]) -> bool:
         found = self.location.filesystem.get_file_info([one.path for one in files])
         return all(one.is_file for one in found)
 
@@ -280,32 +285,33 @@ class Table:
         return found
 
 
-def _live(table: DeltaTable) -> tuple[Added, ...]:
+def _live(table: DeltaTable) -> tuple[DataFile, ...]:
     rows = pa.table(table.get_add_actions(flatten=True))
     partitions = [name for name in rows.column_names if name.startswith(PARTITION)]
     columns = ["path", "num_records", "size_bytes", "modification_time", *partitions]
     found = []
     for path, count, size, at, *values in zip(*(rows.column(one).to_pylist() for one in columns), strict=True):
-        named = {name.removeprefix(PARTITION): str(one) for name, one in zip(partitions, values, strict=True)}
-        found.append((at, Added(path, count or 0, size, named)))
+        texts = ["" if one is None else str(one) for one in values]  # in Delta's log "" is null, too
+        named = {name.removeprefix(PARTITION): text for name, text in zip(partitions, texts, strict=True)}
+        found.append((at, DataFile(path, count or 0, size, named)))
     return tuple(one for _, one in sorted(found, key=lambda each: (each[0], each[1].path)))
 
 
-def _adds(entry: Entry, is_change: bool) -> list[AddAction]:
+def _adds(commit: Commit, is_change: bool) -> list[AddAction]:
     now = int(time.time() * 1000)
     return [
         AddAction(
             one.path, one.bytes, dict(one.values), now, is_change, one.stats or json.dumps({"numRecords": one.rows})
         )
-        for one in entry.added
+        for one in commit.added
     ]
 
 
-def _removes(table: DeltaTable, entry: Entry, is_change: bool) -> list[RemoveAction]:
-    if not entry.removed:
+def _removes(table: DeltaTable, commit: Commit, is_change: bool) -> list[RemoveAction]:
+    if not commit.removed:
         return []
     now, there = int(time.time() * 1000), {one.path: one for one in _live(table)}
-    removed = (there[path] for path in entry.removed)
+    removed = (there[path] for path in commit.removed)
     return [RemoveAction(one.path, is_change, now, one.bytes, dict(one.values)) for one in removed]
 
 
