@@ -1,7 +1,7 @@
-"""Small files of a table made one: Spark writes new files, one commit swaps them, then the old ones go.
+"""Compaction: Spark joins small files into one, a commit replaces them, and later the old files are deleted.
 
-Of gold, of which each change of a window brings a row, only the newest rows stay: all of it is one file then.
-Old files are deleted once every stage that reads the table has committed a version behind them.
+Gold has a row for each change of a window.  Its compaction keeps the newest row of each window, in one file.  Replaced
+files are deleted once every stage that reads the table has committed a later version.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from pykafka08.spark.pipeline.tables.table import Table
 __all__ = ["Compacted", "compact", "readers_of", "versions"]
 
 JOBS = 4
-"""So many groups of files are joined at once, each by one task."""
+"""The number of groups of files that are joined at once, each by one task."""
 PER_COMMIT = 64
-"""Groups whose files one commit swaps: what a compaction that is ended has done so far stays."""
+"""The number of groups that one commit replaces.  If a compaction is killed, the commits before stay."""
 Group = list[DataFile]
 Compacted = tuple[int, int, int]
 """Files before, files after, files deleted."""
 
 
 def compact(spark: SparkSession, pipeline: Pipeline, *, until: Mapping[str, int] | None = None) -> dict[str, Compacted]:
-    """All tables by their folder's name.
+    """Compact all tables; the results by folder.
 
-    ``until``: stages or backfills run meanwhile, which may read what they found live when they began: only what was
-    replaced up to these versions is deleted.  Without it nobody does, so files that no commit names are nobody's.
+    ``until``: only files that were replaced up to these versions are deleted, because stages or backfills run that may
+    still read later ones.  Without it nothing else runs, and files that no commit names are deleted, too.
     """
     aggregates = {f"gold/{name}": one for name, one in pipeline.aggregates.items()}
     made = {}
@@ -50,7 +50,7 @@ def compact(spark: SparkSession, pipeline: Pipeline, *, until: Mapping[str, int]
 
 
 def versions(pipeline: Pipeline) -> dict[str, int]:
-    """The newest of each table, by its folder's name."""
+    """The newest version of each table, by folder."""
     return {name: table.version for name, table in _tables(pipeline).items()}
 
 
@@ -76,7 +76,7 @@ def readers_of(pipeline: Pipeline, folder: Folder) -> list[str]:
 
 
 def _join(spark: SparkSession, table: Table, settings: Compaction, aggregate: Aggregate | None) -> None:
-    """``aggregate``: rows of a window replace one another; without it each row stays."""
+    """Join small files.  With ``aggregate`` only the newest row of each window is kept, otherwise all rows."""
     state = table.state()
     groups = list(_groups(state.files, settings) if aggregate is None else _whole(state.files, settings))
     attempt = table.attempt(COMPACTION, state.version + 1)
@@ -92,7 +92,7 @@ def _join(spark: SparkSession, table: Table, settings: Compaction, aggregate: Ag
 
 
 def _swap(table: Table, commit: Commit) -> bool:
-    """Commit behind whatever others have made meanwhile; False if these have replaced one of the files."""
+    """Commit after the newest version; False if another commit has replaced one of the files."""
     removed, is_made = set(commit.removed), False
     while not is_made:
         state = table.state()
@@ -103,7 +103,7 @@ def _swap(table: Table, commit: Commit) -> bool:
 
 
 def _expire(pipeline: Pipeline, name: str, table: Table, until: int | None) -> int:
-    """Delete what every reader has passed; how many files."""
+    """Delete the files that no reader needs; the number of files."""
     readers, version = readers_of(pipeline, pipeline.root / name), table.version
     passed = min((version_read(pipeline.checkpoint(name)) for name in readers), default=version)
     kept = pipeline.compaction.keep_commits
@@ -112,7 +112,7 @@ def _expire(pipeline: Pipeline, name: str, table: Table, until: int | None) -> i
 
 
 def _groups(files: Iterable[DataFile], settings: Compaction) -> Iterator[Group]:
-    """Files of one partition that together are small enough, in the order in which they came."""
+    """Groups of files of one partition, each at most ``target_bytes``, in the order of their commits."""
     partitions: dict[str, Group] = defaultdict(list)
     for one in files:
         if one.bytes < settings.target_bytes:
@@ -130,13 +130,13 @@ def _groups(files: Iterable[DataFile], settings: Compaction) -> Iterator[Group]:
 
 
 def _whole(files: Sequence[DataFile], settings: Compaction) -> Iterator[Group]:
-    """All files: a row may be replaced by one in any of them."""
+    """All files as one group, because a row may replace one in any of them."""
     if len(files) >= settings.min_files:
         yield list(files)
 
 
 def _folder(file: DataFile) -> str:
-    """Of its partition, as Spark names it."""
+    """The folder of its partition, as Spark names it."""
     return "".join(f"{name}={value}/" for name, value in file.values.items())
 
 

@@ -1,8 +1,8 @@
-"""A folder of an earlier version made one of Delta tables, once: tables, checkpoints, starts and runs.
+"""Conversion of a folder of an earlier version: tables, checkpoints, starts and runs.
 
-The new folder is made beside the old one, whose Parquet files it shares by hard links where the file system has these,
-and takes its place at the end.  The old one stays as ``FOLDER.before-conversion``.  An entry of an old log that a stage
-has not read becomes a commit; those before it become one.
+The new folder is made beside the old one, with hard links to the old Parquet files, or copies if the file system has no
+hard links.  At the end it gets the old folder's name, and the old one becomes ``FOLDER.before-conversion``.  Each entry
+of an old log that a stage has not read becomes a commit; all earlier entries become one commit.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from pykafka08.spark.pipeline.tables.table import Table
 __all__ = ["commit_next", "convert"]
 
 CONVERSION = "conversion"
-"""The query of commits that stand for several of an old log."""
+"""The query of commits that replace several entries of an old log."""
 ACCEPTED, REJECTED, ROWS = "accepted", "rejected", "rows"
-"""The parts of the old tables."""
+"""Parts of the old tables: old silver held accepted and rejected rows."""
 COPIED = ("starts", "runs", "checkpoints")
 Say = Callable[[str], None]
 Renumber = Callable[[int], int]
-"""From an offset of an old log to the version of the new table."""
+"""From an offset in an old log to the version of the new table."""
 
 
 @dataclass(frozen=True)
 class _Part:
-    """A new table, and the part of the old one that it holds."""
+    """A new table, and the part of the old table that goes into it."""
 
     name: str
     table: Table
@@ -102,7 +102,7 @@ class _Conversion:
         return Table(self._made / folder.relative_to(Path(self._pipeline.root)))
 
     def _log(self, old: Path, parts: Iterable[_Part], readers: Iterable[str]) -> None:
-        """A table with a log of its own, into one table for each part, all with the same versions."""
+        """Convert an old table into one Delta table for each part, all with the same versions."""
         if not (old / "log").exists():
             return
         checkpoints = [self._made / "checkpoints" / one for one in readers]
@@ -139,7 +139,7 @@ class _Conversion:
         commit_next(part.table, Commit(version, entry.kind, entry.query, entry.batch, added, removed, counts))
 
     def _bronze(self, source: str) -> None:
-        """A commit for each batch of the file source that has read it, and one for what it has not read."""
+        """Convert bronze: a commit for each batch that the decode stage has read, and one for the unread files."""
         old = Path(self._pipeline.bronze(source))
         table = self._table(old)
         last = old_layout.last_batch(old)
@@ -193,14 +193,14 @@ def _link(old: Path, new: Path) -> None:
 
 
 def _planned(checkpoint: Path) -> list[Mapping[str, int]]:
-    """The offsets of the last two batches, which Spark begins with."""
+    """The offsets of the last two batches, which Spark reads when a query starts."""
     numbers = sorted(int(one.name) for one in (checkpoint / "offsets").glob("*") if one.name.isdigit())
     texts = ((checkpoint / "offsets" / str(number)).read_text().splitlines()[2] for number in numbers[-2:])
     return [json.loads(text) for text in texts]
 
 
 def _renumber(checkpoint: Path, key: str, renumbered: Renumber) -> None:
-    """Write the offsets of a query anew.  Spark compares its files with checksums beside them."""
+    """Replace the offsets of a query, and delete the checksums, which no longer match."""
     for path in (checkpoint / "offsets").glob("*"):
         if path.name.isdigit():
             lines = path.read_text().splitlines()

@@ -1,7 +1,7 @@
-"""Decoded rows compared with the expectations that need more than the row itself, and the counts of all of them.
+"""Expectations of a batch of decoded rows: references, uniqueness, and the counts of all expectations.
 
-References are joined and rules counted in the pass that decodes a batch.  Uniqueness needs the days of the rows, to
-read the keys that silver holds of them, and is one more pass over the batch, which is kept in memory.
+The pass that decodes a batch also joins references and counts rules.  Uniqueness is a second pass, because it needs the
+days of the rows to read the keys in silver.  Spark keeps the batch in memory between the passes.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import date
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -29,15 +28,15 @@ from pykafka08.spark.pipeline.tables.storage import located
 __all__ = ["judged", "paths_of_delta", "referenced", "referenced_keys", "refused_as_not_unique"]
 
 Kept = Callable[[set[str]], "DataFrame | None"]
-"""The accepted rows of silver of some days, as ISO dates; None: there are none."""
+"""From ISO dates to the accepted rows of silver of these days; None without such rows."""
 
 
 @contextmanager
 def judged(pipeline: Pipeline, query: str, batch: int, rows: DataFrame, kept: Kept) -> Iterator[tuple[DataFrame, int]]:
-    """The rows of a batch with the reasons of all expectations, kept in memory meanwhile, and their number.
+    """The rows of a batch, marked by all expectations and kept in memory for the block, and their number.
 
     Raises:
-        QualityError: more rows than allowed do not meet an expectation with the level ``fail``.
+        QualityError: too many rows break an expectation with the level ``fail``.
     """
     decode = pipeline.decode
     every = expectations(decode)
@@ -63,7 +62,7 @@ def _persisted(rows: DataFrame, until: ExitStack) -> DataFrame:
 def _counted(
     rows: DataFrame, wanted: Sequence[Expectation], *, finds_days: bool = False
 ) -> tuple[int, dict[str, int], set[date]]:
-    """The number of rows, of those that do not meet each expectation, and the days of the accepted ones."""
+    """The number of rows, the number that break each expectation, and the days of the accepted rows."""
     broken = F.col(f"{RAW}.broken")
     measures = [F.count_if(F.array_contains(broken, one.reason)) for one in wanted]
     if finds_days:
@@ -76,7 +75,7 @@ def _counted(
 
 
 def referenced(rows: DataFrame, pipeline: Pipeline) -> DataFrame:
-    """Rows whose key is not among those that a reference names are marked."""
+    """Mark the rows whose key is missing in a reference."""
     decode = pipeline.decode
     for number, one in enumerate(decode.references):
         found = f"_found_{number}"
@@ -97,7 +96,7 @@ def _looked_up(rows: DataFrame, keys: DataFrame, key: Sequence[str], found: str)
 
 
 def referenced_keys(spark: SparkSession, pipeline: Pipeline, reference: Reference) -> DataFrame:
-    """The columns of the file or table that a reference names."""
+    """The key columns of a reference's file or table."""
     there = _read(spark, Folder(address_of(reference.to, Path("/")), pipeline.storage))
     return there.select(*(f"`{name}`" for name in reference.columns or reference.key))
 
@@ -122,7 +121,7 @@ def paths_of_delta(place: Folder) -> list[str]:
 
 
 def _unique(rows: DataFrame, wanted: Sequence[Uniqueness], days: set[date], kept: Kept) -> DataFrame:
-    """Rows whose key an earlier row of the batch has, or a row of silver, are marked."""
+    """Mark the rows whose key is in an earlier row of the batch, or in silver."""
     for number, one in enumerate(wanted):
         is_judged = F.col(f"{RAW}.reason").isNull() & _has_key(one.key)
         earlier = Window.partitionBy(*one.key, is_judged).orderBy(*ARRIVAL)
@@ -139,7 +138,7 @@ def _unique(rows: DataFrame, wanted: Sequence[Uniqueness], days: set[date], kept
 
 
 def _has_key(key: Sequence[str]) -> Column:
-    """As in SQL, a key with a null is not judged."""
+    """Whether a key has no null; as in SQL, keys with a null meet every expectation."""
     found = F.lit(True)
     for name in key:
         found = found & F.col(name).isNotNull()
@@ -151,7 +150,7 @@ def _is_a_row(decode: Decode) -> Column:
 
 
 def _marked(rows: DataFrame, columns: Sequence[str], is_broken: Column, reason: str, level: str) -> DataFrame:
-    """``columns`` of the rows; an accepted row that is broken has the reason, and is refused unless it is a warning."""
+    """The rows with ``columns``; accepted rows that are broken get the reason, and are refused unless it only warns."""
     old = F.col(f"{RAW}.reason")
     broken = old.isNull() & is_broken
     none = F.array().cast("array<string>")
@@ -163,7 +162,7 @@ def _marked(rows: DataFrame, columns: Sequence[str], is_broken: Column, reason: 
     return rows.select(*[F.col(f"`{name}`") for name in columns if name != RAW], raw.alias(RAW))
 
 
-def refused_as_not_unique(decode: Decode) -> Any:
-    """Whether a row was refused for a uniqueness of the settings: which row came first cannot be judged again."""
+def refused_as_not_unique(decode: Decode) -> Column:
+    """Whether a row was refused by a uniqueness, which a backfill cannot judge again: the order of rows is lost."""
     reasons = [one.reason for one in decode.uniqueness if one.level != "warn"]
     return F.col("reason").isin(reasons) if reasons else F.lit(False)

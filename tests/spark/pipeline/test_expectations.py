@@ -85,7 +85,7 @@ def test_paths_of_a_delta_table_are_as_on_the_disk(tmp_path: Path) -> None:
         ("", SETS + '[[decode.uniqueness]]\nkey = ["id"]', "decode.uniqueness.name: 2 have the name 'id'"),
         ("", '[[decode.references]]\nkey = ["a"]', "decode.references.to: missing"),
         ("", '[[decode.references]]\nkey = ["a"]\nto = "b"\ncolumns = ["c", "d"]', "references.columns: 2 columns"),
-        ("", '[[decode.references]]\nkey = ["a"]\nto = "ftp://b/c"', "decode.references.to: ftp: is none of file:"),
+        ("", '[[decode.references]]\nkey = ["a"]\nto = "ftp://b/c"', "decode.references.to: ftp: is not one of file:"),
         ('changes = "debezium"\nkey = ["id"]', SETS, "decode.uniqueness: each row has many changes"),
     ],
 )  # fmt: skip
@@ -98,7 +98,7 @@ def test_a_batch_fails_above_the_threshold_only() -> None:
     decode = Decode("raw", "_timestamp", rules={"a": Rule("x", "fail", 0.05), "b": Rule("y"), "c": Rule("z", "warn")})
     every = expectations(decode)
     check(every, 100, {"rule: a": 5, "rule: b": 100, "rule: c": 100})
-    words = r"decode\.rules\.'a': 6 of 100 rows break 'rule: a', 5\.00% are allowed; the batch is not taken"
+    words = r"decode\.rules\.'a': 6 of 100 rows break 'rule: a', threshold 5\.00%; the batch is not committed"
     with pytest.raises(QualityError, match=words):
         check(every, 100, {"rule: a": 6, "rule: b": 100, "rule: c": 100})
 

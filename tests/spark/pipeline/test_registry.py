@@ -306,7 +306,7 @@ def test_credentials(registry: RegistryServer) -> None:
 
 def test_an_address_that_is_not_a_registrys(registry: RegistryServer) -> None:
     registry.failing = [404]
-    with pytest.raises(RegistryError, match=r"status 404: the address is not a schema registry's"):
+    with pytest.raises(RegistryError, match=r"status 404: set url to the address of a schema registry"):
         SchemaRegistry(Registry(registry.url)).schema(100, "avro")
 
 

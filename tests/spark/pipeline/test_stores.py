@@ -70,7 +70,8 @@ def test_a_batch_that_two_runs_have_read_is_committed_once(stored: Place) -> Non
 
     with ThreadPoolExecutor(4) as threads:
         for number in range(3):
-            error = f"another run has committed batch {number} of ingest: one run at a time"
+            text = f"another run has committed batch {number} of ingest; run a pipeline once at a time"
+            error = f"{table.location.uri}: {text}"
             assert sorted(threads.map(error_of, [number] * 4)) == ["", error, error, error]
     assert [one.batch for one in table.commits(0)] == [0, 1, 2]
 

@@ -1,4 +1,4 @@
-"""JSON values, validated by the JSON Schema of a registry."""
+"""Reader of JSON values, which validates them by a JSON Schema in a registry."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pykafka08.spark.pipeline.registry.wire_format import BadValueError
 __all__ = ["JsonReader"]
 
 LONGEST = 200
-"""Characters of a reason: a message of the validator has the value in it."""
+"""The longest part of a reason, in characters, because the validator's messages contain the value."""
 
 
 class JsonReader:
@@ -39,7 +39,7 @@ class JsonReader:
         self._validator = kind(document, registry=known)
 
     def text(self, payload: bytes, columns: StructType) -> str:
-        """The value as it is: a number keeps all its digits.  Raises BadValueError."""
+        """The value's own text, so that numbers keep all digits.  Raises BadValueError."""
         try:
             text = payload.decode()
             row = json.loads(text)

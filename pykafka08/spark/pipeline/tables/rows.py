@@ -1,4 +1,4 @@
-"""Rows of DataFrames into tables, and back."""
+"""DataFrames written into tables, and read from them."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ def gold_schema(spark: SparkSession, decode: Decode, aggregate: Aggregate) -> St
 
 
 def gold_rows(windows: DataFrame, batch: int) -> DataFrame:
-    """Windows with the batch they are of."""
+    """Windows with the number of their batch."""
     return windows.withColumn(BATCH, F.lit(batch).cast("long"))
 
 
 def read(spark: SparkSession, table: Table, files: Iterable[DataFile], schema: StructType) -> DataFrame:
-    """The rows of files of a table; none: an empty DataFrame."""
+    """The rows of a table's files; an empty DataFrame without files."""
     paths = table.paths(files)
     if not paths:
         return spark.createDataFrame([], schema)
@@ -70,9 +70,9 @@ def read(spark: SparkSession, table: Table, files: Iterable[DataFile], schema: S
 
 
 def write(table: Table, attempt: str, rows: DataFrame) -> list[DataFile]:
-    """Rows as files of an attempt, one for each day; nobody sees them before a commit names them.
+    """Write rows as files of an attempt, one for each day.  Readers see them once a commit names them.
 
-    The table is made for them, or gets the columns that it lacks.
+    Creates the table, or adds the columns that it lacks.
 
     Raises:
         ConfigError: a column has another type in the table.
@@ -83,12 +83,12 @@ def write(table: Table, attempt: str, rows: DataFrame) -> list[DataFile]:
 
 
 def write_bronze(table: Table, attempt: str, records: DataFrame) -> list[DataFile]:
-    """Records of Kafka as files of an attempt, for each task, topic and ingest date one."""
+    """Write records of Kafka as files of an attempt, one for each task, topic and ingest date."""
     return _write(table, attempt, records, BRONZE_PARTITIONS)
 
 
 def read_bronze(spark: SparkSession, table: Table, files: Iterable[DataFile]) -> DataFrame:
-    """Bronze rows of files; the names of the files' folders have the partition columns."""
+    """The bronze rows of files.  The partition columns are read from the names of the folders."""
     empty, chosen = spark.createDataFrame([], BRONZE_SCHEMA), list(files)
     if not chosen:
         return empty
@@ -112,7 +112,10 @@ def _write(table: Table, attempt: str, rows: DataFrame, partition_by: list[str])
 
 
 def files_of(table: Table, folder: str, values: Mapping[str, str] | None = None) -> list[DataFile]:
-    """Files with rows below a folder; ``values``: of the partition, if the folder has no others below it."""
+    """The files below a folder that have rows.
+
+    ``values`` are the partition values if the folder is of one partition; otherwise the names of folders have them.
+    """
     found = []
     for one in table.location.files(folder):
         if one.is_file and one.base_name.endswith(".parquet"):
@@ -124,19 +127,19 @@ def files_of(table: Table, folder: str, values: Mapping[str, str] | None = None)
 
 
 def columns_in_files(table: Table) -> StructType:
-    """The table's columns but those that the partitions have."""
+    """The table's columns without the partition columns."""
     schema, partitioned_by = table.columns()
     every = StructType.fromJson(json.loads(schema))
     return StructType([one for one in every if one.name not in partitioned_by])
 
 
 def partition_values(folders: Sequence[str]) -> dict[str, str]:
-    """Of the partition columns, from folders that Spark names ``column=value``."""
+    """The partition values in names of folders, which Spark writes as ``column=value``."""
     pairs = (one.partition("=") for one in folders)
     return {name: unquote(value) for name, _, value in pairs}
 
 
 def append_commit(table: Table, commit: Commit, *, is_continued: bool = False) -> None:
-    """A commit behind whatever others have made meanwhile; the version of ``commit`` does not count."""
+    """Commit after the newest version, again and again if others commit first; ``commit.version`` is ignored."""
     while not table.commit(replace(commit, version=table.version + 1), is_continued=is_continued):
         pass

@@ -1,10 +1,10 @@
 """A Delta table: its state, its commits since a version, and commits to exactly the next version.
 
-A commit is made against the version that its maker has seen: of two makers one learns that the other was first, looks
-again, and decides anew.  A batch that is replayed finds its application transaction.  Files of an attempt that left no
-commit belong to nobody, and :meth:`Table.expire` deletes them.
+A commit is made after the version that its writer has read.  If another writer commits that version first, the commit
+fails, and the writer reads the table again.  A replayed batch finds its application transaction.  :meth:`Table.expire`
+deletes the files of attempts that were never committed.
 
-Not here: Spark, which writes the files.
+Spark writes the files; this module needs no Spark.
 """
 
 from __future__ import annotations
@@ -37,35 +37,35 @@ DATA = "data"
 CONFIGURATION = {"delta.logRetentionDuration": "interval 1 days"}
 """A stream makes thousands of commits a day; :meth:`Table.expire` deletes old ones once all stages have read them."""
 KNOWN = 10_000
-"""So many commits are kept in memory."""
+"""The number of commits that are kept in memory."""
 PARTITION = "partition."
-"""What deltalake puts before the names of partition columns."""
+"""The prefix of partition columns in deltalake's list of files."""
 
 
 class BatchTakenError(RuntimeError):
-    """Another run has committed the batch."""
+    """Another run has committed this batch."""
 
 
 class Table:
-    """The table in a folder; other processes may write, and what they have committed is seen by the next call."""
+    """The table in a folder.  Other processes may commit; each call reads the newest version."""
 
     def __init__(self, folder: str | Path | Folder) -> None:
         self.folder = folder if isinstance(folder, Folder) else local_folder(folder)
         self.location = located(self.folder)
         self._known: dict[int, Commit] = {}
-        """Commits that were read, which never change; the newest ones."""
+        """Version → commit, for the commits read last.  Commits never change."""
 
     @property
     def version(self) -> int:
-        """The newest; -1: there is no table yet."""
+        """The newest version; -1 if the table does not exist yet."""
         found = self._opened()
         return -1 if found is None else found.version()
 
     def state(self, version: int | None = None) -> State:
-        """Now, or as of a version.
+        """The state now, or at a version.
 
         Raises:
-            LookupError: commits that are needed for it were cleaned up.
+            LookupError: the commits of that version were cleaned up.
         """
         found = self._opened(version)
         if found is None:
@@ -73,12 +73,12 @@ class Table:
         return State(found.version(), _live(found), totals_at(self.location, found.version()))
 
     def live(self, version: int | None = None) -> list[DataFile]:
-        """The files that hold the rows, now or at a version, in the order in which they came."""
+        """The live files, now or at a version, in the order of their commits."""
         found = self._opened(version)
         return [] if found is None else list(_live(found))
 
     def commits(self, after: int = -1, until: int | None = None) -> list[Commit]:
-        """In order, those with ``after < version <= until``.
+        """The commits with ``after < version <= until``, in order.
 
         Raises:
             LookupError: some of them were cleaned up.
@@ -87,12 +87,10 @@ class Table:
         try:
             return [self._commit_at(version) for version in range(after + 1, last + 1)]
         except FileNotFoundError as error:
-            raise LookupError(
-                f"commits behind {after} are gone from the log of {self.location.uri}: {error}"
-            ) from error
+            raise LookupError(f"{self.location.uri}: commits after version {after} were cleaned up: {error}") from error
 
     def existing_commits(self) -> list[Commit]:
-        """In order, all that were not cleaned up."""
+        """All commits that were not cleaned up, in order."""
         found = []
         for version in versions(self.location):
             with suppress(FileNotFoundError):  # cleaned up since the folder was listed
@@ -100,22 +98,22 @@ class Table:
         return found
 
     def holds(self, query: str, batch: int) -> bool:
-        """Whether a batch of a query has left its commit, or a later one of it has: they come in order."""
+        """Whether a batch of a query is committed.  Batches are committed in order, so a later one counts, too."""
         return batch <= self.newest(query)
 
     def newest(self, query: str) -> int:
-        """The last batch of a query that has left its commit; -1: there is none."""
+        """The last committed batch of a query; -1 without one."""
         found = self._opened()
         batch = None if found is None else found.transaction_version(query)
         return -1 if batch is None else batch
 
     def files_since(self, kinds: Collection[str], after: int, until: int) -> list[DataFile]:
-        """The files of commits of these kinds with ``after < version <= until``, in order.
+        """The files that commits of these kinds with ``after < version <= until`` added, in order.
 
-        From the first commit on, if that or files of those are gone: what the table holds at ``until``.
+        With ``after=-1``, if commits or files are gone: the live files at ``until``.
 
         Raises:
-            LookupError: commits between were cleaned up.
+            LookupError: some of these commits were cleaned up.
         """
         if until < 0:
             return []
@@ -135,28 +133,28 @@ class Table:
             return pq.read_table(opened, columns=list(columns))
 
     def data_file(self, path: str, values: Mapping[str, str]) -> DataFile:
-        """A file of the table as a commit brings it: its rows and statistics are in its footer."""
+        """A written file, with the rows and statistics in its footer."""
         with self.location.filesystem.open_input_file(path) as file:
             footer, size = pq.ParquetFile(file).metadata, file.size()
         return DataFile(path, footer.num_rows, size, values, statistics_of(footer))
 
     def paths(self, files: Iterable[DataFile]) -> list[str]:
-        """The files' addresses for Spark."""
+        """The addresses of files for Spark."""
         return [self.location.of(one.path) for one in files]
 
     def columns(self) -> tuple[str, list[str]]:
-        """The schema as JSON, as Spark writes it too, and the partition columns.  LookupError: there is no table."""
+        """The schema in the JSON of Delta and Spark, and the partition columns.  Raises LookupError without a table."""
         found = self._opened()
         if found is None:
             raise LookupError(f"{self.location.uri}: no table")
         return found.schema().to_json(), found.metadata().partition_columns
 
     def attempt(self, query: str, batch: int) -> str:
-        """The name, relative to the table, of a new folder for an attempt at a batch; no two attempts share one."""
+        """The name of a new folder for one attempt at a batch, relative to the table."""
         return f"{DATA}/{query}-{batch:012d}-{uuid.uuid4().hex[:8]}"
 
     def prepare(self, schema: str, partition_by: Collection[str] = ()) -> None:
-        """Make the table, or add the columns that it lacks.  ``schema``: as Spark's StructType writes it in JSON.
+        """Create the table, or add the columns that it lacks.  ``schema`` is the JSON of Spark's StructType.
 
         Raises:
             ConfigError: a column has another type in the table.
@@ -178,22 +176,22 @@ class Table:
         for one in wanted.fields:
             if one.name in there and there[one.name].type != one.type:
                 raise ConfigError(
-                    f"{self.location.uri}: column {one.name} is {_type(there[one.name])} in the table, and "
-                    f"{_type(one)} in the settings; give the new column another name, or begin with another folder"
+                    f"{self.location.uri}: column {one.name} is {_type(there[one.name])} in the table, but "
+                    f"{_type(one)} in the settings; give the new column another name, or choose another folder"
                 )
         new = [one for one in wanted.fields if one.name not in there]
         if new:
             found.alter.add_columns(new)
 
     def commit(self, commit: Commit, totals: Totals | None = None, *, is_continued: bool = False) -> bool:
-        """Make it the table's next version; False if that version exists: then look again, and decide anew.
+        """Commit as the table's next version.  False if that version exists: read the table again, and retry.
 
-        ``totals``: in place of the sums of the table's commits; each of their queries gets its application transaction.
-        ``is_continued``: new rows of a batch that has a commit already.
+        ``totals`` replaces the sums over the table's commits; each query in it gets its application transaction.
+        ``is_continued``: the batch has a commit already, and gets another one.
 
         Raises:
-            BatchTakenError: they have one, and were not to.  Two runs have read the same batch; Spark's checkpoint does
-                not exclude that on object stores.
+            BatchTakenError: the batch has a commit already.  Two runs have read the same batch, which Spark's
+                checkpoints do not exclude on object stores.
         """
         try:
             found = self._opened(commit.version - 1)
@@ -205,7 +203,8 @@ class Table:
             newest = found.transaction_version(commit.query)
             if newest is not None and newest >= commit.batch:
                 raise BatchTakenError(
-                    f"another run has committed batch {commit.batch} of {commit.query}: one run at a time"
+                    f"{self.location.uri}: another run has committed batch {commit.batch} of {commit.query}; "
+                    "run a pipeline once at a time"
                 )
         batches = {commit.query: commit.batch} if totals is None else {**totals.newest, commit.query: commit.batch}
         totals = totals or totals_at(self.location, commit.version - 1).after(commit)
@@ -230,9 +229,10 @@ class Table:
         return True
 
     def expire(self, before: int, *, with_attempts: bool) -> int:
-        """Delete files that commits below ``before`` removed, and old commits that a checkpoint covers; how many files.
+        """Delete the files that commits below ``before`` removed, and old commits that a checkpoint covers.
 
-        ``with_attempts``: also the folders that no commit names.  Nobody may be writing then.
+        ``with_attempts``: also delete folders that no commit names, which is safe only if no process writes.  Returns
+        the number of files.
         """
         found = self._opened()
         if found is None:
@@ -271,14 +271,14 @@ class Table:
         return all(one.is_file for one in found)
 
     def _opened(self, version: int | None = None) -> DeltaTable | None:
-        """None: there is no table yet."""
+        """deltalake's table, at a version or now; None if the table does not exist yet."""
         if version is not None and version < 0:
             return None
         try:
             found = DeltaTable(self.location.delta_uri, version, self.location.storage_options)
         except DeltaError as error:
             if version is not None:
-                raise LookupError(f"{self.location.uri}: version {version} is gone: {error}") from error
+                raise LookupError(f"{self.location.uri}: version {version} was cleaned up: {error}") from error
             if isinstance(error, TableNotFoundError):
                 return None
             raise
@@ -316,7 +316,7 @@ def _removes(table: DeltaTable, commit: Commit, is_change: bool) -> list[RemoveA
 
 
 def _nullable(schema: str) -> Schema:
-    """Delta's schema of Spark's; everything may be null."""
+    """Delta's schema for Spark's; every field is nullable."""
     return Schema.from_json(json.dumps(_with_nulls(json.loads(schema))))
 
 
