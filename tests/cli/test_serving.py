@@ -154,6 +154,8 @@ def test_other_machines_can_connect_only_with_an_option_and_a_warning() -> None:
         (["--topic", "t:3", "--topic", "t:6"], "twice"),
         (["--topic", "a b"], "a b"),
         (["--port", "70000"], "70000"),
+        (["--acl", "User:alice READ"], "acl 'User:alice READ' is not of the form"),
+        (["--acl", "User:alice READ topic t", "--version", "0.8.2"], "has no ACLs; set version"),
     ],
 )
 def test_wrong_usage(words: list[str], cause: str) -> None:
@@ -176,7 +178,8 @@ def lines_of(process: subprocess.Popen[bytes], *names: str) -> list[str]:
 def test_a_secured_broker_writes_a_properties_file_for_each_user(tmp_path: Path) -> None:
     users = tmp_path / "users.properties"
     users.write_text('alice=its "\\u00fc\\uD83D\\uDE00\\\\n, secret\\=\n')
-    with start("broker", "--security", "sasl_ssl", "--users-file", str(users), "--user", "bob") as broker:
+    acls = ["--acl=User:alice ALL topic t", "--acl=deny User:alice READ topic t", "--acl", "User:bob READ topic t"]
+    with start("broker", "--security", "sasl_ssl", "--users-file", str(users), "--user", "bob", *acls) as broker:
         servers = first_line(broker)
         ca, alice, bob = lines_of(broker, "CA_FILE", "CLIENT_PROPERTIES", "CLIENT_PROPERTIES")
         assert Path(ca).read_text().startswith("-----BEGIN CERTIFICATE-----")
@@ -185,6 +188,9 @@ def test_a_secured_broker_writes_a_properties_file_for_each_user(tmp_path: Path)
         assert sent.status == 0, sent.err
         read = run_here("consume", "-b", servers, "-t", "t", "--from-beginning", "-n", "1", "--command-config", bob)
         assert (read.status, read.out) == (0, b"one\n"), read.err
+        refused = run_here("consume", "-b", servers, "-t", "t", "-n", "1", "--command-config", alice)
+        assert refused.status == 1
+        assert "the user may not READ topic 't'" in refused.err
         broker.communicate()
         assert broker.returncode == 0
     assert not any(Path(each).exists() for each in (ca, alice, bob))
