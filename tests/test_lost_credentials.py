@@ -1,4 +1,7 @@
-"""Credentials that stop working while a client runs: each client raises the SecurityError within a bounded time."""
+"""Credentials that stop working while a client runs: each client raises the SecurityError within a bounded time.
+
+With certificates that are replaced in time, clients go on.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,12 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+import trustme
 
 from pykafka08 import (
     Admin,
@@ -323,3 +328,31 @@ async def test_a_certificate_that_is_refused_from_now_on_raises(
             {**cluster.client_settings(), **SOON}, change_ca, TlsError if is_clients else CertificateError
         )
         other.close()
+
+
+async def test_clients_go_on_with_certificates_that_are_replaced(tmp_path: Path) -> None:
+    """The files get certificates of a new CA, for the broker and its clients, and the broker restarts."""
+    ca, broker, client = (str(tmp_path / f"{name}.pem") for name in ("ca", "broker", "client"))
+
+    def write_files() -> None:
+        made = trustme.CA()
+        made.cert_pem.write_to_path(ca)
+        for file, name in ((broker, "127.0.0.1"), (client, "alice@example.com")):
+            made.issue_cert(name).private_key_and_cert_chain_pem.write_to_path(file)
+
+    write_files()
+    of_broker = {"ssl_certfile": broker, "ssl_cafile": ca, "client_auth": "required"}
+    async with EmbeddedCluster(security="SSL", topics={"t": 1}, **of_broker) as cluster:
+        settings: dict[str, Any] = {"security_protocol": "SSL", "ssl_cafile": ca, "ssl_certfile": client}
+        settings |= {"bootstrap_servers": cluster.bootstrap_servers, "group_id": "g"}
+        async with (
+            Consumer("t", auto_offset_reset="earliest", **settings) as consumer,
+            Producer(**{name: value for name, value in settings.items() if name != "group_id"}) as producer,
+        ):
+            for value in (b"1", b"2"):
+                write_files()
+                await cluster.stop_broker(0)
+                await cluster.start_broker(0)
+                await producer.send("t", value)
+                assert (await consumer.getone(timeout=DEADLINE_S)).value == value
+                await consumer.commit()

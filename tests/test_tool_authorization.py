@@ -16,7 +16,7 @@ from pykafka08.broker.server import EmbeddedCluster
 from pykafka08.broker.zookeeper import EmbeddedZooKeeper
 from pykafka08.errors import AuthorizationError
 from tests.authorization import ALICE, Rights, guarded
-from tests.cli.console import console
+from tests.cli.console import console_here
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", ["asyncio"])]
 
@@ -337,7 +337,7 @@ async def test_a_tool_says_it_in_one_line(name: str) -> None:
     words, given, refused = TOOLS[name]
     async with cluster(*given) as old:
         places = {"servers": old.servers, "zookeeper": old.zookeeper}
-        ran = await console(*(word.format(**places) for word in words), given=b"line\n")
+        ran = await console_here(*(word.format(**places) for word in words), given=b"line\n")
     assert ran.status == 1
     lines = [line for line in ran.err.splitlines() if "may not" in line]
     assert len(lines) == 1, ran.err

@@ -11,7 +11,19 @@ from typing import NamedTuple
 from pykafka08.acl_operations import CLUSTER_NAME, AclResourceType
 from pykafka08.error_codes import ErrorCode
 
-__all__ = ["ALLOW", "DENY", "EVERY_NAME", "PREFIXED", "Acl", "AclFilter", "Acls", "acl_fault", "is_known"]
+__all__ = [
+    "ALLOW",
+    "ANY",
+    "DENY",
+    "EVERY_NAME",
+    "LITERAL",
+    "PREFIXED",
+    "Acl",
+    "AclFilter",
+    "Acls",
+    "acl_fault",
+    "is_known",
+]
 
 ANY = 1
 MATCH, LITERAL, PREFIXED = 2, 3, 4

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from pykafka08.acl_operations import AclOperation, AclResourceType
 from pykafka08.broker.access_control import ALLOW, DENY, EVERY_NAME, PREFIXED, Acl, Acls
 
-__all__ = ["ANONYMOUS", "AUTHORIZER_PROPERTIES", "Authorizer", "authorizer_of"]
+__all__ = ["ANONYMOUS", "AUTHORIZER_PROPERTIES", "CLASS_NAME", "EVERY_HOST", "Authorizer", "authorizer_of"]
 
 ANONYMOUS = "User:ANONYMOUS"
 """The principal of a connection without authentication."""

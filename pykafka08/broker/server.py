@@ -18,6 +18,7 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
+from pykafka08.broker.acl_bindings import ClusterAcls, with_authorizer
 from pykafka08.broker.authorizer import authorizer_of
 from pykafka08.broker.checks import (
     WILDCARDS,
@@ -98,6 +99,9 @@ class EmbeddedCluster:
     learn the brokers' addresses at the listener that they use; ``advertised_host`` can be a mapping of listeners to
     hosts.  With ``port``, the ports of the second listener follow those of the first one, and so on.
 
+    With ``acls``, such as ``["User:alice READ topic orders"]``, brokers enforce ACLs as in Kafka; ``[]``: only the
+    property ``super.users`` gives rights, until ``cluster.acls`` gets some.
+
     With ``log_dir``, topics, records, committed offsets, transactions, producer ids and the cluster id are kept in that
     directory too; the next cluster with the same directory restores them, also after a crash of the process.
 
@@ -138,6 +142,7 @@ class EmbeddedCluster:
         users: Mapping[str, str] | None = None,
         mechanisms: Sequence[str] | None = None,
         client_auth: str = "none",
+        acls: Sequence[str] | None = None,
         check_token: TokenCheck | None = None,
         jwks: Jwks | None = None,
         ssl_certfile: str | os.PathLike[str] | None = None,
@@ -158,6 +163,8 @@ class EmbeddedCluster:
         protocols = listener_protocols(security, listeners, personality)
         check_number("port", port, 0, 65536 - brokers * len(protocols))
         hosts = advertised_hosts(host, advertised_host, protocols)
+        if acls is not None:
+            properties = with_authorizer(properties or {}, personality)
         static = StaticProperties(
             properties or {},
             personality,
@@ -195,6 +202,8 @@ class EmbeddedCluster:
             hosts=[each for each in (host, *hosts.values()) if each not in WILDCARDS],
         )
         self._state.authorizer = authorizer_of(self._state.acls, static.given)
+        self._acls = ClusterAcls(self._state)
+        self._acls.add(acls or ())
         if group_version is not None:
             self._state.features["group.version"] = group_version
         self._state.transactions.marker_delay = transaction_marker_delay_ms / 1000
@@ -398,6 +407,11 @@ class EmbeddedCluster:
     def faults(self) -> Faults:
         """The script of faults."""
         return self._state.faults
+
+    @property
+    def acls(self) -> ClusterAcls:
+        """The ACLs, with methods that add and remove some."""
+        return self._acls
 
     @property
     def requests(self) -> list[LoggedRequest]:

@@ -30,6 +30,7 @@ ADVERTISED_HELP = "tell clients to connect to this host; default: that of --host
 MECHANISM_HELP = (
     "a SASL mechanism: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER; may be repeated; default: the first three"
 )
+ACL_HELP = "an ACL that the brokers enforce, such as 'User:alice READ topic orders'; may be repeated"
 PASSWORD_VARIABLE = "PYKAFKA08_USER_PASSWORD"  # noqa: S105 - the variable's name
 PASSWORD_BYTES = 18
 ZOOKEEPER_HELP = "serve ZooKeeper too, at this port (0: any that is free); for releases before 4.0"
@@ -42,6 +43,8 @@ With --listener, a line LISTENER_NAME=host:port,... follows for each; BROKERS ar
 With --security or a secured --listener, lines CA_FILE=path and CLIENT_PROPERTIES=path (one for each listener and user)
 follow: files for Kafka's tools and for --command-config, which are removed at the end.  The password of --user is the
 value of PYKAFKA08_USER_PASSWORD, or a random one that is only in the user's file.
+--acl is of the form [allow|deny] PRINCIPAL OPERATION RESOURCE_TYPE [NAME] [literal|prefixed] [from HOST]; with it,
+clients have no other right.
 --topic takes configs too: orders:6:1:retention.ms=60000,cleanup.policy=compact,delete
 It ends on SIGINT or SIGTERM and, where standard input is a pipe, when that pipe closes.
 """
@@ -92,6 +95,7 @@ def _parser() -> Parser:
     add("--mechanism", action="append", default=[], metavar="NAME", help=MECHANISM_HELP)
     add("--jwks", metavar="FILE", help="a JSON Web Key Set whose keys sign the tokens of OAUTHBEARER")
     add("--client-auth", default="none", metavar="HOW", help="client certificates: none, requested or required")
+    add("--acl", action="append", default=[], metavar="ACL", help=ACL_HELP)
     add("--ssl-certfile", metavar="FILE", help="the brokers' certificate in PEM form; default: one of a CA made for it")
     add("--ssl-keyfile", metavar="FILE", help="its private key; default: in --ssl-certfile")
     add("--ssl-cafile", metavar="FILE", help="the CA that clients trust, and that signs clients' certificates")

@@ -101,6 +101,7 @@ def _cluster(
         mechanisms=options.mechanism or None,
         jwks=options.jwks,
         client_auth=options.client_auth,
+        acls=options.acl or None,
         default_partitions=options.partitions,
         auto_create_topics=not options.no_auto_create,
         zookeeper=zookeeper,

@@ -264,6 +264,9 @@ class Client:
                     check_at = math.inf
                     await self._check_creation(missing, deadline)
         except RequestTimeoutError as error:
+            missing = [name for name in wanted if not self._machine.is_found(name, needed)]
+            if not missing:
+                return self.metadata  # metadata that came in the turn of the event loop that ended the wait
             if self.metadata.generation == generation and refusal_of(error) is not None:
                 raise at_deadline(error) from error
             raise self._machine.missing_topic(missing[0], error) from error

@@ -16,8 +16,6 @@ import anyio.to_thread
 import pytest
 
 from pykafka08 import Admin, AuthenticationError, AuthorizationError, Consumer, EmbeddedCluster, Producer, TlsError
-from pykafka08.acl_operations import AclOperation, AclResourceType
-from pykafka08.broker.access_control import ALLOW, Acl
 from pykafka08.broker.personality import Personality
 from pykafka08.broker.scram_users import ScramUsers
 from pykafka08.broker.security.certificates import Certificates
@@ -177,12 +175,13 @@ async def test_a_required_client_certificate_is_demanded_and_taken() -> None:
 
 
 async def test_the_subject_of_a_certificate_is_the_principal() -> None:
-    acls = {"authorizer.class.name": "any", "super.users": "User:CN=admin"}
     async with EmbeddedCluster(
-        security="SSL", client_auth="requested", topics={"of-alice": 1, "of-nobody": 1}, properties=acls
+        security="SSL",
+        client_auth="requested",
+        topics={"of-alice": 1, "of-nobody": 1},
+        acls=["User:CN=alice WRITE topic of-alice", "User:ANONYMOUS WRITE topic of-nobody"],
+        properties={"super.users": "User:CN=admin"},
     ) as cluster:
-        for name, principal in (("of-alice", "User:CN=alice"), ("of-nobody", "User:ANONYMOUS")):
-            cluster._state.acls.add(Acl(AclResourceType.TOPIC, name, 3, principal, "*", AclOperation.WRITE, ALLOW))
         without = cluster.client_settings()
         del without["ssl_certfile"]
         users = {"admin": cluster.client_settings("admin"), "alice": cluster.client_settings("alice"), "": without}

@@ -1,4 +1,4 @@
-"""Running the console tools: as processes, as people do, or in a thread of this process, which takes far less time."""
+"""Running the console tools: as processes, as people do, or in this process, which takes far less time."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import subprocess
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ from pykafka08.cli import exits
 from pykafka08.cli.main import main
 from pykafka08.errors import KafkaError
 
-__all__ = ["Finished", "command", "console", "console_here", "start", "until"]
+__all__ = ["Finished", "command", "console", "console_here", "run_here", "start", "until"]
 
 DEADLINE_S = 120
 
@@ -43,26 +43,32 @@ async def console(*words: str, given: bytes = b"") -> Finished:
     return Finished(run.returncode, run.stdout, run.stderr.decode())
 
 
+def ignore(error: BaseException) -> None:
+    """The default of ``on_error``."""
+
+
 async def console_here(
-    *words: str, given: bytes = b"", on_error: Callable[[BaseException], object] = lambda error: None
+    *words: str, given: bytes = b"", on_error: Callable[[BaseException], object] = ignore
 ) -> Finished:
-    """Run a tool in a thread, with its own event loop and without its signals; one at a time.
+    """:func:`run_here` in a thread, beside what the test's own event loop serves; one at a time."""
+    return await anyio.to_thread.run_sync(partial(run_here, *words, given=given, on_error=on_error))
 
-    ``on_error`` gets the error that ends it.
+
+def run_here(*words: str, given: bytes = b"", on_error: Callable[[BaseException], object] = ignore) -> Finished:
+    """Run a tool to its end in this process, with its own event loop, files as its streams, and without its signals.
+
+    ``on_error`` gets the error that ends it. Log lines and warnings of the whole process are written to its standard
+    error too.
     """
-    with anyio.fail_after(DEADLINE_S):
-        return await anyio.to_thread.run_sync(_run_here, words, given, on_error)
-
-
-def _run_here(words: tuple[str, ...], given: bytes, on_error: Callable[[BaseException], object]) -> Finished:
     describe = exits.describe
 
     def told(error: KafkaError, options: argparse.Namespace | None = None) -> str:
         on_error(error)
         return describe(error, options)
 
-    def supervised(work: exits.Work) -> Awaitable[int]:
-        return work(exits.Interrupt())
+    async def supervised(work: exits.Work) -> int:
+        with anyio.fail_after(DEADLINE_S):  # here, because no thread can be stopped from outside
+            return await work(exits.Interrupt())
 
     temporary = partial(tempfile.TemporaryFile, "w+", encoding="utf-8", newline="")
     with temporary() as inlet, temporary() as out, temporary() as err, pytest.MonkeyPatch.context() as patch:

@@ -13,7 +13,7 @@ import pytest
 
 from pykafka08 import EmbeddedCluster, NewRecord, Producer
 from tests.brokers.tools import release_tool_command
-from tests.cli.console import console
+from tests.cli.console import console_here
 
 pytestmark = [pytest.mark.anyio, pytest.mark.brokers, pytest.mark.timeout(420)]
 
@@ -37,7 +37,7 @@ DOUBLES = [NewRecord(b"\x3f\xf8" + bytes(6), b"\x01"), NewRecord(b"\x41\x97\xd7\
 
 @pytest.fixture
 def anyio_backend() -> str:
-    """Both tools are processes of their own: the loop of the test changes nothing in them, and a JVM takes seconds."""
+    """Both tools have loops of their own: the loop of the test changes nothing in them, and a JVM takes seconds."""
     return "asyncio"
 
 
@@ -109,7 +109,7 @@ async def test_the_output_is_the_same_byte_for_byte(release: str, plays: str) ->
                 *(word for key, text in properties.items() for word in (option, f"{key}={text}")),
             ]
             theirs = await java(release, *words)
-            ours = await console("consume", *words)
+            ours = await console_here("consume", *words)
             assert ours.status == 0, ours.err
             assert ours.out == theirs, name
             assert ours.out.count(b"\n") >= len(TOPICS[topic])

@@ -26,7 +26,7 @@ from pykafka08.zookeeper.admin.release import bootstrap_servers
 from pykafka08.zookeeper.legacy.brokers import broker_addresses
 from pykafka08.zookeeper.legacy_consumer import LegacyConsumer
 from pykafka08.zookeeper.nodes.brokers import Broker
-from tests.cli.console import console
+from tests.cli.console import console_here
 
 SECRET = "Tr0ub4dor-hidden"
 LOGIN = f'org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="{SECRET}";'
@@ -97,7 +97,7 @@ def test_an_error_of_a_file_is_one_line(
 async def test_an_error_of_the_client_names_settings_as_the_file_does(tmp_path: Path) -> None:
     path = tmp_path / "client.properties"
     path.write_text("security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\n", encoding="utf-8")
-    ran = await console("consume", "-b", "h:1", "-t", "t", "--command-config", str(path))
+    ran = await console_here("consume", "-b", "h:1", "-t", "t", "--command-config", str(path))
     assert ran.status == 2
     needed = "sasl.mechanism='PLAIN' needs a username in sasl.jaas.config"
     assert ran.err == f"pykafka08 consume: {needed} (check the properties in {path})\n"

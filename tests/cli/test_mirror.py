@@ -1,4 +1,4 @@
-"""``pykafka08 mirror`` as a process, between embedded clusters."""
+"""``pykafka08 mirror`` between embedded clusters, once as a process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pykafka08.cli import migrate
 from pykafka08.cli.mirror import main, mirror_parser, settings_of_mirror
 from pykafka08.cli.zookeeper_options import zookeeper_settings
 from pykafka08.security.secret import Secret
-from tests.cli.console import console
+from tests.cli.console import console, console_here
 from tests.mirror.embedded import fill, held
 
 in_loop = pytest.mark.anyio
@@ -45,7 +45,7 @@ async def test_it_says_what_it_would_do_then_does_it_and_moves_the_group() -> No
             "--group",
             "g",
         )
-        dry = await console(*words, "--dry-run")
+        dry = await console_here(*words, "--dry-run")
         assert (dry.status, dry.err) == (0, "")
         assert [line.split() for line in dry.out.decode().splitlines()] == [
             ["FROM", "TO", "PARTITIONS", "TARGET", "PROBLEM"],
@@ -54,7 +54,7 @@ async def test_it_says_what_it_would_do_then_does_it_and_moves_the_group() -> No
             ["group", "g:", "offsets", "in", "1", "partitions"],
         ]
         assert target.topics == {}
-        ran = await console(*words, "--json")
+        ran = await console_here(*words, "--json")
         assert ran.status == 0, ran.err
         assert all(line.endswith(" to go") for line in ran.err.splitlines()), ran.err  # told when it takes seconds
         report = json.loads(ran.out)
@@ -74,7 +74,7 @@ async def test_what_cannot_be_done_is_said_alike_by_both(is_dry: bool) -> None:
     words = ("--dry-run",) if is_dry else ()
     async with EmbeddedCluster(topics={"t": 2}) as source:
         async with EmbeddedCluster(version="0.8.2") as target:
-            old = await console(*ends(source, target), "--topics", "t", *words)
+            old = await console_here(*ends(source, target), "--topics", "t", *words)
             assert old.status == 1
             assert "pykafka08 zk topic create t --partitions 2" in old.out.decode() + old.err
         async with EmbeddedCluster() as target:
@@ -84,7 +84,7 @@ async def test_what_cannot_be_done_is_said_alike_by_both(is_dry: bool) -> None:
                 (("--topics", "t", "--rename", "x=y"), "renamed but not mirrored"),
                 (("--topics", "t", "--group", "g"), "--zookeeper-group"),
             ):
-                ran = await console(*ends(source, target), *options, *words)
+                ran = await console_here(*ends(source, target), *options, *words)
                 assert ran.status == 1, ran
                 assert told in ran.err
 
@@ -124,7 +124,7 @@ def test_wrong_usage_is_status_2(words: tuple[str, ...], capsys: pytest.CaptureF
 
 @in_loop
 async def test_no_broker_is_status_4() -> None:
-    ran = await console("mirror", "--from", "localhost:1", "--to", "localhost:1", "--topics", "t")
+    ran = await console_here("mirror", "--from", "localhost:1", "--to", "localhost:1", "--topics", "t")
     assert ran.status == 4
 
 
@@ -144,9 +144,9 @@ async def test_credentials_reach_zookeeper() -> None:
     async with EmbeddedZooKeeper() as server, EmbeddedCluster(topics={"t": 1}) as source, EmbeddedCluster() as target:
         server.refuse_credentials()
         auth = ("--zookeeper", server.address, *SESSION[:2], "--zookeeper-property", "connection.timeout.ms=60000")
-        ran = await console(*ends(source, target), "--topics", "t", "--zookeeper-group", "g", "--dry-run", *auth)
+        ran = await console_here(*ends(source, target), "--topics", "t", "--zookeeper-group", "g", "--dry-run", *auth)
         assert ran.status == 1
         assert "refused" in ran.err
-        ran = await console("migrate", "group", "g", "-b", source.bootstrap_servers, *auth)
+        ran = await console_here("migrate", "group", "g", "-b", source.bootstrap_servers, *auth)
         assert ran.status == 1
         assert "refused" in ran.err

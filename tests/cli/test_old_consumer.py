@@ -1,4 +1,4 @@
-"""``pykafka08-console-consumer --zookeeper`` as a process, on an embedded old cluster."""
+"""``pykafka08-console-consumer --zookeeper`` on an embedded old cluster."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import anyio.to_thread
 import pytest
 
 from pykafka08.cli.old_consumer import TroubleWatch
-from tests.cli.console import console, start
+from tests.cli.console import console_here, start
 from tests.zookeeper.old_cluster import OldCluster, old_cluster
 
 pytestmark = pytest.mark.anyio
@@ -36,7 +36,9 @@ def shown(first: int, last: int) -> bytes:
 async def test_from_the_beginning_in_a_group_that_goes_with_it() -> None:
     async with old_cluster({"flights": 1}) as old:
         await old.send("flights", numbered(0, 5))
-        ran = await console("consume", *where(old), "--topic", "flights", "--from-beginning", "--max-messages", "5")
+        ran = await console_here(
+            "consume", *where(old), "--topic", "flights", "--from-beginning", "--max-messages", "5"
+        )
         assert ran == (0, shown(0, 5), "Processed a total of 5 messages\n")
         assert old.zookeeper.paths("/kafka/consumers") == []
 
@@ -47,15 +49,15 @@ async def test_a_named_group_goes_on_and_its_offsets_can_be_deleted(tmp_path: Pa
     async with old_cluster({"flights": 1}) as old:
         await old.send("flights", numbered(0, 5))
         with_group = ("consume", *where(old), "--topic", "flights", "--consumer.config", str(config), "-n", "2")
-        status, text, said = await console(*with_group)
+        status, text, said = await console_here(*with_group)
         assert (status, text) == (0, shown(0, 2))
         assert "auto.comit.enable means nothing to this consumer (did you mean auto_commit_enable?)" in said
         assert old.offset("flights") == "2"
-        assert (await console(*with_group))[1] == shown(2, 4)
-        status, text, said = await console(*with_group, "--from-beginning")
+        assert (await console_here(*with_group))[1] == shown(2, 4)
+        status, text, said = await console_here(*with_group, "--from-beginning")
         assert (status, text) == (2, b"")
         assert "add --delete-consumer-offsets" in said
-        assert (await console(*with_group, "--from-beginning", "--delete-consumer-offsets"))[1] == shown(0, 2)
+        assert (await console_here(*with_group, "--from-beginning", "--delete-consumer-offsets"))[1] == shown(0, 2)
 
 
 async def test_a_white_list_and_a_black_list() -> None:
@@ -63,8 +65,8 @@ async def test_a_white_list_and_a_black_list() -> None:
         await old.send("a.one", ["a"])
         await old.send("b.one", ["b"])
         common = ("consume", *where(old), "--from-beginning", "-n", "1")
-        assert (await console(*common, "--whitelist", r"a\..*"))[1] == b"a\n"
-        assert (await console(*common, "--blacklist", r"a\..*"))[1] == b"b\n"
+        assert (await console_here(*common, "--whitelist", r"a\..*"))[1] == b"a\n"
+        assert (await console_here(*common, "--blacklist", r"a\..*"))[1] == b"b\n"
 
 
 async def test_what_is_wrong_is_told_and_ctrl_c_leaves_cleanly() -> None:
@@ -94,7 +96,7 @@ async def test_what_is_wrong_is_told_and_ctrl_c_leaves_cleanly() -> None:
     ],
 )
 async def test_wrong_usage(options: list[str], said: str) -> None:
-    status, text, told = await console("consume", *options)
+    status, text, told = await console_here("consume", *options)
     assert (status, text) == (2, b"")
     assert said in told
 
@@ -110,14 +112,14 @@ def test_trouble_that_passes_at_once_is_not_told() -> None:
 async def test_a_chroot_that_is_not_there_leaves_nothing_behind() -> None:
     async with old_cluster() as old:
         words = ("consume", "--zookeeper", f"{old.zookeeper.address}/nope", "--topic", "t")
-        status, text, said = await console(*words)
+        status, text, said = await console_here(*words)
         assert (status, text) == (1, b"")
         assert "/nope" in said
         assert "left behind" not in said
 
 
 async def test_nothing_listens_there() -> None:
-    status, text, said = await console(
+    status, text, said = await console_here(
         "consume",
         "--zookeeper",
         "127.0.0.1:1",
@@ -125,6 +127,8 @@ async def test_nothing_listens_there() -> None:
         "t",
         "--consumer-property",
         "zookeeper.session.timeout.ms=500",
+        "--zookeeper-property",
+        "connection.timeout.ms=500",
     )
     assert (status, text) == (4, b"")
     assert "127.0.0.1:1" in said

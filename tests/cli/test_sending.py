@@ -1,4 +1,4 @@
-"""``pykafka08 produce`` as a process, on the embedded broker."""
+"""``pykafka08 produce`` on the embedded broker; a process where signals, pipes or terminals matter."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import anyio.to_thread
 import pytest
 
 from pykafka08 import EmbeddedCluster
-from tests.cli.console import console, start, until
+from tests.cli.console import console, console_here, start, until
 
 pytestmark = pytest.mark.anyio
 
@@ -27,7 +27,7 @@ def anyio_backend() -> str:
 async def test_lines_become_records(version: str, codec: str) -> None:
     given = b"".join(b"%d:value %d\n" % (number, number) for number in range(5000))
     async with EmbeddedCluster(version=version, topics={"t": 1}) as cluster:
-        ran = await console(
+        ran = await console_here(
             "produce", "-b", cluster.bootstrap_servers, "-t", "t", "-K", ":", "-c", codec, "--acks", "1", given=given
         )
         if codec == "zstd" and version != "4.3":
@@ -46,7 +46,7 @@ async def test_lines_become_records(version: str, codec: str) -> None:
 
 async def test_what_a_line_is() -> None:
     async with EmbeddedCluster(topics={"t": 3}) as cluster:
-        ran = await console(
+        ran = await console_here(
             *(
                 "produce",
                 "-b",
@@ -74,7 +74,7 @@ async def test_a_carriage_return_before_the_newline_is_dropped_or_kept(keeps: bo
     """Java's tool drops it too: lines of Windows files end with it."""
     options = ["--keep-carriage-return"] if keeps else []
     async with EmbeddedCluster(topics={"t": 1}) as cluster:
-        ran = await console(
+        ran = await console_here(
             *("produce", "-b", cluster.bootstrap_servers, "-t", "t", "-K", ":", "--null-marker", "-", *options),
             given=b"a:1\r\nb:\r\nc:-\r\nd:4\r5\re:6\r\r\nf:last\r",
         )
@@ -89,7 +89,7 @@ async def test_a_carriage_return_before_the_newline_is_dropped_or_kept(keeps: bo
 
 async def test_no_input_is_no_record() -> None:
     async with EmbeddedCluster(topics={"t": 1}) as cluster:
-        ran = await console("produce", "-b", cluster.bootstrap_servers, "-t", "t")
+        ran = await console_here("produce", "-b", cluster.bootstrap_servers, "-t", "t")
         assert cluster.records("t", 0) == []
     assert (ran.status, ran.out) == (0, b"")
     assert ran.err.startswith("0 records")
@@ -97,7 +97,7 @@ async def test_no_input_is_no_record() -> None:
 
 async def test_more_than_the_producers_memory() -> None:
     async with EmbeddedCluster(topics={"t": 1}) as cluster:
-        ran = await console(
+        ran = await console_here(
             *("produce", "-b", cluster.bootstrap_servers, "-t", "t", "--producer-property", "buffer.memory=100000"),
             *("--producer-property", "max.request.size=50000", "--producer-property", "batch.size=10000"),
             given=b"".join(b"%0100d\n" % number for number in range(20_000)),
@@ -109,7 +109,7 @@ async def test_more_than_the_producers_memory() -> None:
 
 async def test_a_line_without_its_key_says_which_and_what_was_sent() -> None:
     async with EmbeddedCluster(topics={"t": 1}) as cluster:
-        ran = await console("produce", "-b", cluster.bootstrap_servers, "-t", "t", "-K", ":", given=b"a:b\nc\n")
+        ran = await console_here("produce", "-b", cluster.bootstrap_servers, "-t", "t", "-K", ":", given=b"a:b\nc\n")
         delivered = [record.value for record in cluster.records("t", 0)]
     assert ran.status == 1
     assert "line 2 has no key delimiter" in ran.err
@@ -120,7 +120,7 @@ async def test_a_line_without_its_key_says_which_and_what_was_sent() -> None:
 
 async def test_a_record_that_is_too_large() -> None:
     async with EmbeddedCluster(topics={"t": 1}) as cluster:
-        ran = await console("produce", "-b", cluster.bootstrap_servers, "-t", "t", given=b"x" * 2_000_000)
+        ran = await console_here("produce", "-b", cluster.bootstrap_servers, "-t", "t", given=b"x" * 2_000_000)
     assert ran.status == 1
     assert "topic 't'" in ran.err
     assert ran.err.splitlines()[-1].startswith("pykafka08 produce: ")
@@ -155,7 +155,7 @@ async def test_on_a_signal_what_was_read_is_still_delivered() -> None:
 
 
 async def test_no_broker_at_the_address() -> None:
-    ran = await console("produce", "-b", "127.0.0.1:1", "-t", "t", given=b"x\n")
+    ran = await console_here("produce", "-b", "127.0.0.1:1", "-t", "t", given=b"x\n")
     assert (ran.status, ran.out) == (4, b"")
     assert "check the address of the brokers" in ran.err
 

@@ -1,4 +1,4 @@
-"""``pykafka08 broker`` as a process: its first line, what it serves, and what ends it."""
+"""``pykafka08 broker`` as a process of its own: its first line, what it serves, and what ends it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,7 @@ from kazoo.client import KazooClient
 from pykafka08.protocol.messages.produce import PartitionProduceResponse
 from tests.broker.raw import Raw, batch, produce
 from tests.brokers.readiness import free_base_port
-from tests.cli.console import DEADLINE_S, command, start
-
-
-def ask(*words: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(command(*words), input=given, capture_output=True, timeout=DEADLINE_S, check=False)
+from tests.cli.console import command, run_here, start
 
 
 async def produce_one(servers: str, records: bytes) -> PartitionProduceResponse:
@@ -40,10 +36,10 @@ def test_it_serves_until_its_input_closes() -> None:
     with start("broker", "--brokers", "2", "--version", "2.8", "--topic", "orders:3", "--no-auto-create") as broker:
         servers = first_line(broker)
         assert servers.count(",") == 1
-        sent = ask("produce", "-b", servers, "-t", "orders", "-p", "2", given=b"one\n")
-        assert sent.returncode == 0, sent.stderr
-        read = ask("consume", "-b", servers.split(",")[1], "-t", "orders", "-p", "2", "-o", "0", "-n", "1")
-        assert (read.returncode, read.stdout) == (0, b"one\n")
+        sent = run_here("produce", "-b", servers, "-t", "orders", "-p", "2", given=b"one\n")
+        assert sent.status == 0, sent.err
+        read = run_here("consume", "-b", servers.split(",")[1], "-t", "orders", "-p", "2", "-o", "0", "-n", "1")
+        assert (read.status, read.out) == (0, b"one\n")
         _, err = broker.communicate()
         assert broker.returncode == 0
         assert b"as Kafka 2.8" in err
@@ -55,8 +51,8 @@ def test_without_input_it_goes_on_until_a_signal(number: signal.Signals, given: 
     streams = {} if given is None else {"stdin": given}
     with start("broker", **streams) as broker:
         servers = first_line(broker)
-        sent = ask("produce", "-b", servers, "-t", "made-on-demand", given=b"one\n")
-        assert sent.returncode == 0, sent.stderr
+        sent = run_here("produce", "-b", servers, "-t", "made-on-demand", given=b"one\n")
+        assert sent.status == 0, sent.err
         broker.send_signal(number)
         assert broker.wait() == 128 + number
 
@@ -65,7 +61,7 @@ def test_a_closed_descriptor_as_input_does_not_end_it() -> None:
     line = " ".join(command("broker"))
     with subprocess.Popen(["bash", "-c", f"exec {line} <&-"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as broker:
         servers = first_line(broker)
-        assert ask("produce", "-b", servers, "-t", "t", given=b"one\n").returncode == 0
+        assert run_here("produce", "-b", servers, "-t", "t", given=b"one\n").status == 0
         broker.terminate()
         assert broker.wait() == 143
 
@@ -86,26 +82,26 @@ def test_zookeeper_beside_an_old_release() -> None:
             zookeeper.close()
         broker.communicate()
         assert broker.returncode == 0
-    refused = ask("broker", "--zookeeper-port", "0")
-    assert refused.returncode == 2
-    assert b"has no ZooKeeper" in refused.stderr
+    refused = run_here("broker", "--zookeeper-port", "0")
+    assert refused.status == 2
+    assert "has no ZooKeeper" in refused.err
 
 
 def test_an_address_of_another_machine_is_refused_with_the_option_to_change() -> None:
-    ran = ask("broker", "--host", "192.0.2.1")
-    assert (ran.returncode, ran.stdout) == (1, b"")
-    assert b"cannot listen at 192.0.2.1" in ran.stderr
-    assert b"as --host" in ran.stderr
+    ran = run_here("broker", "--host", "192.0.2.1")
+    assert (ran.status, ran.out) == (1, b"")
+    assert "cannot listen at 192.0.2.1" in ran.err
+    assert "as --host" in ran.err
 
 
 def test_a_port_can_be_chosen_but_not_taken_twice() -> None:
     with socket.create_server(("127.0.0.1", 0)) as held:
         port = held.getsockname()[1]
-        taken = ask("broker", "--port", str(port))
-    assert (taken.returncode, taken.stdout) == (1, b"")
-    assert taken.stderr.count(b"\n") == 1
-    assert str(port).encode() in taken.stderr
-    assert b"give another --port" in taken.stderr
+        taken = run_here("broker", "--port", str(port))
+    assert (taken.status, taken.out) == (1, b"")
+    assert taken.err.count("\n") == 1
+    assert str(port) in taken.err
+    assert "give another --port" in taken.err
     free, lock = free_base_port()
     with lock, start("broker", "--port", str(free)) as broker:
         assert first_line(broker) == f"127.0.0.1:{free}"
@@ -138,32 +134,34 @@ def test_other_machines_can_connect_only_with_an_option_and_a_warning() -> None:
 @pytest.mark.parametrize(
     ("words", "cause"),
     [
-        (["--version", "0.7"], b"0.7"),
-        (["--brokers", "0"], b"not a whole number above 0"),
-        (["--topic", "t:x"], b"NAME[:PARTITIONS"),
-        (["--topic", "t:1:0"], b"NAME[:PARTITIONS"),
-        (["--topic", "t:1:2"], b"replication_factor=2 needs 2 brokers; the cluster has 1"),
-        (["--topic", "t:99999999999"], b"topic 't': partitions=99999999999"),
-        (["--topic", "t:"], b"partitions '' is not a number"),
-        (["--topic", "a.b", "--topic", "a_b"], b"collides"),
-        (["--max-memory", "9" * 30], b"is above 9223372036854775807"),
-        (["--topic", "t:1:1:x"], b"CONFIG=VALUE"),
-        (["--topic", "t:1:1:no.such=1"], b"no.such"),
-        (["--topic", "t:1:1:retention.ms=soon"], b"retention.ms"),
-        (["--property", "no.such=1"], b"no.such"),
-        (["--host", "0.0.0.0"], b"advertised_host"),
-        (["--host", "not a host"], b"not a host"),
-        (["--log-dir", "/dev/null"], b"log_dir"),
-        (["--log-dir", ""], b"log_dir='' does not name a directory"),
-        (["--topic", "t:3", "--topic", "t:6"], b"twice"),
-        (["--topic", "a b"], b"a b"),
-        (["--port", "70000"], b"70000"),
+        (["--version", "0.7"], "0.7"),
+        (["--brokers", "0"], "not a whole number above 0"),
+        (["--topic", "t:x"], "NAME[:PARTITIONS"),
+        (["--topic", "t:1:0"], "NAME[:PARTITIONS"),
+        (["--topic", "t:1:2"], "replication_factor=2 needs 2 brokers; the cluster has 1"),
+        (["--topic", "t:99999999999"], "topic 't': partitions=99999999999"),
+        (["--topic", "t:"], "partitions '' is not a number"),
+        (["--topic", "a.b", "--topic", "a_b"], "collides"),
+        (["--max-memory", "9" * 30], "is above 9223372036854775807"),
+        (["--topic", "t:1:1:x"], "CONFIG=VALUE"),
+        (["--topic", "t:1:1:no.such=1"], "no.such"),
+        (["--topic", "t:1:1:retention.ms=soon"], "retention.ms"),
+        (["--property", "no.such=1"], "no.such"),
+        (["--host", "0.0.0.0"], "advertised_host"),
+        (["--host", "not a host"], "not a host"),
+        (["--log-dir", "/dev/null"], "log_dir"),
+        (["--log-dir", ""], "log_dir='' does not name a directory"),
+        (["--topic", "t:3", "--topic", "t:6"], "twice"),
+        (["--topic", "a b"], "a b"),
+        (["--port", "70000"], "70000"),
+        (["--acl", "User:alice READ"], "acl 'User:alice READ' is not of the form"),
+        (["--acl", "User:alice READ topic t", "--version", "0.8.2"], "has no ACLs; set version"),
     ],
 )
-def test_wrong_usage(words: list[str], cause: bytes) -> None:
-    ran = ask("broker", *words)
-    assert (ran.returncode, ran.stdout) == (2, b"")
-    assert cause in ran.stderr
+def test_wrong_usage(words: list[str], cause: str) -> None:
+    ran = run_here("broker", *words)
+    assert (ran.status, ran.out) == (2, b"")
+    assert cause in ran.err
 
 
 def lines_of(process: subprocess.Popen[bytes], *names: str) -> list[str]:
@@ -180,15 +178,19 @@ def lines_of(process: subprocess.Popen[bytes], *names: str) -> list[str]:
 def test_a_secured_broker_writes_a_properties_file_for_each_user(tmp_path: Path) -> None:
     users = tmp_path / "users.properties"
     users.write_text('alice=its "\\u00fc\\uD83D\\uDE00\\\\n, secret\\=\n')
-    with start("broker", "--security", "sasl_ssl", "--users-file", str(users), "--user", "bob") as broker:
+    acls = ["--acl=User:alice ALL topic t", "--acl=deny User:alice READ topic t", "--acl", "User:bob READ topic t"]
+    with start("broker", "--security", "sasl_ssl", "--users-file", str(users), "--user", "bob", *acls) as broker:
         servers = first_line(broker)
         ca, alice, bob = lines_of(broker, "CA_FILE", "CLIENT_PROPERTIES", "CLIENT_PROPERTIES")
         assert Path(ca).read_text().startswith("-----BEGIN CERTIFICATE-----")
         assert Path(alice).stat().st_mode & 0o777 == 0o600
-        sent = ask("produce", "-b", servers, "-t", "t", "--command-config", alice, given=b"one\n")
-        assert sent.returncode == 0, sent.stderr
-        read = ask("consume", "-b", servers, "-t", "t", "--from-beginning", "-n", "1", "--command-config", bob)
-        assert (read.returncode, read.stdout) == (0, b"one\n"), read.stderr
+        sent = run_here("produce", "-b", servers, "-t", "t", "--command-config", alice, given=b"one\n")
+        assert sent.status == 0, sent.err
+        read = run_here("consume", "-b", servers, "-t", "t", "--from-beginning", "-n", "1", "--command-config", bob)
+        assert (read.status, read.out) == (0, b"one\n"), read.err
+        refused = run_here("consume", "-b", servers, "-t", "t", "-n", "1", "--command-config", alice)
+        assert refused.status == 1
+        assert "the user may not READ topic 't'" in refused.err
         broker.communicate()
         assert broker.returncode == 0
     assert not any(Path(each).exists() for each in (ca, alice, bob))
@@ -198,8 +200,8 @@ def test_a_broker_takes_tokens_without_users() -> None:
     with start("broker", "--security", "SASL_PLAINTEXT", "--mechanism", "OAUTHBEARER") as broker:
         servers = first_line(broker)
         [client] = lines_of(broker, "CLIENT_PROPERTIES")
-        sent = ask("produce", "-b", servers, "-t", "t", "--command-config", client, given=b"one\n")
-        assert sent.returncode == 0, sent.stderr
+        sent = run_here("produce", "-b", servers, "-t", "t", "--command-config", client, given=b"one\n")
+        assert sent.status == 0, sent.err
         broker.communicate()
 
 
@@ -210,26 +212,26 @@ def test_a_broker_with_two_listeners_names_both() -> None:
         internal, external, bob = lines_of(broker, "LISTENER_INTERNAL", "LISTENER_EXTERNAL", "CLIENT_PROPERTIES")
         assert servers == internal
         assert external.startswith("localhost:")
-        sent = ask("produce", "-b", external, "-t", "t", "--command-config", bob, given=b"one\n")
-        assert sent.returncode == 0, sent.stderr
-        read = ask("consume", "-b", internal, "-t", "t", "--from-beginning", "-n", "1")
-        assert (read.returncode, read.stdout) == (0, b"one\n"), read.stderr
+        sent = run_here("produce", "-b", external, "-t", "t", "--command-config", bob, given=b"one\n")
+        assert sent.status == 0, sent.err
+        read = run_here("consume", "-b", internal, "-t", "t", "--from-beginning", "-n", "1")
+        assert (read.status, read.out) == (0, b"one\n"), read.err
         broker.communicate()
 
 
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (["--user", "alice"], b"need --security SASL_SSL"),
-        (["--security", "SASL_SSL"], b"needs --user or --users-file"),
-        (["--security", "SASL_SSL", "--user", "a", "--user", "a"], b"named twice"),
-        (["--security", "SASL_SSL", "--user", ""], b"--user '' is not the name of a user"),
-        (["--listener", "A=PLAINTEXT", "--user", "a"], b"need --security SASL_SSL"),
-        (["--listener", "A=PLAINTEXT", "--listener", "B=sasl_ssl"], b"--listener SASL_SSL needs --user"),
-        (["--security", "SASL_SSL", "--users-file", "/nonexistent"], b"cannot be read"),
+        (["--user", "alice"], "need --security SASL_SSL"),
+        (["--security", "SASL_SSL"], "needs --user or --users-file"),
+        (["--security", "SASL_SSL", "--user", "a", "--user", "a"], "named twice"),
+        (["--security", "SASL_SSL", "--user", ""], "--user '' is not the name of a user"),
+        (["--listener", "A=PLAINTEXT", "--user", "a"], "need --security SASL_SSL"),
+        (["--listener", "A=PLAINTEXT", "--listener", "B=sasl_ssl"], "--listener SASL_SSL needs --user"),
+        (["--security", "SASL_SSL", "--users-file", "/nonexistent"], "cannot be read"),
     ],
 )
-def test_users_and_their_protocol_belong_together(words: list[str], text: bytes) -> None:
-    ran = ask("broker", *words)
-    assert ran.returncode == 2
-    assert text in ran.stderr
+def test_users_and_their_protocol_belong_together(words: list[str], text: str) -> None:
+    ran = run_here("broker", *words)
+    assert ran.status == 2
+    assert text in ran.err

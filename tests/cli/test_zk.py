@@ -18,7 +18,7 @@ from pykafka08.cli.zk import SHOWING, settings_of_zookeeper, zk_parser
 from pykafka08.cli.zk_changing import change
 from pykafka08.cli.zk_showing import show
 from pykafka08.zookeeper.operations import Access, Permission, digest_identity
-from tests.cli.console import Finished, console
+from tests.cli.console import Finished, console, console_here
 from tests.zookeeper.stage import PATIENT, PATIENT_CLIENT, Stage, staged
 
 pytestmark = pytest.mark.anyio
@@ -278,7 +278,8 @@ async def test_groups_are_changed(zk: Tool, tmp_path: Path, monkeypatch: pytest.
     ],
 )
 async def test_wrong_usage(words: tuple[str, ...], status: int, text: str) -> None:
-    ran = await console("zk", *words)
+    run = console if status == 4 else console_here
+    ran = await run("zk", *words)
     assert ran.status == status
     assert text in ran.err
     assert "Traceback" not in ran.err

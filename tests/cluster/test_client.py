@@ -242,6 +242,18 @@ async def test_a_topic_made_while_waiting_is_found() -> None:
         assert snapshot.partitions("late") == (0, 1)
 
 
+async def test_metadata_that_comes_as_the_wait_for_it_ends_has_the_topic(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with EmbeddedCluster(topics={"t": 1}) as cluster, opened(cluster) as client:
+        wait = client._wait_for_news
+
+        async def wait_and_be_late(generation: int, deadline: float, what: str) -> Snapshot:
+            await wait(generation, deadline, what)
+            raise RequestTimeoutError("the deadline has passed")
+
+        monkeypatch.setattr(client, "_wait_for_news", wait_and_be_late)
+        assert (await client.wait_for_topics(["t"], timeout=20)).partitions("t") == (0,)
+
+
 async def test_an_unknown_topic_is_said_at_the_deadline() -> None:
     async with EmbeddedCluster(auto_create_topics=False, topics={"t": 1}) as cluster, opened(cluster) as client:
         client.use_topics(["t", "nosuch"])

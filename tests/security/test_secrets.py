@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import copy
 import dataclasses
 import json
@@ -15,6 +16,7 @@ from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import anyio
 import anyio.to_thread
@@ -44,6 +46,11 @@ pytestmark = pytest.mark.anyio
 
 USER, PASSWORD, WRONG, TOKEN = "alice", "s3cret+of/alice=", "wr0ng+of/alice=", "t0ken.of.alice-and_nobody"
 KEY_PASSWORD = "s3cret-of-the-key"
+KEY_ID, AWS_KEY, AWS_SESSION = (
+    "AKIDEXAMPLE0000000001",
+    "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY",
+    "session/token+of=sts",
+)
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 MODULES = "org.apache.kafka.common.security"
 
@@ -185,28 +192,104 @@ def properties_file(path: Path, cluster: EmbeddedCluster, password: str = PASSWO
     return path
 
 
+def login_properties(mechanism: str, file: Path, *, is_right: bool) -> dict[str, str]:
+    """Properties of a user with the right or the wrong credentials; a token is in ``file``."""
+    if mechanism == "AWS_MSK_IAM":  # the credentials are in the environment
+        return {"sasl.jaas.config": "software.amazon.msk.auth.iam.IAMLoginModule required;"}
+    if mechanism == "OAUTHBEARER":
+        file.write_text(TOKEN if is_right else WRONG)
+        module = f"{MODULES}.oauthbearer.OAuthBearerLoginModule required;"
+        return {"sasl.jaas.config": module, "sasl.oauthbearer.token.endpoint.url": file.as_uri()}
+    module = "plain.PlainLoginModule" if mechanism == "PLAIN" else "scram.ScramLoginModule"
+    password = PASSWORD if is_right else WRONG
+    return {"sasl.jaas.config": f'{MODULES}.{module} required username="{USER}" password="{password}";'}
+
+
+def use_aws(monkeypatch: pytest.MonkeyPatch, folder: Path, *, is_right: bool = True) -> None:
+    """Credentials of AWS in the environment, and no others to be found."""
+    names = {"AWS_ACCESS_KEY_ID": KEY_ID if is_right else KEY_ID[::-1], "AWS_SECRET_ACCESS_KEY": AWS_KEY}
+    names |= {"AWS_SESSION_TOKEN": AWS_SESSION, "AWS_REGION": "eu-west-1", "AWS_EC2_METADATA_DISABLED": "true"}
+    names |= {"AWS_CONFIG_FILE": str(folder / "none"), "AWS_SHARED_CREDENTIALS_FILE": str(folder / "none")}
+    monkeypatch.delenv("AWS_PROFILE", raising=False)
+    for name, value in names.items():
+        monkeypatch.setenv(name, value)
+
+
+def check_any_token(search: SecretSearch) -> Callable[[str], Principal]:
+    """:func:`check_token`, and a check of signed URLs, which are searched for from then on."""
+
+    def check(token: str) -> Principal:
+        if not token.startswith("aHR0cHM6"):  # "https:" in base64
+            return check_token(token)
+        url = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)).decode()
+        search.add(token, dict(parse_qsl(urlsplit(url).query))["X-Amz-Signature"])
+        if f"Credential={KEY_ID}%2F" not in url:
+            raise Refused("another key")
+        return Principal(USER, time.time() + 3600)
+
+    return check
+
+
+@pytest.mark.parametrize("mechanism", [*MECHANISMS, "AWS_MSK_IAM"])
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_tools_show_no_secret(tmp_path: Path) -> None:
-    search = SecretSearch(PASSWORD, WRONG)
-    async with EmbeddedCluster(security="SASL_SSL", users={USER: PASSWORD}, topics={"t": 1}) as cluster:
-        for name, password in (("right", PASSWORD), ("wrong", WRONG)):
-            login = f'{MODULES}.scram.ScramLoginModule required username="{USER}" password="{password}";'
-            lines = [
-                "security.protocol=SASL_SSL",
-                "sasl.mechanism=SCRAM-SHA-256",
-                f"sasl.jaas.config={login}",
-                "ssl.truststore.type=PEM",
-                f"ssl.truststore.location={cluster.ca_file}",
-            ]
-            file = tmp_path / f"{name}.properties"
-            file.write_text("\n".join(lines))
+async def test_tools_show_no_secret(mechanism: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    search = SecretSearch(PASSWORD, WRONG, TOKEN, AWS_KEY, AWS_SESSION)
+    async with EmbeddedCluster(
+        security="SASL_SSL", users={USER: PASSWORD}, check_token=check_any_token(search), topics={"t": 1}
+    ) as cluster:
+        for is_right in (True, False):
+            use_aws(monkeypatch, tmp_path, is_right=is_right)
+            properties = {
+                "security.protocol": "SASL_SSL",
+                "sasl.mechanism": mechanism,
+                "ssl.truststore.type": "PEM",
+                "ssl.truststore.location": cluster.ca_file,
+                **login_properties(mechanism, tmp_path / "token", is_right=is_right),
+            }
+            file = tmp_path / "client.properties"
+            file.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
             servers = ["--bootstrap-server", cluster.bootstrap_servers, "--command-config", str(file), "-vv"]
             sent = await searched(search, ["produce", *servers, "--topic", "t"], b"one\ntwo\n")
             read = ["consume", *servers, "--topic", "t", "--from-beginning", "--max-messages", "2"]
             got = await searched(search, read)
-            assert (sent.status == 0, got.status == 0) == (name == "right", name == "right"), sent.err
-            assert got.out.splitlines() == ([b"one", b"two"] if name == "right" else [])
-            assert ("credentials" in got.err) is (name == "wrong")
+            assert (sent.status == 0, got.status == 0) == (is_right, is_right), sent.err
+            assert got.out.splitlines() == ([b"one", b"two"] if is_right else [])
+            assert ("credentials" in got.err) is not is_right, got.err
+    assert search.found == []
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_clients_of_amazon_msk_show_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At DEBUG, where AWS's own libraries log signatures."""
+    search = SecretSearch(AWS_KEY, AWS_SESSION)
+    async with EmbeddedCluster(
+        security="SASL_SSL",
+        mechanisms=["OAUTHBEARER"],
+        check_token=check_any_token(search),
+        topics={"t": 1},
+    ) as cluster:
+        settings = {
+            "bootstrap_servers": cluster.bootstrap_servers,
+            "security_protocol": "SASL_SSL",
+            "sasl_mechanism": "AWS_MSK_IAM",
+            "ssl_cafile": cluster.ca_file,
+        }
+        with search.of_logs():
+            use_aws(monkeypatch, tmp_path)
+            async with (
+                Producer(**settings) as producer,
+                Consumer("t", auto_offset_reset="earliest", **settings) as consumer,
+            ):
+                await producer.send("t", b"one")
+                assert (await consumer.getone(timeout=60)).value == b"one"
+                await everything_is_sent()
+                search.of_objects("producer", producer)
+                search.of_objects("consumer", consumer)
+            use_aws(monkeypatch, tmp_path, is_right=False)
+            with pytest.raises(AuthenticationError) as caught:
+                await _use(Producer(**settings))
+            search.of_error("a producer with another key", caught.value)
+    assert search.searched > 100
     assert search.found == []
 
 

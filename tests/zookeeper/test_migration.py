@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import pytest
@@ -14,7 +14,7 @@ from pykafka08.broker.zookeeper import EmbeddedZooKeeper
 from pykafka08.errors import AdminRefusedError, MalformedNodeError, MirrorError, UnsupportedVersionError
 from pykafka08.mirror import Mirror
 from pykafka08.zookeeper.migration import GroupMigration, MigrationReport, Outcome
-from tests.cli.console import console
+from tests.cli.console import Finished, console, console_here
 from tests.consumer.embedded import fill, values
 
 pytestmark = pytest.mark.anyio
@@ -231,9 +231,14 @@ async def test_a_mirror_refuses_the_zookeeper_of_another_cluster() -> None:
             assert set(await mirror.group_offsets([tp(0)])) == {"g"}
 
 
-async def run(words: tuple[str, ...], zookeeper: EmbeddedZooKeeper, cluster: EmbeddedCluster) -> tuple[int, str, str]:
+async def run(
+    words: tuple[str, ...],
+    zookeeper: EmbeddedZooKeeper,
+    cluster: EmbeddedCluster,
+    tool: Callable[..., Awaitable[Finished]] = console_here,
+) -> tuple[int, str, str]:
     servers = ("--zookeeper", zookeeper.address, "--bootstrap-server", cluster.bootstrap_servers)
-    ran = await console("migrate", "group", *words, *servers)
+    ran = await tool("migrate", "group", *words, *servers)
     return ran.status, ran.out.decode(), ran.err
 
 
@@ -245,7 +250,7 @@ async def test_the_command_tells_and_moves() -> None:
         assert out.splitlines()[1].split()[:5] == ["t", "0", "5", "-", "0..10"]
         assert (await run(("g", "--verify"), zookeeper, cluster))[0] == 1
         assert await in_kafka(cluster) == {}
-        status, out, err = await run(("g", "--json"), zookeeper, cluster)
+        status, out, err = await run(("g", "--json"), zookeeper, cluster, console)
         assert (status, err) == (0, "")
         assert [each["outcome"] for each in json.loads(out)["partitions"]] == ["committed"] * 3
         status, out, err = await run(("g", "--verify"), zookeeper, cluster)
@@ -257,5 +262,5 @@ async def test_the_command_tells_and_moves() -> None:
         status, out, err = await run(("g",), zookeeper, cluster)
         assert (status, out) == (1, "")
         assert "g_host-1-aa" in err
-        assert (await console("migrate", "topic", "t")).status == 2
-        assert (await console("migrate", "group", "g")).status == 2
+        assert (await console_here("migrate", "topic", "t")).status == 2
+        assert (await console_here("migrate", "group", "g")).status == 2
