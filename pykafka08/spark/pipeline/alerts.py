@@ -1,4 +1,4 @@
-"""Bounds of ``[alerts]``: which of them are passed, and the webhook that is told."""
+"""Alerts: exceeded bounds of ``[alerts]``, and their webhook."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from pykafka08.spark.pipeline.tables.table import Table
 __all__ = ["Alert", "alerts", "over_bounds", "send"]
 
 TIMEOUT_S = 5.0
-"""Of each step of the webhook's request: connection, writing, reading."""
+"""The timeout of each step of the webhook's request: connection, writing, reading."""
 
 
 @dataclass(frozen=True)
 class Alert:
-    """A bound that is passed."""
+    """An exceeded bound."""
 
     bound: str
     """Its setting."""
     stage: str
     value: float | None
-    """None: not known, or there was no batch yet."""
+    """The value; None if it is unknown, or without a batch yet."""
     limit: float
     text: str
 
 
 def alerts(pipeline: Pipeline) -> list[Alert]:
-    """The bounds that are passed now; none without ``[alerts]``."""
+    """The bounds that are exceeded now; empty without ``[alerts]``."""
     if pipeline.alerts is None:
         return []
     refused = rejects_of(Table(pipeline.rejects))
@@ -48,7 +48,7 @@ def alerts(pipeline: Pipeline) -> list[Alert]:
 def over_bounds(
     bounds: Alerts, stages: Iterable[StageStatus], ratios: Mapping[str, float], now: datetime
 ) -> Iterator[Alert]:
-    """Compare what the stages tell with the bounds.  ``ratios``: refused rows of those read, by stage."""
+    """Compare the status of the stages with the bounds.  ``ratios``: the share of refused rows, by stage."""
     for one in stages:
         if bounds.max_lag is not None and (one.behind is None or one.behind > bounds.max_lag):
             yield Alert("max_lag", one.stage, one.behind, bounds.max_lag, f"lag {one.lag}, at most {bounds.max_lag:,}")
@@ -65,7 +65,7 @@ def over_bounds(
 
 
 def send(pipeline: Pipeline, passed: Iterable[Alert]) -> str:
-    """Tell the webhook; what went wrong, or empty.  The address is not in it, as it may hold a token."""
+    """Send alerts to the webhook.  Returns the error, or ``""``, without the address, which may have a token."""
     if pipeline.alerts is None or not pipeline.alerts.webhook:
         return ""
     document = {

@@ -79,7 +79,7 @@ def _reasons(axis: Any, pipeline: Pipeline) -> None:
 
 
 def reasons_of(pipeline: Pipeline) -> Counter[str]:
-    """Why records were refused, and how many."""
+    """The number of refused records by reason."""
     table = Table(pipeline.rejects)
     reasons: Counter[str] = Counter()
     for one in table.live():

@@ -1,4 +1,4 @@
-"""Raw records to typed rows: format, event time, rules; and for what is refused, the reason.
+"""Decoding of raw records into typed rows: format, event time, rules, and the reasons of refused records.
 
 Pure functions of DataFrames: streams and backfills go through the same ones.
 
@@ -28,20 +28,20 @@ BRONZE_SCHEMA = (
 )
 COORDINATES = ("_source", "_topic", "_partition", "_offset", "_timestamp")
 PLACE = COORDINATES[:4]
-"""Those that name a record."""
+"""The coordinates that identify a record."""
 RAW = "_raw"
 BROKEN = "_broken"
 LAST_YEAR = 9999
-"""Spark has later ones, and Python, which reads the tables too, has none."""
+"""Spark has later years; Python, which reads the tables too, does not."""
 
 
 def columns_of(decode: Decode) -> list[str]:
-    """The names of the columns that the format gives."""
+    """The names of the format's columns."""
     return ["key", "text"] if decode.format == "raw" else _schema(decode).fieldNames()
 
 
 def decoded(bronze: DataFrame, decode: Decode, source: str) -> DataFrame:
-    """Every row of ``bronze`` as the module says; a row is never lost here."""
+    """Every row of ``bronze``, decoded and marked; no row is dropped."""
     names = columns_of(decode)
     raw = F.struct("key", "value", "headers").alias(RAW)
     coordinates = [
@@ -76,7 +76,7 @@ def decoded(bronze: DataFrame, decode: Decode, source: str) -> DataFrame:
 
 
 def _broken_rules(decode: Decode) -> Column:
-    """The rules that a row does not meet; none of a change that deletes one, which may have its key alone."""
+    """The rules that a row breaks; none for a delete, which may have only its key."""
     is_deleted = F.col("_op") == F.lit("d") if decode.changes else F.lit(False)
     broken = []
     for name, rule in decode.rules.items():
@@ -94,7 +94,7 @@ def accepted(rows: DataFrame) -> DataFrame:
 
 
 def rejected(rows: DataFrame) -> DataFrame:
-    """The raw records that did not: ``key, value, headers, reason`` and the coordinates."""
+    """The raw records of the other rows: ``key, value, headers, reason`` and the coordinates."""
     return rows.where(F.col(f"{RAW}.reason").isNotNull()).select(
         *[f"{RAW}.{name}" for name in ("key", "value", "headers", "reason")], *COORDINATES
     )
@@ -111,7 +111,7 @@ def _schema(decode: Decode) -> StructType:
 
 
 def _texts(decode: Decode) -> list[Column]:
-    """The text of the value and, where the key of a change record is needed, of the key."""
+    """The text of the value, and for change records also of the key."""
     columns = StructType() if decode.format == "raw" else _schema(decode)
     if not decode.changes:
         return [_text(decode, columns)(F.col("value")).alias("_text")]
@@ -124,7 +124,7 @@ def _texts(decode: Decode) -> list[Column]:
 
 
 def _text(decode: Decode, columns: StructType, *, is_key: bool = False) -> Callable[[Column], Column]:
-    """A function on a binary column: ``text``, and ``reason`` if there is none and the cause is known."""
+    """A function from a binary column to ``text``, and ``reason`` if the value is refused for a known cause."""
     if decode.registry is not None:
         from pykafka08.spark.pipeline.registry.decoding import to_text
 
@@ -141,7 +141,7 @@ def _alone(text: Callable[[Column], Column]) -> Callable[[Column], Column]:
 
 
 def _opened(texts: DataFrame, decode: Decode) -> DataFrame:
-    """The columns of the format, :data:`BROKEN` with the reason if a record is none, and what else ``texts`` has."""
+    """The columns of the format, :data:`BROKEN` with the reason if a record is refused, and the raw record."""
     if decode.changes:
         return _opened_changes(texts, decode)
     fields, is_broken = _fields(decode)
@@ -168,7 +168,7 @@ def _opened_changes(texts: DataFrame, decode: Decode) -> DataFrame:
 
 
 def _event_time(decode: Decode) -> Column:
-    """A row that was deleted may have its key alone: then the time of the change counts, or of the record."""
+    """The event time.  A delete without one has the time of the change, else of the record."""
     time = F.expr(decode.event_time).cast("timestamp")
     if not decode.changes:
         return time
@@ -178,7 +178,7 @@ def _event_time(decode: Decode) -> Column:
 
 
 def _fields(decode: Decode) -> tuple[Column, Column]:
-    """The fields of a text as a struct; and broken: it gave nothing, or a field would not fit."""
+    """The fields of a text as a struct, and whether the text is broken or a field does not fit its type."""
     text = F.col("_text.text")
     if decode.format == "raw":
         whole = F.struct(F.col(f"{RAW}.key").cast("string").alias("key"), text.alias("text"))
@@ -188,7 +188,7 @@ def _fields(decode: Decode) -> tuple[Column, Column]:
 
 
 def _from_text(decode: Decode, text: Column, columns: StructType) -> Column:
-    """The fields by Spark's reader, and :data:`BROKEN`: the text, if a field does not fit."""
+    """The fields, parsed by Spark's reader, which puts the text into :data:`BROKEN` if a field does not fit."""
     schema = StructType([*columns.fields, StructField(BROKEN, StringType())])
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": BROKEN, **decode.options}
     reads = F.from_csv if decode.format == "csv" else F.from_json

@@ -97,7 +97,7 @@ class MetricsListener(StreamingQueryListener):
             self._is_failing = True
 
     def _count_rejects(self) -> None:
-        """By reason, from the commits that came."""
+        """Count refused records by reason, from new commits."""
         for commit in self._rejects_table.commits(self._version):
             self._version = commit.version
             for one in commit.added if commit.kind == NEW_ROWS else ():

@@ -1,4 +1,4 @@
-"""What a run will read, before it runs: tasks, records, bytes and expected duration.  No Spark is started."""
+"""Plan of a run: tasks, records, bytes and expected duration.  No Spark is started."""
 
 from __future__ import annotations
 
@@ -29,42 +29,42 @@ from pykafka08.spark.sizes import with_sizes
 __all__ = ["SourcePlan", "StagePlan", "plan_sources", "plan_stages"]
 
 USUAL_RATE = 100_000.0
-"""Rows a second of an ingest, where no run has shown what this machine does."""
+"""Rows a second of an ingest, before a run has measured this machine."""
 
 
 @dataclass(frozen=True)
 class SourcePlan:
-    """One source."""
+    """The plan of one source."""
 
     source: str
     partitions: int
     offsets: int
-    """How many are to be read; records, where the topic has no holes."""
+    """The number of offsets to read, which is the number of records in a topic without gaps."""
     bytes: int
-    """About so many, as brokers keep them (compressed), by a sample of each topic; 0: not known."""
+    """The estimated size on the brokers (compressed), from a sample of each topic; 0: unknown."""
     lost: int
-    """Of these the cluster has deleted so many."""
+    """The number of these offsets that the cluster has deleted."""
     batches: int
     tasks: int
-    """Of the first batch, which is the largest."""
+    """The tasks of the first batch, which is the largest."""
     offsets_per_task: int
-    """At most."""
+    """The most offsets of one task."""
     bytes_per_task: int
     seconds: float
     is_rate_known: bool
-    """Whether `seconds` is by an earlier run."""
+    """Whether `seconds` comes from an earlier run."""
 
 
 @dataclass(frozen=True)
 class StagePlan:
-    """A stage that reads what others have written: all that there is in one batch."""
+    """The plan of a stage that reads a table: one batch with all rows that wait."""
 
     stage: str
     waiting: Waiting
     more: int | None
-    """At most so many rows come from the stages before it in the same run; None: that depends on what they hold."""
+    """The most rows that earlier stages can add in the same run; None if that depends on the records."""
     seconds: float | None
-    """For all of these at the rate of an earlier run; None: that, or how many there are, is not known."""
+    """The time for all these rows at the rate of an earlier run; None if the rate or the number is unknown."""
 
 
 def plan_sources(pipeline: Pipeline) -> list[SourcePlan]:

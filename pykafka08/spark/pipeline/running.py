@@ -1,4 +1,4 @@
-"""Stages of a pipeline run: one after the other until all that is there is through, or all at once for as long as told.
+"""Runs of a pipeline: one stage after the other until all input is read, or all at once until a signal.
 
 Each micro-batch leaves a line in ``runs/RUN/progress.jsonl``, Spark's own progress document; of a decode stage with the
 number of rows that broke each expectation.
@@ -37,17 +37,17 @@ __all__ = ["RunLog", "follow", "run", "run_once", "select", "validated"]
 
 ATTEMPTS = 3
 NOT_STARTED = "Python worker failed to connect back"
-"""Spark's words: it gives a Python process ten seconds to start; no setting changes that, a busy machine exceeds it."""
+"""Spark's error if a Python process takes more than ten seconds to start; no setting changes this limit."""
 LINES_PER_PART = 200
 WRITE_S = 5
 """Seconds between writes of the log on a store; a killed run may lose the progress of this time."""
 LOOK_S = 1
-"""How often a run that follows looks whether it is to end."""
+"""Seconds between checks for a signal in a run with ``--follow``."""
 Say = Callable[[str], None]
 
 
 class RunLog(StreamingQueryListener):
-    """Writes each micro-batch down."""
+    """Writes the progress of each micro-batch into a file of the run."""
 
     def __init__(self, pipeline: Pipeline) -> None:
         self._pipeline = pipeline
@@ -61,13 +61,13 @@ class RunLog(StreamingQueryListener):
         self._log.append(json.dumps(document) + "\n")
 
     def onQueryStarted(self, event: Any) -> None:
-        """Nothing to write: the first batch tells it."""
+        """Nothing to write before the first batch."""
 
     def onQueryIdle(self, event: Any) -> None:
         """Nothing to write."""
 
     def onQueryTerminated(self, event: Any) -> None:
-        """Nothing to write: the run tells it."""
+        """Nothing to write: the run reports errors."""
 
     def close(self) -> None:
         self._log.close()
@@ -106,14 +106,14 @@ class _Parts:
             self.close()
 
     def close(self) -> None:
-        """Write what is not written yet."""
+        """Write the lines that are not written yet."""
         if self._lines:
             (self._folder / f"{PROGRESS}-{self._number:06d}.jsonl").write_text("".join(self._lines))
         self._written = time.monotonic()
 
 
 def select(pipeline: Pipeline, names: Sequence[str]) -> list[Stage]:
-    """The stages with these names, all without; ConfigError for one that is not there."""
+    """The stages with these names, or all stages.  Raises ConfigError for an unknown name."""
     every = stages(pipeline)
     unknown = set(names) - {one.name for one in every}
     if unknown:
@@ -130,7 +130,7 @@ def run(
     draws: bool = True,
     say: Say = print,
 ) -> bool:
-    """A whole run in a session of its own: stages, compaction, charts; False if a stage failed, which was said.
+    """Run stages, compaction and charts in a new session; False if a stage failed, whose error went to ``say``.
 
     The charts come however it ends, but for a signal that ends the process.
     """
@@ -188,12 +188,12 @@ def _telemetry(pipeline: Pipeline, say: Say) -> Iterator[list[StreamingQueryList
 
 
 def _never() -> bool:
-    """Of a run that no signal ends in good order."""
+    """Never end: signals end runs without ``--follow`` as usual."""
     return False
 
 
 def validated(pipeline: Pipeline) -> SparkSession:
-    """A session, after schema, expressions and rules were tried in it; ConfigError, and none is left, if one fails."""
+    """A session in which schema, expressions and rules were checked.  If one fails, it is stopped: ConfigError."""
     spark = session(pipeline)
     try:
         validate(spark, pipeline)
@@ -218,7 +218,7 @@ def _compact(spark: SparkSession, pipeline: Pipeline, until: Mapping[str, int] |
 
 
 def run_once(spark: SparkSession, pipeline: Pipeline, chosen: Sequence[Stage], say: Say) -> None:
-    """Each stage until it has read all that its input holds when it starts.
+    """Run each stage until it has read the input that existed at its start.
 
     Raises:
         pyspark.errors.StreamingQueryException: a stage failed; those before it are done.
@@ -257,7 +257,7 @@ def follow(
     *,
     compacts: bool = True,
 ) -> None:
-    """All stages at once, until told to end; none is left running.
+    """Run all stages at once until ``is_to_end``, then stop them.
 
     A stage for whose Python process Spark did not wait long enough is started again.
 
@@ -342,7 +342,7 @@ class _Rounds:
 
 @contextmanager
 def _told_to_end() -> Iterator[Callable[[], bool]]:
-    """Whether a signal to end has come; it is not raised, as the way to the JVM breaks if a call on it is cut short."""
+    """Whether SIGINT or SIGTERM came.  No exception is raised, because it would break a call to the JVM."""
     told = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield told.is_set

@@ -39,11 +39,11 @@ from pykafka08.spark.pipeline.tables.table import Table
 __all__ = ["BatchError", "Stage", "stages", "told_briefly"]
 
 KAFKA = "pykafka08"
-"""The format of source and sink."""
+"""The name of the source and sink in Spark."""
 
 
 class BatchError(RuntimeError):
-    """A batch that could not be taken; in short words."""
+    """A batch failed; the text is short."""
 
 
 def told_briefly(take: Callable[[DataFrame, int], None]) -> Callable[[DataFrame, int], None]:
@@ -73,13 +73,13 @@ class Stage:
     writer: Callable[[SparkSession], DataStreamWriter]
 
     def start(self, spark: SparkSession, pipeline: Pipeline, trigger: Mapping[str, Any]) -> StreamingQuery:
-        """Start it; ``trigger`` is what ``DataStreamWriter.trigger`` takes."""
+        """Start the query; ``trigger`` has the arguments of ``DataStreamWriter.trigger``."""
         writer = self.writer(spark).queryName(self.name)
         return writer.option("checkpointLocation", str(pipeline.checkpoint(self.name))).trigger(**trigger).start()
 
 
 def stages(pipeline: Pipeline) -> list[Stage]:
-    """All of them, each after those that it reads from."""
+    """All stages, each after the stages that it reads from."""
     made = [Stage(f"ingest-{name}", (), _ingest(pipeline, source)) for name, source in pipeline.sources.items()]
     made += [Stage(f"decode-{name}", (f"ingest-{name}",), _decode(pipeline, name)) for name in pipeline.sources]
     decodes = tuple(f"decode-{name}" for name in pipeline.sources)
@@ -130,7 +130,7 @@ def _decode(pipeline: Pipeline, source: str) -> Callable[[SparkSession], DataStr
 
 
 def _commit_decoded(pipeline: Pipeline, rows: DataFrame, commit: Commit) -> None:
-    """Refused records first, then the accepted ones: the batch is complete once silver has its commit.
+    """Commit refused records first, then the accepted rows, whose commit to silver completes the batch.
 
     An attempt that ended between the two has left refused records.  These stay refused, also if the rules were changed
     since then: a record is in one of the tables.
@@ -150,7 +150,7 @@ def _commit_decoded(pipeline: Pipeline, rows: DataFrame, commit: Commit) -> None
 
 
 def _commit_accepted(pipeline: Pipeline, rows: DataFrame, commit: Commit) -> None:
-    """With duplicates to find, a batch is compared with the very version of the table that it follows."""
+    """Commit the accepted rows.  Duplicates are searched again in each new version of the table."""
     table, duplicates = Table(pipeline.silver), pipeline.decode.duplicates
     is_made, added = False, None
     while not is_made:
@@ -173,7 +173,7 @@ def _without_duplicates(pipeline: Pipeline, version: int, rows: DataFrame, dupli
 
 
 def _accepted_of(pipeline: Pipeline, spark: SparkSession, version: int | None, days: set[str]) -> DataFrame | None:
-    """The accepted rows of some days, as of a version or now; None if there are none."""
+    """The accepted rows of some days, now or at a version; None without files of these days."""
     table = Table(pipeline.silver)
     files = [one for one in table.live(version) if one.day in days]
     if not files:

@@ -1,4 +1,4 @@
-"""How far each stage is: lag, throughput, last batch; from checkpoints, logs and the last run.  No Spark is needed."""
+"""Status of each stage: lag, throughput, last batch, from checkpoints, logs and the last run.  No Spark is needed."""
 
 from __future__ import annotations
 
@@ -37,37 +37,37 @@ class PartitionStatus:
 
     partition: TopicPartition
     lag: int
-    """Offsets that the cluster has and bronze has not."""
+    """Offsets in the cluster that are not in bronze yet."""
     offset: int
-    """The next to be read."""
+    """The next offset to read."""
     rows_per_second: float | None
     """Offsets a second over the batches with rows of the newest run with any."""
 
 
 @dataclass(frozen=True)
 class StageStatus:
-    """One stage."""
+    """The status of one stage."""
 
     stage: str
     batch: int | None
-    """The newest that is committed."""
+    """The newest committed batch."""
     at: datetime | None
-    """When the last batch with rows ended; None: none is known."""
+    """The end of the last batch with rows; None if unknown."""
     rows_per_second: float | None
     lag: str
-    """Offsets or rows that are there and not read."""
+    """Offsets or rows that wait for the stage, as text."""
     behind: int | None
-    """The same as a number; None: not known."""
+    """The lag as a number; None if unknown."""
     late: int
-    """See :func:`late_updates`; of all runs."""
+    """Dropped updates of windows in all runs, see :func:`late_updates`."""
     partitions: tuple[PartitionStatus, ...] = ()
-    """Of a stage that reads Kafka; the one that is most behind first."""
+    """Partitions of a stage that reads Kafka, the one with the largest lag first."""
     refusal: SecurityError | AuthorizationError | None = None
     """The error of a source whose brokers refused the credentials or the request."""
 
 
 PROGRESS = "progress"
-"""What the names of the files with Spark's progress begin with, in the folder of a run."""
+"""The prefix of the files with Spark's progress, in the folder of a run."""
 
 
 def runs(pipeline: Pipeline) -> list[Folder]:
@@ -77,14 +77,14 @@ def runs(pipeline: Pipeline) -> list[Folder]:
 
 
 def progress_of(run: Folder) -> list[dict[str, Any]]:
-    """The progress documents of a run; a last line that a crash cut short is left out."""
+    """The progress documents of a run; an incomplete last line, after a crash, is skipped."""
     parts = [(run / name).read_text() for name in run.names() if name.startswith(PROGRESS)]
     lines = [line for text in parts for line in text.splitlines(keepends=True)]
     return [json.loads(line) for line in lines if line.endswith("\n")]
 
 
 def late_updates(documents: Iterable[Mapping[str, Any]]) -> int:
-    """How many updates of windows came later than the watermark and were left out, by Spark's own count.
+    """The number of updates of windows that came later than the watermark and were dropped, as counted by Spark.
 
     An update is what one task has of one window and group, so of one row or of many.
     """
@@ -118,7 +118,7 @@ Documents = Mapping[str, list[dict[str, Any]]]
 
 
 def newest_batches(pipeline: Pipeline) -> Documents:
-    """Of each stage the newest run that has any."""
+    """The batches of each stage in the newest run that has any of it."""
     found: dict[str, list[dict[str, Any]]] = {}
     for run in runs(pipeline):
         of_run: dict[str, list[dict[str, Any]]] = {}
@@ -135,7 +135,7 @@ def _seconds(documents: Iterable[Mapping[str, Any]]) -> float:
 
 
 def ended_at(document: Mapping[str, Any]) -> datetime:
-    """Spark tells when a batch began."""
+    """The end of a batch; Spark's progress has its begin and duration."""
     began = datetime.strptime(document["timestamp"], "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=timezone.utc)
     return began + timedelta(milliseconds=document["durationMs"].get("triggerExecution", 0))
 

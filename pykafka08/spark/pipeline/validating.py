@@ -1,4 +1,4 @@
-"""What would end a run, told before it: clusters that are written to, and schema, expressions and rules on no rows."""
+"""Checks before a run: clusters of sinks, and schema, expressions and rules, tried without rows."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = ["check_offline", "check_starts", "reach_registry", "reach_sinks", "va
 
 
 def check_offline(pipeline: Pipeline) -> None:
-    """Options of sources and sinks, and files and folders; nobody is asked, and nothing is made.
+    """Check options of sources and sinks, files and folders, without connecting to clusters and without writing.
 
     Raises:
         ConfigError: one of them means nothing, or is not there, or is none that can be written to; its key is named.
@@ -58,14 +58,14 @@ def check_offline(pipeline: Pipeline) -> None:
 
 
 def check_starts(pipeline: Pipeline, stages: Collection[str]) -> None:
-    """Make sure of where those of the stages begin that read Kafka, before Spark is started; raises as they would."""
+    """Look up the start offsets of the stages that read Kafka, before Spark starts; raises their errors."""
     for name, source in pipeline.sources.items():
         if f"ingest-{name}" in stages:
             start_options(pipeline, source)
 
 
 def reach_sinks(pipeline: Pipeline) -> Iterator[str]:
-    """Ask each cluster that is written to; a line for each.  Errors name the sink or its key."""
+    """Connect to the cluster of each sink; a line for each.  Errors name the sink or its key."""
     for where, sink in pipeline.sinks.items():
         try:
             count = asyncio.run(_brokers(_sink_options(where, sink)))
@@ -77,7 +77,11 @@ def reach_sinks(pipeline: Pipeline) -> Iterator[str]:
 
 
 def reach_registry(pipeline: Pipeline) -> Iterator[str]:
-    """Ask the schema registry, if there is one; a line.  ConfigError if it does not answer, or lacks the format."""
+    """Ask the schema registry of the settings for its formats; a line.
+
+    Raises:
+        ConfigError: the registry does not answer, or lacks the format.
+    """
     decode = pipeline.decode
     if decode.registry is None:
         return
@@ -118,7 +122,11 @@ async def _brokers(settings: ClientConfig) -> int:
 
 
 def validate(spark: SparkSession, pipeline: Pipeline) -> None:
-    """Schema, expressions and rules on no rows, options of decoding on one.  Raises ConfigError that names the key."""
+    """Check schema, expressions and rules without rows, and options of decoding with one row.
+
+    Raises:
+        ConfigError: one of them is wrong; the text names its key.
+    """
     decode = pipeline.decode
     columns = _decoded_columns(spark, decode)
     for name in decode.duplicates.key if decode.duplicates is not None else ():
@@ -140,7 +148,7 @@ def validate(spark: SparkSession, pipeline: Pipeline) -> None:
 
 
 def _plan_as_stream(spark: SparkSession, decode: Decode, aggregate: Aggregate) -> None:
-    """Raise what the stage would as it starts: of streams Spark refuses more, as ``count(DISTINCT …)``."""
+    """Raise the errors of a start of the stage: in streams Spark refuses more, such as ``count(DISTINCT …)``."""
     schema = silver_schema(spark, decode)
     nothing = [F.lit(None).cast(field.dataType).alias(field.name) for field in schema]
     rows = spark.readStream.format("rate").load().select(*nothing)
@@ -151,7 +159,7 @@ def _plan_as_stream(spark: SparkSession, decode: Decode, aggregate: Aggregate) -
 
 
 def _decoded_columns(spark: SparkSession, decode: Decode) -> list[str]:
-    """Of accepted rows; each setting is tried alone, so that an error is its own."""
+    """The columns of accepted rows.  Each setting is tried alone, so that an error belongs to it."""
     bare = replace(decode, rules={}, event_time="current_timestamp()")
     _tried("decode.schema", partial(silver_schema, spark, bare))
     for name in columns_of(decode):
@@ -173,7 +181,7 @@ def _decoded_columns(spark: SparkSession, decode: Decode) -> list[str]:
 
 
 PATTERNS = {"dateformat", "timestampformat", "timestampntzformat"}
-"""Options whose pattern Spark tries on no row: with one that it does not understand each field were null."""
+"""Options with a pattern, which Spark checks only with rows: a wrong one makes every field null."""
 OWN_COLUMNS = {
     *COORDINATES,
     "event_time",
@@ -188,7 +196,7 @@ OWN_COLUMNS = {
     "_key",
     *changes.COLUMNS,
 }
-"""What silver has beside those of the settings, and what its making needs."""
+"""Columns that the pipeline adds to silver, or uses while it decodes."""
 
 
 def _tried(where: str, call: Callable[[], Any]) -> Any:
