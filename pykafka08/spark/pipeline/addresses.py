@@ -134,6 +134,8 @@ def address_of(text: str, folder: Path) -> Address:
     if scheme not in ("file", *STORES):
         raise ConfigError(f"folder: {scheme}: is not one of file:, s3:, {', '.join(f'{one}:' for one in STORES)}")
     if scheme == "file":
+        if parts.scheme and parts.netloc not in ("", "localhost"):
+            raise ConfigError(f"folder: {text!r} names the host {parts.netloc}; write file:///PATH with three slashes")
         path = text if not parts.scheme else unquote(parts.path)
         return Address("file", "", str(folder / path))
     if parts.password is not None or (parts.username is not None and scheme != "abfss"):

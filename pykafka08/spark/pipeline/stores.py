@@ -161,7 +161,7 @@ class LocalFiles:
         return (self._folder / name).is_file()
 
     def names(self, folder: str) -> list[str]:
-        with suppress(FileNotFoundError):
+        with suppress(FileNotFoundError, NotADirectoryError):
             return sorted(one.name for one in (self._folder / folder).iterdir() if not one.name.startswith(DRAFT))
         return []
 

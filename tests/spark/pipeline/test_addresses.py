@@ -10,7 +10,7 @@ import pytest
 from pykafka08.errors import ConfigError
 from pykafka08.spark.pipeline.addresses import Storage, address_of, options_for_delta, options_for_hadoop
 from pykafka08.spark.pipeline.settings import parse
-from pykafka08.spark.pipeline.stores import Folder
+from pykafka08.spark.pipeline.stores import Folder, local_folder
 from tests.security.secrets_found import SecretSearch
 from tests.spark.pipeline.test_settings import GOOD
 
@@ -138,6 +138,17 @@ def test_an_address_with_credentials_is_refused_without_them(address: str, tmp_p
     with pytest.raises(ConfigError, match=r"^folder: .*\[storage\]") as raised:
         parse(GOOD.replace('folder = "out"', f'folder = "{address}"'), tmp_path)
     assert SECRET not in str(raised.value)
+
+
+def test_a_local_address_with_a_host_is_refused() -> None:
+    assert address_of("file://localhost/srv/a", Path("/")).path == "/srv/a"
+    with pytest.raises(ConfigError, match=r"^folder: 'file://srv/a' names the host srv; write file:///PATH"):
+        address_of("file://srv/a", Path("/"))
+
+
+def test_a_file_has_no_names_below_it(tmp_path: Path) -> None:
+    (tmp_path / "kinds").write_text("a")
+    assert (local_folder(tmp_path / "kinds") / "_delta_log").names() == []
 
 
 def test_a_file_of_storage_that_is_missing_is_told_with_the_other_errors(tmp_path: Path) -> None:
