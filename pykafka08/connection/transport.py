@@ -97,6 +97,10 @@ def reason_of(error: BaseException) -> str:
     inner: BaseException | None = error
     while inner is not None and not (isinstance(inner, OSError) and inner.errno):
         inner = inner.__cause__ or inner.__context__
+    if isinstance(inner, ssl.SSLError):  # its numbers are those of OpenSSL
+        from pykafka08.security.tls_errors import openssl_reason  # here: a client without TLS need not load it
+
+        return f"TLS: {openssl_reason(inner).replace('_', ' ').lower()}"
     if isinstance(inner, socket.gaierror):  # its numbers are not those of the system
         return inner.strerror or str(inner)
     if isinstance(inner, OSError) and inner.errno:

@@ -227,7 +227,10 @@ class SecurityConfig:
     ssl_password: Secret | str | None = None
     """Passphrase of the private key."""
     ssl_crlfile: str | None = None
-    """PEM file of certificate revocation lists."""
+    """PEM file of certificate revocation lists.  Brokers' own certificates are checked, intermediate CAs are not.
+
+    To check those too, set ``ssl_context`` with ``ssl.VERIFY_CRL_CHECK_CHAIN`` and the list of each CA.
+    """
     ssl_ciphers: str | None = None
     """OpenSSL cipher list for TLS 1.2."""
     ssl_check_hostname: bool = True

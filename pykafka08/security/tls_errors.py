@@ -6,11 +6,11 @@ import re
 import ssl
 
 from pykafka08.errors import CertificateError, TlsError
-from pykafka08.security.peer_names import names_in
+from pykafka08.security.peer_names import came_before_certificate, names_in
 from pykafka08.security.settings import PATHS, SecurityConfig
 from pykafka08.short_names import shortened
 
-__all__ = ["alert_error", "informed_error", "tls_error"]
+__all__ = ["alert_error", "informed_error", "openssl_reason", "tls_error"]
 
 TRUSTED = "{trusted} does not contain the CA of the broker's certificate"
 WRONG_HOST = "connect by a name in the certificate, or give the broker a certificate for this one"
@@ -54,6 +54,7 @@ NO_KEY_STORE = "ssl_certfile or ssl_keystore_location"
 DEMANDED = f"the broker demands a client certificate: set {NO_KEY_STORE}"
 CIPHERS = "no common cipher suite (ssl_cipher_suites, ssl_ciphers)"
 NO_TLS = "the peer does not speak TLS: check the port, or set security_protocol to PLAINTEXT or SASL_PLAINTEXT"
+NO_ORDER = "the peer does not follow the TLS protocol: check the port and security_protocol"
 
 REASONS = {
     "CERTIFICATE_REQUIRED": "the broker does not take the client's certificate in {own}",
@@ -69,6 +70,12 @@ REASONS = {
     "UNEXPECTED_MESSAGE": "the broker does not accept the client's certificate in {own}",
     "BAD_RECORD_MAC": "the broker does not accept the client's certificate in {own}",
     "DECRYPT_ERROR": "the broker cannot verify the client's certificate in {own}",
+    "BAD_CHANGE_CIPHER_SPEC": NO_ORDER,
+    "CCS_RECEIVED_EARLY": NO_ORDER,
+    "EXCESSIVE_MESSAGE_SIZE": NO_ORDER,
+    "LENGTH_MISMATCH": NO_ORDER,
+    "RECORD_TOO_SMALL": NO_ORDER,
+    "TOO_MANY_WARN_ALERTS": NO_ORDER,
     "PROTOCOL_VERSION": "no common TLS version: see ssl_enabled_protocols and ssl_protocol",
     "UNSUPPORTED_PROTOCOL": "no common TLS version: see ssl_enabled_protocols and ssl_protocol; versions below TLSv1.2 "
     "are not used",
@@ -96,8 +103,11 @@ def tls_error(error: BaseException, host: str, address: str, config: SecurityCon
     if isinstance(inner, ssl.SSLCertVerificationError):
         return _certificate_error(inner, host, address, config)
     if inner is not None and not _is_end(inner):
-        reason = _reason_of(inner)
-        return TlsError(f"the TLS handshake with {address} failed ({reason}): {_advice(reason, config)}")
+        reason = openssl_reason(inner)
+        # Without the broker's certificate the client has not been asked for its own.
+        is_early = reason == "UNEXPECTED_MESSAGE" and came_before_certificate(inner)
+        advice = NO_ORDER if is_early else _advice(reason, config)
+        return TlsError(f"the TLS handshake with {address} failed ({reason}): {advice}")
     return TlsError(
         f"{address} closed the connection in the TLS handshake: if its listener does not use TLS, set "
         "security_protocol to PLAINTEXT or SASL_PLAINTEXT"
@@ -106,7 +116,7 @@ def tls_error(error: BaseException, host: str, address: str, config: SecurityCon
 
 def alert_error(error: ssl.SSLError, config: SecurityConfig | None = None) -> TlsError:
     """The error of an alert that ended a connection after the client's part of the handshake."""
-    reason = _reason_of(error)
+    reason = openssl_reason(error)
     return TlsError(f"the broker ended the TLS connection ({reason}): {_advice(reason, config)}")
 
 
@@ -161,10 +171,10 @@ def _ssl_error_in(error: BaseException | None) -> ssl.SSLError | None:
 def _is_end(error: ssl.SSLError) -> bool:
     """True if the peer closed the connection without a TLS alert."""
     ends = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
-    return isinstance(error, ends) or _reason_of(error).startswith("UNEXPECTED_EOF")
+    return isinstance(error, ends) or openssl_reason(error).startswith("UNEXPECTED_EOF")
 
 
-def _reason_of(error: ssl.SSLError) -> str:
+def openssl_reason(error: ssl.SSLError) -> str:
     """OpenSSL's reason in one form: Python has no name for reasons of a newer OpenSSL, only their text."""
     known: str | None = getattr(error, "reason", None)  # errors that Python code made lack it
     if known:

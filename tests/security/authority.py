@@ -49,10 +49,12 @@ class Issued(NamedTuple):
         encoded: bytes = self.certificate.public_bytes(serialization.Encoding.DER)
         return encoded
 
-    def server_context(self, folder: Path, *, client_ca: Issued | None = None) -> ssl.SSLContext:
-        """A context that presents this certificate, and demands one of ``client_ca``."""
+    def server_context(
+        self, folder: Path, *, client_ca: Issued | None = None, below: Issued | None = None
+    ) -> ssl.SSLContext:
+        """A context that presents this certificate and its CA's, and demands one of ``client_ca``."""
         path = folder / f"server-{self.certificate.serial_number}.pem"
-        path.write_bytes(self.key_pem + self.pem)
+        path.write_bytes(self.key_pem + self.pem + (below.pem if below is not None else b""))
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(path)
         if client_ca is not None:
@@ -62,12 +64,13 @@ class Issued(NamedTuple):
 
 
 class Authority:
-    """A CA."""
+    """A root CA, or an intermediate CA below ``issuer``."""
 
-    def __init__(self, name: str = "test CA") -> None:
+    def __init__(self, name: str = "test CA", issuer: Authority | None = None) -> None:
         # Java's JKS and old PKCS #12 readers know RSA everywhere.
         key = rsa.generate_private_key(65537, 2048)
-        self.own = Issued(key, self._signed(name, key, name, key, is_ca=True))
+        above = (name, key) if issuer is None else (issuer._name, issuer._key)
+        self.own = Issued(key, self._signed(name, key, *above, is_ca=True))
         self._name, self._key = name, key
 
     def issue(

@@ -89,6 +89,23 @@ def test_a_revoked_certificate_is_refused(authority: Authority, folder: Path, se
     assert error.reason == "revoked"
 
 
+def test_a_revoked_intermediate_ca_is_refused_with_a_context_of_the_application(
+    authority: Authority, folder: Path, tmp_path: Path
+) -> None:
+    """``ssl_crlfile`` is about the broker's own certificate, as docs/settings.md says."""
+    between = Authority("an intermediate CA", authority)
+    server = between.issue(HOST).server_context(folder, below=between.own)
+    lists = tmp_path / "crl.pem"
+    lists.write_bytes(authority.revoke(between.own) + between.revoke())
+    handshake(TlsContexts(config(ssl_cafile=str(folder / "ca.pem"), ssl_crlfile=str(lists))).current(), server)
+    checks_all = ssl.create_default_context(cafile=str(folder / "ca.pem"))
+    checks_all.load_verify_locations(lists)
+    checks_all.verify_flags |= ssl.VerifyFlags.VERIFY_CRL_CHECK_CHAIN
+    error = refused(config(ssl_context=checks_all), server)
+    assert isinstance(error, CertificateError)
+    assert error.reason == "revoked"
+
+
 def jks_trust(authority: Authority) -> bytes:
     entry = jks.TrustedCertEntry.new("ca", authority.own.der)
     saved: bytes = jks.KeyStore.new("jks", [entry]).saves(PASSWORD)
