@@ -56,7 +56,7 @@ def test_credentials_and_certificates_without_a_protocol_are_an_error(name: str)
         with pytest.raises(ConfigError, match=rf"^{name} is given without security_protocol, so that everything"):
             make(bootstrap_servers="h:1", **{name: "x"})
     Producer("SASL_SSL://h:1", **USER)
-    with pytest.raises(ConfigError, match=r"^ssl_truststore_location is given without security_protocol"):
+    with pytest.raises(ConfigError, match=r"^ssl\.truststore\.location is given without security\.protocol"):
         Producer.from_properties(
             {"bootstrap.servers": "h:1", "securty.protocol": "SSL", "ssl.truststore.location": "t"}
         )
