@@ -170,7 +170,7 @@ class ClientConfig:
     reconnect_backoff_ms: int = 50
     reconnect_backoff_max_ms: int = 1_000
     socket_connection_setup_timeout_ms: int = 10_000
-    """Time for making a connection, for all addresses together.
+    """Time for making a connection, for all addresses together.  It limits each step of a SASL session's renewal, too.
 
     If a broker that worked before refuses the credentials, calls raise SecurityError after this time, or at their own
     deadline if that is earlier.

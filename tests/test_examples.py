@@ -41,8 +41,24 @@ def embedded(*options: str) -> Iterator[list[str]]:
 
 @pytest.fixture
 def brokers() -> Iterator[str]:
+    """A broker of the test's own: code of the documents has topics and groups of one name."""
     with embedded() as (address,):
         yield address
+
+
+@pytest.fixture(scope="module")
+def shared_brokers() -> Iterator[str]:
+    """One broker for tests whose topics have names of their own."""
+    with embedded() as (address,):
+        yield address
+
+
+@pytest.fixture(scope="module")
+def greetings(shared_brokers: str) -> str:
+    """What the producer writes about its ten records in a topic of this name, to which nobody adds any."""
+    produced = run(str(EXAMPLES / "produce.py"), shared_brokers, "greetings")
+    assert produced.returncode == 0, produced.stderr
+    return produced.stdout
 
 
 def test_the_demo_agrees_with_itself_and_with_its_file() -> None:
@@ -79,26 +95,23 @@ def test_the_demos_data_is_the_file_that_its_readme_names() -> None:
     assert "CC0" in readme
 
 
-def test_move_topic(brokers: str) -> None:
-    assert run(str(EXAMPLES / "produce.py"), brokers, "moved").returncode == 0
-    words = (str(EXAMPLES / "move_topic.py"), brokers, brokers)
-    moved = run(*words, "moved", "", "copy")
+def test_move_topic(shared_brokers: str, greetings: str) -> None:
+    words = (str(EXAMPLES / "move_topic.py"), shared_brokers, shared_brokers)
+    moved = run(*words, "greetings", "", "copy")
     assert moved.returncode == 0, moved.stderr
-    assert moved.stdout.splitlines()[0] == "moved goes to copy: 3 partitions"
+    assert moved.stdout.splitlines()[0] == "greetings goes to copy: 3 partitions"
     assert "10 records copied, 0 to go\n" in moved.stdout
-    again = run(*words, "moved", "", "copy")
+    again = run(*words, "greetings", "", "copy")
     assert again.stdout.splitlines()[-1] == "0 records copied, 0 to go"
-    nobody = run(*words, "moved", "nobody", "copy")
+    nobody = run(*words, "greetings", "nobody", "copy")
     assert nobody.returncode == 1
     assert "no offsets in the source's Kafka" in nobody.stderr
 
 
-def test_produce_and_consume(brokers: str) -> None:
-    produced = run(str(EXAMPLES / "produce.py"), brokers, "greetings")
-    assert produced.returncode == 0, produced.stderr
-    assert len(re.findall(r"^greetings partition [0-2] offset \d+$", produced.stdout, re.MULTILINE)) == 10
+def test_produce_and_consume(shared_brokers: str, greetings: str) -> None:
+    assert len(re.findall(r"^greetings partition [0-2] offset \d+$", greetings, re.MULTILINE)) == 10
 
-    command = [sys.executable, str(EXAMPLES / "consume.py"), brokers, "greetings"]
+    command = [sys.executable, str(EXAMPLES / "consume.py"), shared_brokers, "greetings"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as consumer:
         assert consumer.stdout is not None
         lines = [consumer.stdout.readline() for _ in range(10)]
@@ -106,9 +119,8 @@ def test_produce_and_consume(brokers: str) -> None:
     assert sorted(line.split(" ", 2)[2] for line in lines) == [f"b'key {n}' b'hello {n}'\n" for n in range(10)]
 
 
-def test_columns_of_a_topic(brokers: str) -> None:
-    assert run(str(EXAMPLES / "produce.py"), brokers, "greetings").returncode == 0
-    added = run(str(EXAMPLES / "columns.py"), brokers, "greetings")
+def test_columns_of_a_topic(shared_brokers: str, greetings: str) -> None:
+    added = run(str(EXAMPLES / "columns.py"), shared_brokers, "greetings")
     assert (added.returncode, added.stdout) == (0, "10 records, 70 bytes\n"), added.stderr
 
 
@@ -118,9 +130,10 @@ def heed_ctrl_c() -> None:
 
 
 @pytest.mark.parametrize("how", ["its reader goes", "interrupted"])
-def test_consume_ends_quietly(brokers: str, how: str) -> None:
-    assert run(str(EXAMPLES / "produce.py"), brokers, "greetings").returncode == 0
-    command = [sys.executable, "-W", "error", str(EXAMPLES / "consume.py"), brokers, "greetings"]
+def test_consume_ends_quietly(shared_brokers: str, how: str) -> None:
+    topic = f"until {how}".replace(" ", "-")
+    assert run(str(EXAMPLES / "produce.py"), shared_brokers, topic).returncode == 0
+    command = [sys.executable, "-W", "error", str(EXAMPLES / "consume.py"), shared_brokers, topic]
     pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, **pipes, preexec_fn=heed_ctrl_c) as consumer:
         assert consumer.stdout is not None
@@ -130,30 +143,31 @@ def test_consume_ends_quietly(brokers: str, how: str) -> None:
             consumer.send_signal(signal.SIGINT)
         else:
             consumer.stdout.close()
-            assert run(str(EXAMPLES / "produce.py"), brokers, "greetings").returncode == 0
+            assert run(str(EXAMPLES / "produce.py"), shared_brokers, topic).returncode == 0
         assert (consumer.wait(DEADLINE_S), consumer.stderr.read()) == (0, "")
 
 
-def test_copies_are_exact(brokers: str) -> None:
+def test_copies_are_exact(shared_brokers: str) -> None:
     """One after the other, of which the first is interrupted."""
     for _ in range(3):
-        assert run(str(EXAMPLES / "produce.py"), brokers, "greetings").returncode == 0
+        assert run(str(EXAMPLES / "produce.py"), shared_brokers, "originals").returncode == 0
     copier = str(EXAMPLES / "copy_exactly_once.py")
-    command = [sys.executable, copier, brokers, "greetings", "copies"]
+    command = [sys.executable, copier, shared_brokers, "originals", "copies"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, preexec_fn=heed_ctrl_c) as other:
         assert other.stdout is not None
         assert other.stdout.readline()
         other.send_signal(signal.SIGINT)
         assert other.wait(DEADLINE_S) == 0
     for _ in range(2):
-        assert run(str(EXAMPLES / "produce.py"), brokers, "greetings").returncode == 0
-    ran = run(copier, brokers, "greetings", "copies", "20")
+        assert run(str(EXAMPLES / "produce.py"), shared_brokers, "originals").returncode == 0
+    ran = run(copier, shared_brokers, "originals", "copies", "20")
     assert (ran.returncode, ran.stderr) == (0, "")
+    address = shared_brokers
     code = f"""
 import anyio
 from pykafka08 import Consumer
 async def main():
-    settings = dict(bootstrap_servers={brokers!r}, auto_offset_reset="earliest", isolation_level="read_committed")
+    settings = dict(bootstrap_servers={address!r}, auto_offset_reset="earliest", isolation_level="read_committed")
     async with Consumer("copies", **settings) as consumer:
         read = [(await consumer.getone(timeout=20)).value for _ in range(50)]
         print(sorted(read) == sorted([b"hello %d" % n for n in range(10)] * 5), await consumer.getmany(timeout=0.5))
@@ -162,7 +176,7 @@ anyio.run(main)
     ran = run("-c", code)
     assert (ran.returncode, ran.stdout) == (0, "True []\n"), ran.stderr
     # The last that it holds are marks, no records; and the interrupted copier may have aborted some.
-    added = run(str(EXAMPLES / "columns.py"), brokers, "copies")
+    added = run(str(EXAMPLES / "columns.py"), shared_brokers, "copies")
     assert (added.returncode, added.stdout) == (0, "50 records, 350 bytes\n"), added.stderr
 
 

@@ -66,8 +66,8 @@ def test_a_refusal_is_forgotten_after_a_while() -> None:
 @pytest.mark.parametrize("is_told_later", [False, True])
 def test_a_request_that_waits_for_its_connection_names_the_last_refusal(is_told_later: bool) -> None:
     machine = ConnectionMachine(
-        "b:1", "me", Handshake("b:1", "1"), now=0.0, setup_deadline=10.0, request_timeout=30.0, max_idle=60.0,
-        last_refusal=None if is_told_later else REFUSAL,
+        "b:1", "me", Handshake("b:1", "1"), now=0.0, setup_deadline=10.0, request_timeout=30.0,
+        renewal_timeout=10.0, max_idle=60.0, last_refusal=None if is_told_later else REFUSAL,
     )  # fmt: skip
     waiter: Waiter[Any] = Waiter()
     machine.submit(MetadataRequest(topics=[]), None, waiter, 1.0, 0.0)

@@ -136,6 +136,7 @@ class Connection:
             now=self._now(),
             setup_deadline=self._setup_deadline,
             request_timeout=config.request_timeout_ms / 1000,
+            renewal_timeout=min(config.request_timeout_ms, config.socket_connection_setup_timeout_ms) / 1000,
             max_idle=config.connections_max_idle_ms / 1000,
         )
         tasks.start(f"connection to {name}", self._run)

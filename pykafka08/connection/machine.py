@@ -14,6 +14,7 @@ long as the broker throttles this client (KIP-219: it would read nothing meanwhi
 in the order of the requests, so the oldest open request is the only one whose answer may come; anything else poisons
 the connection.  Two clocks run on a call: the *caller's* deadline ends only the wait, and its late answer is dropped;
 when an answer is overdue for the request time-out as well, the peer is taken for dead and the connection is closed.
+A renewal has a shorter time for each answer, because calls are held for it.
 """
 
 from __future__ import annotations
@@ -75,7 +76,8 @@ class ConnectionMachine:
     """The state of one connection to ``broker`` ("host:port", with its id where known).
 
     ``may_pass``: the credentials worked a moment ago, so calls are retried after a refusal.  ``last_refusal`` is that
-    of another connection to the address, since which none was set up.
+    of another connection to the address, since which none was set up.  ``renewal_timeout`` limits each step of
+    a renewal.
     """
 
     def __init__(
@@ -91,6 +93,7 @@ class ConnectionMachine:
         now: float,
         setup_deadline: float,
         request_timeout: float,
+        renewal_timeout: float,
         max_idle: float,
     ) -> None:
         self.broker = broker
@@ -114,6 +117,7 @@ class ConnectionMachine:
         self._is_holding = False
         self._setup_deadline = setup_deadline
         self._request_timeout = request_timeout
+        self._renewal_timeout = renewal_timeout
         self._max_idle = max_idle
         self._correlation_id = 0
         self._held: deque[Call] = deque()
@@ -144,9 +148,11 @@ class ConnectionMachine:
         return bool(self._open) and now >= self._silence.suspicious_from(self._open[0])
 
     def suspects_before(self, moment: float) -> bool:
-        """True if the peer is to be suspected earlier than ``moment``, should it go on saying nothing."""
+        """True if the peer is suspected, or a renewal given up, earlier than ``moment``, should nothing more come."""
         if not self._open or self.state is not State.READY:
             return False
+        if self._is_renewing and self._renewal_ends_at < moment:
+            return True
         return self._silence.suspect_at(self._open[0]) < moment
 
     def credentials_error(self, text: str) -> KafkaError | None:
@@ -304,9 +310,13 @@ class ConnectionMachine:
         """Ends calls whose time is up; says what is to be done with the transport."""
         if self.state in SETTING_UP and now >= self._setup_deadline:
             self._poison(self._setup_error(now))
+        if self.state is State.READY and now >= self._renewal_ends_at:
+            self._poison(self._unrenewed_error())
         while (due := self._deadlines.pop_due(now)) is not None:
             self._expire(due, now)
         if self.state is State.READY and now >= self._throttled_until and not self._is_holding:
+            # The broker has read nothing until now, so its silence begins only now.
+            self._silence.quiet_since = max(self._silence.quiet_since, self._throttled_until)
             self._throttled_until = 0.0
             self._send_held(now)
         if self.state is State.READY and now >= self._renew_at:
@@ -330,7 +340,7 @@ class ConnectionMachine:
         else:
             if self._throttled_until and not self._is_holding:
                 times.append(self._throttled_until)
-            times.append(self._renew_at)
+            times += (self._renew_at, self._renewal_ends_at)
             times.append(self._silence.suspect_at(self._open[0]) if self._open else self.last_activity + self._max_idle)
         return min(times)
 
@@ -356,8 +366,18 @@ class ConnectionMachine:
             self._write(Call(request, version, None, self._setup_deadline), request, version, now)
             return
         used_last = self.last_activity
-        self._write(Call(request, version, None, now + self._request_timeout), request, version, now)
+        self._write(Call(request, version, None, now + self._renewal_timeout), request, version, now)
         self.last_activity = used_last
+
+    @property
+    def _renewal_ends_at(self) -> float:
+        """When a renewal is given up that waits for the broker, or whose held calls wait for the mechanism.
+
+        The broker's time begins when it has answered the requests before, which it may keep back.
+        """
+        if not self._is_renewing or not (self._open[0].is_setup if self._open else self._is_holding):
+            return math.inf
+        return max(self._silence.quiet_since, self._throttled_until) + self._renewal_timeout
 
     def _begin_authentication(self, now: float, *, is_renewal: bool = False) -> None:
         assert self._authentication is not None
@@ -526,6 +546,17 @@ class ConnectionMachine:
                 return self._authentication.not_finished("within socket_connection_setup_timeout_ms")
             return TransportError(f"the broker did not answer{waited}, during SASL authentication")
         return TransportError(f"the peer accepted the connection but did not answer{waited}: {self._handshake.advice}")
+
+    def _unrenewed_error(self) -> KafkaError:
+        """The error of a renewal that took too long."""
+        assert self._authentication is not None
+        within = f"within {self._renewal_timeout:.3g} s"
+        late = (
+            f"no answer to {self._open[0].name} {within}"
+            if self._open
+            else self._authentication.not_finished(within).message
+        )
+        return TransportError(f"the SASL session could not be renewed: {late}; the connection is closed")
 
     def _answer_too_large(self, error: ResponseTooLargeError) -> None:
         """Fail the oldest call with ``error``; later calls may be sent again on another connection."""

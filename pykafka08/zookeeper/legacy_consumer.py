@@ -109,19 +109,19 @@ class LegacyConsumer:
             excludes_internal=self._config.exclude_internal_topics,
             watches_brokers=self._config.rebalance_on_broker_change,
         )
-        self._zk = ZooKeeper(
-            servers,
-            session_timeout_ms=self._config.zookeeper_session_timeout_ms,
-            connection_timeout_ms=self._config.zookeeper_connection_timeout_ms,
+        session: dict[str, Any] = {
+            "session_timeout_ms": self._config.zookeeper_session_timeout_ms,
+            "connection_timeout_ms": self._config.zookeeper_connection_timeout_ms,
             **self._config.zookeeper_settings,
-        )
+        }
+        self._zk = ZooKeeper(servers, **session)
         self._tasks = TaskTree()
         self._machine = LegacyMember(
             self._profile,
             self._profile.registration(int(time.time() * 1000)).encode(),
             max_retries=self._config.rebalance_max_retries,
             backoff=self._config.backoff,
-            session_timeout=self._config.zookeeper_session_timeout_ms / 1000,
+            session_timeout=self._zk.session_timeout_ms / 1000,
         )
         self._reading = Reading(self._zk, self._config, streams, self._tasks, listener)
         self._membership = Membership(self._zk, self._machine, self._reading)

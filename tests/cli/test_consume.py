@@ -17,7 +17,9 @@ import anyio.to_thread
 import pytest
 
 from pykafka08 import EmbeddedCluster, NewRecord, Producer
-from tests.cli.console import DEADLINE_S, command, console_here, start
+from pykafka08.cli import copying
+from pykafka08.cli.notes import note
+from tests.cli.console import DEADLINE_S, command, console_here, start, until
 
 pytestmark = pytest.mark.anyio
 
@@ -55,7 +57,7 @@ async def test_records_and_nothing_else_go_to_standard_output(version: str) -> N
     ("options", "expected"),
     [
         (["--from-beginning", "-n", "2"], lines(0, 2)),
-        (["-p", "0", "-o", "3", "--timeout-ms", "5000"], lines(3, 5)),
+        (["-p", "0", "-o", "3", "-n", "2"], lines(3, 5)),
         (["-p", "0", "-o", "earliest", "-n", "5"], lines(0, 5)),
         (["-p", "0", "--from-beginning", "-n", "1"], lines(0, 1)),
         (["-p", "0", "-o", "latest", "--timeout-ms", "400"], b""),
@@ -135,7 +137,8 @@ async def test_include_leaves_internal_topics_out() -> None:
                 await producer.send(topic, topic.encode())
         options = ("--include", ".*", "--from-beginning", "--timeout-ms", "1000")
         ran = await console_here("consume", "-b", cluster.bootstrap_servers, *options)
-    assert ran.out == b"a\n"
+    assert (ran.status, ran.out) == (0, b"a\n")
+    assert ran.err == "no record for 1 s\nProcessed a total of 1 messages\n"
 
 
 async def test_a_terminal_that_is_held_up_does_not_hold_up_the_signal() -> None:
@@ -176,18 +179,30 @@ async def test_an_unknown_topic() -> None:
 
 
 @pytest.mark.parametrize("options", [[], ["--partition", "0"]])
-async def test_a_topic_that_comes_late_is_told_of_and_waited_for(options: list[str]) -> None:
-    async with flights(count=0) as cluster:
+async def test_a_topic_that_comes_late_is_told_of_and_waited_for(
+    options: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+
+    def note_and_tell(text: str) -> None:
+        note(text)
+        told.append(text)
+
+    async def make_topic_when_told() -> None:
+        await until(lambda: bool(told))
+        assert told == ["topic 'late' does not exist yet; waiting for it"]
+        cluster.create_topic("late", 1)
+        async with Producer(bootstrap_servers=cluster.bootstrap_servers) as producer:
+            await producer.send("late", b"one")
+
+    monkeypatch.setattr(copying, "note", note_and_tell)
+    monkeypatch.setattr(copying, "MISSING_AFTER_S", 0.05)
+    async with flights(count=0) as cluster, anyio.create_task_group() as tasks:
         words = ("consume", "-b", cluster.bootstrap_servers, "-t", "late", "--from-beginning", "-n", "1", *options)
-        with start(*words, "--consumer-property", "default.api.timeout.ms=40000") as consumer:
-            assert consumer.stderr is not None
-            told = await anyio.to_thread.run_sync(consumer.stderr.readline)
-            cluster.create_topic("late", 1)
-            async with Producer(bootstrap_servers=cluster.bootstrap_servers) as producer:
-                await producer.send("late", b"one")
-            out, err = await anyio.to_thread.run_sync(consumer.communicate)
-    assert told == b"topic 'late' does not exist yet; waiting for it\n"
-    assert (out, err) == (b"one\n", b"Processed a total of 1 messages\n")
+        tasks.start_soon(make_topic_when_told)
+        ran = await console_here(*words, "--consumer-property", "default.api.timeout.ms=40000")
+    assert (ran.status, ran.out) == (0, b"one\n")
+    assert ran.err == "topic 'late' does not exist yet; waiting for it\nProcessed a total of 1 messages\n"
 
 
 async def test_a_partition_that_is_not_there() -> None:

@@ -127,6 +127,8 @@ async def test_nothing_listens_there() -> None:
         "t",
         "--consumer-property",
         "zookeeper.session.timeout.ms=500",
+        "--zookeeper-property",
+        "connection.timeout.ms=500",
     )
     assert (status, text) == (4, b"")
     assert "127.0.0.1:1" in said

@@ -68,6 +68,7 @@ class Peer:
             now=0,
             setup_deadline=10,
             request_timeout=30,
+            renewal_timeout=10,
             max_idle=540,
         )
         self.machine.opened(0)
@@ -538,6 +539,83 @@ def test_calls_of_a_connection_that_cannot_renew_may_be_sent_on_another() -> Non
     peer.answers(token, SaslAuthenticateResponse(error_code=ErrorCode.SASL_AUTHENTICATION_FAILED), now)
     assert type(held.error) is TransportError
     assert isinstance(held.error.__cause__, AuthenticationError)
+
+
+@pytest.mark.parametrize("step", ["SaslHandshake", "SaslAuthenticate", "last SaslAuthenticate"])
+def test_silence_in_a_renewal_ends_the_connection_with_the_calls_it_holds(step: str) -> None:
+    peer = Peer()
+    peer.authenticate(lifetime_ms=100_000)
+    now = peer.machine.next_wakeup() or 0
+    peer.polled(now)
+    peer.machine.token_made(FIRST, now)
+    call = peer.submit(now=now, timeout=60)
+    handshake, token = peer.sent()
+    if step != "SaslHandshake":
+        now += 9
+        peer.answers(handshake, SaslHandshakeResponse(mechanisms=["SCRAM-SHA-256"]), now)
+    if step.startswith("last"):
+        now += 9
+        peer.answers(token, SaslAuthenticateResponse(auth_bytes=b"challenge"), now)
+        peer.polled(now)
+        peer.machine.token_made(SECOND, now, may_be_followed=True)
+        assert peer.names() == ["SaslAuthenticate", "Metadata"]
+    assert not [each for each in peer.polled(now + 9.9) if isinstance(each, Close)]
+    assert peer.machine.suspects_before(now + 10.1)
+    assert closing_error(peer, now + 10) is call.error
+    assert type(call.error) is TransportError
+    assert f"could not be renewed: no answer to {step.split()[-1]} within 10 s" in str(call.error)
+
+
+def test_the_time_of_a_renewal_begins_after_the_answers_that_are_due_before() -> None:
+    """A broker may keep those back for longer, as the answers to Fetch and JoinGroup."""
+    peer = Peer()
+    peer.authenticate(lifetime_ms=100_000)
+    now = peer.machine.next_wakeup() or 0
+    before = peer.submit(now=now, timeout=60)
+    (asked,) = peer.sent()
+    peer.polled(now)
+    peer.machine.token_made(FIRST, now)
+    peer.sent()
+    assert not [each for each in peer.polled(now + 25) if isinstance(each, Close)]
+    peer.answers(asked, metadata(), now + 25)
+    assert before.results
+    assert peer.machine.suspects_before(now + 35.1)
+    assert not [each for each in peer.polled(now + 34.9) if isinstance(each, Close)]
+    assert isinstance(closing_error(peer, now + 35), TransportError)
+
+
+def test_the_time_of_a_renewal_begins_after_throttling() -> None:
+    peer = Peer()
+    peer.authenticate(lifetime_ms=100_000)
+    now = peer.machine.next_wakeup() or 0
+    peer.submit(now=now, timeout=60)
+    (asked,) = peer.sent()
+    throttled = metadata()
+    throttled.throttle_time_ms = 60_000
+    peer.answers(asked, throttled, now)
+    peer.polled(now)
+    peer.machine.token_made(FIRST, now)
+    for seconds in (30, 60, 69.9):
+        assert not [each for each in peer.polled(now + seconds) if isinstance(each, Close)]
+    assert isinstance(closing_error(peer, now + 70), TransportError)
+
+
+def test_a_mechanism_that_is_late_in_a_renewal_does_not_hold_calls_longer_than_a_broker() -> None:
+    peer = Peer(source="the vault")
+    peer.authenticate(lifetime_ms=100_000)
+    now = peer.machine.next_wakeup() or 0
+    assert peer.polled(now) == [Authenticate(None)]
+    assert peer.polled(now + 20) == [], "no call is held before the first token"
+    peer.machine.token_made(FIRST, now)
+    held = peer.submit(now=now, timeout=60)
+    handshake, token = peer.sent()
+    peer.answers(handshake, SaslHandshakeResponse(mechanisms=["SCRAM-SHA-256"]), now)
+    peer.answers(token, SaslAuthenticateResponse(auth_bytes=b"challenge"), now)
+    assert peer.polled(now) == [Authenticate(b"challenge")]
+    assert peer.machine.next_wakeup() == now + 10
+    closing_error(peer, now + 10)
+    assert type(held.error) is TransportError
+    assert "could not be renewed: the vault returned no credentials within 10 s" in str(held.error)
 
 
 def test_tokens_appear_in_no_representation() -> None:

@@ -66,6 +66,7 @@ def new(release: str | None = "4.3", *, setup: float = 10, request: float = 30, 
         now=0,
         setup_deadline=setup,
         request_timeout=request,
+        renewal_timeout=setup,
         max_idle=idle,
     )
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import struct
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -34,6 +35,8 @@ PASSWORD = "alice-secret"
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 BARE = "0.10.2"
 """A release with SaslHandshake v0, after which tokens are frames of their own."""
+SESSION_MS = 40
+"""How long a session lasts where it is renewed."""
 
 
 Errors = type[KafkaError] | tuple[type[KafkaError], ...]
@@ -92,6 +95,11 @@ async def honest(turn: Turn) -> None:
 
 async def silent(turn: Turn) -> None:
     """Read on, and never answer."""
+
+
+async def hangs(turn: Turn) -> None:
+    """Read no more."""
+    await anyio.sleep_forever()
 
 
 async def closes(turn: Turn) -> None:
@@ -208,6 +216,8 @@ class Case:
     mechanism: str = "SCRAM-SHA-256"
     release: str = "4.3"
     waits: bool = False
+    is_renewal: bool = False
+    """The script is played when a session is renewed."""
 
     @property
     def credentials(self) -> dict[str, Any]:
@@ -221,11 +231,17 @@ class Case:
 
 
 class Server:
-    """Plays one case; ``play`` is for :func:`tests.connection.peers.peer`, ``seen`` has all steps."""
+    """Plays one case; ``play`` is for :func:`tests.connection.peers.peer`.
+
+    ``seen`` has all steps, and ``played`` those of the script.  A script for renewals is played once, on the first
+    connection.
+    """
 
     def __init__(self, case: Case) -> None:
         self.case = case
         self.seen: list[Step] = []
+        self.played: list[Step] = []
+        self.renewed = 0
         self._users = {} if case.mechanism == "PLAIN" else {USER: StoredPassword.of(case.mechanism, PASSWORD)}
 
     async def play(self, caller: Caller) -> None:
@@ -248,6 +264,7 @@ class _Session:
         self.are_tokens_bare = False
         self.tokens = 0
         self.is_authenticated = False
+        self.is_renewal = False
 
     async def run(self) -> None:
         while (frame := await self.caller.frame()) is not None:
@@ -256,7 +273,17 @@ class _Session:
             step = self._step(asked)
             self.server.seen.append(step)
             turn = Turn(self.caller, asked, *self._honest(asked, frame), self.scram)
-            await self.server.case.script.get(step, honest)(turn)
+            await self._behaviour(step)(turn)
+
+    def _behaviour(self, step: Step) -> Behaviour:
+        server = self.server
+        is_last = self.is_authenticated and step in TOKENS
+        server.renewed += is_last and self.is_renewal
+        is_due = not server.case.is_renewal or (self.is_renewal and self.caller.number == 1)
+        if is_due and step in server.case.script:
+            server.played.append(step)
+            return server.case.script[step]
+        return lives(SESSION_MS) if is_last and server.case.is_renewal else honest
 
     def _step(self, asked: Asked | None) -> Step:
         if asked is None or asked.name == "SaslAuthenticate":
@@ -273,6 +300,7 @@ class _Session:
             token = self._token(asked.request.auth_bytes)
             return answer_to(asked, SaslAuthenticateResponse(auth_bytes=token)), token
         if asked.name == "SaslHandshake":
+            self.is_renewal = self.is_authenticated
             self.are_tokens_bare = asked.header.api_version == 0
             self.tokens, self.is_authenticated = 0, False
             self.scram = self.server.scram()
@@ -441,5 +469,40 @@ FRAMES = (
     *each_step("zeros", floods(MIB), AuthenticationError, "at most 8192", steps=TOKENS, release=BARE),
 )
 """Bytes that are no answer."""
+
+RENEWALS = tuple(
+    dataclasses.replace(case, name=f"renewal-{case.name}", is_renewal=True)
+    for case in (
+        Case("honest", {}, None),
+        Case("honest-plain", {}, None, mechanism="PLAIN"),
+        *each_step(
+            "silence", hangs, TransportError, "could not be renewed: no answer to Sasl", steps=STEPS[1:], waits=True
+        ),
+        *each_step("dripping", drips, TransportError, "could not be renewed: no answer", steps=STEPS[1:], waits=True),
+        Case("silence-at-plain", {Step.FIRST: hangs}, TransportError, "no answer to SaslAuth", "PLAIN", waits=True),
+        *each_step("answer-twice", twice, RemoteProtocolError, steps=STEPS[1:]),
+        *each_step(
+            "other-correlation-id", answers_another_request, RemoteProtocolError, "correlation", steps=STEPS[1:]
+        ),
+        *each_step("size-of-2-gib", announces(2**31 - 1), TransportError, "2147483647 bytes", steps=STEPS[1:]),
+        *each_step("zeros", floods(MIB), RemoteProtocolError, steps=STEPS[1:]),
+        *each_step("close", closes, TransportError, "closed the connection", steps=STEPS[1:]),
+        *each_step("token", sends_token(bytes(MIB)), TransportError, "at most 8192", steps=TOKENS),
+        *each_step(
+            "refusal",
+            refuses_token(ErrorCode.SASL_AUTHENTICATION_FAILED, "wrong user"),
+            TransportError,
+            "could not be renewed: the broker refused the credentials: wrong user",
+            steps=TOKENS,
+        ),
+        Case(
+            "refusal-at-handshake",
+            {Step.HANDSHAKE: refuses_mechanism(ErrorCode.UNSUPPORTED_SASL_MECHANISM, "GSSAPI")},
+            TransportError,
+            "could not be renewed: the broker does not offer sasl_mechanism",
+        ),
+    )
+)
+"""What a server does when a session is renewed; the next connection is honest."""
 
 CASES: tuple[Case, ...] = (*HONEST, *MESSAGES, *REFUSALS, *ENDS, *WAITS, *FRAMES)

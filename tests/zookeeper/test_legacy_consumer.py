@@ -467,6 +467,16 @@ def test_settings_without_a_meaning_are_refused(
         LegacyConsumer(*topics, **given)  # type: ignore[arg-type]
 
 
+def test_time_outs_among_the_settings_of_the_session_replace_those_of_the_old_consumer() -> None:
+    settings = {"session_timeout_ms": 500, "connection_timeout_ms": 700}
+    consumer = LegacyConsumer(
+        "t", zookeeper="h:1", group_id="g", zookeeper_session_timeout_ms=9000, zookeeper_settings=settings
+    )
+    session = consumer._zk._config
+    assert (session.session_timeout_ms, session.connection_timeout_ms) == (500, 700)
+    assert consumer._machine._session_timeout == 0.5
+
+
 def test_properties_of_the_old_consumer(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     file = tmp_path / "consumer.properties"
     file.write_text(

@@ -1,10 +1,10 @@
-"""Addresses that a pipeline's ``folder`` may have, and ``[storage]``: how Spark and deltalake reach what is there.
+"""Addresses of a pipeline's ``folder``, and ``[storage]`` as options for Spark and deltalake.
 
-Each setting of ``[storage]`` has one name here, and other names in Hadoop's configuration, which Spark uses, and in the
-options of deltalake.  Hadoop's are limited to the bucket or account of the folder.  Without settings both find
-credentials where the cloud's own tools do: in the environment, or from the machine or pod that they run on.
+A setting of ``[storage]`` has another name in Hadoop's configuration, which Spark uses, and another one in deltalake's
+options.  Hadoop's names contain the bucket or account of the folder.  Without settings, both libraries look for
+credentials like the cloud's own tools: in the environment, or from the machine or pod.
 
-Not here: reading and writing (:mod:`~pykafka08.spark.pipeline.stores`), and pydantic, which workers need not have.
+Workers import this module, so it does not use pydantic.
 """
 
 from __future__ import annotations
@@ -21,41 +21,52 @@ from pykafka08.kafka_properties.providers import resolved
 from pykafka08.security.hidden_text import HiddenText
 from pykafka08.security.secret import Secret
 
-__all__ = ["Address", "Storage", "address_of", "errors_of", "options_for_delta", "options_for_hadoop", "with_file"]
+__all__ = [
+    "Address",
+    "Storage",
+    "address_of",
+    "check_path",
+    "errors_of",
+    "options_for_delta",
+    "options_for_hadoop",
+    "with_file",
+]
 
 Options = dict[str, str]
-ABROAD = ("s3a", "hdfs", "abfss", "gs")
-"""Schemes of addresses that are not on this machine, as Spark writes them."""
-ALIKE = {"": "file", "s3": "s3a"}
+STORES = ("s3a", "hdfs", "abfss", "gs")
+"""Schemes of object stores and HDFS, as Spark writes them."""
+SCHEMES = {"": "file", "s3": "s3a"}
+"""Scheme in the settings → Spark's scheme, where they differ."""
 LOGIN = "https://login.microsoftonline.com/{}/oauth2/token"
-"""Of an Azure tenant."""
+"""The token endpoint of an Azure tenant."""
 TOKENS = "org.apache.hadoop.fs.azurebfs.oauth2.ClientCredsTokenProvider"
 FAILOVER = "org.apache.hadoop.hdfs.server.namenode.ha.ConfiguredFailoverProxyProvider"
-"""Hadoop's way to find the active name node."""
+"""Hadoop's class that finds the active name node."""
 
 SECRETS = ("secret_key", "session_token", "account_key", "sas_token", "client_secret")
+"""Settings of ``[storage]`` whose values no error, log or plan shows."""
 
 
 @dataclass(frozen=True)
 class Storage:
-    """How the folder is reached, if it is not on this machine."""
+    """Connection and credentials of the store that has the folder."""
 
     properties: str = ""
-    """A properties file with the settings below that are secrets, or all of them; config providers may be named."""
+    """A properties file with some or all of the settings below; it may refer to config providers."""
     endpoint: str = ""
-    """S3: the server's address, as ``http://minio:9000``; Amazon's without."""
+    """S3: the server's address, such as ``http://minio:9000``; default: Amazon's."""
     region: str = ""
-    """S3: of the bucket."""
+    """S3: the region of the bucket."""
     access_key: str = ""
     """S3: the id of an access key."""
     secret_key: str = field(default="", repr=False)
-    """S3: its secret."""
+    """S3: the secret of the access key."""
     session_token: str = field(default="", repr=False)
-    """S3: of temporary credentials."""
+    """S3: the session token of temporary credentials."""
     path_style: Literal[True, False] | None = None
-    """S3: the bucket is in the path, not in the host's name; true if there is an endpoint."""
+    """S3: whether the bucket is in the path, not in the host name; default: true with an endpoint."""
     account_key: str = field(default="", repr=False)
-    """Azure: of the storage account."""
+    """Azure: the key of the storage account."""
     sas_token: str = field(default="", repr=False)
     """Azure: a shared access signature."""
     tenant_id: str = ""
@@ -63,13 +74,13 @@ class Storage:
     client_id: str = ""
     """Azure: the service principal."""
     client_secret: str = field(default="", repr=False)
-    """Azure: its secret."""
+    """Azure: the secret of the service principal."""
     service_account: str = ""
-    """Google: the file with the key of a service account, on every machine."""
+    """Google: the key file of a service account; every machine needs it at this path."""
     namenodes: tuple[str, ...] = ()
-    """HDFS: ``HOST:PORT`` of each name node, if the folder's address has the name of a service of several."""
+    """HDFS: ``HOST:PORT`` of each name node, if the folder's address names a service of several."""
     options: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
-    """Further options of the ``object_store`` library; with HDFS Hadoop's properties, for Spark as well."""
+    """Further options of the ``object_store`` library; on HDFS Hadoop's properties, also for Spark."""
 
     def __post_init__(self) -> None:
         for name in SECRETS:
@@ -80,14 +91,14 @@ class Storage:
 
 @dataclass(frozen=True)
 class Address:
-    """A folder, without a slash at its end."""
+    """The address of a folder, without a slash at the end."""
 
     scheme: str
-    """``file`` or one of :data:`ABROAD`."""
+    """``file`` or one of :data:`STORES`."""
     authority: str
     """Bucket, name node or container; empty on this machine."""
     path: str
-    """Of a local folder as the system writes it; of others it begins with a slash, or is empty."""
+    """A path of this machine; on a store it begins with a slash, or is empty."""
 
     @property
     def is_local(self) -> bool:
@@ -95,40 +106,55 @@ class Address:
 
     @property
     def spark(self) -> str:
-        """As Spark takes it."""
+        """The address for Spark."""
         return self.path if self.is_local else f"{self.scheme}://{self.authority}{self.path}"
 
     @property
     def delta(self) -> str:
-        """As deltalake takes it."""
+        """The address for deltalake."""
         return f"s3://{self.authority}{self.path}" if self.scheme == "s3a" else self.spark
 
     def below(self, *names: str) -> Address:
-        """A folder or file in it."""
+        """The address of a folder or file below it."""
         return Address(self.scheme, self.authority, "/".join([self.path.rstrip("/"), *names]))
 
 
 def address_of(text: str, folder: Path) -> Address:
-    """The address; a relative path counts from ``folder``.  ConfigError: there is no such kind, or a part is wrong."""
+    """The address in a text.  A relative path counts from ``folder``.
+
+    Raises:
+        ConfigError: the scheme is unknown, a part is missing or wrong, or the address has credentials.
+    """
     try:
         parts = urlsplit(text)
     except ValueError as error:
         raise ConfigError(f"folder: {error}") from None
-    scheme = ALIKE.get(parts.scheme, parts.scheme)
-    if scheme not in ("file", *ABROAD):
-        raise ConfigError(f"folder: {scheme}: is none of file:, s3:, {', '.join(f'{one}:' for one in ABROAD)}")
+    scheme = SCHEMES.get(parts.scheme, parts.scheme)
+    if scheme not in ("file", *STORES):
+        raise ConfigError(f"folder: {scheme}: is not one of file:, s3:, {', '.join(f'{one}:' for one in STORES)}")
     if scheme == "file":
         path = text if not parts.scheme else unquote(parts.path)
         return Address("file", "", str(folder / path))
     if parts.password is not None or (parts.username is not None and scheme != "abfss"):
-        raise ConfigError("folder: credentials in the address; settings of [storage] are the place for them")
+        raise ConfigError("folder: the address has credentials; move them to settings of [storage]")
     if not parts.hostname or parts.query or parts.fragment:
-        raise ConfigError(f"folder: {text!r} is not as {EXAMPLES[scheme]}")
+        raise ConfigError(f"folder: {text!r} is not of the form {EXAMPLES[scheme]}")
     if scheme == "abfss" and not parts.username:
-        raise ConfigError(f"folder: {text!r} is not as {EXAMPLES[scheme]}")
+        raise ConfigError(f"folder: {text!r} is not of the form {EXAMPLES[scheme]}")
     return Address(scheme, parts.netloc, parts.path.rstrip("/"))
 
 
+def check_path(address: Address) -> None:
+    """Raise ConfigError for a path that Spark reads as a pattern, or deltalake as percent-encoded."""
+    found = sorted(set(address.path) & set(PATTERN))
+    if found:
+        raise ConfigError(
+            f"folder: {address.path!r} has {' '.join(found)}, which Spark or deltalake would not take as it is; "
+            "choose a folder without these characters"
+        )
+
+
+PATTERN = "*?[]{}\\%"
 EXAMPLES = {
     "s3a": "s3a://BUCKET/PATH",
     "hdfs": "hdfs://HOST:PORT/PATH",
@@ -150,7 +176,7 @@ AZURE = {
     "client_secret": ("azure_storage_client_secret", "account.oauth2.client.secret"),
     "tenant_id": ("azure_storage_tenant_id", ""),
 }
-"""Setting → option of deltalake, and the end or the middle of Hadoop's name."""
+"""Setting → deltalake's option, and the part of Hadoop's name that is the same for all accounts."""
 OF_SCHEME = {
     "file": (),
     "s3a": (*S3, "path_style", "options"),
@@ -158,24 +184,28 @@ OF_SCHEME = {
     "gs": ("service_account", "options"),
     "hdfs": ("namenodes", "options"),
 }
-"""The settings that mean something there."""
+"""Scheme → the settings of ``[storage]`` that apply."""
 TOGETHER = {"access_key": "secret_key", "secret_key": "access_key", "session_token": "access_key"}
 TOGETHER.update({"client_id": "client_secret", "client_secret": "tenant_id", "tenant_id": "client_id"})
+"""Setting → another setting that it needs."""
 
 
 def errors_of(address: Address, storage: Storage) -> Iterator[tuple[str, str]]:
-    """Key and text of each setting that means nothing with this address, or lacks another one."""
+    """Key and error of each setting that does not apply to this address, or needs another one."""
     known = OF_SCHEME[address.scheme]
     for one in fields(Storage):
         if one.name == "properties" or not _is_set(storage, one.name):
             continue
         if one.name not in known:
-            there = f"which has {', '.join(known)}" if known else "which needs none of [storage]"
-            yield f"storage.{one.name}", f"means nothing for a folder on {address.scheme}:, {there}"
+            there = f"use {', '.join(known)}" if known else "remove it, since a local folder needs no [storage]"
+            yield f"storage.{one.name}", f"does not apply to a folder on {address.scheme}:; {there}"
         elif one.name in TOGETHER and not _is_set(storage, TOGETHER[one.name]):
-            yield f"storage.{one.name}", f"storage.{TOGETHER[one.name]} is needed beside it"
+            yield f"storage.{one.name}", f"needs storage.{TOGETHER[one.name]}, too"
     if storage.namenodes and ":" in address.authority:
-        yield "storage.namenodes", f"the folder names one of its own, {address.authority}; give a service there"
+        yield (
+            "storage.namenodes",
+            f"the folder names the name node {address.authority}; use the name of the service there, or remove this",
+        )
 
 
 def _is_set(storage: Storage, name: str) -> bool:
@@ -184,7 +214,7 @@ def _is_set(storage: Storage, name: str) -> bool:
 
 
 def with_file(table: dict[str, Any], folder: Path) -> None:
-    """Add the settings of the properties file that ``[storage]`` names, in place; the table's own come first."""
+    """Add the settings of the file ``storage.properties`` to the table, in place; the table's own settings win."""
     file = table.get("properties")
     if not isinstance(file, str) or not file:
         return
@@ -192,19 +222,17 @@ def with_file(table: dict[str, Any], folder: Path) -> None:
     for name, value in resolved(read_client_properties(folder / file)).items():
         key = name.replace(".", "_").replace("-", "_")
         if key not in known:
-            raise ConfigError(
-                f"storage.properties: {folder / file}: {name}: unknown; there are {', '.join(sorted(known))}"
-            )
+            raise ConfigError(f"{folder / file}: {name}: unknown; known are {', '.join(sorted(known))}")
         table.setdefault(key, value.reveal() if isinstance(value, Secret) else value)
 
 
 def options_for_delta(address: Address, storage: Storage) -> Options:
-    """Of deltalake, and of every other program on the library ``object_store``."""
+    """The options for deltalake, and for other programs on the library ``object_store``."""
     return {**_DELTA[address.scheme](address, storage), **storage.options}
 
 
 def options_for_hadoop(address: Address, storage: Storage) -> Options:
-    """Hadoop's properties, by which Spark reaches the folder."""
+    """Hadoop's properties, for Spark."""
     return _HADOOP[address.scheme](address, storage)
 
 
@@ -213,7 +241,7 @@ def _none(address: Address, storage: Storage) -> Options:
 
 
 def _s3_for_delta(address: Address, storage: Storage) -> Options:
-    """Commits are made by a condition on the object (``If-None-Match``): of two writers one is refused."""
+    """Commits are conditional writes (``If-None-Match``), so that one of two writers is refused."""
     found = {option: getattr(storage, name) for name, (option, _) in S3.items() if getattr(storage, name)}
     found["aws_conditional_put"] = "etag"
     if storage.endpoint:
@@ -264,7 +292,7 @@ def _google_for_hadoop(address: Address, storage: Storage) -> Options:
 
 
 def _of_hdfs(address: Address, storage: Storage) -> Options:
-    """Of a service with several name nodes: which they are.  deltalake takes Hadoop's own names."""
+    """The name nodes of a service.  deltalake uses Hadoop's own names."""
     if not storage.namenodes:
         return {}
     service = address.authority

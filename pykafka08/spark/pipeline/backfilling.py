@@ -23,7 +23,7 @@ from pykafka08.spark.pipeline.judging import referenced, refused_as_not_unique
 from pykafka08.spark.pipeline.locking import shared
 from pykafka08.spark.pipeline.settings import Aggregate, Pipeline
 from pykafka08.spark.pipeline.tables import rows as table_rows
-from pykafka08.spark.pipeline.tables.model import BACKFILL, NEW_ROWS, Added, Entry
+from pykafka08.spark.pipeline.tables.model import BACKFILL, NEW_ROWS, Commit, DataFile
 from pykafka08.spark.pipeline.tables.position import files_until
 from pykafka08.spark.pipeline.tables.table import Table
 from pykafka08.spark.pipeline.verifying import (
@@ -98,8 +98,8 @@ def _silver(spark: SparkSession, pipeline: Pipeline, first: date, last: date) ->
             left_out = _count_of(candidates, ACCEPTED) - _count_of(good, ACCEPTED)
             counts = {"duplicates": left_out - _count_of(good, NOWHERE)}
             removed = tuple(one.path for one in scope.old)
-            entry = Entry(scope.version, BACKFILL, BACKFILL, scope.version, tuple(added), removed, counts)
-            is_made = silver.commit(entry)
+            commit = Commit(scope.version, BACKFILL, BACKFILL, scope.version, tuple(added), removed, counts)
+            is_made = silver.commit(commit)
             if is_made and is_moving:
                 taken = silver_of(spark, pipeline) if scope.is_torn else good
                 _end(spark, pipeline, rejects, taken.select(*PLACE))
@@ -110,7 +110,7 @@ def _begin(spark: SparkSession, pipeline: Pipeline, rejects: Table, bad: DataFra
     """Refuse records; those that an interrupted backfill has refused are there."""
     new = bad.join(rejects_of(spark, pipeline).select(*PLACE), list(PLACE), "left_anti").select(*bad.columns)
     added = table_rows.write(rejects, rejects.attempt(BEGUN, rejects.version + 1), new)
-    table_rows.commit(rejects, Entry(0, BACKFILL, BEGUN, rejects.newest(BEGUN) + 1, tuple(added)))
+    table_rows.append_commit(rejects, Commit(0, BACKFILL, BEGUN, rejects.newest(BEGUN) + 1, tuple(added)))
 
 
 def _end(spark: SparkSession, pipeline: Pipeline, rejects: Table, taken: DataFrame) -> None:
@@ -120,18 +120,18 @@ def _end(spark: SparkSession, pipeline: Pipeline, rejects: Table, taken: DataFra
     while not is_made:
         state = rejects.state()
         live = table_rows.read(spark, rejects, state.files, schema)
-        concerned: list[Added] = []
+        concerned: list[DataFile] = []
         if state.files:
             marked = live.select(*PLACE, F.col("_metadata.file_path").alias("file"))
             found = marked.join(taken, list(PLACE), "left_semi").select("file").distinct().collect()
             concerned = [one for one in state.files if any(row[0].endswith(f"/{one.path}") for row in found)]
-        added: list[Added] = []
+        added: list[DataFile] = []
         if concerned:
             still = table_rows.read(spark, rejects, concerned, schema).join(taken, list(PLACE), "left_anti")
             added = table_rows.write(rejects, rejects.attempt(DONE, state.version + 1), still.select(*live.columns))
         removed = tuple(one.path for one in concerned)
         done = rejects.newest(BEGUN)
-        is_made = rejects.commit(Entry(state.version + 1, BACKFILL, DONE, done, tuple(added), removed))
+        is_made = rejects.commit(Commit(state.version + 1, BACKFILL, DONE, done, tuple(added), removed))
 
 
 def _persisted(rows: DataFrame, until: ExitStack) -> DataFrame:
@@ -148,7 +148,7 @@ class _Scope:
     """Whether a row is of the days."""
     version: int
     """Of the commit to be made."""
-    old: list[Added]
+    old: list[DataFile]
     """The files with the rows of the days, which are replaced."""
     is_torn: bool
     """Whether a backfill ended between its commits: a record in both silver and rejects counts as accepted."""
@@ -289,5 +289,5 @@ def _gold(
         anew = there.where(~is_of_days).unionByName(table_rows.gold_rows(windows, newest))
         added = table_rows.write(table, table.attempt(BACKFILL, version), anew)
         removed = tuple(one.path for one in state.files)
-        is_made = table.commit(Entry(version, BACKFILL, BACKFILL, version, tuple(added), removed))
+        is_made = table.commit(Commit(version, BACKFILL, BACKFILL, version, tuple(added), removed))
     return Backfilled(f"gold/{name}", before, windows.count())

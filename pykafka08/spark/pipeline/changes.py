@@ -1,7 +1,7 @@
-"""Change records of Debezium as rows: the new state of a row, or its key where it was deleted.
+"""Change records of Debezium as rows: the new state of a row, or the key of a deleted one.
 
 A record holds ``before``, ``after``, ``op`` and ``source``, alone or as ``payload`` beside its ``schema``.  A
-tombstone, a record without a value, deletes the row that its key names.  Each record becomes one row of silver, with
+tombstone, a record without a value, deletes the row of its key.  Each record becomes one row of silver, with
 :data:`COLUMNS`; :func:`current_rows` has the newest state of each key.
 """
 
@@ -16,8 +16,8 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 __all__ = ["COLUMNS", "current_rows", "envelope", "key_fields", "opened"]
 
 COLUMNS = ("_op", "_changed_at", "_position")
-"""``c``, ``u``, ``r`` or ``d``; when the database made the change; its place in the database's log, as a text that can
-be compared, null for a tombstone."""
+"""The operation, the time of the change in the database, and its position in the database's log, as a comparable text.
+A tombstone has no position."""
 ROW_OPS = ("c", "u", "r", "d")
 """Created, updated, read by a snapshot, deleted."""
 WIDTH = 20
@@ -31,7 +31,7 @@ SOURCE = StructType(
         ),
     ]
 )
-"""Of a record's ``source``, what tells its position."""
+"""The fields of a record's ``source`` that hold its position."""
 
 
 def envelope(columns: StructType) -> StructType:
@@ -53,7 +53,7 @@ def key_fields(columns: StructType, key: Sequence[str]) -> StructType:
 
 
 def opened(parsed: DataFrame, columns: StructType, key: Sequence[str], form: str, kept: Sequence[str]) -> DataFrame:
-    """Rows with ``columns``, :data:`COLUMNS` and ``kept``, and ``_broken``, the reason if a record is none.
+    """Rows with ``columns``, :data:`COLUMNS` and ``kept``, and in ``_broken`` the reason if a record is no change.
 
     ``parsed`` has ``_fields`` and ``_key`` (the structs, each with ``_broken`` if a field does not fit), ``_why`` and
     ``_key_why`` (reasons that are known already), ``_is_tombstone`` and ``kept``.
@@ -97,7 +97,7 @@ def _why(values: Sequence[Column], key: Sequence[str], op: Column, form: str) ->
 
 
 def _position(source: Column) -> Column:
-    """By what the connector tells: SQL Server and Db2, PostgreSQL, MySQL and MariaDB, Oracle; else by the time."""
+    """The position by connector: SQL Server and Db2, PostgreSQL, MySQL and MariaDB, Oracle; for others the time."""
 
     def number(name: str) -> Column:
         return F.lpad(source[name], WIDTH, "0")

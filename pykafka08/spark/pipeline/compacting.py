@@ -1,7 +1,7 @@
-"""Small files of a table made one: Spark writes new files, one commit swaps them, then the old ones go.
+"""Compaction: Spark joins small files into one, a commit replaces them, and later the old files are deleted.
 
-Of gold, of which each change of a window brings a row, only the newest rows stay: all of it is one file then.
-Old files are deleted once every stage that reads the table has committed a version behind them.
+Gold has a row for each change of a window.  Its compaction keeps the newest row of each window, in one file.  Replaced
+files are deleted once every stage that reads the table has committed a later version.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from pykafka08.spark.pipeline.checkpoints import version_read
 from pykafka08.spark.pipeline.settings import Aggregate, Compaction, Pipeline
 from pykafka08.spark.pipeline.stores import Folder
 from pykafka08.spark.pipeline.tables import rows as table_rows
-from pykafka08.spark.pipeline.tables.model import COMPACTION, Added, Entry
+from pykafka08.spark.pipeline.tables.model import COMPACTION, Commit, DataFile
 from pykafka08.spark.pipeline.tables.table import Table
 
 __all__ = ["Compacted", "compact", "readers_of", "versions"]
 
 JOBS = 4
-"""So many groups of files are joined at once, each by one task."""
+"""The number of groups of files that are joined at once, each by one task."""
 PER_COMMIT = 64
-"""Groups whose files one commit swaps: what a compaction that is ended has done so far stays."""
-Group = list[Added]
+"""The number of groups that one commit replaces.  If a compaction is killed, the commits before stay."""
+Group = list[DataFile]
 Compacted = tuple[int, int, int]
 """Files before, files after, files deleted."""
 
 
 def compact(spark: SparkSession, pipeline: Pipeline, *, until: Mapping[str, int] | None = None) -> dict[str, Compacted]:
-    """All tables by their folder's name.
+    """Compact all tables; the results by folder.
 
-    ``until``: stages or backfills run meanwhile, which may read what they found live when they began: only what was
-    replaced up to these versions is deleted.  Without it nobody does, so files that no commit names are nobody's.
+    ``until``: only files that were replaced up to these versions are deleted, because stages or backfills run that may
+    still read later ones.  Without it nothing else runs, and files that no commit names are deleted, too.
     """
     aggregates = {f"gold/{name}": one for name, one in pipeline.aggregates.items()}
     made = {}
@@ -50,7 +50,7 @@ def compact(spark: SparkSession, pipeline: Pipeline, *, until: Mapping[str, int]
 
 
 def versions(pipeline: Pipeline) -> dict[str, int]:
-    """The newest of each table, by its folder's name."""
+    """The newest version of each table, by folder."""
     return {name: table.version for name, table in _tables(pipeline).items()}
 
 
@@ -76,7 +76,7 @@ def readers_of(pipeline: Pipeline, folder: Folder) -> list[str]:
 
 
 def _join(spark: SparkSession, table: Table, settings: Compaction, aggregate: Aggregate | None) -> None:
-    """``aggregate``: rows of a window replace one another; without it each row stays."""
+    """Join small files.  With ``aggregate`` only the newest row of each window is kept, otherwise all rows."""
     state = table.state()
     groups = list(_groups(state.files, settings) if aggregate is None else _whole(state.files, settings))
     attempt = table.attempt(COMPACTION, state.version + 1)
@@ -87,32 +87,32 @@ def _join(spark: SparkSession, table: Table, settings: Compaction, aggregate: Ag
             joined = list(pool.map(partial(_joined, spark, table, aggregate), folders, chosen))
         removed = tuple(one.path for group in chosen for one in group)
         added = tuple(one for files in joined for one in files)
-        if not _swap(table, Entry(0, COMPACTION, COMPACTION, state.version + 1, added, removed)):
+        if not _swap(table, Commit(0, COMPACTION, COMPACTION, state.version + 1, added, removed)):
             break
 
 
-def _swap(table: Table, entry: Entry) -> bool:
-    """Commit behind whatever others have made meanwhile; False if these have replaced one of the files."""
-    removed, is_made = set(entry.removed), False
+def _swap(table: Table, commit: Commit) -> bool:
+    """Commit after the newest version; False if another commit has replaced one of the files."""
+    removed, is_made = set(commit.removed), False
     while not is_made:
         state = table.state()
         if not removed <= {one.path for one in state.files}:
             return False
-        is_made = table.commit(replace(entry, version=state.version + 1))
+        is_made = table.commit(replace(commit, version=state.version + 1))
     return True
 
 
 def _expire(pipeline: Pipeline, name: str, table: Table, until: int | None) -> int:
-    """Delete what every reader has passed; how many files."""
+    """Delete the files that no reader needs; the number of files."""
     readers, version = readers_of(pipeline, pipeline.root / name), table.version
     passed = min((version_read(pipeline.checkpoint(name)) for name in readers), default=version)
-    kept = pipeline.compaction.keep_entries
+    kept = pipeline.compaction.keep_commits
     last = min(passed, version - kept, version if until is None else until)
     return table.expire(last + 1, with_attempts=until is None)
 
 
-def _groups(files: Iterable[Added], settings: Compaction) -> Iterator[Group]:
-    """Files of one partition that together are small enough, in the order in which they came."""
+def _groups(files: Iterable[DataFile], settings: Compaction) -> Iterator[Group]:
+    """Groups of files of one partition, each at most ``target_bytes``, in the order of their commits."""
     partitions: dict[str, Group] = defaultdict(list)
     for one in files:
         if one.bytes < settings.target_bytes:
@@ -129,18 +129,20 @@ def _groups(files: Iterable[Added], settings: Compaction) -> Iterator[Group]:
             yield group
 
 
-def _whole(files: Sequence[Added], settings: Compaction) -> Iterator[Group]:
-    """All files: a row may be replaced by one in any of them."""
+def _whole(files: Sequence[DataFile], settings: Compaction) -> Iterator[Group]:
+    """All files as one group, because a row may replace one in any of them."""
     if len(files) >= settings.min_files:
         yield list(files)
 
 
-def _folder(file: Added) -> str:
-    """Of its partition, as Spark names it."""
+def _folder(file: DataFile) -> str:
+    """The folder of its partition, as Spark names it."""
     return "".join(f"{name}={value}/" for name, value in file.values.items())
 
 
-def _joined(spark: SparkSession, table: Table, aggregate: Aggregate | None, folder: str, group: Group) -> list[Added]:
+def _joined(
+    spark: SparkSession, table: Table, aggregate: Aggregate | None, folder: str, group: Group
+) -> list[DataFile]:
     rows = table_rows.read(spark, table, group, table_rows.columns_in_files(table))
     if aggregate is not None:
         rows = current(rows, aggregate)

@@ -1,8 +1,8 @@
-"""A folder of an earlier version made one of Delta tables, once: tables, checkpoints, starts and runs.
+"""Conversion of a folder of an earlier version: tables, checkpoints, starts and runs.
 
-The new folder is made beside the old one, whose Parquet files it shares by hard links where the file system has these,
-and takes its place at the end.  The old one stays as ``FOLDER.before-conversion``.  An entry of an old log that a stage
-has not read becomes a commit; those before it become one.
+The new folder is made beside the old one, with hard links to the old Parquet files, or copies if the file system has no
+hard links.  At the end it gets the old folder's name, and the old one becomes ``FOLDER.before-conversion``.  Each entry
+of an old log that a stage has not read becomes a commit; all earlier entries become one commit.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from pykafka08.spark.pipeline.locking import alone_if_possible
 from pykafka08.spark.pipeline.old_layout import OldEntry, OldFile, OldState
 from pykafka08.spark.pipeline.settings import Pipeline
 from pykafka08.spark.pipeline.tables import rows as table_rows
-from pykafka08.spark.pipeline.tables.model import NEW_ROWS, Added, Entry, Totals
+from pykafka08.spark.pipeline.tables.model import NEW_ROWS, Commit, DataFile, Totals
 from pykafka08.spark.pipeline.tables.table import Table
 
-__all__ = ["convert"]
+__all__ = ["commit_next", "convert"]
 
 CONVERSION = "conversion"
-"""The query of commits that stand for several of an old log."""
+"""The query of commits that replace several entries of an old log."""
 ACCEPTED, REJECTED, ROWS = "accepted", "rejected", "rows"
-"""The parts of the old tables."""
+"""Parts of the old tables: old silver held accepted and rejected rows."""
 COPIED = ("starts", "runs", "checkpoints")
 Say = Callable[[str], None]
 Renumber = Callable[[int], int]
-"""From an offset of an old log to the version of the new table."""
+"""From an offset in an old log to the version of the new table."""
 
 
 @dataclass(frozen=True)
 class _Part:
-    """A new table, and the part of the old one that it holds."""
+    """A new table, and the part of the old table that goes into it."""
 
     name: str
     table: Table
@@ -49,20 +49,24 @@ class _Part:
 
 
 def convert(spark: SparkSession, pipeline: Pipeline, say: Say) -> None:
-    """Convert the folder of a pipeline; killed at any point, it is to be repeated.
+    """Convert the folder of a pipeline.  If the process is killed, at any point, repeat the conversion.
 
     Raises:
-        ConfigError: there is nothing to convert, or a run is at work.
+        ConfigError: there is nothing to convert, a run is at work, or the folder of an earlier conversion exists.
     """
     if not old_layout.is_old(pipeline):
         raise ConfigError(f"folder: {pipeline.root} has no tables of an earlier version")
     root = Path(pipeline.root)
-    made, kept = (root.with_name(f"{root.name}.{suffix}") for suffix in ("converting", "before-conversion"))
+    made, kept = (root.with_name(root.name + suffix) for suffix in (old_layout.MADE, old_layout.KEPT))
+    if old_layout.is_unnamed(pipeline):
+        made.rename(root)
+        say(f"{root} has Delta tables now; {kept} is the old folder, and may be deleted")
+        return
     if kept.exists():
-        raise ConfigError(f"folder: {kept} exists; it is of an earlier conversion")
+        raise ConfigError(f"folder: {kept} exists, from an earlier conversion; move or delete it, then repeat this one")
     with alone_if_possible(pipeline.root) as is_alone:
         if not is_alone:
-            raise ConfigError(f"folder: a run or a backfill is at work in {root}")
+            raise ConfigError(f"folder: a run or a backfill is at work in {root}; repeat the conversion after its end")
         shutil.rmtree(made, ignore_errors=True)
         for name in COPIED:
             if (root / name).exists():
@@ -70,7 +74,7 @@ def convert(spark: SparkSession, pipeline: Pipeline, say: Say) -> None:
         _Conversion(spark, pipeline, made, say).run()
         root.rename(kept)
         made.rename(root)
-    say(f"{root} has Delta tables now; {kept} is what it was, and may be deleted")
+    say(f"{root} has Delta tables now; {kept} is the old folder, and may be deleted")
 
 
 class _Conversion:
@@ -98,7 +102,7 @@ class _Conversion:
         return Table(self._made / folder.relative_to(Path(self._pipeline.root)))
 
     def _log(self, old: Path, parts: Iterable[_Part], readers: Iterable[str]) -> None:
-        """A table with a log of its own, into one table for each part, all with the same versions."""
+        """Convert an old table into one Delta table for each part, all with the same versions."""
         if not (old / "log").exists():
             return
         checkpoints = [self._made / "checkpoints" / one for one in readers]
@@ -124,7 +128,7 @@ class _Conversion:
         added = tuple(self._linked(old, part.table, one) for one in files)
         brought = {kind: rows[part.name] for kind, rows in state.brought.items()}
         totals = Totals(dict(state.counts) if part.name != REJECTED else {}, brought, state.newest)
-        assert part.table.commit(Entry(1, NEW_ROWS, CONVERSION, 0, added), totals)
+        commit_next(part.table, Commit(1, NEW_ROWS, CONVERSION, 0, added), totals)
 
     def _commit_entry(self, old: Path, part: _Part, entry: OldEntry) -> None:
         live = {one.path for one in part.table.live()}
@@ -132,10 +136,10 @@ class _Conversion:
         removed = tuple(path for path in entry.removed if path in live)
         counts = entry.counts if part.name != REJECTED else {}
         version = part.table.version + 1
-        assert part.table.commit(Entry(version, entry.kind, entry.query, entry.batch, added, removed, counts))
+        commit_next(part.table, Commit(version, entry.kind, entry.query, entry.batch, added, removed, counts))
 
     def _bronze(self, source: str) -> None:
-        """A commit for each batch of the file source that has read it, and one for what it has not read."""
+        """Convert bronze: a commit for each batch that the decode stage has read, and one for the unread files."""
         old = Path(self._pipeline.bronze(source))
         table = self._table(old)
         last = old_layout.last_batch(old)
@@ -151,27 +155,33 @@ class _Conversion:
         table.prepare(self._spark.createDataFrame([], BRONZE_SCHEMA).schema.json(), table_rows.BRONZE_PARTITIONS)
         for number, paths in batches.items():
             files = tuple(self._linked_bronze(old, table, path) for path in paths)
-            assert table.commit(Entry(table.version + 1, NEW_ROWS, CONVERSION, number, files))
+            commit_next(table, Commit(table.version + 1, NEW_ROWS, CONVERSION, number, files))
         files = tuple(self._linked_bronze(old, table, path) for path in unread)
-        assert table.commit(Entry(table.version + 1, NEW_ROWS, f"ingest-{source}", last, files))
+        commit_next(table, Commit(table.version + 1, NEW_ROWS, f"ingest-{source}", last, files))
         _renumber(checkpoint, "logOffset", lambda offset: sum(number <= offset for number in batches))
         shutil.rmtree(checkpoint / "sources", ignore_errors=True)
         self._say(f"{table.location.uri}: {table.state().rows:,} rows")
 
-    def _linked(self, old: Path, table: Table, file: OldFile) -> Added:
+    def _linked(self, old: Path, table: Table, file: OldFile) -> DataFile:
         values = {table_rows.DAY: file.day} if file.part == ACCEPTED else {}
         if not (old / file.path).exists():  # replaced and deleted; a later entry removes it
-            return Added(file.path, file.rows, file.bytes, values)
+            return DataFile(file.path, file.rows, file.bytes, values)
         _link(old / file.path, Path(table.location.uri, file.path))
-        return table.added(file.path, values)
+        return table.data_file(file.path, values)
 
-    def _linked_bronze(self, old: Path, table: Table, path: str) -> Added:
+    def _linked_bronze(self, old: Path, table: Table, path: str) -> DataFile:
         made = f"data/{CONVERSION}/{path}"
         _link(old / path, Path(table.location.uri, made))
-        return table.added(made, table_rows.partition_values(path.split("/")[:-1]))
+        return table.data_file(made, table_rows.partition_values(path.split("/")[:-1]))
 
 
 DAY = {"name": table_rows.DAY, "type": "date", "nullable": True, "metadata": {}}
+
+
+def commit_next(table: Table, entry: Commit, totals: Totals | None = None) -> None:
+    """Make the table's next version.  Raises ConfigError if another program has made it."""
+    if not table.commit(entry, totals):
+        raise ConfigError(f"folder: another program writes to {table.location.uri}; end it, and repeat the conversion")
 
 
 def _link(old: Path, new: Path) -> None:
@@ -183,14 +193,14 @@ def _link(old: Path, new: Path) -> None:
 
 
 def _planned(checkpoint: Path) -> list[Mapping[str, int]]:
-    """The offsets of the last two batches, which Spark begins with."""
+    """The offsets of the last two batches, which Spark reads when a query starts."""
     numbers = sorted(int(one.name) for one in (checkpoint / "offsets").glob("*") if one.name.isdigit())
     texts = ((checkpoint / "offsets" / str(number)).read_text().splitlines()[2] for number in numbers[-2:])
     return [json.loads(text) for text in texts]
 
 
 def _renumber(checkpoint: Path, key: str, renumbered: Renumber) -> None:
-    """Write the offsets of a query anew.  Spark compares its files with checksums beside them."""
+    """Replace the offsets of a query, and delete the checksums, which no longer match."""
     for path in (checkpoint / "offsets").glob("*"):
         if path.name.isdigit():
             lines = path.read_text().splitlines()

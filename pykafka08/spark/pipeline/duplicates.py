@@ -8,14 +8,15 @@ key columns of the days in question are read for each batch, which `within_days`
 
 from __future__ import annotations
 
-from datetime import date, timedelta
+from collections.abc import Iterable
+from datetime import date
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from pykafka08.spark.pipeline.settings import Duplicates
 
-__all__ = ["days_to_compare", "first_of_each", "not_there"]
+__all__ = ["days_near", "first_of_each", "not_there"]
 
 ARRIVAL = ("_timestamp", "_topic", "_partition", "_offset", "_source")
 
@@ -39,7 +40,8 @@ def not_there(rows: DataFrame, kept: DataFrame, duplicates: Duplicates) -> DataF
     return rows.join(there, is_same, "left_anti")
 
 
-def days_to_compare(days: set[date], duplicates: Duplicates) -> set[str]:
-    """ISO dates of the files in which duplicates of rows of ``days`` may be."""
-    reach = range(-duplicates.within_days, duplicates.within_days + 1)
-    return {(day + timedelta(days=apart)).isoformat() for day in days for apart in reach}
+def days_near(days: Iterable[date], within_days: int) -> set[str]:
+    """The ISO dates at most ``within_days`` from one of ``days``, as far as the calendar goes."""
+    first, last = date.min.toordinal(), date.max.toordinal()
+    near = {day.toordinal() + apart for day in days for apart in range(-within_days, within_days + 1)}
+    return {date.fromordinal(number).isoformat() for number in near if first <= number <= last}

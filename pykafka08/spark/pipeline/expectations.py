@@ -1,7 +1,6 @@
-"""Expectations of decoded rows: their levels and thresholds, and how many rows of each batch did not meet them.
+"""Expectations of decoded rows: levels, thresholds, and the rows of each batch that break them.
 
-A run writes the counts of a batch into its progress document, so that they can be compared over time.  No pyspark is
-needed.
+A run writes the counts of a batch into its progress document, which shows them over time.  No pyspark is needed.
 """
 
 from __future__ import annotations
@@ -29,13 +28,13 @@ __all__ = [
 ]
 
 FIELD = "quality"
-"""Of a progress document: rows read, and rows by expectation that did not meet it."""
+"""The field of a progress document with the rows read, and the rows that broke each expectation."""
 REMEMBERED = 1000
-"""Batches whose progress Spark has not told yet: it does so soon after each."""
+"""The number of batches whose counts are kept until Spark reports their progress, which it does at once."""
 
 
 class QualityError(RuntimeError):
-    """More rows of a batch than allowed do not meet an expectation with the level ``fail``; the batch is not taken."""
+    """Too many rows of a batch break an expectation with the level ``fail``; the batch is not committed."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ class Expectation:
 
 @dataclass(frozen=True)
 class Broken:
-    """A batch, and how many of its rows did not meet each expectation."""
+    """A batch, and the number of its rows that broke each expectation."""
 
     at: datetime
     query: str
@@ -65,7 +64,7 @@ class Broken:
 
 
 def expectations(decode: Decode) -> list[Expectation]:
-    """All of them, in the order in which a row is judged."""
+    """All expectations, in the order in which they judge a row."""
     found = [
         Expectation(f"rule: {name}", f"decode.rules.{name!r}", rule.level, rule.threshold)
         for name, rule in decode.rules.items()
@@ -76,25 +75,27 @@ def expectations(decode: Decode) -> list[Expectation]:
 
 
 def check(found: Iterable[Expectation], read: int, counts: Mapping[str, int]) -> None:
-    """Compare a batch with the thresholds.  Raises QualityError."""
+    """Raise QualityError if a batch exceeds a threshold."""
     failed = [
-        f"{one.where}: {counts[one.reason]:,} of {read:,} rows break {one.reason!r}, {one.threshold:.2%} are allowed"
+        f"{one.where}: {counts[one.reason]:,} of {read:,} rows break {one.reason!r}, threshold {one.threshold:.2%}"
         for one in found
         if one.level == "fail" and counts.get(one.reason, 0) > one.threshold * read
     ]
     if failed:
-        raise QualityError("; ".join([*failed, "the batch is not taken, and the next run reads it again"]))
+        raise QualityError(
+            "; ".join([*failed, "the batch is not committed; correct the data or the expectation, then run again"])
+        )
 
 
 _COUNTS: dict[tuple[str, str, int], dict[str, Any]] = {}
-"""What :func:`remember` keeps until Spark tells the progress of the batch, in the same process."""
+"""Folder, query and batch → the counts that :func:`with_counts` takes once Spark reports the batch's progress."""
 
 
 def remember(pipeline: Pipeline, query: str, batch: int, read: int, counts: Mapping[str, int]) -> None:
     """Keep the counts of a batch for its progress document."""
     _COUNTS[pipeline.folder, query, batch] = {"read": read, "broken": dict(counts)}
     while len(_COUNTS) > REMEMBERED:
-        del _COUNTS[next(iter(_COUNTS))]
+        _COUNTS.pop(next(iter(_COUNTS)), None)  # stages run in threads of their own
 
 
 def with_counts(pipeline: Pipeline, document: dict[str, Any]) -> dict[str, Any]:
@@ -104,12 +105,12 @@ def with_counts(pipeline: Pipeline, document: dict[str, Any]) -> dict[str, Any]:
 
 
 def of_runs(folders: Iterable[Folder]) -> list[Broken]:
-    """Every batch of the runs whose rows were judged, in order."""
+    """Every judged batch of the runs, in order."""
     return [one for run in folders for one in _of_run(progress_of(run))]
 
 
 def of_newest_run(pipeline: Pipeline) -> tuple[int, Counter[str]]:
-    """Rows read, and rows by expectation, of the newest run that judged any."""
+    """The rows read, and the rows that broke each expectation, in the newest run that judged rows."""
     for run in reversed(runs(pipeline)):
         found = _of_run(progress_of(run))
         if found:

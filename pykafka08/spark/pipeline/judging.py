@@ -1,41 +1,42 @@
-"""Decoded rows compared with the expectations that need more than the row itself, and the counts of all of them.
+"""Expectations of a batch of decoded rows: references, uniqueness, and the counts of all expectations.
 
-References are joined and rules counted in the pass that decodes a batch.  Uniqueness needs the days of the rows, to
-read the keys that silver holds of them, and is one more pass over the batch, which is kept in memory.
+The pass that decodes a batch also joins references and counts rules.  Uniqueness is a second pass, because it needs the
+days of the rows to read the keys in silver.  Spark keeps the batch in memory between the passes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from datetime import date, timedelta
+from datetime import date
 from pathlib import Path
-from typing import Any
+from urllib.parse import unquote
 
+import pyarrow as pa
 from deltalake import DeltaTable
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from pykafka08.spark.pipeline.addresses import address_of
 from pykafka08.spark.pipeline.decoding import RAW
-from pykafka08.spark.pipeline.duplicates import ARRIVAL
+from pykafka08.spark.pipeline.duplicates import ARRIVAL, days_near
 from pykafka08.spark.pipeline.expectations import Expectation, check, expectations, remember
 from pykafka08.spark.pipeline.settings import Decode, Pipeline, Reference, Uniqueness
 from pykafka08.spark.pipeline.stores import Folder
 from pykafka08.spark.pipeline.tables.storage import located
 
-__all__ = ["judged", "referenced", "referenced_keys", "refused_as_not_unique"]
+__all__ = ["judged", "paths_of_delta", "referenced", "referenced_keys", "refused_as_not_unique"]
 
 Kept = Callable[[set[str]], "DataFrame | None"]
-"""The accepted rows of silver of some days, as ISO dates; None: there are none."""
+"""From ISO dates to the accepted rows of silver of these days; None without such rows."""
 
 
 @contextmanager
 def judged(pipeline: Pipeline, query: str, batch: int, rows: DataFrame, kept: Kept) -> Iterator[tuple[DataFrame, int]]:
-    """The rows of a batch with the reasons of all expectations, kept in memory meanwhile, and their number.
+    """The rows of a batch, marked by all expectations and kept in memory for the block, and their number.
 
     Raises:
-        QualityError: more rows than allowed do not meet an expectation with the level ``fail``.
+        QualityError: too many rows break an expectation with the level ``fail``.
     """
     decode = pipeline.decode
     every = expectations(decode)
@@ -61,7 +62,7 @@ def _persisted(rows: DataFrame, until: ExitStack) -> DataFrame:
 def _counted(
     rows: DataFrame, wanted: Sequence[Expectation], *, finds_days: bool = False
 ) -> tuple[int, dict[str, int], set[date]]:
-    """The number of rows, of those that do not meet each expectation, and the days of the accepted ones."""
+    """The number of rows, the number that break each expectation, and the days of the accepted rows."""
     broken = F.col(f"{RAW}.broken")
     measures = [F.count_if(F.array_contains(broken, one.reason)) for one in wanted]
     if finds_days:
@@ -74,23 +75,28 @@ def _counted(
 
 
 def referenced(rows: DataFrame, pipeline: Pipeline) -> DataFrame:
-    """Rows whose key is not among those that a reference names are marked."""
+    """Mark the rows whose key is missing in a reference."""
     decode = pipeline.decode
     for number, one in enumerate(decode.references):
-        there = f"_there_{number}"
-        names = [f"{there}_{name}" for name in one.key]
-        keys = referenced_keys(rows.sparkSession, pipeline, one).toDF(*names).distinct().withColumn(there, F.lit(True))
-        is_same = F.lit(True)
-        for name, other in zip(one.key, names, strict=True):
-            is_same = is_same & (F.col(name) == F.col(other))
-        joined = rows.join(keys, is_same, "left")
-        is_broken = F.col(there).isNull() & _has_key(one.key) & _is_a_row(decode)
+        found = f"_found_{number}"
+        joined = _looked_up(rows, referenced_keys(rows.sparkSession, pipeline, one), one.key, found)
+        is_broken = F.col(found).isNull() & _has_key(one.key) & _is_a_row(decode)
         rows = _marked(joined, rows.columns, is_broken, one.reason, one.level)
     return rows
 
 
+def _looked_up(rows: DataFrame, keys: DataFrame, key: Sequence[str], found: str) -> DataFrame:
+    """Rows with the column ``found``: true if the key is among ``keys``, else null."""
+    names = [f"{found}_{name}" for name in key]
+    others = keys.toDF(*names).distinct().withColumn(found, F.lit(True))
+    is_same = F.lit(True)
+    for name, other in zip(key, names, strict=True):
+        is_same = is_same & (F.col(name) == F.col(other))
+    return rows.join(others, is_same, "left")
+
+
 def referenced_keys(spark: SparkSession, pipeline: Pipeline, reference: Reference) -> DataFrame:
-    """The columns of the file or table that a reference names."""
+    """The key columns of a reference's file or table."""
     there = _read(spark, Folder(address_of(reference.to, Path("/")), pipeline.storage))
     return there.select(*(f"`{name}`" for name in reference.columns or reference.key))
 
@@ -103,41 +109,36 @@ def _read(spark: SparkSession, place: Folder) -> DataFrame:
 
 
 def _read_delta(spark: SparkSession, place: Folder) -> DataFrame:
-    """The files of the newest version, which Spark names by another scheme than deltalake on some stores."""
-    there = located(place)
-    files = DeltaTable(there.delta_uri, storage_options=there.storage_options).file_uris()
-    paths = [there.of(file.removeprefix(there.delta_uri).lstrip("/")) for file in files]
+    there, paths = located(place), paths_of_delta(place)
     return spark.read.option("basePath", there.uri).parquet(*paths) if paths else spark.read.parquet(there.uri)
 
 
+def paths_of_delta(place: Folder) -> list[str]:
+    """The files of a Delta table's newest version, for Spark; in Delta's log their paths are percent-encoded."""
+    there = located(place)
+    files = DeltaTable(there.delta_uri, storage_options=there.storage_options).get_add_actions()
+    return [there.of(unquote(path)) for path in pa.table(files).column("path").to_pylist()]
+
+
 def _unique(rows: DataFrame, wanted: Sequence[Uniqueness], days: set[date], kept: Kept) -> DataFrame:
-    """Rows whose key an earlier row of the batch has, or a row of silver, are marked."""
+    """Mark the rows whose key is in an earlier row of the batch, or in silver."""
     for number, one in enumerate(wanted):
         is_judged = F.col(f"{RAW}.reason").isNull() & _has_key(one.key)
         earlier = Window.partitionBy(*one.key, is_judged).orderBy(*ARRIVAL)
         columns = rows.columns
         rows = rows.withColumn("_place", F.row_number().over(earlier))
         is_broken = is_judged & (F.col("_place") > 1)
-        old = kept(_near(days, one.within_days))
+        old = kept(days_near(days, one.within_days))
         if old is not None:
-            there = f"_there_{number}"
-            names = [f"{there}_{name}" for name in one.key]
-            keys = old.select(*one.key).distinct().toDF(*names).withColumn(there, F.lit(True))
-            is_same = F.lit(True)
-            for name, other in zip(one.key, names, strict=True):
-                is_same = is_same & (F.col(name) == F.col(other))
-            rows = rows.join(keys, is_same, "left")
-            is_broken = is_broken | (is_judged & F.col(there).isNotNull())
+            found = f"_found_{number}"
+            rows = _looked_up(rows, old.select(*one.key), one.key, found)
+            is_broken = is_broken | (is_judged & F.col(found).isNotNull())
         rows = _marked(rows, columns, is_broken, one.reason, one.level)
     return rows
 
 
-def _near(days: set[date], within: int) -> set[str]:
-    return {(day + timedelta(days=apart)).isoformat() for day in days for apart in range(-within, within + 1)}
-
-
 def _has_key(key: Sequence[str]) -> Column:
-    """As in SQL, a key with a null is not judged."""
+    """Whether a key has no null; as in SQL, keys with a null meet every expectation."""
     found = F.lit(True)
     for name in key:
         found = found & F.col(name).isNotNull()
@@ -149,7 +150,7 @@ def _is_a_row(decode: Decode) -> Column:
 
 
 def _marked(rows: DataFrame, columns: Sequence[str], is_broken: Column, reason: str, level: str) -> DataFrame:
-    """``columns`` of the rows; an accepted row that is broken has the reason, and is refused unless it is a warning."""
+    """The rows with ``columns``; accepted rows that are broken get the reason, and are refused unless it only warns."""
     old = F.col(f"{RAW}.reason")
     broken = old.isNull() & is_broken
     none = F.array().cast("array<string>")
@@ -161,7 +162,7 @@ def _marked(rows: DataFrame, columns: Sequence[str], is_broken: Column, reason: 
     return rows.select(*[F.col(f"`{name}`") for name in columns if name != RAW], raw.alias(RAW))
 
 
-def refused_as_not_unique(decode: Decode) -> Any:
-    """Whether a row was refused for a uniqueness of the settings: which row came first cannot be judged again."""
+def refused_as_not_unique(decode: Decode) -> Column:
+    """Whether a row was refused by a uniqueness, which a backfill cannot judge again: the order of rows is lost."""
     reasons = [one.reason for one in decode.uniqueness if one.level != "warn"]
     return F.col("reason").isin(reasons) if reasons else F.lit(False)

@@ -1,8 +1,8 @@
 """Who else writes to a pipeline's folder: so that nobody deletes what another is about to add.
 
-Runs and backfills share a lock for as long as they write.  Who holds it alone may take files that no entry names for
+Runs and backfills share a lock for as long as they write.  Who holds it alone may take files that no commit names for
 nobody's.  The system gives the lock back when its holder ends, however that was.  Stores have no locks: there files
-that no entry names stay.
+that no commit names stay.
 """
 
 from __future__ import annotations

@@ -98,9 +98,9 @@ class MetricsListener(StreamingQueryListener):
 
     def _count_rejects(self) -> None:
         """By reason, from the commits that came."""
-        for entry in self._rejects_table.entries(self._version):
-            self._version = entry.version
-            for one in entry.added if entry.kind == NEW_ROWS else ():
+        for commit in self._rejects_table.commits(self._version):
+            self._version = commit.version
+            for one in commit.added if commit.kind == NEW_ROWS else ():
                 for reason in self._rejects_table.read(one, ["reason"]).column("reason").to_pylist():
                     self._rejects.labels(**self._constant, reason=reason).inc()
 

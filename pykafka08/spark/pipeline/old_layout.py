@@ -1,7 +1,7 @@
-"""The folders of versions whose tables were not Delta tables yet.
+"""Folders of earlier versions, whose tables were not Delta tables; only :mod:`converting` reads them.
 
-Silver and gold had ``log/N.json``, an entry for each change, and ``snapshots/N.json``, the sum of all entries up to N;
-bronze was written by Spark's file sink, and read by its file source.  Only :mod:`converting` reads them.
+Silver and gold had ``log/N.json``, an entry for each change, and ``snapshots/N.json``, the sum of all entries up to N.
+Spark's file sink wrote bronze, and its file source read it.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ __all__ = [
     "check_layout",
     "entries",
     "is_old",
+    "is_unnamed",
     "last_batch",
     "manifest",
     "source_log",
@@ -31,6 +32,8 @@ __all__ = [
 ]
 
 MANIFEST = "_spark_metadata"
+MADE, KEPT = ".converting", ".before-conversion"
+"""Suffixes of the folder that a conversion makes, and of the old folder at its end."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,7 @@ class OldEntry:
 
 @dataclass
 class OldState:
-    """What entries come to."""
+    """The state of an old table after some entries."""
 
     version: int = -1
     files: dict[str, OldFile] = field(default_factory=dict)
@@ -69,7 +72,7 @@ class OldState:
     """Kind of entry → part → rows."""
 
     def add(self, entry: OldEntry) -> None:
-        """Take the next entry."""
+        """Apply the next entry."""
         self.version = entry.version
         self.newest[entry.query] = entry.batch
         self.counts.update(entry.counts)
@@ -83,14 +86,22 @@ class OldState:
 def is_old(pipeline: Pipeline) -> bool:
     """Whether a table of the pipeline has a log of its own, or bronze the manifest of Spark's file sink."""
     if not pipeline.root.is_local:
-        return False  # those versions had no stores
+        return False  # earlier versions had local folders only
+    if is_unnamed(pipeline):
+        return True
     tables = [Path(pipeline.silver), *(Path(pipeline.gold(name)) for name in pipeline.aggregates)]
     manifests = [Path(pipeline.bronze(name), MANIFEST) for name in pipeline.sources]
     return any(path.exists() for path in (*manifests, *(one / "log" for one in tables)))
 
 
+def is_unnamed(pipeline: Pipeline) -> bool:
+    """Whether a conversion was killed after the old folder lost its name, before the new folder got it."""
+    root = Path(pipeline.root)
+    return not root.exists() and all(root.with_name(root.name + suffix).exists() for suffix in (MADE, KEPT))
+
+
 def check_layout(pipeline: Pipeline) -> None:
-    """ConfigError if the tables are to be converted first."""
+    """Raise ConfigError if the tables must be converted first."""
     if is_old(pipeline):
         raise ConfigError(
             f"folder: {pipeline.root} has tables of an earlier version; `pykafka08 pipeline convert CONFIG.toml` makes "
@@ -99,19 +110,21 @@ def check_layout(pipeline: Pipeline) -> None:
 
 
 def entries(table: Path, after: int) -> list[OldEntry]:
-    """In order, those with greater versions."""
+    """The entries after a version, in order."""
     found = sorted((table / "log").glob("*.json"))
     return [_entry(json.loads(path.read_text())) for path in found if int(path.stem) > after]
 
 
 def state_at(table: Path, version: int) -> OldState:
-    """The table as of a version.  ConfigError if entries that are needed for it are gone."""
+    """The table at a version.  Raises ConfigError if an entry is missing."""
     folded = max((one for one in _numbers(table / "snapshots") if one <= version), default=-1)
     state = _snapshot(table, folded) if folded >= 0 else OldState()
     for entry in entries(table, folded):
         if entry.version <= version:
             if entry.version != state.version + 1:
-                raise ConfigError(f"folder: {table / 'log'} lacks entry {state.version + 1}")
+                raise ConfigError(
+                    f"folder: {table / 'log'} lacks entry {state.version + 1}; restore the folder from a copy"
+                )
             state.add(entry)
     return state
 
@@ -123,13 +136,13 @@ def manifest(bronze: Path) -> list[str]:
 
 
 def last_batch(bronze: Path) -> int:
-    """The newest batch of the sink; -1: there is none."""
+    """The newest batch of the sink; -1 without one."""
     names = (one.name.removesuffix(".compact") for one in (bronze / MANIFEST).glob("*"))
     return max((int(name) for name in names if name.isdigit()), default=-1)
 
 
 def source_log(checkpoint: Path) -> dict[str, int]:
-    """The name of each file that a query has planned to read → where in the file source's log; no two share a name."""
+    """Name of each file that a query has planned to read → its batch in the log of the file source."""
     documents = _documents(checkpoint / "sources" / "0")
     return {Path(unquote(urlsplit(one["path"]).path)).name: one["batchId"] for one in documents}
 
@@ -147,7 +160,7 @@ def _snapshot(table: Path, version: int) -> OldState:
 
 
 def _documents(log: Path) -> Iterator[dict[str, Any]]:
-    """Of a log of Spark's: ``N.compact`` has all up to N, single files what came later."""
+    """The documents in a log of Spark: ``N.compact`` has all up to N, and one file has each later batch."""
     joined = max((int(one.stem) for one in log.glob("*.compact") if one.stem.isdigit()), default=-1)
     single = sorted(number for number in _numbers(log, "*") if number > joined)
     for path in ([log / f"{joined}.compact"] if joined >= 0 else []) + [log / str(number) for number in single]:

@@ -18,31 +18,31 @@ from pykafka08.spark.pipeline.verifying import silver_of
 __all__ = ["ColumnProfile", "as_json", "as_table", "profile", "profile_of"]
 
 TRACKED = 10_000
-"""Values that Spark counts for the most frequent ones; more are counted approximately, rare ones among them not."""
+"""The number of distinct values that Spark counts exactly; of more values it may miss rare ones."""
 WIDEST = 40
-"""Characters of a value in the table."""
+"""The longest value in the table, in characters."""
 
 
 @dataclass(frozen=True)
 class ColumnProfile:
-    """One column."""
+    """The profile of one column."""
 
     name: str
     type: str
     rows: int
     nulls: int
     distinct: int | None
-    """Approximately, nulls not counted; None for a type whose values cannot be compared."""
+    """The approximate number of distinct values without null; None for types that Spark cannot compare."""
     min: Any
     max: Any
     top: tuple[tuple[Any, int], ...]
-    """The most frequent values, nulls left out; empty if none stands out, and for types with fields or elements."""
+    """The most frequent values without null, and their numbers; empty for types with fields or elements."""
 
 
 def profile(
     spark: SparkSession, pipeline: Pipeline, top: int = 5, first: date | None = None, last: date | None = None
 ) -> list[ColumnProfile]:
-    """Of the accepted rows of silver, with event dates from ``first`` to ``last``."""
+    """Profile the rows of silver with event dates from ``first`` to ``last``."""
     rows = silver_of(spark, pipeline)
     if first is not None:
         rows = rows.where(F.col("event_date") >= F.lit(first))
@@ -52,7 +52,7 @@ def profile(
 
 
 def profile_of(rows: DataFrame, top: int = 5) -> list[ColumnProfile]:
-    """Of any rows."""
+    """Profile any rows."""
     measures = [
         one.alias(f"c{number}_{name}")
         for number, field in enumerate(rows.schema)
@@ -88,14 +88,14 @@ def _measures(name: str, kind: DataType, top: int) -> dict[str, Column]:
 
 
 def as_json(name: str, found: Sequence[ColumnProfile]) -> str:
-    """A document with ``pipeline``, ``rows`` and ``columns``; a value that JSON does not have is a text."""
+    """The profile as JSON; values of types that JSON lacks become texts."""
     columns = [{**asdict(one), "top": [{"value": value, "rows": count} for value, count in one.top]} for one in found]
     document = {"pipeline": name, "rows": found[0].rows if found else 0, "columns": columns}
     return json.dumps(document, default=str, indent=2, ensure_ascii=False)
 
 
 def as_table(found: Sequence[ColumnProfile]) -> Iterator[str]:
-    """Lines for people."""
+    """The profile as lines of a table."""
     head = ("column", "type", "nulls", "distinct", "min", "max", "most frequent")
     rows = [head, *map(_cells, found)]
     widths = [max(len(row[place]) for row in rows) for place in range(len(head))]
@@ -110,7 +110,7 @@ def _cells(one: ColumnProfile) -> tuple[str, ...]:
 
 
 def _most(top: Iterable[tuple[Any, int]]) -> str:
-    """Without values that are there once: each value of a key is."""
+    """The values that occur more than once; in a key column, every value occurs once."""
     return ", ".join(f"{_shown(value)} ({count:,})" for value, count in top if count > 1) or "-"
 
 
@@ -119,6 +119,6 @@ def _shown(value: Any) -> str:
 
 
 def _text(value: str) -> str:
-    """In one line, and not longer than :data:`WIDEST`."""
+    """The text in one line, at most :data:`WIDEST` characters."""
     line = "".join(one if one.isprintable() else "?" for one in value)
     return line if len(line) <= WIDEST else line[: WIDEST - 1] + "…"

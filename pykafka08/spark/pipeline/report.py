@@ -245,9 +245,9 @@ def _table(body: Element, names: Sequence[str], rows: Iterable[Sequence[str]]) -
 def rejects_of(rejects: Table) -> dict[tuple[str, int], int]:
     """Refused rows by query and batch, as far as the log reaches back."""
     refused: Counter[tuple[str, int]] = Counter()
-    for entry in rejects.entries_there():
-        if entry.kind == NEW_ROWS:
-            refused[entry.query, entry.batch] += sum(one.rows for one in entry.added)
+    for commit in rejects.existing_commits():
+        if commit.kind == NEW_ROWS:
+            refused[commit.query, commit.batch] += sum(one.rows for one in commit.added)
     return refused
 
 

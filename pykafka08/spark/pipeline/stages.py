@@ -25,14 +25,14 @@ from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 
 from pykafka08.spark.pipeline.aggregating import key_of, windowed
 from pykafka08.spark.pipeline.decoding import BRONZE_SCHEMA, PLACE, accepted, decoded, rejected
-from pykafka08.spark.pipeline.duplicates import days_to_compare, first_of_each, not_there
+from pykafka08.spark.pipeline.duplicates import days_near, first_of_each, not_there
 from pykafka08.spark.pipeline.judging import judged
 from pykafka08.spark.pipeline.session import brief
 from pykafka08.spark.pipeline.settings import Aggregate, Duplicates, Pipeline, Source
 from pykafka08.spark.pipeline.starting import kafka_options, start_options
 from pykafka08.spark.pipeline.stores import Folder
 from pykafka08.spark.pipeline.tables import rows as table_rows
-from pykafka08.spark.pipeline.tables.model import NEW_ROWS, Entry
+from pykafka08.spark.pipeline.tables.model import NEW_ROWS, Commit
 from pykafka08.spark.pipeline.tables.stream import stream_options
 from pykafka08.spark.pipeline.tables.table import Table
 
@@ -100,7 +100,7 @@ def _ingest(pipeline: Pipeline, source: Source) -> Callable[[SparkSession], Data
             return
         added = table_rows.write_bronze(table, table.attempt(query, number), batch)
         counts = {"rows": sum(one.rows for one in added)}
-        table_rows.commit(table, Entry(0, NEW_ROWS, query, number, tuple(added), (), counts))
+        table_rows.append_commit(table, Commit(0, NEW_ROWS, query, number, tuple(added), (), counts))
 
     def writer(spark: SparkSession) -> DataStreamWriter:
         start = start_options(pipeline, source)
@@ -120,7 +120,7 @@ def _decode(pipeline: Pipeline, source: str) -> Callable[[SparkSession], DataStr
         kept = partial(_accepted_of, pipeline, batch.sparkSession, None)
         with judged(pipeline, query, number, decoded(batch, pipeline.decode, source), kept) as (rows, read):
             if read:
-                _commit_decoded(pipeline, rows, Entry(0, NEW_ROWS, query, number, counts={"read": read}))
+                _commit_decoded(pipeline, rows, Commit(0, NEW_ROWS, query, number, counts={"read": read}))
 
     def writer(spark: SparkSession) -> DataStreamWriter:
         records = _table_stream(spark, pipeline, pipeline.bronze(source)).schema(BRONZE_SCHEMA).load()
@@ -129,7 +129,7 @@ def _decode(pipeline: Pipeline, source: str) -> Callable[[SparkSession], DataStr
     return writer
 
 
-def _commit_decoded(pipeline: Pipeline, rows: DataFrame, entry: Entry) -> None:
+def _commit_decoded(pipeline: Pipeline, rows: DataFrame, commit: Commit) -> None:
     """Refused records first, then the accepted ones: the batch is complete once silver has its commit.
 
     An attempt that ended between the two has left refused records.  These stay refused, also if the rules were changed
@@ -137,19 +137,19 @@ def _commit_decoded(pipeline: Pipeline, rows: DataFrame, entry: Entry) -> None:
     """
     rejects, earlier = Table(pipeline.rejects), 0
     good, bad = accepted(rows), rejected(rows)
-    is_continued = rejects.holds(entry.query, entry.batch)
+    is_continued = rejects.holds(commit.query, commit.batch)
     if is_continued:
         places = table_rows.read(rows.sparkSession, rejects, rejects.live(), bad.schema).select(*PLACE)
         earlier = rows.join(places, list(PLACE), "left_semi").count()
         good, bad = (one.join(places, list(PLACE), "left_anti").select(*one.columns) for one in (good, bad))
-    added = table_rows.write(rejects, rejects.attempt(entry.query, entry.batch), bad)
+    added = table_rows.write(rejects, rejects.attempt(commit.query, commit.batch), bad)
     if added:
-        table_rows.commit(rejects, replace(entry, added=tuple(added), counts={}), is_continued=is_continued)
+        table_rows.append_commit(rejects, replace(commit, added=tuple(added), counts={}), is_continued=is_continued)
     refused = earlier + sum(one.rows for one in added)
-    _commit_accepted(pipeline, good, replace(entry, counts={**entry.counts, "rejected": refused}))
+    _commit_accepted(pipeline, good, replace(commit, counts={**commit.counts, "rejected": refused}))
 
 
-def _commit_accepted(pipeline: Pipeline, rows: DataFrame, entry: Entry) -> None:
+def _commit_accepted(pipeline: Pipeline, rows: DataFrame, commit: Commit) -> None:
     """With duplicates to find, a batch is compared with the very version of the table that it follows."""
     table, duplicates = Table(pipeline.silver), pipeline.decode.duplicates
     is_made, added = False, None
@@ -157,17 +157,17 @@ def _commit_accepted(pipeline: Pipeline, rows: DataFrame, entry: Entry) -> None:
         version = table.version
         if added is None or duplicates is not None:
             good = rows if duplicates is None else _without_duplicates(pipeline, version, rows, duplicates)
-            added = table_rows.write(table, table.attempt(entry.query, entry.batch), good)
+            added = table_rows.write(table, table.attempt(commit.query, commit.batch), good)
         kept = sum(one.rows for one in added)
-        duplicate = entry.counts["read"] - entry.counts["rejected"] - kept
-        counts = {**entry.counts, "accepted": kept, "duplicates": duplicate}
+        duplicate = commit.counts["read"] - commit.counts["rejected"] - kept
+        counts = {**commit.counts, "accepted": kept, "duplicates": duplicate}
         behind = max(version, 0)  # the first batch has made the table by writing
-        is_made = table.commit(replace(entry, version=behind + 1, added=tuple(added), counts=counts))
+        is_made = table.commit(replace(commit, version=behind + 1, added=tuple(added), counts=counts))
 
 
 def _without_duplicates(pipeline: Pipeline, version: int, rows: DataFrame, duplicates: Duplicates) -> DataFrame:
     first = first_of_each(rows, duplicates)
-    days = days_to_compare({row[0] for row in rows.select("event_date").distinct().collect()}, duplicates)
+    days = days_near((row[0] for row in rows.select("event_date").distinct().collect()), duplicates.within_days)
     kept = _accepted_of(pipeline, rows.sparkSession, version, days)
     return first if kept is None else not_there(first, kept, duplicates)
 
@@ -232,7 +232,7 @@ def _aggregate(pipeline: Pipeline, name: str, aggregate: Aggregate) -> Callable[
         added = table_rows.write(table, table.attempt(query, number), table_rows.gold_rows(batch, number))
         if added:
             counts = {"rows": sum(one.rows for one in added)}
-            table_rows.commit(table, Entry(0, NEW_ROWS, query, number, tuple(added), (), counts))
+            table_rows.append_commit(table, Commit(0, NEW_ROWS, query, number, tuple(added), (), counts))
 
     def writer(spark: SparkSession) -> DataStreamWriter:
         schema = table_rows.silver_schema(spark, pipeline.decode)

@@ -1,12 +1,10 @@
-"""Small files of a pipeline's folder, on this machine, on an object store or on HDFS: read, written, listed, deleted.
+"""Small files in a pipeline's folder, on this machine, on an object store or on HDFS.
 
-Each has one writer at a time, or is written by :meth:`Files.write_once`: of several writers one succeeds, and readers
-see the whole text or none.  No call needs Spark or Java.
+Each file has one writer at a time, or is written by :meth:`Files.write_once`, where one of several writers succeeds.
+Readers see the whole text or no file.  No call needs Spark or Java.
 
-Object stores are reached by the package ``obstore``, HDFS by ``hdfs-native``: the libraries that deltalake is built on,
-so that what reaches a table reaches these files, too.
-
-Not here: tables, and what Spark itself writes.
+The package ``obstore`` reads and writes object stores, ``hdfs-native`` HDFS.  deltalake is built on the same libraries,
+so the same settings work for tables and for these files.
 """
 
 from __future__ import annotations
@@ -30,46 +28,46 @@ __all__ = ["Files", "Folder", "files_of", "local_folder"]
 
 EXTRA = "pip install 'pykafka08[stores]'"
 DRAFT = ".draft-"
-"""What the names of files that are not whole yet begin with."""
+"""The prefix of files that are still being written."""
 NO_BUCKET = ("NoSuchBucket", "ContainerNotFound", "The specified bucket does not exist")
-"""What Amazon, Azure and Google answer for every file then."""
+"""Errors of Amazon, Azure and Google for a file in a bucket that does not exist."""
 CAUSES = re.compile(r"<Message>([^<\n]+)</Message>")
-"""In the answers of object stores."""
+"""The error message in the XML of an object store's answer."""
 ATTEMPTS = "dfs.client.failover.max.attempts"
-"""How often name nodes are tried, some seconds apart: by default for minutes, which only a service of several needs."""
+"""The number of attempts to reach name nodes.  Hadoop's default takes minutes, and is kept for a service of several."""
 
 
 class Files(Protocol):
-    """The small files in a folder; their names are relative to it, with ``/`` between the parts."""
+    """The small files in a folder.  Names are relative to it, with ``/`` between the parts."""
 
     def read(self, name: str) -> str:
-        """The text.  FileNotFoundError if there is no such file."""
+        """The text of a file.  Raises FileNotFoundError if it does not exist."""
         ...
 
     def exists(self, name: str) -> bool:
-        """Whether there is such a file."""
+        """Whether the file exists; False for a folder."""
         ...
 
     def names(self, folder: str) -> list[str]:
-        """The names of the files and folders in a folder, in order; none if it does not exist."""
+        """The sorted names of the files and folders in a folder; empty if it does not exist."""
         ...
 
     def write(self, name: str, text: str) -> None:
-        """Write a file; one with this name is replaced."""
+        """Write or replace a file."""
         ...
 
     def write_once(self, name: str, text: str) -> bool:
-        """Write a file; False if there is one with this name, which stays as it is."""
+        """Write a file.  If it exists, leave it unchanged and return False."""
         ...
 
     def delete(self, name: str) -> None:
-        """Delete a file, or a folder with all that is in it, if it exists."""
+        """Delete a file, or a folder and its content, if it exists."""
         ...
 
 
 @dataclass(frozen=True)
 class Folder:
-    """A folder or a file of a pipeline, which is used like a path."""
+    """A folder or file of a pipeline, with the methods of a path."""
 
     address: Address
     storage: Storage = field(default_factory=Storage, repr=False, compare=False)
@@ -82,7 +80,7 @@ class Folder:
 
     def __fspath__(self) -> str:
         if not self.is_local:
-            raise TypeError(f"{self} is not on this machine")
+            raise TypeError(f"{self} is on a store, not a path of this machine")
         return self.address.path
 
     @property
@@ -94,23 +92,23 @@ class Folder:
         return self.address.is_local
 
     def read_text(self) -> str:
-        """Of a file.  FileNotFoundError if it does not exist."""
+        """The text of the file.  Raises FileNotFoundError if it does not exist."""
         return self._files.read(self._path)
 
     def exists(self) -> bool:
-        """Whether there is such a file."""
+        """Whether the file exists; False for a folder."""
         return self._files.exists(self._path)
 
     def names(self) -> list[str]:
-        """Of the files and folders in it, in order; none if it does not exist."""
+        """The sorted names of the files and folders in it; empty if it does not exist."""
         return self._files.names(self._path)
 
     def write_text(self, text: str) -> None:
-        """Write a file, or replace it."""
+        """Write or replace the file."""
         self._files.write(self._path, text)
 
     def write_once(self, text: str) -> bool:
-        """Write a file; False if it exists, and then it stays as it is."""
+        """Write the file.  If it exists, leave it unchanged and return False."""
         return self._files.write_once(self._path, text)
 
     @property
@@ -129,12 +127,12 @@ def local_folder(path: str | Path) -> Folder:
 
 @lru_cache(maxsize=8)
 def _all_files(address: Address, storage: Storage) -> Files:
-    """Of a bucket or a file system; its connections are kept."""
+    """The files of a bucket or file system; the object is kept with its connections."""
     return files_of(address, storage)
 
 
 def files_of(address: Address, storage: Storage) -> Files:
-    """Those of a folder.
+    """The files of a folder.
 
     Raises:
         ConfigError: a package of the extra ``stores`` is missing, or a setting of ``[storage]`` is refused.
@@ -144,11 +142,11 @@ def files_of(address: Address, storage: Storage) -> Files:
     try:
         return HdfsFiles(address, storage) if address.scheme == "hdfs" else ObjectFiles(address, storage)
     except ImportError as error:
-        raise ConfigError(f"folder: {error}; {EXTRA}") from error
+        raise ConfigError(f"folder: {address.spark}: {error}; {EXTRA}") from error
 
 
 class LocalFiles:
-    """On this machine, or on a file system that is mounted here."""
+    """Files on this machine, or on a file system that is mounted here."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -189,7 +187,7 @@ class LocalFiles:
 
     @contextmanager
     def _draft(self, name: str, text: str) -> Iterator[Path]:
-        """A file with the text beside the one with this name, which is on the disk."""
+        """A temporary file with the text, flushed to disk, in the folder of ``name``."""
         folder = (self._folder / name).parent
         folder.mkdir(parents=True, exist_ok=True)
         number, draft = tempfile.mkstemp(dir=folder, prefix=DRAFT)
@@ -204,66 +202,66 @@ class LocalFiles:
 
 
 class ObjectFiles:
-    """On an object store; ``write_once`` is a conditional request there."""
+    """Files on an object store; ``write_once`` is a conditional request."""
 
     def __init__(self, address: Address, storage: Storage) -> None:
         import obstore
 
         self._obstore = obstore
         self._address = address
-        with self._told():
+        with self._translated():
             self._store = _store(address, storage)
 
     def __repr__(self) -> str:
         return f"ObjectFiles({self._address.spark!r})"
 
     def read(self, name: str) -> str:
-        with self._told():
+        with self._translated():
             return bytes(self._obstore.get(self._store, name).bytes()).decode()
 
     def exists(self, name: str) -> bool:
         try:
-            with self._told():
+            with self._translated():
                 self._obstore.head(self._store, name)
         except FileNotFoundError:
             return False
         return True
 
     def names(self, folder: str) -> list[str]:
-        with self._told():
+        with self._translated():
             found = self._obstore.list_with_delimiter(self._store, folder)
         paths = [*found["common_prefixes"], *(one["path"] for one in found["objects"])]
         return sorted(path.rstrip("/").rpartition("/")[2] for path in paths)
 
     def write(self, name: str, text: str) -> None:
-        with self._told():
+        with self._translated():
             self._obstore.put(self._store, name, text.encode(), mode="overwrite", use_multipart=False)
 
     def write_once(self, name: str, text: str) -> bool:
         try:
-            with self._told():
+            with self._translated():
                 self._obstore.put(self._store, name, text.encode(), mode="create", use_multipart=False)
         except FileExistsError:
             return False
         return True
 
     def delete(self, name: str) -> None:
-        with self._told():
+        with self._translated():
             inside = [one["path"] for part in self._obstore.list(self._store, name) for one in part]
             for path in (*inside, name):
                 with suppress(FileNotFoundError):
                     self._obstore.delete(self._store, path)
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
-        """The package's errors as Python's or as ConfigError, in one line."""
+    def _translated(self) -> Iterator[None]:
+        """Raise the package's errors as Python's own or as ConfigError, in one line."""
         from obstore.exceptions import AlreadyExistsError, BaseError
 
         try:
             yield
         except AlreadyExistsError as error:
             raise FileExistsError(_first_line(error)) from None
-        except (BaseError, FileNotFoundError) as error:  # its text goes on for pages
+        except (BaseError, FileNotFoundError) as error:  # its text has many lines
             said = str(error)
             if isinstance(error, FileNotFoundError) and not any(one in said for one in NO_BUCKET):
                 raise FileNotFoundError(_first_line(error)) from None
@@ -272,7 +270,7 @@ class ObjectFiles:
 
 
 def _store(address: Address, storage: Storage) -> Any:
-    """Options without a cloud's name are of the connection."""
+    """The store of a bucket.  Options without the prefix of a cloud are for the connection."""
     from obstore.store import from_url
 
     options = {name.lower(): value for name, value in options_for_delta(address, storage).items()}
@@ -287,33 +285,33 @@ def _first_line(error: Exception) -> str:
 
 
 class HdfsFiles:
-    """On HDFS.  A file gets its name when it is whole; the name node gives a name once."""
+    """Files on HDFS.  A file is written under a temporary name, then renamed, which is atomic."""
 
     def __init__(self, address: Address, storage: Storage) -> None:
         self._address = address
         patience = {} if storage.namenodes else {ATTEMPTS: "2"}
         options = {**patience, **options_for_delta(address, storage)}
-        with self._told():
+        with self._translated():
             self._client = _client(f"hdfs://{address.authority}", tuple(sorted(options.items())))
 
     def __repr__(self) -> str:
         return f"HdfsFiles({self._address.spark!r})"
 
     def read(self, name: str) -> str:
-        with self._told():
+        with self._translated():
             content: bytes = self._client.read(self._path(name)).read()
         return content.decode()
 
     def exists(self, name: str) -> bool:
         try:
-            with self._told():
+            with self._translated():
                 return not self._client.get_file_info(self._path(name)).isdir
         except FileNotFoundError:
             return False
 
     def names(self, folder: str) -> list[str]:
         try:
-            with self._told():
+            with self._translated():
                 paths = [one.path for one in self._client.list_status(self._path(folder))]
         except FileNotFoundError:
             return []
@@ -331,7 +329,7 @@ class HdfsFiles:
         return True
 
     def delete(self, name: str) -> None:
-        with self._told():
+        with self._translated():
             self._client.delete(self._path(name), recursive=True)
 
     def _write(self, name: str, text: str, *, replaces: bool) -> None:
@@ -339,7 +337,7 @@ class HdfsFiles:
 
         path = self._path(name)
         draft = f"{path.rpartition('/')[0]}/{DRAFT}{uuid.uuid4().hex}"
-        with self._told():
+        with self._translated():
             try:
                 with self._client.create(draft, WriteOptions(create_parent=True)) as file:
                     file.write(text.encode())
@@ -353,8 +351,8 @@ class HdfsFiles:
         return f"{self._address.path}/{name}"
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
-        """The package's errors without the name node's stack traces."""
+    def _translated(self) -> Iterator[None]:
+        """Raise the package's errors without the name node's stack traces."""
         try:
             yield
         except FileNotFoundError as error:
@@ -367,7 +365,7 @@ class HdfsFiles:
 
 @lru_cache(maxsize=8)
 def _client(url: str, options: tuple[tuple[str, str], ...]) -> Any:
-    """One client for all folders: it keeps its connections."""
+    """One client for all folders, because it keeps its connections."""
     from hdfs_native import Client
 
     return Client(url, dict(options))

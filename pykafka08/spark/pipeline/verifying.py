@@ -147,9 +147,9 @@ def refused_ahead(silver: State, rejects: Table) -> Counter[str]:
     ahead: Counter[str] = Counter()
     newest = {query: batch for query, batch in rejects.state().newest.items() if query.startswith(DECODE)}
     if any(batch > silver.newest.get(query, -1) for query, batch in newest.items()):
-        for entry in rejects.entries_there():
-            if entry.kind == NEW_ROWS and entry.batch > silver.newest.get(entry.query, -1):
-                ahead[entry.query] += sum(one.rows for one in entry.added)
+        for commit in rejects.existing_commits():
+            if commit.kind == NEW_ROWS and commit.batch > silver.newest.get(commit.query, -1):
+                ahead[commit.query] += sum(one.rows for one in commit.added)
     return ahead
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pykafka08.spark.pipeline.stores import Folder
-from pykafka08.spark.pipeline.tables.model import Added, Entry
+from pykafka08.spark.pipeline.tables.model import Commit, DataFile
 from pykafka08.spark.pipeline.tables.table import Table
 
 __all__ = ["commit", "fields", "file", "made"]
@@ -30,17 +30,19 @@ def made(folder: Path | Folder, **columns: str) -> Table:
     return table
 
 
-def file(table: Table, name: str, columns: Mapping[str, Any] | pa.Table, day: str = "") -> Added:
+def file(table: Table, name: str, columns: Mapping[str, Any] | pa.Table, day: str = "") -> DataFile:
     """A Parquet file of the table."""
     values = {"day": day} if day else {}
     path = f"data/{name}/day={day}/one.parquet" if day else f"data/{name}/one.parquet"
     table.location.filesystem.create_dir(path.rpartition("/")[0], recursive=True)
     with table.location.filesystem.open_output_stream(path) as out:
         pq.write_table(columns if isinstance(columns, pa.Table) else pa.table(dict(columns)), out)
-    return table.added(path, values)
+    return table.data_file(path, values)
 
 
-def commit(table: Table, kind: str, *added: Added, query: str = "q", batch: int | None = None, **counts: int) -> None:
+def commit(
+    table: Table, kind: str, *added: DataFile, query: str = "q", batch: int | None = None, **counts: int
+) -> None:
     """The next version; by default with the next batch of the query."""
     batch = table.newest(query) + 1 if batch is None else batch
-    assert table.commit(Entry(table.version + 1, kind, query, batch, added, (), counts))
+    assert table.commit(Commit(table.version + 1, kind, query, batch, added, (), counts))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pykafka08.errors import ConfigError
-from pykafka08.spark.pipeline.addresses import Storage, address_of, options_for_delta, options_for_hadoop, with_file
+from pykafka08.spark.pipeline.addresses import Storage, address_of, options_for_delta, options_for_hadoop
 from pykafka08.spark.pipeline.settings import parse
 from pykafka08.spark.pipeline.stores import Folder
 from tests.security.secrets_found import SecretSearch
@@ -133,8 +133,25 @@ def test_secrets_come_from_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert search.found == []
 
 
+def test_a_file_of_storage_that_is_missing_is_told_with_the_other_errors(tmp_path: Path) -> None:
+    text = GOOD.replace('folder = "out"', 'folder = "s3://b"\nspeed = 3\nstorage = { properties = "none.properties" }')
+    with pytest.raises(ConfigError, match=r"(?s)speed: unknown.*\nstorage\.properties: .*none\.properties"):
+        parse(text, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["a[1]", "a{b}", "100%", "a*", "what?"])
+def test_a_folder_that_spark_would_read_as_a_pattern_is_refused(name: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"^folder: .* choose a folder without these characters"):
+        parse(GOOD.replace('folder = "out"', f'folder = "{name}/out"'), tmp_path)
+    with pytest.raises(ConfigError, match=r"^folder: "):
+        parse(GOOD, tmp_path / name)
+    assert parse(GOOD.replace('folder = "out"', 'folder = "my lake/#1 = ü"'), tmp_path).root.name == "#1 = ü"
+
+
 def test_an_unknown_setting_of_the_file_is_named_without_its_value(tmp_path: Path) -> None:
     (tmp_path / "store.properties").write_text(f"secret_kye={SECRET}\n")
-    with pytest.raises(ConfigError, match=r"storage.properties: .*store.properties: secret_kye: unknown") as raised:
-        with_file({"properties": "store.properties"}, tmp_path)
+    with pytest.raises(ConfigError, match=r"^storage.properties: .*store.properties: secret_kye: unknown") as raised:
+        parse(
+            GOOD.replace('folder = "out"', 'folder = "s3://b"\nstorage = { properties = "store.properties" }'), tmp_path
+        )
     assert SECRET not in str(raised.value)

@@ -9,7 +9,7 @@ import pytest
 
 from pykafka08.spark.pipeline import charts, settings
 from pykafka08.spark.pipeline.stores import local_folder
-from pykafka08.spark.pipeline.tables.model import Added
+from pykafka08.spark.pipeline.tables.model import DataFile
 from tests.spark.pipeline import orders
 from tests.spark.pipeline.made_tables import commit, file, made
 
@@ -34,7 +34,7 @@ def test_one_day_and_one_window(run: Path, tmp_path: Path) -> None:
     progress = {"name": "ingest-shop", "numInputRows": 3, "durationMs": {"triggerExecution": 10}}
     (run / "progress.jsonl").write_text(json.dumps(progress) + "\n")
     silver, gold = made(pipeline.silver, id="long", day="date"), made(pipeline.gold("hourly"))
-    commit(silver, "batch", Added("data/a", 3, 1, {"day": "2024-03-01"}))
+    commit(silver, "batch", DataFile("data/a", 3, 1, {"day": "2024-03-01"}))
     commit(gold, "batch", file(gold, "a", {"window_start": [0], "kind": ["a"], "orders": [3], "_batch": [0]}))
     assert charts.draw(pipeline, local_folder(run)).read_bytes().startswith(PNG)
 

@@ -12,7 +12,7 @@ import pytest
 from pykafka08.cli.main import main
 from pykafka08.spark.pipeline import settings
 from pykafka08.spark.pipeline.locking import shared
-from pykafka08.spark.pipeline.tables.model import Added
+from pykafka08.spark.pipeline.tables.model import DataFile
 from pykafka08.spark.pipeline.tables.table import Table
 from tests.spark.pipeline import orders
 from tests.spark.pipeline.killing import command
@@ -124,11 +124,11 @@ def test_a_plan_tells_what_lies_between_the_stages(
     """Each stage by its own table and kinds of commits; compactions are nobody's."""
     pipeline = settings.read(orders.written_config(tmp_path, brokers))
     silver, rejects, gold = map(made, (pipeline.silver, pipeline.rejects, pipeline.gold("hourly")))
-    commit(silver, "batch", *(Added(f"data/{number}", 10, 1_000) for number in range(9)))
-    commit(silver, "compaction", Added("data/c", 90, 9_000))
-    commit(rejects, "batch", Added("data/r", 7, 2_500_000))
+    commit(silver, "batch", *(DataFile(f"data/{number}", 10, 1_000) for number in range(9)))
+    commit(silver, "compaction", DataFile("data/c", 90, 9_000))
+    commit(rejects, "batch", DataFile("data/r", 7, 2_500_000))
     for kind in ("batch", "backfill", "compaction"):
-        commit(gold, kind, Added(f"data/{kind}", 3, 500))
+        commit(gold, kind, DataFile(f"data/{kind}", 3, 500))
     for folder in (pipeline.silver, pipeline.rejects, pipeline.gold("hourly")):
         for one in Table(folder).live():
             (folder / one.path).write_text("")

@@ -9,15 +9,15 @@ from pyspark.sql import SparkSession
 
 from pykafka08.spark.pipeline import compacting
 from pykafka08.spark.pipeline.settings import Compaction
-from pykafka08.spark.pipeline.tables.model import Added, Entry
+from pykafka08.spark.pipeline.tables.model import Commit, DataFile
 from pykafka08.spark.pipeline.tables.table import Table
 from tests.spark.pipeline.made_tables import commit, file, made
 
 DAYS = ("2024-03-01", "2024-03-02")
 
 
-def sized(name: str, size: int, day: str = DAYS[0]) -> Added:
-    return Added(name, 1, size, {"day": day})
+def sized(name: str, size: int, day: str = DAYS[0]) -> DataFile:
+    return DataFile(name, 1, size, {"day": day})
 
 
 def test_files_of_a_partition_are_joined_up_to_a_size() -> None:
@@ -46,9 +46,9 @@ def test_a_commit_of_others_meanwhile_is_kept(
     """One that brings a file does no harm; after one that replaces a file that was joined, the files are left."""
     swap = compacting._swap
 
-    def amid(table: Table, entry: Entry) -> bool:
+    def amid(table: Table, commit: Commit) -> bool:
         meanwhile()
-        return swap(table, entry)
+        return swap(table, commit)
 
     def brings() -> None:
         commit(table, "batch", file(table, f"{table.version}", {"id": [table.version]}, DAYS[0]))
@@ -56,7 +56,7 @@ def test_a_commit_of_others_meanwhile_is_kept(
     def replaces() -> None:
         old = next(one for one in table.live() if one.day == DAYS[0])
         new = file(table, "new", {"id": [100]}, DAYS[0])
-        table.commit(Entry(table.version + 1, "backfill", "b", 0, (new,), (old.path,)))
+        table.commit(Commit(table.version + 1, "backfill", "b", 0, (new,), (old.path,)))
 
     monkeypatch.setattr(compacting, "_swap", amid)
     meanwhile = brings
@@ -64,4 +64,4 @@ def test_a_commit_of_others_meanwhile_is_kept(
     assert (rows(spark, table), len(table.live())) == ([0, 1, 2, 3, 4], 3)
     meanwhile = replaces
     compacting._join(spark, table, Compaction(), None)
-    assert table.entries()[-1].kind == "backfill"
+    assert table.commits()[-1].kind == "backfill"

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import date, datetime, timezone
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,11 +18,14 @@ from pyspark.sql import SparkSession
 from pykafka08.cli.main import main
 from pykafka08.errors import ConfigError
 from pykafka08.spark.pipeline import settings, verifying
-from pykafka08.spark.pipeline.converting import convert
+from pykafka08.spark.pipeline.converting import commit_next, convert
+from pykafka08.spark.pipeline.old_layout import check_layout
 from pykafka08.spark.pipeline.settings import Pipeline
+from pykafka08.spark.pipeline.tables.model import Commit
 from pykafka08.spark.pipeline.tables.table import Table
 from pykafka08.spark.pipeline.waiting import waiting
 from tests.spark.pipeline import orders
+from tests.spark.pipeline.made_tables import made as made_table
 
 AT = datetime(2024, 3, 1, 10, tzinfo=timezone.utc)
 DAY = AT.date().isoformat()
@@ -115,6 +118,26 @@ def test_an_old_folder_is_told_by_every_other_command(pipeline: Pipeline, capsys
     for action in ("run", "status", "verify", "plan"):
         assert main(["pipeline", action, str(Path(pipeline.root).parent / "orders.toml")]) == 2
         assert "`pykafka08 pipeline convert CONFIG.toml` makes Delta tables of them" in capsys.readouterr().err
+
+
+def test_a_conversion_that_was_killed_before_the_last_rename_is_completed(pipeline: Pipeline) -> None:
+    root = Path(pipeline.root)
+    root.rename(root.with_name("out.before-conversion"))
+    made_table(root.with_name("out.converting") / "silver")
+    with pytest.raises(ConfigError, match="pykafka08 pipeline convert"):
+        check_layout(pipeline)
+    said: list[str] = []
+    convert(cast("SparkSession", None), pipeline, said.append)  # no rows are left to convert
+    assert {path.name for path in root.parent.glob("out*")} == {"out", "out.before-conversion"}
+    assert Table(pipeline.silver).version == 0
+    check_layout(pipeline)
+
+
+def test_a_folder_that_another_program_writes_to_is_not_converted(tmp_path: Path) -> None:
+    table, commit = made_table(tmp_path / "silver"), Commit(1, "batch", "conversion", 0)
+    commit_next(table, commit)
+    with pytest.raises(ConfigError, match=r"another program writes to .*silver; end it, and repeat the conversion"):
+        commit_next(table, commit)
 
 
 def test_rows_and_positions_are_as_before(spark: SparkSession, pipeline: Pipeline) -> None:

@@ -16,8 +16,9 @@ from pykafka08.cli.pipeline import main
 from pykafka08.errors import ConfigError
 from pykafka08.spark.pipeline import report, settings
 from pykafka08.spark.pipeline.decoding import BRONZE_SCHEMA, accepted, decoded, rejected
+from pykafka08.spark.pipeline.duplicates import days_near
 from pykafka08.spark.pipeline.expectations import QualityError, check, expectations, of_newest_run, with_counts
-from pykafka08.spark.pipeline.judging import judged
+from pykafka08.spark.pipeline.judging import judged, paths_of_delta
 from pykafka08.spark.pipeline.settings import Decode, Pipeline, Reference, Rule, Uniqueness, parse
 from pykafka08.spark.pipeline.stores import local_folder
 from pykafka08.spark.pipeline.validating import validate
@@ -53,6 +54,23 @@ def test_a_rule_is_a_text_or_a_table(tmp_path: Path) -> None:
     ]
 
 
+def test_days_near_the_ends_of_the_calendar() -> None:
+    assert days_near([date(2024, 2, 28), date(2024, 3, 1)], 1) == {
+        "2024-02-27", "2024-02-28", "2024-02-29", "2024-03-01", "2024-03-02",
+    }  # fmt: skip
+    assert days_near([date.max], 1) == {"9999-12-30", "9999-12-31"}
+    assert days_near([date.min], 1) == {"0001-01-01", "0001-01-02"}
+
+
+def test_paths_of_a_delta_table_are_as_on_the_disk(tmp_path: Path) -> None:
+    place = tmp_path / "my lake" / "kinds #1"
+    rows = pa.table({"kind": ["a", "b"], "of": ["x y", "z"]})
+    write_deltalake(str(place), rows, partition_by=["of"])
+    paths = paths_of_delta(local_folder(place))
+    assert len(paths) == 2
+    assert all(Path(path).is_file() for path in paths)
+
+
 @pytest.mark.parametrize(
     ("rules", "sets", "words"),
     [
@@ -67,7 +85,7 @@ def test_a_rule_is_a_text_or_a_table(tmp_path: Path) -> None:
         ("", SETS + '[[decode.uniqueness]]\nkey = ["id"]', "decode.uniqueness.name: 2 have the name 'id'"),
         ("", '[[decode.references]]\nkey = ["a"]', "decode.references.to: missing"),
         ("", '[[decode.references]]\nkey = ["a"]\nto = "b"\ncolumns = ["c", "d"]', "references.columns: 2 columns"),
-        ("", '[[decode.references]]\nkey = ["a"]\nto = "ftp://b/c"', "decode.references.to: ftp: is none of file:"),
+        ("", '[[decode.references]]\nkey = ["a"]\nto = "ftp://b/c"', "decode.references.to: ftp: is not one of file:"),
         ('changes = "debezium"\nkey = ["id"]', SETS, "decode.uniqueness: each row has many changes"),
     ],
 )  # fmt: skip
@@ -80,7 +98,7 @@ def test_a_batch_fails_above_the_threshold_only() -> None:
     decode = Decode("raw", "_timestamp", rules={"a": Rule("x", "fail", 0.05), "b": Rule("y"), "c": Rule("z", "warn")})
     every = expectations(decode)
     check(every, 100, {"rule: a": 5, "rule: b": 100, "rule: c": 100})
-    words = r"decode\.rules\.'a': 6 of 100 rows break 'rule: a', 5\.00% are allowed; the batch is not taken"
+    words = r"decode\.rules\.'a': 6 of 100 rows break 'rule: a', threshold 5\.00%; the batch is not committed"
     with pytest.raises(QualityError, match=words):
         check(every, 100, {"rule: a": 6, "rule: b": 100, "rule: c": 100})
 

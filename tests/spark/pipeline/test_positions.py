@@ -10,7 +10,7 @@ from deltalake import DeltaTable
 from pyspark.sql.types import LongType, StructField, StructType
 
 from pykafka08.spark.pipeline.stores import local_folder
-from pykafka08.spark.pipeline.tables.model import Added, Entry
+from pykafka08.spark.pipeline.tables.model import Commit, DataFile
 from pykafka08.spark.pipeline.tables.position import Limits, Position, end_of_batch, files_between, files_until
 from pykafka08.spark.pipeline.tables.stream import TableStreamReader
 from pykafka08.spark.pipeline.tables.table import Table
@@ -24,23 +24,23 @@ def table(tmp_path: Path) -> Table:
     return made(tmp_path / "table")
 
 
-def batch(table: Table, number: int, files: int = 1) -> list[Added]:
+def batch(table: Table, number: int, files: int = 1) -> list[DataFile]:
     """A commit with files of ten rows."""
     added = [file(table, f"{number}-{one}", {"id": list(range(10))}) for one in range(files)]
     commit(table, "batch", *added, batch=number)
     return added
 
 
-def compacted(table: Table, name: str) -> Added:
+def compacted(table: Table, name: str) -> DataFile:
     """All files as one."""
     live = table.live()
     joined = file(table, name, {"id": list(range(10 * len(live)))})
     removed = tuple(one.path for one in live)
-    assert table.commit(Entry(table.version + 1, "compaction", "c", table.version + 1, (joined,), removed))
+    assert table.commit(Commit(table.version + 1, "compaction", "c", table.version + 1, (joined,), removed))
     return joined
 
 
-def batches(table: Table, limits: Limits, start: Position | None = None) -> list[list[Added]]:
+def batches(table: Table, limits: Limits, start: Position | None = None) -> list[list[DataFile]]:
     """As with Trigger.AvailableNow."""
     found, position, last = [], start or Position(), table.version
     while position != Position(last):

@@ -120,6 +120,20 @@ def test_json_schema_with_a_reference(registry: RegistryServer) -> None:
     assert [one.partition(":")[0] for one in refused[2:]] == ["not json", "not json"]
 
 
+def test_values_nested_too_deeply_are_refused(registry: RegistryServer) -> None:
+    number = registry.register("n", "{}", "JSON")
+    endless = registry.register("e", '{"$ref": "#"}', "JSON")
+    found = read(registry, "json", number.to_bytes(5, "big") + b"[" * 100_000, endless.to_bytes(5, "big") + b"1")
+    assert found == [
+        "not json: the value is nested too deeply",
+        f"not json of schema {endless}: value or schema is nested too deeply",
+    ]
+    node = {"type": "record", "name": "Node", "fields": [{"name": "next", "type": ["null", "Node"]}]}
+    number = registry.register("a", json.dumps(node))
+    (reason,) = read(registry, "avro", number.to_bytes(5, "big") + b"\x02" * 2_000 + b"\0")
+    assert reason == f"not avro of schema {number}: the value is nested too deeply"
+
+
 def test_json_keeps_all_digits(registry: RegistryServer) -> None:
     number = registry.register("n", "{}", "JSON")
     text = b'{"id": 0.12345678901234567890123}'
@@ -186,6 +200,32 @@ def test_protobuf_of_the_first_message_is_one_byte(registry: RegistryServer) -> 
     value = serialized(registry, lambda client: ProtobufSerializer(kind, client), kind(cents=-3))
     assert value[5] == 0
     assert read(registry, "protobuf", value) == [{"cents": -3}]
+
+
+@pytest.mark.parametrize(
+    ("value", "scale", "read_as"),
+    [
+        (b"\xfe\x0c", 2, {"price": "-5.00"}),
+        (b"\x05", -2, {"price": "500"}),
+        (b"\x01", 1 << 30, "a Decimal of 1 bytes with the scale 1073741824; both may be at most 1000"),
+        (b"\x01" * 2000, 0, "a Decimal of 2000 bytes with the scale 0; both may be at most 1000"),
+    ],
+)
+def test_a_decimal_has_bounds(registry: RegistryServer, value: bytes, scale: int, read_as: object) -> None:
+    decimal = FileDescriptorProto(name="confluent/type/decimal.proto", package="confluent.type", syntax="proto3")
+    message = decimal.message_type.add(name="Decimal")
+    message.field.add(name="value", number=1, label=1, type=12)
+    message.field.add(name="scale", number=3, label=1, type=5)
+    order = FileDescriptorProto(name="order.proto", syntax="proto3", dependency=[decimal.name])
+    of_price = ".confluent.type.Decimal"
+    order.message_type.add(name="Order").field.add(name="price", number=1, label=1, type=11, type_name=of_price)
+    pool = DescriptorPool()
+    for file in (decimal, order):
+        pool.AddSerializedFile(file.SerializeToString())
+    kind: Any = GetMessageClass(pool.FindMessageTypeByName("Order"))
+    number = registry.register("d", b64encode(order.SerializeToString()).decode(), "PROTOBUF")
+    payload = kind(price={"value": value, "scale": scale}).SerializeToString()
+    assert read(registry, "protobuf", number.to_bytes(5, "big") + b"\0" + payload) == [read_as]
 
 
 def test_a_protobuf_schema_that_lacks_a_file_or_is_a_text(registry: RegistryServer) -> None:
@@ -266,7 +306,7 @@ def test_credentials(registry: RegistryServer) -> None:
 
 def test_an_address_that_is_not_a_registrys(registry: RegistryServer) -> None:
     registry.failing = [404]
-    with pytest.raises(RegistryError, match=r"status 404: the address is not a schema registry's"):
+    with pytest.raises(RegistryError, match=r"status 404: set url to the address of a schema registry"):
         SchemaRegistry(Registry(registry.url)).schema(100, "avro")
 
 
@@ -328,6 +368,8 @@ def _with(registry: str) -> str:
         (_with('registry = { properties = "none" }'), "decode.registry: .*none"),
         (_with('registry = { url = "http://a", basic_auth_user_info = 3 }'), "auth_user_info: text is wanted, not \\*"),
         (_with('registry = { url = "http://a", basic_auth_user_info = "a", bearer_auth_token = "c" }'), "only one of"),
+        (_with('registry = { url = "http://a", bearer_auth_token = "hidden\\n" }'), "auth_token: has a space, a"),
+        (_with('registry = { url = "http://a", bearer_auth_token = "hiddén" }'), "auth_token: has a space, a"),
         (_with(""), "decode.avro_schema: needed for avro, unless decode.registry has"),
         (_with("").replace('"avro"', '"protobuf"'), "decode.registry: needed for protobuf"),
         (GOOD.replace('"avro"', '"csv"'), "decode.registry: has schemas for json, avro, protobuf, not for csv"),

@@ -14,7 +14,7 @@ import pytest
 from pykafka08.spark.pipeline import report, settings
 from pykafka08.spark.pipeline.settings import Pipeline
 from pykafka08.spark.pipeline.stores import local_folder
-from pykafka08.spark.pipeline.tables.model import Added
+from pykafka08.spark.pipeline.tables.model import DataFile
 from tests.spark.pipeline import orders
 from tests.spark.pipeline.made_tables import commit, file, made
 
@@ -68,7 +68,7 @@ def filled(folder: Path, run: Path) -> Pipeline:
     ]
     (run / "progress.jsonl").write_text("".join(json.dumps(one) + "\n" for one in documents))
     silver, rejects = made(pipeline.silver, id="long", day="date"), made(pipeline.rejects)
-    commit(silver, "batch", Added("data/a", 59, 1, {"day": "2024-03-01"}), query="decode-shop")
+    commit(silver, "batch", DataFile("data/a", 59, 1, {"day": "2024-03-01"}), query="decode-shop")
     commit(rejects, "batch", file(rejects, "r", {"reason": [f"rule: {HOSTILE}"]}), query="decode-shop")
     gold = made(pipeline.gold("hourly"))
     starts = pa.array([0, HOUR, 2 * HOUR], pa.timestamp("us", "UTC"))

@@ -76,7 +76,7 @@ def shop(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 def test_each_record_is_somewhere_once(shop: Shop) -> None:
     shop.check()
-    counts = [one.counts for one in Table(shop.pipeline.silver).entries() if one.counts]
+    counts = [one.counts for one in Table(shop.pipeline.silver).commits() if one.counts]
     assert sum(one["read"] for one in counts) == shop.records
     assert sum(one["duplicates"] for one in counts) == shop.records - len(shop.silver()) - orders.refused(shop.numbers)
 

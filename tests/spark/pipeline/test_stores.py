@@ -13,7 +13,7 @@ from pykafka08.errors import ConfigError
 from pykafka08.spark.pipeline.addresses import Storage, address_of
 from pykafka08.spark.pipeline.stores import Files, Folder, files_of
 from pykafka08.spark.pipeline.tables import rows as table_rows
-from pykafka08.spark.pipeline.tables.model import NEW_ROWS, Added, Entry
+from pykafka08.spark.pipeline.tables.model import NEW_ROWS, Commit, DataFile
 from pykafka08.spark.pipeline.tables.table import BatchTakenError, Table
 from tests.security.secrets_found import SecretSearch
 from tests.spark.pipeline.made_tables import made
@@ -61,18 +61,19 @@ def test_a_batch_that_two_runs_have_read_is_committed_once(stored: Place) -> Non
     table = made(Folder(stored.address("batches"), stored.storage))
 
     def error_of(number: int) -> str:
-        entry = Entry(0, NEW_ROWS, "ingest", number, (Added(f"data/{number}", 1, 1),))
+        commit = Commit(0, NEW_ROWS, "ingest", number, (DataFile(f"data/{number}", 1, 1),))
         try:
-            table_rows.commit(Table(table.folder), entry)
+            table_rows.append_commit(Table(table.folder), commit)
         except BatchTakenError as error:
             return str(error)
         return ""
 
     with ThreadPoolExecutor(4) as threads:
         for number in range(3):
-            error = f"another run has committed batch {number} of ingest: one run at a time"
+            text = f"another run has committed batch {number} of ingest; run a pipeline once at a time"
+            error = f"{table.location.uri}: {text}"
             assert sorted(threads.map(error_of, [number] * 4)) == ["", error, error, error]
-    assert [one.batch for one in table.entries(0)] == [0, 1, 2]
+    assert [one.batch for one in table.commits(0)] == [0, 1, 2]
 
 
 @pytest.mark.parametrize("stored", ["s3a", "hdfs"], indirect=True)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import re
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import date, datetime, timezone
 from decimal import Decimal
 from pathlib import Path
@@ -19,7 +21,9 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from pykafka08.errors import ConfigError
-from pykafka08.spark.pipeline.tables.model import Added, Entry, State
+from pykafka08.spark.pipeline.tables import table as table_module
+from pykafka08.spark.pipeline.tables.model import Commit, DataFile, State
+from pykafka08.spark.pipeline.tables.rows import partition_in_path
 from pykafka08.spark.pipeline.tables.statistics import statistics_of
 from pykafka08.spark.pipeline.tables.table import Table
 from tests.spark.pipeline.made_tables import fields, file, made
@@ -33,7 +37,7 @@ def table(tmp_path: Path) -> Table:
     return made(tmp_path / "table", id="long", day="date")
 
 
-def one(table: Table, name: str, *ids: int, day: str = DAYS[0]) -> Added:
+def one(table: Table, name: str, *ids: int, day: str = DAYS[0]) -> DataFile:
     return file(table, name, {"id": pa.array(ids, pa.int64())}, day)
 
 
@@ -45,22 +49,22 @@ def ids(table: Table, version: int | None = None) -> list[int]:
 
 def test_a_table_that_was_never_written_is_empty(tmp_path: Path) -> None:
     table = Table(tmp_path / "table")
-    assert (table.version, table.entries(), table.live(), table.state()) == (-1, [], [], State())
+    assert (table.version, table.commits(), table.live(), table.state()) == (-1, [], [], State())
     assert table.files_since(NEW, -1, table.version) == []
     assert (table.newest("q"), table.holds("q", 0), table.expire(0, with_attempts=True)) == (-1, False, 0)
     with pytest.raises(LookupError, match="prepare"):
-        table.commit(Entry(0, "batch", "q", 0))
+        table.commit(Commit(0, "batch", "q", 0))
 
 
 def test_what_is_live_follows_the_commits(table: Table) -> None:
     first, second, both = one(table, "a", 1, 2), one(table, "b", 3, day=DAYS[1]), one(table, "c", 1, 2)
-    assert table.commit(Entry(1, "batch", "q", 0, (first,), counts={"read": 2}))
-    assert table.commit(Entry(2, "batch", "q", 1, (second,), counts={"read": 1, "duplicates": 4}))
-    assert table.commit(Entry(3, "compaction", "c", 0, (both,), (first.path,)))
+    assert table.commit(Commit(1, "batch", "q", 0, (first,), counts={"read": 2}))
+    assert table.commit(Commit(2, "batch", "q", 1, (second,), counts={"read": 1, "duplicates": 4}))
+    assert table.commit(Commit(3, "compaction", "c", 0, (both,), (first.path,)))
     assert sorted(each.path for each in table.live()) == sorted([both.path, second.path])
     assert table.live(1) == [first]
     assert [each.day for each in table.live(2)] == list(DAYS)
-    assert [each.version for each in table.entries(after=1, until=2)] == [2]
+    assert [each.version for each in table.commits(after=1, until=2)] == [2]
     assert [table.holds(*each) for each in (("q", 0), ("q", 1), ("q", 2), ("r", 0))] == [True, True, False, False]
     state = table.state()
     assert (state.version, state.rows, state.counts) == (3, 3, {"read": 3, "duplicates": 4})
@@ -71,10 +75,10 @@ def test_what_is_live_follows_the_commits(table: Table) -> None:
 
 def test_other_readers_see_each_version(table: Table) -> None:
     first = one(table, "a", 1, 2)
-    table.commit(Entry(1, "batch", "q", 0, (first,)))
-    table.commit(Entry(2, "batch", "q", 1, (one(table, "b", 3, day=DAYS[1]),)))
-    table.commit(Entry(3, "compaction", "c", 3, (one(table, "c", 1, 2),), (first.path,)))
-    table.commit(Entry(4, "backfill", "b", 4, (), ("data/c/day=2024-03-01/one.parquet",)))
+    table.commit(Commit(1, "batch", "q", 0, (first,)))
+    table.commit(Commit(2, "batch", "q", 1, (one(table, "b", 3, day=DAYS[1]),)))
+    table.commit(Commit(3, "compaction", "c", 3, (one(table, "c", 1, 2),), (first.path,)))
+    table.commit(Commit(4, "backfill", "b", 4, (), ("data/c/day=2024-03-01/one.parquet",)))
     assert [ids(table, version) for version in range(5)] == [[], [1, 2], [1, 2, 3], [1, 2, 3], [3]]
     found = DeltaTable(table.location.delta_uri)
     assert (found.transaction_version("q"), found.metadata().partition_columns) == (1, ["day"])
@@ -86,49 +90,67 @@ def test_other_readers_see_each_version(table: Table) -> None:
 
 
 def test_of_two_commits_to_one_version_the_first_counts(table: Table) -> None:
-    assert table.commit(Entry(1, "batch", "q", 0))
-    assert not table.commit(Entry(1, "batch", "r", 0))
-    assert not table.commit(Entry(5, "batch", "r", 0))  # behind a version that nobody has made
-    assert [each.query for each in table.entries(0)] == ["q"]
+    assert table.commit(Commit(1, "batch", "q", 0))
+    assert not table.commit(Commit(1, "batch", "r", 0))
+    assert not table.commit(Commit(5, "batch", "r", 0))  # behind a version that nobody has made
+    assert [each.query for each in table.commits(0)] == ["q"]
 
 
 def test_writers_at_once_leave_each_version_once(table: Table) -> None:
     def write(batch: int) -> None:
-        while not table.commit(Entry(table.version + 1, "batch", f"q{batch}", batch, counts={"read": 1})):
+        while not table.commit(Commit(table.version + 1, "batch", f"q{batch}", batch, counts={"read": 1})):
             pass
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(write, range(12)))
-    assert sorted(each.batch for each in table.entries(0)) == list(range(12))
+    assert sorted(each.batch for each in table.commits(0)) == list(range(12))
     assert table.state().counts == {"read": 12}
     assert len(table.state().newest) == 12
 
 
 def test_a_commit_of_another_program_brings_no_new_rows_to_streams(table: Table) -> None:
-    table.commit(Entry(1, "batch", "q", 0, (one(table, "a", 1),), counts={"read": 1}))
+    table.commit(Commit(1, "batch", "q", 0, (one(table, "a", 1),), counts={"read": 1}))
     write_deltalake(
         table.location.delta_uri,
         pa.table({"id": [7], "day": pa.array([date(2024, 3, 2)])}),
         mode="append",
     )
     DeltaTable(table.location.delta_uri).optimize.compact()
-    assert [each.kind for each in table.entries(1)] == ["write"]
+    assert [each.kind for each in table.commits(1)] == ["write"]
     assert table.files_since(NEW, 1, 2) == []
     assert (table.state().counts, table.state().rows) == ({"read": 1}, 2)
-    assert table.commit(Entry(3, "batch", "q", 1, (one(table, "b", 2),), counts={"read": 1}))
+    assert table.commit(Commit(3, "batch", "q", 1, (one(table, "b", 2),), counts={"read": 1}))
     assert table.state().counts == {"read": 2}
 
 
+def test_a_null_in_a_partition_column_is_no_text(table: Table) -> None:
+    rows = pa.table({"id": pa.array([7], pa.int64()), "day": pa.array([None], pa.date32())})
+    write_deltalake(table.location.delta_uri, rows, mode="append")
+    foreign = table.live()[0]
+    assert foreign.values == table.commits()[-1].added[0].values == {"day": ""}
+    joined = file(table, "j", {"id": pa.array([7], pa.int64())})
+    joined = replace(joined, values=foreign.values)
+    assert table.commit(Commit(table.version + 1, "compaction", "c", 0, (joined,), (foreign.path,)))
+    read = DeltaTable(table.location.delta_uri).to_pyarrow_table()
+    assert read.select(["id", "day"]).to_pylist() == [{"id": 7, "day": None}]
+
+
+def test_commits_that_are_cleaned_up_meanwhile_are_left_out(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert table.commit(Commit(1, "batch", "q", 0))
+    monkeypatch.setattr(table_module, "versions", lambda location: [0, 1, 2])
+    assert [commit.version for commit in table.existing_commits()] == [0, 1]
+
+
 def test_a_new_column_is_null_in_older_rows_and_another_type_is_refused(table: Table) -> None:
-    table.commit(Entry(1, "batch", "q", 0, (one(table, "a", 1),)))
+    table.commit(Commit(1, "batch", "q", 0, (one(table, "a", 1),)))
     table.prepare(fields(id="long", kind="string", day="date"), ["day"])
     table.prepare(fields(id="long", day="date"), ["day"])  # an older program
     rows = {"id": pa.array([2], pa.int64()), "kind": ["x"]}
-    assert table.commit(Entry(table.version + 1, "batch", "q", 1, (file(table, "b", rows, DAYS[0]),)))
+    assert table.commit(Commit(table.version + 1, "batch", "q", 1, (file(table, "b", rows, DAYS[0]),)))
     found = DeltaTable(table.location.delta_uri).to_pyarrow_table().select(["id", "kind"]).sort_by("id").to_pylist()
     assert found == [{"id": 1, "kind": None}, {"id": 2, "kind": "x"}]
     assert len(table.files_since(NEW, -1, table.version)) == 2
-    with pytest.raises(ConfigError, match=r"column id is long in the table, and string in the settings"):
+    with pytest.raises(ConfigError, match=r"column id is long in the table, but string in the settings"):
         table.prepare(fields(id="string", day="date"), ["day"])
 
 
@@ -137,7 +159,7 @@ def grow(table: Table, count: int) -> None:
     for version in range(table.version + 1, table.version + 1 + count):
         old = (f"data/{version - 1}/day={DAYS[0]}/one.parquet",) if version % 2 == 0 else ()
         added = (one(table, str(version), version),)
-        assert table.commit(Entry(version, "batch", "q", version, added, old, {"read": 10}))
+        assert table.commit(Commit(version, "batch", "q", version, added, old, {"read": 10}))
 
 
 def cleaned(table: Table, before: int) -> None:
@@ -156,11 +178,11 @@ def test_who_begins_after_commits_went_has_all_that_the_table_holds(table: Table
     assert table.state().counts == {"read": 80}
     assert table.files_since(NEW, -1, 8) == list(state.files)
     assert table.files_since(NEW, 7, 8) == [state.files[-1]]
-    with pytest.raises(LookupError, match="commits behind 3 are gone"):
+    with pytest.raises(LookupError, match="commits after version 3 were cleaned up"):
         table.files_since(NEW, 3, 8)
-    with pytest.raises(LookupError, match="version 4 is gone"):
+    with pytest.raises(LookupError, match="version 4 was cleaned up"):
         table.state(4)
-    assert not table.commit(Entry(5, "batch", "late", 0))
+    assert not table.commit(Commit(5, "batch", "late", 0))
     grow(table, 1)
     assert table.state().counts == {"read": 90}
 
@@ -177,8 +199,8 @@ def test_who_begins_after_files_went_has_all_that_the_table_holds(table: Table) 
 def test_expire_takes_what_was_replaced_and_what_nobody_names(table: Table) -> None:
     old, new = one(table, "old", 1), one(table, "new", 1)
     attempt = one(table, "attempt", 1)
-    table.commit(Entry(1, "batch", "q", 0, (old,)))
-    table.commit(Entry(2, "compaction", "c", 0, (new,), (old.path,)))
+    table.commit(Commit(1, "batch", "q", 0, (old,)))
+    table.commit(Commit(2, "compaction", "c", 0, (new,), (old.path,)))
     assert table.expire(2, with_attempts=False) == 0
     assert table.expire(3, with_attempts=False) == 1
     data = Path(table.location.uri, "data")
@@ -240,15 +262,38 @@ def test_statistics_let_readers_skip_files(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (pa.timestamp("us", "UTC"), 10**18),
+        (pa.timestamp("us", "UTC"), 253_402_300_799_999_900),  # the last millisecond of 9999, which is rounded up
+        (pa.timestamp("us"), -(10**17)),
+        (pa.date32(), 10**7),
+    ],
+)
+def test_years_that_python_lacks_have_no_bounds(kind: pa.DataType, value: int, tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"far": pa.array([value, 1, None], kind), "id": [1, 2, 3]}), path)
+    found = json.loads(statistics_of(pq.read_metadata(path)))
+    assert (found["minValues"], found["maxValues"]) == ({"id": 1}, {"id": 3})
+    assert found["nullCount"] == {"far": 1, "id": 0}
+
+
 def test_deltalake_reads_rows_by_their_statistics(tmp_path: Path) -> None:
     table = made(tmp_path / "t", id="long", at="timestamp")
     times = [datetime(2024, 3, 1, 10, 0, 0, 1, timezone.utc), datetime(2024, 3, 1, 12, 0, 0, 999_999, timezone.utc)]
     for number, at in enumerate(times):
         rows = {"id": pa.array([number], pa.int64()), "at": pa.array([at], pa.timestamp("us", "UTC"))}
-        assert table.commit(Entry(number + 1, "batch", "q", number, (file(table, str(number), rows),)))
+        assert table.commit(Commit(number + 1, "batch", "q", number, (file(table, str(number), rows),)))
     dataset = DeltaTable(table.location.delta_uri).to_pyarrow_dataset()
     for number, at in enumerate(times):
         assert dataset.to_table(filter=pa.dataset.field("at") == pa.scalar(at))["id"].to_pylist() == [number]
+
+
+def test_a_partition_is_read_off_the_end_of_a_path() -> None:
+    path = "file:///lake/topic=old/bronze/shop/data/ingest-shop/topic=orders/ingest_date=2024-03-01/a.parquet"
+    found = [re.search(partition_in_path(name), path) for name in ("topic", "ingest_date")]
+    assert [match and match[1] for match in found] == ["orders", "2024-03-01"]
 
 
 class Killed(BaseException):

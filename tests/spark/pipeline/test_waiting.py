@@ -27,7 +27,7 @@ def pipeline(tmp_path: Path) -> Pipeline:
 
 
 def read_up_to(pipeline: Pipeline, reader: str, version: int) -> None:
-    """Leave the checkpoint of a stage that has read the table's entries up to a version."""
+    """Leave the checkpoint of a stage that has read the table's commits up to a version."""
     for name, text in (("offsets", f'v1\n{{}}\n{{"version": {version}}}'), ("commits", "v1\n{}")):
         path = Path(pipeline.checkpoint(reader), name, "0")
         path.parent.mkdir(parents=True)
@@ -57,5 +57,5 @@ def test_a_stage_that_was_added_after_commits_went_waits_for_what_the_table_hold
         for path in Path(folder / "_delta_log").glob("*[0-8].json"):
             path.unlink()
     with pytest.raises(LookupError):
-        Table(pipeline.silver).entries()
+        Table(pipeline.silver).commits()
     assert found(pipeline) == [0, 10]

@@ -1,4 +1,4 @@
-"""Avro values by the writer's schema of a registry, read with the reader's schema if there is one."""
+"""Reader of Avro values, by the writer's schema in a registry and an optional reader's schema."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class AvroReader:
     """Reads values of one schema."""
 
     def __init__(self, schema: Schema, reader: str) -> None:
-        """``reader``: the reader's schema as JSON, or empty: values are read as they were written.
+        """``reader`` is the reader's schema as JSON, or empty for the writer's.
 
         Raises:
-            BadValueError: the schema means nothing.
+            BadValueError: the schema is not valid, or one of its references is missing.
         """
         self._number = schema.id
         named: dict[str, Any] = {}
@@ -38,7 +38,7 @@ class AvroReader:
             raise BadValueError(f"schema {schema.id} cannot be used: {error}") from error
 
     def text(self, payload: bytes, columns: StructType) -> str:
-        """The value as JSON, as the columns need it.  Raises BadValueError."""
+        """The value as JSON text for the columns.  Raises BadValueError."""
         stream = io.BytesIO(payload)
         try:
             row = fastavro.schemaless_reader(stream, self._writer, self._reader)
@@ -46,4 +46,7 @@ class AvroReader:
             raise BadValueError(f"not avro of schema {self._number}: {type(error).__name__}: {error}") from error
         if stream.read(1):
             raise BadValueError(f"not avro of schema {self._number}: bytes follow the value")
-        return json.dumps(fitted(row, columns), default=plain)
+        try:
+            return json.dumps(fitted(row, columns), default=plain)
+        except RecursionError as error:
+            raise BadValueError(f"not avro of schema {self._number}: the value is nested too deeply") from error

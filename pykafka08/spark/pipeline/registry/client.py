@@ -1,7 +1,7 @@
-"""Schemas by their ids, over the HTTP API that Confluent's registry and its likes (Karapace, Apicurio, Redpanda) have.
+"""Client of the HTTP API of schema registries (Confluent, Karapace, Apicurio, Redpanda): schemas by id.
 
-A schema never changes under its id, so that each is fetched once in a process: :data:`_FETCHED` outlives the tasks of a
-worker.  Ids that the registry does not know are kept for one task only, as they may be registered later.
+The schema of an id never changes, so a process fetches it once: :data:`_FETCHED` outlives the tasks of a worker.
+Unknown ids are cached for one task only, because they may be registered later.
 """
 
 from __future__ import annotations
@@ -23,36 +23,36 @@ from pykafka08.spark.pipeline.settings import Registry
 __all__ = ["RegistryError", "Schema", "SchemaRegistry"]
 
 TIMEOUT_S = 10.0
-"""Of each step of a request."""
+"""The timeout of each step of a request."""
 ATTEMPTS = 3
 PAUSE_S = 0.5
-"""Before the second attempt, and twice as long before the third."""
+"""The pause before the second attempt; the third waits twice as long."""
 SCHEMA_NOT_FOUND = 40403
 UNKNOWN = (40401, 40402, SCHEMA_NOT_FOUND)
-"""The registry's codes for a subject, version or schema that it does not have."""
+"""The registry's error codes for an unknown subject, version or schema."""
 TYPES = {"avro": "AVRO", "protobuf": "PROTOBUF", "json": "JSON"}
-"""Formats by the registry's names."""
+"""Format of the settings → the registry's name."""
 
 
 class RegistryError(Exception):
-    """The registry does not answer, or refuses to; it ends the batch, which is tried again by the next run."""
+    """The registry does not answer, or refuses the request.  The batch fails, and the next run reads it again."""
 
 
 @dataclass(frozen=True)
 class Schema:
-    """A schema with those that it refers to."""
+    """A schema with its references."""
 
     id: int
     kind: str
-    """As the registry names it, see :data:`TYPES`."""
+    """The format by the registry's name, a value of :data:`TYPES`."""
     text: str
     """JSON, or a serialized file descriptor of Protobuf in Base64."""
     references: tuple[tuple[str, str], ...] = ()
-    """Name and text, each after those that it refers to."""
+    """Name and text of each reference, after the references that it needs itself."""
 
 
 class SchemaRegistry:
-    """The registry of the settings, for one task."""
+    """Client of the registry in the settings, for one task."""
 
     def __init__(self, settings: Registry, pause: Callable[[float], None] = time.sleep) -> None:
         self._settings = settings
@@ -60,10 +60,10 @@ class SchemaRegistry:
         self._unknown: dict[int, str] = {}
 
     def schema(self, number: int, form: str) -> Schema:
-        """The schema with this id, for a format of the settings.
+        """The schema of an id, in a format of the settings.
 
         Raises:
-            BadValueError: the registry does not have it, or it is of another format.
+            BadValueError: the id is unknown, or the schema has another format.
             RegistryError: the registry does not answer.
         """
         if number in self._unknown:
@@ -92,21 +92,21 @@ class SchemaRegistry:
             name, subject, version = each["name"], each["subject"], each["version"]
             if name not in found:
                 path = f"/subjects/{quote(subject, safe='')}/versions/{version}"
-                told = f"{what}: its reference {name} (subject {subject}, version {version})"
-                of_name = self._get(path, told, _query(form))
-                self._add_references(of_name, form, told, found)
-                found[name] = _text_of(of_name, told)
+                where = f"{what}: its reference {name} (subject {subject}, version {version})"
+                of_name = self._get(path, where, _query(form))
+                self._add_references(of_name, form, where, found)
+                found[name] = _text_of(of_name, where)
 
     def types(self) -> list[str]:
-        """The kinds of schemas that the registry has.  Raises RegistryError."""
+        """The formats that the registry supports.  Raises RegistryError."""
         try:
-            found = self._get("/schemas/types", "its types of schemas", {})
+            found = self._get("/schemas/types", "the supported formats", {})
         except BadValueError as error:
             raise RegistryError(str(error)) from None
         return list(found)
 
     def _get(self, path: str, what: str, query: Mapping[str, str]) -> Any:
-        """The document there.  Raises BadValueError if the registry does not have it, RegistryError."""
+        """The document at a path.  Raises BadValueError if it is unknown, otherwise RegistryError."""
         address = self._settings.url
         for attempt in range(1, ATTEMPTS + 1):
             try:
@@ -129,10 +129,10 @@ class SchemaRegistry:
 
 HINTS = {
     401: ": set basic_auth_user_info or bearer_auth_token of [decode.registry]",
-    403: ": the user may not read the schema",
-    404: ": the address is not a schema registry's",
+    403: ": grant the user read access to the schema",
+    404: ": set url to the address of a schema registry",
 }
-"""What to do about a status, where that is known."""
+"""Status → cause or remedy."""
 
 _FETCHED: dict[tuple[Registry, int, str], Schema] = {}
 
@@ -155,7 +155,7 @@ def _tls(settings: Registry) -> ssl.SSLContext:
 
 
 def _query(form: str) -> dict[str, str]:
-    """Protobuf is asked for as a descriptor: no compiler of .proto texts is needed then."""
+    """Parameters that request Protobuf as a descriptor, so that no compiler of .proto files is needed."""
     return {"format": "serialized"} if form == "protobuf" else {}
 
 
@@ -163,7 +163,7 @@ def _document(answer: httpx.Response, what: str) -> Any:
     try:
         return answer.json()
     except ValueError as error:
-        raise RegistryError(f"{what}: the answer is not JSON; the address is not a schema registry's") from error
+        raise RegistryError(f"{what}: the answer is not JSON; set url to the address of a schema registry") from error
 
 
 def _text_of(document: Mapping[str, Any], what: str) -> str:

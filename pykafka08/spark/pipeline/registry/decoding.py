@@ -1,4 +1,4 @@
-"""The column with the texts of framed values: JSON for Spark's own reader, or the reason why a record is refused."""
+"""A column of Spark with values in a registry's wire format as JSON texts, or the reason why a record is refused."""
 
 from __future__ import annotations
 
@@ -20,21 +20,20 @@ from pykafka08.spark.pipeline.settings import Decode, Registry
 __all__ = ["check_packages", "texts", "to_text"]
 
 TEXT = "text STRING, reason STRING"
-"""One of both is null; both are, where the value is."""
+"""Text or reason is null; both are null if the value is."""
 
 
 class Reader(Protocol):
     """Reads payloads of one schema."""
 
     def text(self, payload: bytes, columns: StructType) -> str:
-        """A value as JSON, as the columns need it.  Raises BadValueError."""
+        """A value as JSON text for the columns.  Raises BadValueError."""
 
 
 def to_text(decode: Decode, columns: StructType, *, is_key: bool = False) -> Callable[[Column], Column]:
-    """A function on a binary column, whose result has the columns :data:`TEXT`.
+    """A function from a binary column to a struct with the fields :data:`TEXT`.
 
-    ``columns``: what is to be read out of it, as for ``avro.to_json``.  ``is_key``: of keys, for which
-    ``decode.avro_schema`` is not meant.
+    ``columns`` are the columns to read from the values.  ``is_key``: ``decode.avro_schema`` is not used for keys.
     """
     registry, form = decode.registry, decode.format
     assert registry is not None
@@ -70,7 +69,7 @@ def texts(
 
 
 _READERS: dict[tuple[Registry, int, str, str], Reader | BadValueError] = {}
-"""Of this process, as its schemas: an error for a schema that cannot be used."""
+"""The readers of this process, which outlive tasks; an error for a schema that cannot be used."""
 
 
 def _reader(client: SchemaRegistry, registry: Registry, number: int, form: str, reader: str) -> Reader:
@@ -102,7 +101,7 @@ def _class(form: str) -> Callable[[Any, str], Reader]:
 
 
 def check_packages(form: str) -> None:
-    """ConfigError if the extra is not installed."""
+    """Raise ConfigError if the extra ``registry`` is not installed."""
     try:
         _class(form)
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""JSON values, validated by the JSON Schema of a registry."""
+"""Reader of JSON values, which validates them by a JSON Schema in a registry."""
 
 from __future__ import annotations
 
@@ -18,35 +18,39 @@ from pykafka08.spark.pipeline.registry.wire_format import BadValueError
 __all__ = ["JsonReader"]
 
 LONGEST = 200
-"""Characters of a reason: a message of the validator has the value in it."""
+"""The longest part of a reason, in characters, because the validator's messages contain the value."""
 
 
 class JsonReader:
     """Reads values of one schema."""
 
     def __init__(self, schema: Schema, reader: str) -> None:
-        """Raises BadValueError if the schema means nothing.  ``reader`` is for Avro."""
+        """Raises BadValueError if the schema is not valid.  ``reader`` is for Avro."""
         self._number = schema.id
         try:
             document = json.loads(schema.text)
             others = [(name, json.loads(text)) for name, text in schema.references]
             kind = validator_for(document, default=Draft7Validator)
             kind.check_schema(document)
-        except (SchemaError, ValueError) as error:
+        except (SchemaError, ValueError, TypeError) as error:
             raise BadValueError(f"schema {schema.id} cannot be used: {str(error)[:LONGEST]}") from error
         resources = [(name, Resource.from_contents(one, default_specification=DRAFT7)) for name, one in others]
         known: Registry[Any] = Registry().with_resources(resources)
         self._validator = kind(document, registry=known)
 
     def text(self, payload: bytes, columns: StructType) -> str:
-        """The value as it is: a number keeps all its digits.  Raises BadValueError."""
+        """The value's own text, so that numbers keep all digits.  Raises BadValueError."""
         try:
             text = payload.decode()
             row = json.loads(text)
         except ValueError as error:
             raise BadValueError(f"not json: {error}") from error
+        except RecursionError as error:
+            raise BadValueError("not json: the value is nested too deeply") from error
         try:
             found: ValidationError | None = best_match(self._validator.iter_errors(row))
+        except RecursionError as error:
+            raise BadValueError(f"not json of schema {self._number}: value or schema is nested too deeply") from error
         except Unresolvable as error:
             raise BadValueError(f"schema {self._number} cannot be used: {str(error)[:LONGEST]}") from error
         if found is not None:

@@ -1,4 +1,4 @@
-"""Protobuf values by the file descriptor of a registry."""
+"""Reader of Protobuf values, by a file descriptor in a registry."""
 
 from __future__ import annotations
 
@@ -25,14 +25,17 @@ from pykafka08.spark.pipeline.registry.wire_format import BadValueError, message
 __all__ = ["ProtobufReader"]
 
 OF_GOOGLE = re.compile(r"google/(protobuf|type|rpc)/[a-z_]+\.proto")
-"""Files that no schema has as a reference; ``type`` and ``rpc`` are in the package googleapis-common-protos."""
+"""Files that schemas import without a reference; ``type`` and ``rpc`` are in the package googleapis-common-protos."""
+
+LONGEST_DECIMAL = 1000
+"""Bytes, and places behind or before the point; a DECIMAL of Spark has 38 digits."""
 
 
 class ProtobufReader:
     """Reads values of one schema."""
 
     def __init__(self, schema: Schema, reader: str) -> None:
-        """Raises BadValueError if the schema means nothing.  ``reader`` is for Avro."""
+        """Raises BadValueError if the schema is not valid.  ``reader`` is for Avro."""
         self._number = schema.id
         self._pool = DescriptorPool()
         self._names: set[str] = set()
@@ -61,7 +64,7 @@ class ProtobufReader:
         self._names.add(file.name)
 
     def text(self, payload: bytes, columns: StructType) -> str:
-        """The value as JSON, as the columns need it.  Raises BadValueError."""
+        """The value as JSON text for the columns.  Raises BadValueError."""
         path, rest = message_path(payload)
         if path not in self._types:
             self._types[path] = GetMessageClass(self._pool.FindMessageTypeByName(self._name(path)))
@@ -72,7 +75,7 @@ class ProtobufReader:
         return json.dumps(fitted(_row(message), columns), default=plain)
 
     def _name(self, path: Sequence[int]) -> str:
-        """The full name of a message by its indexes."""
+        """The full name of the message with these indexes."""
         for nested in NESTED:
             found = list(_messages(self._file, path, nested))
             if len(found) == len(path) and not found[-1].options.map_entry:
@@ -84,7 +87,7 @@ class ProtobufReader:
 def _messages(
     file: FileDescriptorProto, path: Sequence[int], nested: Callable[[DescriptorProto], Sequence[DescriptorProto]]
 ) -> Iterator[DescriptorProto]:
-    """The messages on the path, as far as there are any."""
+    """The messages on the path, up to the first index that does not exist."""
     types: Sequence[DescriptorProto] = file.message_type
     for index in path:
         if not 0 <= index < len(types):
@@ -102,7 +105,7 @@ def _in_text(message: DescriptorProto) -> Sequence[DescriptorProto]:
 
 
 NESTED = (_in_descriptor, _in_text)
-"""What an index counts: most clients count the entries of maps, which a descriptor has, and Java's does not."""
+"""Lists that an index counts in: most clients count the map entries of a descriptor, the Java client does not."""
 
 
 def _parsed(text: str, name: str) -> FileDescriptorProto:
@@ -113,13 +116,13 @@ def _parsed(text: str, name: str) -> FileDescriptorProto:
 
 @cache
 def _well_known(name: str) -> FileDescriptorProto:
-    """A file that comes with Protobuf or with the registry."""
+    """A file that comes with Protobuf or with Confluent's registry."""
     if name == "confluent/type/decimal.proto":
         return _decimal(name)
     if name == "confluent/meta.proto":
         return FileDescriptorProto(name=name, package="confluent", syntax="proto3")  # options that rows do not have
     if not OF_GOOGLE.fullmatch(name):
-        raise KeyError(f"it imports {name}, and has no reference of this name")
+        raise KeyError(f"it imports {name}, and has no reference of this name; register the schema with its references")
     try:
         module = import_module(name.removesuffix(".proto").replace("/", ".") + "_pb2")
     except ImportError as error:
@@ -128,7 +131,7 @@ def _well_known(name: str) -> FileDescriptorProto:
 
 
 def _decimal(name: str) -> FileDescriptorProto:
-    """A number as its unscaled value in two's complement, and its scale."""
+    """Confluent's Decimal: the unscaled value in two's complement, and the scale."""
     file = FileDescriptorProto(name=name, package="confluent.type", syntax="proto3")
     message = file.message_type.add(name="Decimal")
     for number, (field, kind) in enumerate((("value", 12), ("precision", 13), ("scale", 5)), 1):
@@ -137,7 +140,7 @@ def _decimal(name: str) -> FileDescriptorProto:
 
 
 def _row(message: Message) -> Any:
-    """A message as JSON has it, but for bytes; fields by their names in the schema, None for one that is not set."""
+    """A message as JSON values and bytes, by the names of fields in the schema; None for fields that are not set."""
     descriptor: Descriptor = message.DESCRIPTOR
     if descriptor.full_name in SPECIAL:
         return SPECIAL[descriptor.full_name](message)
@@ -174,7 +177,7 @@ def _one(value: Any, field: FieldDescriptor) -> Any:
 
 
 def _timestamp(message: Any) -> str:
-    """Years that Python's dates do not have are kept as seconds."""
+    """The timestamp as text; in years beyond Python's dates, the seconds."""
     try:
         text: str = message.ToJsonString()
     except ValueError:
@@ -183,6 +186,12 @@ def _timestamp(message: Any) -> str:
 
 
 def _decimal_text(message: Any) -> str:
+    """The digits of a Decimal; a broken scale may not fill the memory."""
+    if abs(message.scale) > LONGEST_DECIMAL or len(message.value) > LONGEST_DECIMAL:
+        raise BadValueError(
+            f"a Decimal of {len(message.value)} bytes with the scale {message.scale}; "
+            f"both may be at most {LONGEST_DECIMAL}"
+        )
     unscaled = int.from_bytes(message.value, "big", signed=True)
     digits = f"{abs(unscaled):0{message.scale + 1}d}" if message.scale > 0 else str(abs(unscaled))
     sign = "-" if unscaled < 0 else ""
@@ -225,4 +234,4 @@ SPECIAL: dict[str, Callable[[Any], Any]] = {
         for name in ("Double", "Float", "Int64", "UInt64", "Int32", "UInt32", "Bool", "String", "Bytes")
     },
 }
-"""Messages that are not objects in JSON."""
+"""Full name of a message → its value in JSON, for messages that are not JSON objects."""

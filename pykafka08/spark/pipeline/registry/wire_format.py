@@ -1,7 +1,7 @@
-"""The frame of values that Confluent's serializers write: a zero byte, the schema id in four bytes, the payload.
+"""Confluent's wire format: a zero byte, the schema id in four bytes, the payload.
 
-Protobuf has the path to the message type in its file between id and payload: a count and as many indexes, zigzag
-varints; the path ``[0]`` is the one byte 0.
+Protobuf values have message indexes between id and payload, the path to the message type in its file: a count and the
+indexes as zigzag varints.  The path ``[0]`` is the single byte 0.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ __all__ = ["BadValueError", "framed", "message_path"]
 
 HEADER_BYTES = 5
 MOST_INDEXES = 64
-"""Messages that lie within messages; more are broken bytes."""
+"""The deepest path of message indexes; longer ones are broken bytes."""
 
 
 class BadValueError(ValueError):
-    """A value that cannot be read; the text is the reason for which the record is refused."""
+    """A value cannot be read; the text is the reason why the record is refused."""
 
 
 def framed(value: bytes) -> tuple[int, bytes]:

@@ -1,14 +1,13 @@
-"""Tables of a pipeline: Delta tables whose Parquet files Spark's executors write, and whose commits the driver makes.
+"""Tables of a pipeline: Delta tables.  Spark's executors write the Parquet files, and the driver commits them.
 
     storage      the address of a table, and its files
-    model        commits, files and what they come to
-    log          commits as the pipeline sees them, from ``_delta_log``
-    statistics   what Parquet footers tell of a file
+    model        commits, data files, and the states of a table
+    log          commits as read from ``_delta_log``
+    statistics   Delta's statistics of a file, from its Parquet footer
     table        reading a table's state, and committing to it
-    position     offsets of streams, and where a batch with limits ends
+    position     offsets of streams, and the ends of batches with limits
     rows         DataFrames into tables, and back
     stream       a table's commits as a stream, in Spark
 
-Each commit names the query and the batch that it is of as an application transaction, so that a batch that is replayed
-commits nothing.
+Each commit names its query and batch as an application transaction, so that a replayed batch commits nothing.
 """

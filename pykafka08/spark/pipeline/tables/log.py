@@ -1,4 +1,4 @@
-"""Commits of a table as the pipeline sees them: ``_delta_log/N.json`` and its ``commitInfo``."""
+"""Commits of a table, read from ``_delta_log/N.json`` and its ``commitInfo``."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import unquote
 
-from pykafka08.spark.pipeline.tables.model import COMPACTION, Added, Entry, Totals
+from pykafka08.spark.pipeline.tables.model import COMPACTION, Commit, DataFile, Totals
 from pykafka08.spark.pipeline.tables.storage import Location
 
-__all__ = ["NOTE", "entry_of", "last_checkpoint", "note_of", "totals_at", "versions"]
+__all__ = ["NOTE", "commit_of", "last_checkpoint", "note_of", "totals_at", "versions"]
 
 FOLDER = "_delta_log"
 NOTE = "pykafka08"
@@ -19,46 +19,46 @@ Actions = list[dict[str, Any]]
 
 
 def versions(location: Location) -> list[int]:
-    """Of the commits whose files exist, in order."""
+    """The versions whose commit files exist, in order."""
     names = (one.base_name for one in location.files(FOLDER, is_recursive=False))
     return [int(name.removesuffix(".json")) for name in names if name.removesuffix(".json").isdigit()]
 
 
-def entry_of(location: Location, version: int) -> Entry:
-    """A commit.  FileNotFoundError if its file was cleaned up."""
+def commit_of(location: Location, version: int) -> Commit:
+    """The commit of a version.  Raises FileNotFoundError if its file was cleaned up."""
     actions = _actions(location, version)
     added = tuple(_added(one["add"]) for one in actions if "add" in one)
     removed = tuple(unquote(one["remove"]["path"]) for one in actions if "remove" in one)
     info = _info(actions)
     note = info.get(NOTE)
     if note is None:
-        return Entry(version, _foreign_kind(info, actions), "", -1, added, removed)
-    return Entry(version, note["kind"], note["query"], note["batch"], added, removed, note["counts"])
+        return Commit(version, _foreign_kind(info, actions), "", -1, added, removed)
+    return Commit(version, note["kind"], note["query"], note["batch"], added, removed, note["counts"])
 
 
 def last_checkpoint(location: Location) -> int:
-    """The version of the newest checkpoint, which stands for the commits before it; -1: there is none."""
+    """The version of the newest checkpoint, which replaces the commits before it; -1 without a checkpoint."""
     try:
         return int(json.loads(location.read(f"{FOLDER}/_last_checkpoint"))["version"])
     except FileNotFoundError:
         return -1
 
 
-def note_of(entry: Entry, totals: Totals) -> dict[str, Any]:
-    """What a commit carries beside Delta's actions."""
-    own = {"kind": entry.kind, "query": entry.query, "batch": entry.batch, "counts": dict(entry.counts)}
+def note_of(commit: Commit, totals: Totals) -> dict[str, Any]:
+    """The pipeline's part of ``commitInfo``."""
+    own = {"kind": commit.kind, "query": commit.query, "batch": commit.batch, "counts": dict(commit.counts)}
     return {**own, "totals": totals.document()}
 
 
 def totals_at(location: Location, version: int) -> Totals:
-    """The totals of the newest of the pipeline's commits up to a version; those of other programs have none."""
+    """The totals in the pipeline's newest commit up to a version; commits of other programs have no totals."""
     for note in _notes(location, version):
         return Totals(**note["totals"])
     return Totals()
 
 
 def _notes(location: Location, version: int) -> Iterator[Mapping[str, Any]]:
-    """The newest first, as far as the log reaches back."""
+    """The pipeline's parts of ``commitInfo``, the newest first, down to the oldest commit that exists."""
     try:
         for number in range(version, -1, -1):
             note = _info(_actions(location, number)).get(NOTE)
@@ -83,7 +83,7 @@ def _foreign_kind(info: Mapping[str, Any], actions: Actions) -> str:
     return str(info.get("operation", "")).lower() if is_change else COMPACTION
 
 
-def _added(action: Mapping[str, Any]) -> Added:
+def _added(action: Mapping[str, Any]) -> DataFile:
     stats = action.get("stats") or "{}"
     values = {name: value or "" for name, value in action.get("partitionValues", {}).items()}
-    return Added(unquote(action["path"]), json.loads(stats).get("numRecords", 0), action["size"], values)
+    return DataFile(unquote(action["path"]), json.loads(stats).get("numRecords", 0), action["size"], values)

@@ -1,4 +1,4 @@
-"""Commits of a table, the files that they bring, and the state that they come to."""
+"""Commits of a table, the data files that they add, and the states of the table."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["BACKFILL", "COMPACTION", "NEW_ROWS", "Added", "Entry", "State", "Totals"]
+__all__ = ["BACKFILL", "COMPACTION", "NEW_ROWS", "Commit", "DataFile", "State", "Totals"]
 
 NEW_ROWS, BACKFILL, COMPACTION = "batch", "backfill", "compaction"
-"""Kinds of commits: rows that nobody has read before, rows made anew, and the same rows in other files."""
+"""Kinds of commits: new rows, rows that replace others, and the same rows in fewer files."""
 
 
 @dataclass(frozen=True)
-class Added:
-    """A file that a commit brings."""
+class DataFile:
+    """A Parquet file of a table."""
 
     path: str
     """Relative to the table."""
     rows: int
     bytes: int
     values: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """Of the partition columns; all its rows have them."""
+    """Partition column → value, as text; ``""`` is null."""
     stats: str = field(default="", compare=False, repr=False)
-    """Delta's statistics as JSON; empty: the number of rows alone."""
+    """Delta's statistics as JSON; if empty, the commit has the number of rows only."""
 
     @property
     def day(self) -> str:
@@ -33,60 +33,60 @@ class Added:
 
 
 @dataclass(frozen=True)
-class Entry:
+class Commit:
     """A commit."""
 
     version: int
     kind: str
-    """One of the kinds above; of another program's commit its operation."""
+    """One of the kinds above; for a commit of another program, its operation."""
     query: str
     batch: int
-    """Of that query: its application transaction."""
-    added: tuple[Added, ...] = ()
+    """The batch of that query, the version of its application transaction."""
+    added: tuple[DataFile, ...] = ()
     removed: tuple[str, ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
-    """Rows read, and what became of them."""
+    """Counts of rows: ``read``, ``accepted``, ``rejected``, ``duplicates`` or ``rows``."""
 
 
 @dataclass(frozen=True)
 class Totals:
-    """Sums over all commits, which each commit carries on: old commits may be deleted."""
+    """Sums over all commits.  Each commit holds them, because old commits are deleted."""
 
     counts: Mapping[str, int] = field(default_factory=dict)
     brought: Mapping[str, int] = field(default_factory=dict)
-    """Kind of commit → rows in files that came."""
+    """Kind of commit → rows in the files that such commits added."""
     newest: Mapping[str, int] = field(default_factory=dict)
     """Query → its last batch."""
 
-    def after(self, entry: Entry) -> Totals:
-        """With one more commit."""
+    def after(self, commit: Commit) -> Totals:
+        """The totals with one more commit."""
         counts, brought = Counter(self.counts), Counter(self.brought)
-        counts.update(entry.counts)
-        brought[entry.kind] += sum(one.rows for one in entry.added)
-        return Totals(dict(counts), dict(brought), {**self.newest, entry.query: entry.batch})
+        counts.update(commit.counts)
+        brought[commit.kind] += sum(one.rows for one in commit.added)
+        return Totals(dict(counts), dict(brought), {**self.newest, commit.query: commit.batch})
 
     def document(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """The totals as a JSON object."""
         return {"counts": dict(self.counts), "brought": dict(self.brought), "newest": dict(self.newest)}
 
 
 @dataclass(frozen=True)
 class State:
-    """A table as of a version."""
+    """A table at a version."""
 
     version: int = -1
-    files: tuple[Added, ...] = ()
-    """Those that hold the rows, in the order in which they came."""
+    files: tuple[DataFile, ...] = ()
+    """The live files, in the order of their commits."""
     totals: Totals = field(default_factory=Totals)
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """Of all commits."""
+        """Sums of the counts of all commits."""
         return self.totals.counts
 
     @property
     def brought(self) -> Mapping[str, int]:
-        """Kind of commit → rows in files that came."""
+        """Kind of commit → rows in the files that such commits added."""
         return self.totals.brought
 
     @property
@@ -96,5 +96,5 @@ class State:
 
     @property
     def rows(self) -> int:
-        """In all files."""
+        """Rows in all live files."""
         return sum(one.rows for one in self.files)

@@ -1,7 +1,7 @@
-"""Positions in a table's commits, which are the offsets of streams, and where a batch ends that has limits.
+"""Positions in a table's commits, the offsets of streams, and the ends of batches with limits.
 
-A position is a version: its commit and all before it are read.  Amid the files of the commits that follow it is that
-version, the version ``at`` which the batch found them, and how many of these files are read.
+A position is a version whose commit, and all before it, have been read.  If a batch ended between the files of later
+commits, the position also has ``at``, the version at which these files were listed, and the number of files read.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pykafka08.spark.pipeline.tables.model import Added
+from pykafka08.spark.pipeline.tables.model import DataFile
 from pykafka08.spark.pipeline.tables.table import Table
 
 __all__ = ["Limits", "Position", "end_of_batch", "files_between", "files_until"]
@@ -18,7 +18,7 @@ __all__ = ["Limits", "Position", "end_of_batch", "files_between", "files_until"]
 
 @dataclass(frozen=True)
 class Position:
-    """How far a stream has read."""
+    """The position of a stream in a table."""
 
     version: int = -1
     at: int = -1
@@ -26,25 +26,25 @@ class Position:
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> Position:
-        """As a checkpoint holds it."""
+        """The position in a checkpoint's JSON object."""
         return cls(**document)
 
     def document(self) -> dict[str, int]:
-        """As a checkpoint holds it."""
+        """The JSON object for a checkpoint."""
         amid = {"at": self.at, "files": self.files} if self.files else {}
         return {"version": self.version, **amid}
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Of one batch, which has at least one file; 0: no limit."""
+    """Limits of one batch, which has at least one file; 0 is no limit."""
 
     rows: int = 0
     bytes: int = 0
     files: int = 0
 
-    def admitted(self, files: Collection[Added]) -> int:
-        """How many of the files, in order, one batch takes."""
+    def admitted(self, files: Collection[DataFile]) -> int:
+        """The number of files, from the first on, that one batch takes."""
         rows = size = 0
         for number, one in enumerate(files):
             rows, size = rows + one.rows, size + one.bytes
@@ -54,7 +54,7 @@ class Limits:
 
 
 def end_of_batch(table: Table, kinds: Collection[str], start: Position, last: int, limits: Limits) -> Position:
-    """Where a batch ends that begins at a position, if the stream ends at the version ``last``."""
+    """The end of the batch that begins at ``start``, at most the version ``last``."""
     if limits == Limits() and not start.files:
         return Position(last)
     at = start.at if start.files else _bounded(table, kinds, start.version, last, limits)
@@ -64,10 +64,10 @@ def end_of_batch(table: Table, kinds: Collection[str], start: Position, last: in
 
 
 def _bounded(table: Table, kinds: Collection[str], after: int, last: int, limits: Limits) -> int:
-    """The first version with which the limits are passed, or ``last``."""
-    if after < 0:  # files may be gone, so all that the table holds is one list
+    """The first version that exceeds the limits, or ``last``."""
+    if after < 0:  # old commits may be gone; then all live files are one list
         return last
-    found: list[Added] = []
+    found: list[DataFile] = []
     for version in range(after + 1, last + 1):
         found += table.files_since(kinds, version - 1, version)
         if limits.admitted(found) < len(found):
@@ -75,14 +75,14 @@ def _bounded(table: Table, kinds: Collection[str], after: int, last: int, limits
     return last
 
 
-def files_between(table: Table, kinds: Collection[str], start: Position, end: Position) -> list[Added]:
-    """What a batch reads."""
+def files_between(table: Table, kinds: Collection[str], start: Position, end: Position) -> list[DataFile]:
+    """The files of a batch."""
     at = end.at if end.files else end.version
     read = end.files or None
     return table.files_since(kinds, start.version, at)[start.files : read]
 
 
-def files_until(table: Table, kinds: Collection[str], end: Position) -> list[Added]:
-    """What all batches until a position have read, as the table has it."""
+def files_until(table: Table, kinds: Collection[str], end: Position) -> list[DataFile]:
+    """The files that all batches up to a position have read, after compactions."""
     amid = table.files_since(kinds, end.version, end.at)[: end.files] if end.files else []
     return [*table.live(end.version), *amid]

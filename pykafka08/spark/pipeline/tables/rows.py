@@ -1,4 +1,4 @@
-"""Rows of DataFrames into tables, and back."""
+"""DataFrames written into tables, and read from them."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from pyspark.sql.types import StructType
 from pykafka08.spark.pipeline.aggregating import BATCH, windowed
 from pykafka08.spark.pipeline.decoding import BRONZE_SCHEMA, accepted, decoded, rejected
 from pykafka08.spark.pipeline.settings import Aggregate, Decode
-from pykafka08.spark.pipeline.tables.model import Added, Entry
+from pykafka08.spark.pipeline.tables.model import Commit, DataFile
 from pykafka08.spark.pipeline.tables.table import Table
 
 __all__ = [
     "BRONZE_PARTITIONS",
     "DAY",
     "columns_in_files",
-    "commit",
+    "append_commit",
     "files_of",
     "gold_rows",
     "gold_schema",
+    "partition_in_path",
     "partition_values",
     "read",
     "read_bronze",
@@ -56,22 +57,22 @@ def gold_schema(spark: SparkSession, decode: Decode, aggregate: Aggregate) -> St
 
 
 def gold_rows(windows: DataFrame, batch: int) -> DataFrame:
-    """Windows with the batch they are of."""
+    """Windows with the number of their batch."""
     return windows.withColumn(BATCH, F.lit(batch).cast("long"))
 
 
-def read(spark: SparkSession, table: Table, files: Iterable[Added], schema: StructType) -> DataFrame:
-    """The rows of files of a table; none: an empty DataFrame."""
+def read(spark: SparkSession, table: Table, files: Iterable[DataFile], schema: StructType) -> DataFrame:
+    """The rows of a table's files; an empty DataFrame without files."""
     paths = table.paths(files)
     if not paths:
         return spark.createDataFrame([], schema)
     return spark.read.schema(schema).option("recursiveFileLookup", "true").parquet(*paths)
 
 
-def write(table: Table, attempt: str, rows: DataFrame) -> list[Added]:
-    """Rows as files of an attempt, one for each day; nobody sees them before a commit names them.
+def write(table: Table, attempt: str, rows: DataFrame) -> list[DataFile]:
+    """Write rows as files of an attempt, one for each day.  Readers see them once a commit names them.
 
-    The table is made for them, or gets the columns that it lacks.
+    Creates the table, or adds the columns that it lacks.
 
     Raises:
         ConfigError: a column has another type in the table.
@@ -81,56 +82,64 @@ def write(table: Table, attempt: str, rows: DataFrame) -> list[Added]:
     return _write(table, attempt, rows.coalesce(1), [])
 
 
-def write_bronze(table: Table, attempt: str, records: DataFrame) -> list[Added]:
-    """Records of Kafka as files of an attempt, for each task, topic and ingest date one."""
+def write_bronze(table: Table, attempt: str, records: DataFrame) -> list[DataFile]:
+    """Write records of Kafka as files of an attempt, one for each task, topic and ingest date."""
     return _write(table, attempt, records, BRONZE_PARTITIONS)
 
 
-def read_bronze(spark: SparkSession, table: Table, files: Iterable[Added]) -> DataFrame:
-    """Bronze rows of files; the names of the files' folders have the partition columns."""
+def read_bronze(spark: SparkSession, table: Table, files: Iterable[DataFile]) -> DataFrame:
+    """The bronze rows of files.  The partition columns are read from the names of the folders."""
     empty, chosen = spark.createDataFrame([], BRONZE_SCHEMA), list(files)
     if not chosen:
         return empty
     of_files = StructType([one for one in empty.schema if one.name not in BRONZE_PARTITIONS])
     rows = read(spark, table, chosen, of_files)
     for name in BRONZE_PARTITIONS:
-        value = F.regexp_extract("_metadata.file_path", f"/{name}=([^/]+)/", 1)
+        value = F.regexp_extract("_metadata.file_path", partition_in_path(name), 1)
         rows = rows.withColumn(name, value.cast(empty.schema[name].dataType))
     return rows.select(empty.columns)
 
 
-def _write(table: Table, attempt: str, rows: DataFrame, partition_by: list[str]) -> list[Added]:
+def partition_in_path(name: str) -> str:
+    """The pattern of a partition's value in a file's path; the table's own folder may have such a name, too."""
+    return f".*/{name}=([^/]+)/"
+
+
+def _write(table: Table, attempt: str, rows: DataFrame, partition_by: list[str]) -> list[DataFile]:
     table.prepare(rows.schema.json(), partition_by)
     rows.write.partitionBy(partition_by).parquet(table.location.of(attempt))
     return files_of(table, attempt)
 
 
-def files_of(table: Table, folder: str, values: Mapping[str, str] | None = None) -> list[Added]:
-    """Files with rows below a folder; ``values``: of the partition, if the folder has no others below it."""
+def files_of(table: Table, folder: str, values: Mapping[str, str] | None = None) -> list[DataFile]:
+    """The files below a folder that have rows.
+
+    ``values`` are the partition values if the folder is of one partition; otherwise the names of folders have them.
+    """
     found = []
     for one in table.location.files(folder):
         if one.is_file and one.base_name.endswith(".parquet"):
             below = one.path.removeprefix(folder).split("/")[1:-1]
-            added = table.added(one.path, partition_values(below) if values is None else values)
+            added = table.data_file(one.path, partition_values(below) if values is None else values)
             if added.rows:
                 found.append(added)
     return found
 
 
 def columns_in_files(table: Table) -> StructType:
-    """The table's columns but those that the partitions have."""
+    """The table's columns without the partition columns."""
     schema, partitioned_by = table.columns()
     every = StructType.fromJson(json.loads(schema))
     return StructType([one for one in every if one.name not in partitioned_by])
 
 
 def partition_values(folders: Sequence[str]) -> dict[str, str]:
-    """Of the partition columns, from folders that Spark names ``column=value``."""
+    """The partition values in names of folders, which Spark writes as ``column=value``."""
     pairs = (one.partition("=") for one in folders)
     return {name: unquote(value) for name, _, value in pairs}
 
 
-def commit(table: Table, entry: Entry, *, is_continued: bool = False) -> None:
-    """A commit behind whatever others have made meanwhile; the version of ``entry`` does not count."""
-    while not table.commit(replace(entry, version=table.version + 1), is_continued=is_continued):
+def append_commit(table: Table, commit: Commit, *, is_continued: bool = False) -> None:
+    """Commit after the newest version, again and again if others commit first; ``commit.version`` is ignored."""
+    while not table.commit(replace(commit, version=table.version + 1), is_continued=is_continued):
         pass

@@ -1,6 +1,6 @@
 """Delta's statistics of a Parquet file, from its footer: rows, nulls, smallest and largest values.
 
-Readers skip files by them.  Columns are numbers, dates, timestamps and short strings at the top level.
+Readers use them to skip files.  Numbers, dates, timestamps and short strings at the top level have bounds.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ import pyarrow.parquet as pq
 __all__ = ["statistics_of"]
 
 COLUMNS = 32
-"""So many columns have statistics, as with other writers of Delta tables."""
+"""The number of columns with statistics, as in other writers of Delta tables."""
 LONGEST = 32
-"""Characters of a string; a longer one would have to be cut, and the largest then rounded up."""
+"""Characters.  Longer strings have no bounds: they would be cut, and the largest one rounded up."""
 MILLISECOND = timedelta(milliseconds=1)
 
 
 def statistics_of(footer: pq.FileMetaData) -> str:
-    """As the JSON text that an ``add`` action holds."""
+    """The JSON text for an ``add`` action."""
     found: dict[str, Any] = {"numRecords": footer.num_rows, "minValues": {}, "maxValues": {}, "nullCount": {}}
     for number, name in _columns(footer):
         groups = [footer.row_group(one).column(number).statistics for one in range(footer.num_row_groups)]
@@ -34,7 +34,10 @@ def statistics_of(footer: pq.FileMetaData) -> str:
         bounds = [one for one in groups if one.has_min_max]
         if len(bounds) < sum(1 for one in groups if one.num_values):
             continue
-        smallest, largest = (_extreme([getattr(one, side) for one in bounds], side) for side in ("min", "max"))
+        try:
+            smallest, largest = (_extreme([getattr(one, side) for one in bounds], side) for side in ("min", "max"))
+        except OverflowError:  # Spark's dates and timestamps go beyond the years of Python's
+            continue
         if smallest is not None and largest is not None:
             found["minValues"][name], found["maxValues"][name] = smallest, largest
     return json.dumps(found)
@@ -48,7 +51,7 @@ def _columns(footer: pq.FileMetaData) -> Iterator[tuple[int, str]]:
 
 
 def _extreme(values: list[Any], side: str) -> Any:
-    """The value as JSON; None: there is none, or its type has no statistics."""
+    """The bound as a JSON value; None without values, or if the type has no bounds."""
     if not values or any(isinstance(one, float) and not math.isfinite(one) for one in values):
         return None
     return _plain(min(values) if side == "min" else max(values), side)
@@ -67,7 +70,7 @@ def _plain(value: Any, side: str) -> Any:
 
 
 def _milliseconds(value: datetime, side: str) -> str:
-    """Delta keeps milliseconds: the largest is rounded up."""
+    """The timestamp in milliseconds, as Delta keeps it; the largest one is rounded up."""
     rest = timedelta(microseconds=value.microsecond % 1000)
     rounded = value - rest + (MILLISECOND if rest and side == "max" else timedelta())
     if rounded.tzinfo is None:

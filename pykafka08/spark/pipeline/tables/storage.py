@@ -1,4 +1,4 @@
-"""The address of a table: for Spark, for Delta, and as a file system for logs and footers."""
+"""Addresses of a table for Spark and deltalake, and a file system for its log and footers."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ class Location:
     """A table's folder.  Paths of its files are relative to it."""
 
     uri: str
-    """As Spark takes it."""
+    """The address for Spark."""
     delta_uri: str
-    """As deltalake takes it."""
+    """The address for deltalake."""
     filesystem: fs.FileSystem = field(compare=False, repr=False)
-    """Of the files in the folder."""
+    """A file system whose root is the folder."""
     storage_options: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
-    """Of deltalake."""
+    """The options for deltalake."""
 
     def of(self, path: str) -> str:
         """The address of a file for Spark."""
         return f"{self.uri}/{path}"
 
     def files(self, folder: str, *, is_recursive: bool = True) -> Iterator[fs.FileInfo]:
-        """Files and folders below a folder, by their paths; none if there is no such folder."""
+        """Files and folders below a folder, sorted by path; empty if the folder does not exist."""
         selector = fs.FileSelector(folder, allow_not_found=True, recursive=is_recursive)
         yield from sorted(self.filesystem.get_file_info(selector), key=lambda one: one.path)
 
     def read(self, path: str) -> bytes:
-        """A whole file.  FileNotFoundError if it does not exist."""
+        """The content of a file.  Raises FileNotFoundError if it does not exist."""
         with self.filesystem.open_input_stream(path) as file:
             content: bytes = file.read()
         return content

@@ -1,10 +1,10 @@
-"""A table's commits as a stream: format ``pykafka08-table``, rows of the files that each commit of new rows brings.
+"""A table's commits as a stream, format ``pykafka08-table``: the rows of the files that commits of new rows add.
 
-Its offset is the version of the newest commit read, so a batch that is replayed has the same files: exactly once.
-Compactions are passed over, and backfills unless they are asked for: the rows they hold were read before.
+The offset is the version of the newest commit read, so a replayed batch has the same files: exactly once.  Compactions
+are skipped, and backfills unless ``kinds`` has them, because their rows were read before.
 
-Options: ``path`` (the table's folder), ``kinds`` (of commits whose rows are read, default ``batch``), ``inOrder``
-(``true``: one task reads all files in the log's order); ``maxRowsPerTrigger``, ``maxBytesPerTrigger`` and
+Options: ``path`` (the table's folder), ``kinds`` (kinds of commits to read, default ``batch``), ``inOrder`` (``true``:
+one task reads all files in the order of the log); ``maxRowsPerTrigger``, ``maxBytesPerTrigger`` and
 ``maxFilesPerTrigger``: whole files up to these limits are a batch, with Trigger.AvailableNow, too.
 The user gives the schema; columns that a file lacks are null, but for the table's partition columns.
 """
@@ -27,7 +27,7 @@ from pyspark.sql.types import StructType
 from pykafka08.spark.pipeline.addresses import Storage, address_of
 from pykafka08.spark.pipeline.arrow_rows import fitted
 from pykafka08.spark.pipeline.stores import Folder
-from pykafka08.spark.pipeline.tables.model import NEW_ROWS, Added
+from pykafka08.spark.pipeline.tables.model import NEW_ROWS, DataFile
 from pykafka08.spark.pipeline.tables.storage import located
 
 if TYPE_CHECKING:
@@ -50,13 +50,13 @@ FILES_PER_TASK = 8
 
 @dataclass
 class Files(InputPartition):
-    """What one task reads."""
+    """The files of one task."""
 
-    files: tuple[Added, ...]
+    files: tuple[DataFile, ...]
 
 
 class TableDataSource(DataSource):
-    """See the module."""
+    """The data source ``pykafka08-table``."""
 
     @classmethod
     def name(cls) -> str:
@@ -70,7 +70,7 @@ class TableDataSource(DataSource):
 
 
 def stream_options(folder: Folder) -> dict[str, str]:
-    """Those by which a stream finds a table."""
+    """The options of a stream that reads a table."""
     if folder.is_local:
         return {"path": str(folder)}
     return {"path": str(folder), SECRETS: json.dumps(asdict(folder.storage))}
@@ -82,10 +82,10 @@ def _folder(options: Mapping[str, str]) -> Folder:
 
 
 class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Offsets are positions: ``{"version": n}`` of the newest commit that was read, or amid the files of the next.
+    """Offsets are :class:`~pykafka08.spark.pipeline.tables.position.Position` documents.
 
-    Without ``SupportsTriggerAvailableNow`` a query with that trigger is one batch: after a crash the one that is
-    replayed, and what is new would wait for the next run.
+    Without ``SupportsTriggerAvailableNow`` a query with that trigger is one batch.  After a crash that batch is the
+    replayed one, so new rows would wait for the next run.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._is_in_order = is_in_order
         self._schema = to_arrow_schema(schema, timezone="UTC")
         self._last: int | None = None
-        """Where a query with Trigger.AvailableNow ends."""
+        """The version at which a query with Trigger.AvailableNow ends."""
 
     def initialOffset(self) -> dict[str, Any]:
         return {"version": -1}
@@ -118,13 +118,13 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return end_of_batch(table, self._kinds, begin, last, Limits(*self._limits)).document()
 
     def getDefaultReadLimit(self) -> ReadAllAvailable:
-        """All: the limits are kept in :meth:`latestOffset`, whatever Spark says."""
+        """No limit for Spark: :meth:`latestOffset` applies the limits."""
         from pyspark.sql.streaming.datasource import ReadAllAvailable
 
         return ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """The commits that are there now are read, and none that come meanwhile."""
+        """End the query at the commit that is the newest now."""
         self._last = table_at(self._folder).version
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
@@ -144,7 +144,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 @cache
 def table_at(folder: Folder) -> Table:
-    """The table that a query's process reads; it knows the commits that it has read before."""
+    """The table in a folder, one object for each process, since it caches the commits that it has read."""
     from pykafka08.spark.pipeline.tables.table import Table  # deltalake, which the workers need not have
 
     return Table(folder)

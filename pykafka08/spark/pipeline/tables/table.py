@@ -1,10 +1,10 @@
 """A Delta table: its state, its commits since a version, and commits to exactly the next version.
 
-A commit is made against the version that its maker has seen: of two makers one learns that the other was first, looks
-again, and decides anew.  A batch that is replayed finds its application transaction.  Files of an attempt that left no
-commit belong to nobody, and :meth:`Table.expire` deletes them.
+A commit is made after the version that its writer has read.  If another writer commits that version first, the commit
+fails, and the writer reads the table again.  A replayed batch finds its application transaction.  :meth:`Table.expire`
+deletes the files of attempts that were never committed.
 
-Not here: Spark, which writes the files.
+Spark writes the files; this module needs no Spark.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import json
 import time
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,8 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from pykafka08.errors import ConfigError
 from pykafka08.spark.pipeline.stores import Folder, local_folder
-from pykafka08.spark.pipeline.tables.log import NOTE, entry_of, last_checkpoint, note_of, totals_at, versions
-from pykafka08.spark.pipeline.tables.model import COMPACTION, NEW_ROWS, Added, Entry, State, Totals
+from pykafka08.spark.pipeline.tables.log import NOTE, commit_of, last_checkpoint, note_of, totals_at, versions
+from pykafka08.spark.pipeline.tables.model import COMPACTION, NEW_ROWS, Commit, DataFile, State, Totals
 from pykafka08.spark.pipeline.tables.statistics import statistics_of
 from pykafka08.spark.pipeline.tables.storage import located
 
@@ -36,86 +37,88 @@ DATA = "data"
 CONFIGURATION = {"delta.logRetentionDuration": "interval 1 days"}
 """A stream makes thousands of commits a day; :meth:`Table.expire` deletes old ones once all stages have read them."""
 KNOWN = 10_000
-"""So many commits are kept in memory."""
+"""The number of commits that are kept in memory."""
 PARTITION = "partition."
-"""What deltalake puts before the names of partition columns."""
+"""The prefix of partition columns in deltalake's list of files."""
 
 
 class BatchTakenError(RuntimeError):
-    """Another run has committed the batch."""
+    """Another run has committed this batch."""
 
 
 class Table:
-    """The table in a folder; other processes may write, and what they have committed is seen by the next call."""
+    """The table in a folder.  Other processes may commit; each call reads the newest version."""
 
     def __init__(self, folder: str | Path | Folder) -> None:
         self.folder = folder if isinstance(folder, Folder) else local_folder(folder)
         self.location = located(self.folder)
-        self._known: dict[int, Entry] = {}
-        """Commits that were read, which never change; the newest ones."""
+        self._known: dict[int, Commit] = {}
+        """Version → commit, for the commits read last.  Commits never change."""
 
     @property
     def version(self) -> int:
-        """The newest; -1: there is no table yet."""
+        """The newest version; -1 if the table does not exist yet."""
         found = self._opened()
         return -1 if found is None else found.version()
 
     def state(self, version: int | None = None) -> State:
-        """Now, or as of a version.
+        """The state now, or at a version.
 
         Raises:
-            LookupError: commits that are needed for it were cleaned up.
+            LookupError: the commits of that version were cleaned up.
         """
         found = self._opened(version)
         if found is None:
             return State()
         return State(found.version(), _live(found), totals_at(self.location, found.version()))
 
-    def live(self, version: int | None = None) -> list[Added]:
-        """The files that hold the rows, now or at a version, in the order in which they came."""
+    def live(self, version: int | None = None) -> list[DataFile]:
+        """The live files, now or at a version, in the order of their commits."""
         found = self._opened(version)
         return [] if found is None else list(_live(found))
 
-    def entries(self, after: int = -1, until: int | None = None) -> list[Entry]:
-        """In order, those with ``after < version <= until``.
+    def commits(self, after: int = -1, until: int | None = None) -> list[Commit]:
+        """The commits with ``after < version <= until``, in order.
 
         Raises:
             LookupError: some of them were cleaned up.
         """
         last = self.version if until is None else until
         try:
-            return [self._entry(version) for version in range(after + 1, last + 1)]
+            return [self._commit_at(version) for version in range(after + 1, last + 1)]
         except FileNotFoundError as error:
-            raise LookupError(
-                f"commits behind {after} are gone from the log of {self.location.uri}: {error}"
-            ) from error
+            raise LookupError(f"{self.location.uri}: commits after version {after} were cleaned up: {error}") from error
 
-    def entries_there(self) -> list[Entry]:
-        """In order, all that were not cleaned up."""
-        return [self._entry(version) for version in versions(self.location)]
+    def existing_commits(self) -> list[Commit]:
+        """All commits that were not cleaned up, in order."""
+        found = []
+        for version in versions(self.location):
+            with suppress(FileNotFoundError):  # cleaned up since the folder was listed
+                found.append(self._commit_at(version))
+        return found
 
     def holds(self, query: str, batch: int) -> bool:
-        """Whether a batch of a query has left its commit, or a later one of it has: they come in order."""
+        """Whether a batch of a query is committed.  Batches are committed in order, so a later one counts, too."""
         return batch <= self.newest(query)
 
     def newest(self, query: str) -> int:
-        """The last batch of a query that has left its commit; -1: there is none."""
+        """The last committed batch of a query; -1 without one."""
         found = self._opened()
         batch = None if found is None else found.transaction_version(query)
         return -1 if batch is None else batch
 
-    def files_since(self, kinds: Collection[str], after: int, until: int) -> list[Added]:
-        """The files of commits of these kinds with ``after < version <= until``, in order.
+    def files_since(self, kinds: Collection[str], after: int, until: int) -> list[DataFile]:
+        """The files that commits of these kinds with ``after < version <= until`` added, in order.
 
-        From the first commit on, if that or files of those are gone: what the table holds at ``until``.
+        With ``after=-1``, if commits or files are gone: the live files at ``until``.
 
         Raises:
-            LookupError: commits between were cleaned up.
+            LookupError: some of these commits were cleaned up.
         """
         if until < 0:
             return []
         try:
-            files = [one for entry in self.entries(after, until) if entry.kind in kinds for one in entry.added]
+            files = [one for commit in self.commits(after, until) if commit.kind in kinds for one in commit.added]
         except LookupError:
             if after >= 0:
                 raise
@@ -124,34 +127,34 @@ class Table:
             return self.live(until)
         return files
 
-    def read(self, file: Added, columns: Sequence[str]) -> pa.Table:
+    def read(self, file: DataFile, columns: Sequence[str]) -> pa.Table:
         """Columns of a file."""
         with self.location.filesystem.open_input_file(file.path) as opened:
             return pq.read_table(opened, columns=list(columns))
 
-    def added(self, path: str, values: Mapping[str, str]) -> Added:
-        """A file of the table as a commit brings it: its rows and statistics are in its footer."""
+    def data_file(self, path: str, values: Mapping[str, str]) -> DataFile:
+        """A written file, with the rows and statistics in its footer."""
         with self.location.filesystem.open_input_file(path) as file:
             footer, size = pq.ParquetFile(file).metadata, file.size()
-        return Added(path, footer.num_rows, size, values, statistics_of(footer))
+        return DataFile(path, footer.num_rows, size, values, statistics_of(footer))
 
-    def paths(self, files: Iterable[Added]) -> list[str]:
-        """The files' addresses for Spark."""
+    def paths(self, files: Iterable[DataFile]) -> list[str]:
+        """The addresses of files for Spark."""
         return [self.location.of(one.path) for one in files]
 
     def columns(self) -> tuple[str, list[str]]:
-        """The schema as JSON, as Spark writes it too, and the partition columns.  LookupError: there is no table."""
+        """The schema in the JSON of Delta and Spark, and the partition columns.  Raises LookupError without a table."""
         found = self._opened()
         if found is None:
             raise LookupError(f"{self.location.uri}: no table")
         return found.schema().to_json(), found.metadata().partition_columns
 
     def attempt(self, query: str, batch: int) -> str:
-        """The name, relative to the table, of a new folder for an attempt at a batch; no two attempts share one."""
+        """The name of a new folder for one attempt at a batch, relative to the table."""
         return f"{DATA}/{query}-{batch:012d}-{uuid.uuid4().hex[:8]}"
 
     def prepare(self, schema: str, partition_by: Collection[str] = ()) -> None:
-        """Make the table, or add the columns that it lacks.  ``schema``: as Spark's StructType writes it in JSON.
+        """Create the table, or add the columns that it lacks.  ``schema`` is the JSON of Spark's StructType.
 
         Raises:
             ConfigError: a column has another type in the table.
@@ -173,74 +176,76 @@ class Table:
         for one in wanted.fields:
             if one.name in there and there[one.name].type != one.type:
                 raise ConfigError(
-                    f"{self.location.uri}: column {one.name} is {_type(there[one.name])} in the table, and "
-                    f"{_type(one)} in the settings; give the new column another name, or begin with another folder"
+                    f"{self.location.uri}: column {one.name} is {_type(there[one.name])} in the table, but "
+                    f"{_type(one)} in the settings; give the new column another name, or choose another folder"
                 )
         new = [one for one in wanted.fields if one.name not in there]
         if new:
             found.alter.add_columns(new)
 
-    def commit(self, entry: Entry, totals: Totals | None = None, *, is_continued: bool = False) -> bool:
-        """Make it the table's next version; False if that version exists: then look again, and decide anew.
+    def commit(self, commit: Commit, totals: Totals | None = None, *, is_continued: bool = False) -> bool:
+        """Commit as the table's next version.  False if that version exists: read the table again, and retry.
 
-        ``totals``: in place of the sums of the table's commits; each of their queries gets its application transaction.
-        ``is_continued``: new rows of a batch that has a commit already.
+        ``totals`` replaces the sums over the table's commits; each query in it gets its application transaction.
+        ``is_continued``: the batch has a commit already, and gets another one.
 
         Raises:
-            BatchTakenError: they have one, and were not to.  Two runs have read the same batch; Spark's checkpoint does
-                not exclude that on object stores.
+            BatchTakenError: the batch has a commit already.  Two runs have read the same batch, which Spark's
+                checkpoints do not exclude on object stores.
         """
         try:
-            found = self._opened(entry.version - 1)
+            found = self._opened(commit.version - 1)
         except LookupError:
             return False
         if found is None:
             raise LookupError(f"{self.location.uri}: no table; prepare() makes it")
-        if entry.kind == NEW_ROWS and not is_continued:
-            newest = found.transaction_version(entry.query)
-            if newest is not None and newest >= entry.batch:
+        if commit.kind == NEW_ROWS and not is_continued:
+            newest = found.transaction_version(commit.query)
+            if newest is not None and newest >= commit.batch:
                 raise BatchTakenError(
-                    f"another run has committed batch {entry.batch} of {entry.query}: one run at a time"
+                    f"{self.location.uri}: another run has committed batch {commit.batch} of {commit.query}; "
+                    "run a pipeline once at a time"
                 )
-        batches = {entry.query: entry.batch} if totals is None else {**totals.newest, entry.query: entry.batch}
-        totals = totals or totals_at(self.location, entry.version - 1).after(entry)
-        is_change = entry.kind != COMPACTION
+        batches = {commit.query: commit.batch} if totals is None else {**totals.newest, commit.query: commit.batch}
+        totals = totals or totals_at(self.location, commit.version - 1).after(commit)
+        is_change = commit.kind != COMPACTION
         try:
             found.create_write_transaction(
-                [*_removes(found, entry, is_change), *_adds(entry, is_change)],
+                [*_removes(found, commit, is_change), *_adds(commit, is_change)],
                 "append",
                 found.schema(),
                 found.metadata().partition_columns,
                 commit_properties=CommitProperties(
-                    custom_metadata={NOTE: note_of(entry, totals)},
+                    custom_metadata={NOTE: note_of(commit, totals)},
                     max_commit_retries=0,
                     app_transactions=[Transaction(query, batch) for query, batch in batches.items()],
                 ),
                 post_commithook_properties=PostCommitHookProperties(cleanup_expired_logs=False),
             )
         except CommitFailedError:
-            if self.version >= entry.version:
+            if self.version >= commit.version:
                 return False
             raise
         return True
 
     def expire(self, before: int, *, with_attempts: bool) -> int:
-        """Delete files that commits below ``before`` removed, and old commits that a checkpoint covers; how many files.
+        """Delete the files that commits below ``before`` removed, and old commits that a checkpoint covers.
 
-        ``with_attempts``: also the folders that no commit names.  Nobody may be writing then.
+        ``with_attempts``: also delete folders that no commit names, which is safe only if no process writes.  Returns
+        the number of files.
         """
         found = self._opened()
         if found is None:
             return 0
         live = {one.path for one in _live(found)}
-        entries = self.entries_there()
-        gone = {path for one in entries if one.version < before for path in one.removed} - live
+        commits = self.existing_commits()
+        gone = {path for one in commits if one.version < before for path in one.removed} - live
         there = {one.path for one in self.location.files(DATA) if one.is_file}
         for path in sorted(gone & there):
             self.location.filesystem.delete_file(path)
         deleted = len(gone & there)
         if with_attempts:
-            named = live | {path for one in entries for path in (*one.removed, *(each.path for each in one.added))}
+            named = live | {path for one in commits for path in (*one.removed, *(each.path for each in one.added))}
             deleted += self._expire_attempts({path.split("/")[1] for path in named if path.startswith(f"{DATA}/")})
         if before > last_checkpoint(self.location) >= 0:
             found.cleanup_metadata()
@@ -254,63 +259,64 @@ class Table:
                 self.location.filesystem.delete_dir(folder.path)
         return deleted
 
-    def _entry(self, version: int) -> Entry:
+    def _commit_at(self, version: int) -> Commit:
         if version not in self._known:
             if len(self._known) >= KNOWN:
                 del self._known[next(iter(self._known))]
-            self._known[version] = entry_of(self.location, version)
+            self._known[version] = commit_of(self.location, version)
         return self._known[version]
 
-    def _exist(self, files: Collection[Added]) -> bool:
+    def _exist(self, files: Collection[DataFile]) -> bool:
         found = self.location.filesystem.get_file_info([one.path for one in files])
         return all(one.is_file for one in found)
 
     def _opened(self, version: int | None = None) -> DeltaTable | None:
-        """None: there is no table yet."""
+        """deltalake's table, at a version or now; None if the table does not exist yet."""
         if version is not None and version < 0:
             return None
         try:
             found = DeltaTable(self.location.delta_uri, version, self.location.storage_options)
         except DeltaError as error:
             if version is not None:
-                raise LookupError(f"{self.location.uri}: version {version} is gone: {error}") from error
+                raise LookupError(f"{self.location.uri}: version {version} was cleaned up: {error}") from error
             if isinstance(error, TableNotFoundError):
                 return None
             raise
         return found
 
 
-def _live(table: DeltaTable) -> tuple[Added, ...]:
+def _live(table: DeltaTable) -> tuple[DataFile, ...]:
     rows = pa.table(table.get_add_actions(flatten=True))
     partitions = [name for name in rows.column_names if name.startswith(PARTITION)]
     columns = ["path", "num_records", "size_bytes", "modification_time", *partitions]
     found = []
     for path, count, size, at, *values in zip(*(rows.column(one).to_pylist() for one in columns), strict=True):
-        named = {name.removeprefix(PARTITION): str(one) for name, one in zip(partitions, values, strict=True)}
-        found.append((at, Added(path, count or 0, size, named)))
+        texts = ["" if one is None else str(one) for one in values]  # in Delta's log "" is null, too
+        named = {name.removeprefix(PARTITION): text for name, text in zip(partitions, texts, strict=True)}
+        found.append((at, DataFile(path, count or 0, size, named)))
     return tuple(one for _, one in sorted(found, key=lambda each: (each[0], each[1].path)))
 
 
-def _adds(entry: Entry, is_change: bool) -> list[AddAction]:
+def _adds(commit: Commit, is_change: bool) -> list[AddAction]:
     now = int(time.time() * 1000)
     return [
         AddAction(
             one.path, one.bytes, dict(one.values), now, is_change, one.stats or json.dumps({"numRecords": one.rows})
         )
-        for one in entry.added
+        for one in commit.added
     ]
 
 
-def _removes(table: DeltaTable, entry: Entry, is_change: bool) -> list[RemoveAction]:
-    if not entry.removed:
+def _removes(table: DeltaTable, commit: Commit, is_change: bool) -> list[RemoveAction]:
+    if not commit.removed:
         return []
     now, there = int(time.time() * 1000), {one.path: one for one in _live(table)}
-    removed = (there[path] for path in entry.removed)
+    removed = (there[path] for path in commit.removed)
     return [RemoveAction(one.path, is_change, now, one.bytes, dict(one.values)) for one in removed]
 
 
 def _nullable(schema: str) -> Schema:
-    """Delta's schema of Spark's; everything may be null."""
+    """Delta's schema for Spark's; every field is nullable."""
     return Schema.from_json(json.dumps(_with_nulls(json.loads(schema))))
 
 

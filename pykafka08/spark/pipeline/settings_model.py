@@ -1,0 +1,435 @@
+"""The settings of a pipeline as dataclasses, and the type of each field, by which pydantic checks it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, Strict
+
+from pykafka08.security.hidden_text import HiddenText
+from pykafka08.spark.pipeline.addresses import Storage, address_of
+from pykafka08.spark.pipeline.durations import seconds_of
+from pykafka08.spark.pipeline.stores import Folder
+
+__all__ = [
+    "Aggregate",
+    "Alerts",
+    "Compaction",
+    "DeadLetters",
+    "Decode",
+    "Duplicates",
+    "Limits",
+    "Lineage",
+    "Metrics",
+    "OF_REGISTRY",
+    "Pipeline",
+    "REGISTRY_SECRETS",
+    "Reference",
+    "Registry",
+    "Rule",
+    "Source",
+    "SparkSettings",
+    "Uniqueness",
+    "duration_seconds",
+]
+
+FORMATS = ("json", "csv", "avro", "protobuf", "raw")
+OF_REGISTRY = ("json", "avro", "protobuf")
+"""Formats that a schema registry has schemas for."""
+LEVELS = ("warn", "quarantine", "fail")
+"""Rows that do not meet an expectation are kept, refused, or refused up to a threshold, beyond which the batch ends."""
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+REGISTRY_SECRETS = ("basic_auth_user_info", "bearer_auth_token")
+"""Settings of ``[decode.registry]`` whose values no error, log or plan shows."""
+
+
+def _format(text: str) -> str:
+    if text not in FORMATS:
+        raise ValueError(f"{text!r} is none of {', '.join(FORMATS)}")
+    return text
+
+
+def _changes(text: str) -> str:
+    if text != "debezium":
+        raise ValueError(f"{text!r} is not known; there is debezium")
+    return text
+
+
+def _name(text: str) -> str:
+    if not NAME.fullmatch(text):
+        raise ValueError(f"{text!r} may hold letters, digits, '.', '_' and '-' only")
+    return text
+
+
+def _topic(text: str) -> str:
+    if not TOPIC.fullmatch(text) or text in (".", ".."):
+        raise ValueError(f"{text!r} cannot be a topic: letters, digits, '.', '_' and '-', at most 249")
+    return text
+
+
+def _duration(text: str) -> str:
+    if duration_seconds(text) < 0:
+        raise ValueError(f"{text!r} is not at least zero")
+    return text
+
+
+def _window(text: str) -> str:
+    seconds = duration_seconds(text)
+    if "month" in text.lower() or "year" in text.lower():
+        raise ValueError(f"months and years differ in length; {text!r} is to be given in days or weeks")
+    if seconds <= 0:
+        raise ValueError(f"{text!r} is not above zero")
+    return text
+
+
+def duration_seconds(text: str) -> float:
+    seconds = seconds_of(text)
+    if seconds is None:
+        raise ValueError(f"{text!r} is no length of time, as '10 minutes' or '1 day' are")
+    return seconds
+
+
+def _files_to_join(count: int) -> int:
+    if count < 2:
+        raise ValueError("at least 2 can be made one")
+    return count
+
+
+def _port(number: int) -> int:
+    if not 0 <= number <= 65_535:
+        raise ValueError(f"{number} is not between 0 and 65535")
+    return number
+
+
+def _ratio(number: float) -> float:
+    if not 0 <= number <= 1:
+        raise ValueError(f"{number} is not between 0 and 1")
+    return number
+
+
+def _level(text: str) -> str:
+    if text not in LEVELS:
+        raise ValueError(f"{text!r} is none of {', '.join(LEVELS)}")
+    return text
+
+
+def _rule_table(given: Any) -> Any:
+    """A text is the condition alone."""
+    return {"check": given} if isinstance(given, str) else given
+
+
+def _registry_address(text: str) -> str:
+    try:
+        parts = urlsplit(text)
+    except ValueError as error:
+        raise ValueError("not an address, as http://host:8081") from error
+    if "@" in parts.netloc:
+        raise ValueError("give user and password as basic_auth_user_info, not in the address")
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        raise ValueError(f"{text!r} is not an address, as http://host:8081")
+    return text
+
+
+def _registry_table(given: Any) -> Any:
+    """A text is the address alone."""
+    return {"url": given} if isinstance(given, str) else given
+
+
+def _or_empty(check: Callable[[str], str]) -> AfterValidator:
+    """The check, for a setting whose empty text says that it is not used."""
+    return AfterValidator(lambda text: check(text) if text else text)
+
+
+Flag = Annotated[bool, Strict()]
+Whole = Annotated[int, Strict()]
+"""Strict, as pydantic takes true for 1 and "3" for 3 otherwise; no field is a bare ``int`` or ``bool``."""
+Count = Annotated[Whole, Field(ge=0)]
+Port = Annotated[Whole, AfterValidator(_port)]
+Ratio = Annotated[float, Strict(), AfterValidator(_ratio)]
+Level = Annotated[str, AfterValidator(_level)]
+Name = Annotated[str, AfterValidator(_name)]
+"""What becomes a folder."""
+Topic = Annotated[str, AfterValidator(_topic)]
+Duration = Annotated[str, AfterValidator(_duration)]
+Window = Annotated[str, AfterValidator(_window)]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Topics of one cluster."""
+
+    name: str
+    bootstrap_servers: str
+    topics: tuple[Topic, ...] = ()
+    """Names; else `pattern`."""
+    pattern: str = ""
+    """A regular expression that topic names must match somewhere (Spark's ``subscribePattern``)."""
+    starting: str = "earliest"
+    """``earliest``, ``latest``, offsets as Spark's JSON, a time in ms, or ``group:NAME`` (that group's offsets)."""
+    zookeeper: str = ""
+    """``HOST:PORT/CHROOT``: ``group:NAME`` is looked up there, for clusters that keep offsets in ZooKeeper."""
+    max_offsets_per_trigger: Count = 10_000_000
+    """Bound of one micro-batch, 0: none."""
+    target_records_per_task: Count = 0
+    """Small partitions are read together in tasks of so many records, 0: the source's default."""
+    properties: str = ""
+    """A properties file of Kafka's clients: security and other settings of the connections."""
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Further options of the data source, as ``minPartitions`` or ``kafka.client.id``."""
+
+
+@dataclass(frozen=True)
+class Duplicates:
+    """One row for each key is kept: the first that came."""
+
+    key: tuple[str, ...]
+    within_days: Count = 1
+    """How far apart, in days of event time, two rows of one key may lie and be found."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A condition that an accepted row meets."""
+
+    check: str
+    """In SQL."""
+    level: Level = "quarantine"
+    threshold: Ratio = 0.0
+    """Of ``fail``: the share of a batch's rows that may break it, and are refused then."""
+
+
+@dataclass(frozen=True)
+class Uniqueness:
+    """Columns that no two accepted rows share."""
+
+    key: tuple[str, ...]
+    level: Level = "quarantine"
+    threshold: Ratio = 0.0
+    name: str = ""
+    within_days: Count = 1
+    """Silver's rows are compared whose event dates are at most so many days from those of the batch."""
+
+    @property
+    def reason(self) -> str:
+        return f"unique: {self.name or ', '.join(self.key)}"
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Columns whose values a file or table has."""
+
+    key: tuple[str, ...]
+    to: str
+    """A CSV file with names in its first line, a Parquet file or folder, or a Delta table."""
+    columns: tuple[str, ...] = ()
+    """Their names there, if they are others than `key`."""
+    level: Level = "quarantine"
+    threshold: Ratio = 0.0
+    name: str = ""
+
+    @property
+    def reason(self) -> str:
+        return f"reference: {self.name or ', '.join(self.key)}"
+
+
+@dataclass(frozen=True)
+class Registry:
+    """A schema registry with the HTTP API of Confluent's."""
+
+    url: Annotated[str, AfterValidator(_registry_address)]
+    basic_auth_user_info: str = field(default="", repr=False)
+    """``USER:PASSWORD``."""
+    bearer_auth_token: str = field(default="", repr=False)
+    ssl_ca_location: str = ""
+    """A PEM file with the certificates to trust, else the system's."""
+    properties: str = ""
+    """A properties file with Confluent's names: ``schema.registry.url``, ``basic.auth.user.info``, ..."""
+
+    def __post_init__(self) -> None:
+        for name in REGISTRY_SECRETS:
+            object.__setattr__(self, name, HiddenText(getattr(self, name)))
+
+
+@dataclass(frozen=True)
+class Decode:
+    """How a record's value becomes a row."""
+
+    format: Annotated[str, AfterValidator(_format)]
+    event_time: str
+    """An SQL expression over the columns that gives a timestamp."""
+    schema: str = ""
+    """Columns in DDL; for ``raw`` none: it gives ``key`` and ``text``."""
+    avro_schema: str = ""
+    """File with the writer's schema, for ``avro``; with `registry` the reader's, which may be left out."""
+    avro_header_bytes: Count = 0
+    """What stands before each Avro value; 5 for values of a schema registry that is not asked."""
+    registry: Annotated[Registry | None, BeforeValidator(_registry_table)] = None
+    """Values have a schema registry's wire format, and the schemas are fetched there."""
+    changes: Annotated[str, _or_empty(_changes)] = ""
+    """``debezium``: values are change records, whose rows have the columns of `schema`."""
+    key: tuple[str, ...] = ()
+    """The columns that name a row, for `changes`."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """Of Spark's JSON or CSV reader, as ``sep``."""
+    rules: Mapping[str, Annotated[Rule, BeforeValidator(_rule_table)]] = field(default_factory=dict)
+    uniqueness: tuple[Uniqueness, ...] = ()
+    references: tuple[Reference, ...] = ()
+    duplicates: Duplicates | None = None
+
+
+@dataclass(frozen=True)
+class DeadLetters:
+    """The topic for what was refused."""
+
+    bootstrap_servers: str
+    topic: Topic
+    exactly_once: Flag = True
+    """In transactions (brokers 0.11 and newer)."""
+    properties: str = ""
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """Measures over windows of event time; into Parquet, and with `topic` to Kafka, keyed by window and group."""
+
+    window: Window
+    watermark: Duration
+    """How late rows may come, as ``1 hour``; later ones stay in silver alone until a backfill."""
+    measures: Mapping[str, str]
+    """Column name → SQL aggregate."""
+    slide: Annotated[str, _or_empty(_window)] = ""
+    group_by: tuple[str, ...] = ()
+    bootstrap_servers: str = ""
+    topic: Annotated[str, _or_empty(_topic)] = ""
+    exactly_once: Flag = True
+    properties: str = ""
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Of one batch of a stage that reads a table: whole files up to these, and at least one; 0: no limit."""
+
+    rows: Count = 10_000_000
+    bytes: Count = 1 << 30
+    """Of Parquet files."""
+    files: Count = 10_000
+
+
+@dataclass(frozen=True)
+class Compaction:
+    """When files of a day are made one."""
+
+    target_bytes: Count = 128 << 20
+    min_files: Annotated[Whole, AfterValidator(_files_to_join)] = 2
+    keep_commits: Count = 0
+    """Replaced files are deleted once all readers have passed them, and the table has so many further commits."""
+    every_seconds: Count = 3600
+    """How often ``run --follow`` does it, 0: never; another run does it at its end."""
+
+
+@dataclass(frozen=True)
+class Alerts:
+    """Bounds that ``status --check`` and the end of a run compare."""
+
+    max_lag: Count | None = None
+    """Offsets or rows that wait for any stage."""
+    max_reject_ratio: Ratio | None = None
+    """Refused rows of those that decode read in the newest run with rows."""
+    max_age_seconds: Count | None = None
+    """Since the last batch with rows of each source."""
+    webhook: str = field(default="", repr=False)
+    """An address that gets a JSON document by POST if a bound is passed."""
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """Metrics of runs for Prometheus."""
+
+    port: Port = 0
+    """A run answers there, 0: it does not."""
+    address: str = "127.0.0.1"
+    """Where the port is opened."""
+    textfile: str = ""
+    """A file for node_exporter's textfile collector, written after each batch."""
+
+
+@dataclass(frozen=True)
+class Lineage:
+    """OpenLineage events of runs."""
+
+    url: str = ""
+    """Events are sent to this address by POST."""
+    file: str = ""
+    """Events are appended to this file, a line each."""
+    namespace: str = "pykafka08"
+    """Of the jobs."""
+
+
+@dataclass(frozen=True)
+class SparkSettings:
+    """The session."""
+
+    master: str = "local[*]"
+    conf: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A whole file."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+    """For the sections as well."""
+    name: Name
+    folder: str
+    """Where tables, checkpoints and runs are kept: a path that the driver and every executor see, or an address."""
+    sources: Mapping[Name, Source]
+    decode: Decode
+    trigger: Duration = "10 seconds"
+    """Time between micro-batches of ``run --follow``."""
+    dead_letters: DeadLetters | None = None
+    aggregates: Mapping[Name, Aggregate] = field(default_factory=dict)
+    limits: Limits = field(default_factory=Limits)
+    compaction: Compaction = field(default_factory=Compaction)
+    alerts: Alerts | None = None
+    metrics: Metrics | None = None
+    lineage: Lineage | None = None
+    spark: SparkSettings = field(default_factory=SparkSettings)
+    storage: Storage = field(default_factory=Storage)
+    reports: str = ""
+    """Where charts and reports of runs are written, on this machine; default: a local folder's ``runs``, else
+    ``NAME-runs`` beside the file."""
+
+    @property
+    def root(self) -> Folder:
+        return Folder(address_of(self.folder, Path("/")), self.storage)
+
+    def checkpoint(self, query: str) -> Folder:
+        return self.root / "checkpoints" / query
+
+    def bronze(self, source: str) -> Folder:
+        return self.root / "bronze" / source
+
+    @property
+    def silver(self) -> Folder:
+        return self.root / "silver"
+
+    @property
+    def rejects(self) -> Folder:
+        return self.root / "rejects"
+
+    def gold(self, aggregate: str) -> Folder:
+        return self.root / "gold" / aggregate
+
+    @property
+    def sinks(self) -> dict[str, DeadLetters | Aggregate]:
+        """The sections that name a topic to write to."""
+        letters = {"dead_letters": self.dead_letters} if self.dead_letters is not None else {}
+        return {**letters, **{f"aggregates.{name}": one for name, one in self.aggregates.items() if one.topic}}
