@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import ssl
+from collections.abc import Callable
 from dataclasses import fields
+from functools import partial
 from typing import Any
 
 import pytest
 
-from pykafka08 import Consumer, Producer
+from pykafka08 import Admin, Consumer, Producer
 from pykafka08.config import (
     ClientConfig,
     ConsumerConfig,
@@ -224,6 +226,48 @@ def test_both_clients_check_when_they_are_made() -> None:
     for kind in (Producer, Consumer):
         with pytest.raises(ConfigError, match="client_id"):
             kind(bootstrap_servers="h:1", client_id=5)
+
+
+NONSENSE: tuple[Any, ...] = (
+    object(),
+    -1,
+    0,
+    10**30,
+    1.5,
+    math.nan,
+    True,
+    "",
+    "a b",
+    "\ud800",
+    b"x",
+    [],
+    [None],
+    (),
+    {},
+    {1: 2},
+)
+CLIENTS: dict[Callable[..., object], tuple[type, ...]] = {
+    Producer: (ClientConfig, ProducerConfig),
+    partial(Consumer, "t"): (ClientConfig, ConsumerConfig, GroupConfig),
+    partial(Consumer, "t", group_id="g"): (ClientConfig, ConsumerConfig, GroupConfig),
+    Admin: (ClientConfig,),
+}
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.filterwarnings("ignore")
+def test_every_value_is_taken_or_refused_with_the_name_of_its_setting(client: Callable[..., object]) -> None:
+    refused, unnamed = set(), []
+    for name in setting_fields(*CLIENTS[client]):
+        for value in NONSENSE:
+            try:
+                client(**{"bootstrap_servers": "h:1", name: value})
+            except ConfigError as error:
+                refused.add(name)
+                if name not in str(error):
+                    unnamed.append((name, value, str(error)))
+    assert unnamed == []
+    assert len(refused) > 60
 
 
 def test_every_setting_of_a_group_has_a_row() -> None:

@@ -119,7 +119,7 @@ def acl_of_text(text: str, personality: Personality) -> Acl:
     """The entry of a text of the form :data:`ACL_FORM`."""
     found = TEXT.fullmatch(text) if isinstance(text, str) else None
     if found is None:
-        raise ConfigError(f"acl {text!r:.300} is not of the form {ACL_FORM}, such as {EXAMPLE!r}")
+        raise ConfigError(f"acls: {text!r:.300} is not of the form {ACL_FORM}, such as {EXAMPLE!r}")
     permission, principal, operation, kind, name, pattern, host = found.groups()
     try:
         return acl_of(
@@ -133,7 +133,7 @@ def acl_of_text(text: str, personality: Personality) -> Acl:
             personality,
         )
     except ConfigError as error:
-        raise ConfigError(f"acl {text!r:.300}: {error.message}") from None
+        raise ConfigError(f"acls: {text!r:.300}: {error.message}") from None
 
 
 def acl_of(

@@ -19,6 +19,7 @@ __all__ = [
     "check_log_dir",
     "check_number",
     "check_offset",
+    "check_paths",
     "check_racks",
     "check_topic",
     "check_topics",
@@ -102,6 +103,13 @@ def check_log_dir(log_dir: str | os.PathLike[str] | None, *, has_zookeeper: bool
         raise ConfigError("log_dir and zookeeper exclude each other: the embedded ZooKeeper is in memory only")
 
 
+def check_paths(paths: Mapping[str, object]) -> None:
+    """ConfigError unless the arguments are paths or None."""
+    for name, value in paths.items():
+        if value is not None and not isinstance(value, str | os.PathLike):
+            raise ConfigError(f"{name} is of type {type(value).__name__}, not a path")
+
+
 def check_racks(racks: Sequence[str] | None, brokers: int) -> None:
-    if racks is not None and (isinstance(racks, str) or len(racks) != brokers):
-        raise ConfigError(f"racks={racks!r} does not name one for each of {brokers} brokers")
+    if racks is not None and (isinstance(racks, str) or not isinstance(racks, Sequence) or len(racks) != brokers):
+        raise ConfigError(f"racks={racks!r:.300} does not name one for each of {brokers} brokers")

@@ -47,10 +47,15 @@ class Personality:
     def __init__(self, version: str) -> None:
         if not isinstance(version, str):
             raise ConfigError(f"version={version!r} is not the name of a Kafka release")
-        self.release = release_named(version)
+        try:
+            self.release = release_named(version)
+        except ConfigError as error:
+            raise ConfigError(f"version={version!r:.100}: {error.message}") from None
         self.numbers = _numbers(self.release)
         if any(ours != asked for ours, asked in zip(self.numbers, _numbers(version), strict=False)):
-            raise ConfigError(f"Kafka release {version!r} is newer than {self.release}, the newest that can be played")
+            raise ConfigError(
+                f"version={version!r:.100} is newer than {self.release}, the newest release that can be played"
+            )
 
     def __repr__(self) -> str:
         return f"Personality({self.release!r})"

@@ -25,6 +25,7 @@ from pykafka08.broker.checks import (
     check_log_dir,
     check_number,
     check_offset,
+    check_paths,
     check_racks,
     check_topic,
     check_topics,
@@ -63,6 +64,7 @@ __all__ = ["EmbeddedCluster"]
 LOOPBACK = "127.0.0.1"
 REPLICATION_FACTOR = 3
 MOST_BROKERS = 1000
+MOST_MS = 2**31 - 1
 
 
 class EmbeddedCluster:
@@ -154,6 +156,17 @@ class EmbeddedCluster:
         check_number("brokers", brokers, 1, MOST_BROKERS)
         check_number("default_partitions", default_partitions, 1, MOST_PARTITIONS)
         check_number("max_memory_bytes", max_memory_bytes, 1, sys.maxsize)
+        times = {
+            "group_min_session_timeout_ms": group_min_session_timeout_ms,
+            "group_initial_rebalance_delay_ms": group_initial_rebalance_delay_ms,
+            "group_consumer_session_timeout_ms": group_consumer_session_timeout_ms,
+            "group_consumer_heartbeat_interval_ms": group_consumer_heartbeat_interval_ms,
+            "transaction_marker_delay_ms": transaction_marker_delay_ms,
+        }
+        for name, time_ms in times.items():
+            check_number(name, time_ms, 0, MOST_MS)
+        paths = {"ssl_certfile": ssl_certfile, "ssl_keyfile": ssl_keyfile, "ssl_cafile": ssl_cafile, "log_dir": log_dir}
+        check_paths({**paths, "jwks": None if isinstance(jwks, Mapping) else jwks})
         check_log_dir(log_dir, has_zookeeper=zookeeper is not None)
         check_topics(topics or {})
         if replication_factor is not None:

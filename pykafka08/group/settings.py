@@ -65,10 +65,11 @@ class GroupConfig:
         if self.client_rack is not None and not isinstance(self.client_rack, str):
             raise ConfigError(f"client_rack={self.client_rack!r} is not a string")
         names = self.partition_assignment_strategy
-        unknown = [name for name in names if name not in ASSIGNORS]
-        if not names or unknown or len(set(names)) != len(names):
+        is_list = isinstance(names, tuple) and all(isinstance(name, str) and name in ASSIGNORS for name in names)
+        if not is_list or not names or len(set(names)) != len(names):
+            known = ", ".join(ASSIGNORS)
             raise ConfigError(
-                f"partition_assignment_strategy={names!r} is not a list of different names of {', '.join(ASSIGNORS)}"
+                f"partition_assignment_strategy={names!r:.300} is not a list of different names of {known}"
             )
 
     @property

@@ -7,8 +7,8 @@ in the target in ``checkpoint``.  Here: the two clusters, what is tried again, w
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
 from typing import Any
 from uuid import uuid4
@@ -123,11 +123,12 @@ class Mirror:
         zookeeper_settings = without_secrets(zookeeper_settings or {})
         source_settings, target_settings = protected_copy(source_settings), protected_copy(target_settings)
         chosen = [topics] if isinstance(topics, str) else list(dict.fromkeys(topics))
-        self._selection = Selection(tuple(chosen), _compiled(pattern), _compiled(excluded), dict(rename or {}))
+        patterns = _compiled("pattern", pattern), _compiled("excluded", excluded)
+        self._selection = Selection(tuple(chosen), *patterns, dict(rename or {}))
         groups = [groups] if isinstance(groups, str) else list(groups)
         zookeeper_groups = [zookeeper_groups] if isinstance(zookeeper_groups, str) else list(zookeeper_groups)
         if set(groups) & set(zookeeper_groups):
-            raise ConfigError("a group is carried over from Kafka or from ZooKeeper, not from both")
+            raise ConfigError("groups and zookeeper_groups have a group in common: its offsets come from one of them")
         if bool(zookeeper_groups) != (zookeeper is not None):
             raise ConfigError("zookeeper_groups need the address of the source's zookeeper, and it is for them alone")
         if not isinstance(name, str) or not re.fullmatch(r"[a-zA-Z0-9._-]+", name):
@@ -146,10 +147,12 @@ class Mirror:
         self._settings = ({**SOURCE, **source_settings}, {**TARGET, **target_settings})
         common = [{k: v for k, v in each.items() if k in CLIENT_SETTINGS} for each in self._settings]
         self._common = (common[0], common[1])
-        self._source = Admin(source, **common[0])
-        self._target = Admin(target, **common[1])
-        Consumer(bootstrap_servers=source, **self._settings[0])  # what is wrong with the settings shows at once
-        Producer(target, **self._settings[1])
+        with _errors_about("source"):
+            self._source = Admin(source, **common[0])
+            Consumer(bootstrap_servers=source, **self._settings[0])  # what is wrong with the settings shows at once
+        with _errors_about("target"):
+            self._target = Admin(target, **common[1])
+            Producer(target, **self._settings[1])
         self._opened = AsyncExitStack()
         self._states: dict[TopicPartition, CopyState] = {}
         self._trouble: str | None = None
@@ -449,11 +452,20 @@ class Retries:
         return Backoff(0.2, 5.0, lambda: 1.0)
 
 
-def _compiled(pattern: str | re.Pattern[str] | None) -> re.Pattern[str] | None:
+@contextmanager
+def _errors_about(side: str) -> Iterator[None]:
+    """Both clusters have settings of the same names."""
+    try:
+        yield
+    except ConfigError as error:
+        raise ConfigError(f"{side}: {error.message}") from None
+
+
+def _compiled(name: str, pattern: str | re.Pattern[str] | None) -> re.Pattern[str] | None:
     try:
         return re.compile(pattern) if isinstance(pattern, str) else pattern
     except re.error as error:
-        raise ConfigError(f"{pattern!r} is not a regular expression: {error}") from error
+        raise ConfigError(f"{name}={pattern!r:.300} is not a regular expression: {error}") from error
 
 
 def _first(error: BaseException | None, kinds: tuple[type[KafkaError], ...]) -> KafkaError | None:

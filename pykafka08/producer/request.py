@@ -13,7 +13,7 @@ from typing import Protocol, cast
 from pykafka08.cluster.metadata import Broker, LeaderNews, Snapshot
 from pykafka08.config import ClientConfig, ProducerConfig
 from pykafka08.error_codes import ErrorCode
-from pykafka08.errors import KafkaError, LocalProtocolError, RequestTimeoutError, UnsupportedVersionError
+from pykafka08.errors import ConfigError, KafkaError, LocalProtocolError, RequestTimeoutError, UnsupportedVersionError
 from pykafka08.producer.batch import Batch
 from pykafka08.producer.failures import placed
 from pykafka08.producer.reactions import Outcome
@@ -89,7 +89,11 @@ def encoding_of(client: ClientConfig, config: ProducerConfig) -> Encoding:
     """What the settings say; ConfigError for a codec or a level that there is not."""
     codec = Codec.parse(config.compression_type)
     if config.compression_level is not None:
-        check_level(codec, config.compression_level)
+        try:
+            check_level(codec, config.compression_level)
+        except ConfigError as error:
+            given = f"compression_level={config.compression_level}, compression_type={codec.label!r}"
+            raise ConfigError(f"{given}: {error.message}") from None
     return Encoding(
         acks=config.required_acks,
         timeout_ms=max(1, int(client.request_timeout_ms * BROKER_SHARE)),

@@ -120,7 +120,7 @@ class Compression:
         """ConfigError unless ``codec`` has this compression level here (lz4 has levels with the package lz4 only)."""
         levels = _LEVELS.get(codec)
         if levels is None:
-            raise ConfigError(f"compression {codec.label} has no levels, got {level}")
+            raise ConfigError(f"compression {codec.label} has no levels; gzip, lz4 and zstd have")
         if level not in levels:
             raise ConfigError(f"compression level {level} of {codec.label} is not in {levels[0]}..{levels[-1]}")
         if codec is Codec.LZ4 and load("lz4", self._packages) is None:

@@ -139,7 +139,7 @@ CLASS_ADVICE = {
 
 def _endpoint_tls(settings: Mapping[str, Any]) -> SecurityConfig:
     """TLS settings of another connection; Kafka's property names are accepted too."""
-    named = {name.replace(".", "_"): value for name, value in settings.items()}
+    named = {str(name).replace(".", "_"): value for name, value in settings.items()}
     unknown = sorted(name for name in named if not name.startswith("ssl_") or name not in SecurityConfig.names())
     if unknown:
         raise ConfigError(f"sasl_oauthbearer_ssl: no such setting: {', '.join(map(shortened, unknown[:5]))}")

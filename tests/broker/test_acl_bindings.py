@@ -57,7 +57,7 @@ def test_a_text_is_read_and_written(text: str, written: str | None) -> None:
 def test_a_text_without_meaning_is_refused(text: str, why: str) -> None:
     with pytest.raises(ConfigError, match=why) as caught:
         described(text)
-    assert f"acl {text!r}" in str(caught.value)
+    assert f"acls: {text!r}" in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -154,7 +154,7 @@ def test_other_machines_can_connect_only_with_an_option_and_a_warning() -> None:
         (["--topic", "t:3", "--topic", "t:6"], "twice"),
         (["--topic", "a b"], "a b"),
         (["--port", "70000"], "70000"),
-        (["--acl", "User:alice READ"], "acl 'User:alice READ' is not of the form"),
+        (["--acl", "User:alice READ"], "acls: 'User:alice READ' is not of the form"),
         (["--acl", "User:alice READ topic t", "--version", "0.8.2"], "has no ACLs; set version"),
     ],
 )

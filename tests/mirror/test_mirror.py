@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import anyio
 import anyio.lowlevel
@@ -392,15 +393,25 @@ async def test_a_group_is_never_moved_back_nor_beside_its_members() -> None:
 
 
 @pytest.mark.parametrize(
-    "settings",
+    ("settings", "named"),
     [
-        {},
-        {"topics": ["t"], "pattern": "t"},
-        {"pattern": "("},
-        {"topics": ["t"], "zookeeper_groups": ["g"]},
-        {"topics": ["t"], "name": "a b"},
+        ({}, "topics, or a pattern"),
+        ({"topics": ["t"], "pattern": "t"}, "topics, or a pattern"),
+        ({"pattern": "("}, "^pattern="),
+        ({"topics": ["t"], "excluded": "("}, "^excluded="),
+        ({"topics": ["t"], "zookeeper_groups": ["g"]}, "zookeeper_groups"),
+        (
+            {"topics": ["t"], "zookeeper": "z:1", "groups": ["g"], "zookeeper_groups": ["g"]},
+            "groups and zookeeper_groups",
+        ),
+        ({"topics": ["t"], "name": "a b"}, "^name="),
+        ({"topics": ["t"], "source": "a:x"}, "^source: bootstrap server"),
+        ({"topics": ["t"], "target": ""}, "^target: bootstrap_servers"),
+        ({"topics": ["t"], "source_settings": {"fetch_min": 1}}, "^source: unknown setting fetch_min"),
+        ({"topics": ["t"], "target_settings": {"linger_ms": -1}}, "^target: linger_ms=-1"),
+        ({"topics": ["t"], "target_settings": {"compression_level": 1}}, "^target: compression_level=1"),
     ],
 )
-async def test_settings_without_meaning_are_refused(settings: dict[str, object]) -> None:
-    with pytest.raises(ConfigError):
-        Mirror("localhost:1", "localhost:2", **settings)  # type: ignore[arg-type]
+async def test_settings_without_meaning_are_refused(settings: dict[str, Any], named: str) -> None:
+    with pytest.raises(ConfigError, match=named):
+        Mirror(**{"source": "localhost:1", "target": "localhost:2", **settings})

@@ -268,7 +268,7 @@ async def test_clients_of_amazon_msk_show_no_secret(tmp_path: Path, monkeypatch:
         check_token=check_any_token(search),
         topics={"t": 1},
     ) as cluster:
-        settings = {
+        settings: dict[str, Any] = {
             "bootstrap_servers": cluster.bootstrap_servers,
             "security_protocol": "SASL_SSL",
             "sasl_mechanism": "AWS_MSK_IAM",

@@ -98,7 +98,7 @@ class Protection:
         self.protocols = tuple(protocols)
         self.serves_versions_once = personality >= (1, 0)
         """True if a second ApiVersions before authentication ends the connection (KIP-152)."""
-        if client_auth not in CLIENT_AUTH:
+        if not isinstance(client_auth, str) or client_auth not in CLIENT_AUTH:
             raise ConfigError(f"client_auth={client_auth!r:.100} is not one of {', '.join(CLIENT_AUTH)}")
         self._passwords = hidden_passwords(users)
         for name, password in self._passwords.items():
@@ -260,6 +260,8 @@ def _limits(personality: Personality, properties: Mapping[str, str]) -> dict[str
 
 def hidden_passwords(users: Mapping[str, str] | Mapping[str, Secret] | None) -> dict[str, Secret]:
     """Passwords by user, to take the argument's place in the caller's local variables."""
+    if users is not None and not isinstance(users, Mapping):
+        raise ConfigError(f"users is of type {type(users).__name__}, not a mapping of names to passwords")
     return {name: Secret(password) for name, password in (users or {}).items()}
 
 

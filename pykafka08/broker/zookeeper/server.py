@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from pykafka08.broker.checks import check_host, check_number
 from pykafka08.broker.listener import Listener, Peer, bind, listen
+from pykafka08.broker.security.protection import hidden_passwords
 from pykafka08.broker.session import Output
 from pykafka08.broker.zookeeper.access import OPEN
 from pykafka08.broker.zookeeper.codes import Fault, Operation
@@ -21,14 +22,20 @@ from pykafka08.broker.zookeeper.sessions import Sessions
 from pykafka08.broker.zookeeper.tree import EPHEMERAL, SEQUENCE
 from pykafka08.driver import TaskTree, Wakeup
 from pykafka08.errors import BadVersionError, ClosedError, ConfigError, NodeExistsError, NoNodeError, ZooKeeperError
-from pykafka08.security.secret import Secret
 
 __all__ = ["EmbeddedZooKeeper"]
 
 T = TypeVar("T")
 
 LOOPBACK = "127.0.0.1"
+LONGEST_SESSION_MS = 2**31 - 1
 _ERRORS = {"NO_NODE": NoNodeError, "NODE_EXISTS": NodeExistsError, "BAD_VERSION": BadVersionError}
+
+
+def _words(given: Collection[str]) -> frozenset[str]:
+    if isinstance(given, str) or not isinstance(given, Collection) or not all(isinstance(each, str) for each in given):
+        raise ConfigError(f"four_letter_words={given!r:.100} is not a collection of words such as 'ruok'")
+    return frozenset(given)
 
 
 class EmbeddedZooKeeper:
@@ -59,15 +66,16 @@ class EmbeddedZooKeeper:
         check_host(host)
         check_number("port", port, 0, 65535)
         check_number("tick_ms", tick_ms, 1, 60_000)
+        check_number("max_session_timeout_ms", max_session_timeout_ms, 1, LONGEST_SESSION_MS)
         least = 2 * tick_ms if min_session_timeout_ms is None else min_session_timeout_ms
         check_number("min_session_timeout_ms", least, 1, max_session_timeout_ms)
         self._host, self._port = host, port
-        words = None if four_letter_words is None else frozenset(four_letter_words)
+        words = None if four_letter_words is None else _words(four_letter_words)
         self._service = Service(
             release, Sessions(tick_ms / 1000, least / 1000, max_session_timeout_ms / 1000), allowed_words=words
         )
         self._service.touched = self._wake
-        self._service.passwords = {name: Secret(password) for name, password in (users or {}).items()}
+        self._service.passwords = hidden_passwords(users)
         self._tasks = TaskTree()
         self._listener: Listener | None = None
         self._wakeup = Wakeup()

@@ -29,8 +29,8 @@ class Service:
     """Times are seconds of the event loop's clock."""
 
     def __init__(self, release: str, sessions: Sessions, *, allowed_words: frozenset[str] | None) -> None:
-        if release not in RELEASES:
-            raise ConfigError(f"release={release!r} is not one of {', '.join(RELEASES)}")
+        if not isinstance(release, str) or release not in RELEASES:
+            raise ConfigError(f"release={release!r:.100} is not one of {', '.join(RELEASES)}")
         self.release = RELEASES[release]
         self.numbers = tuple(map(int, release.split(".")))
         self.allowed_words = allowed_words

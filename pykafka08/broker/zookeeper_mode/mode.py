@@ -33,7 +33,9 @@ class ZooKeeperMode:
         self, state: ClusterState, zookeeper: EmbeddedZooKeeper, chroot: str = "", *, deletes_topics: bool | None = None
     ) -> None:
         if not state.personality.has_zookeeper:
-            raise ConfigError(f"Kafka {state.personality.release} has no ZooKeeper; 3.9 was the last release with it")
+            raise ConfigError(
+                f"zookeeper: Kafka {state.personality.release} has no ZooKeeper; 3.9 was the last release with it"
+            )
         self._state = state
         self._zookeeper = zookeeper
         self._chroot = chroot
