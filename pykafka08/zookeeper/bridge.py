@@ -94,8 +94,23 @@ class ZooKeeper:
         timeout = (self._config.connection_timeout_ms or self._config.session_timeout_ms) / 1000
         deadline = anyio.current_time() + timeout
         root = self._config.chroot or "/"
+        while True:
+            try:
+                is_there = await self._has_root(root, deadline, timeout)
+                break
+            except SessionExpiredError:  # on a busy machine it may end before its first answer; a new one follows
+                if anyio.current_time() >= deadline:
+                    raise
+        if not is_there:
+            raise NoNodeError(
+                f"ZooKeeper {self._config.shown_servers} has no node {root}, which was given as the chroot; the right "
+                "one stands in the brokers' zookeeper.connect, after the last server",
+                path=root,
+            )
+
+    async def _has_root(self, root: str, deadline: float, timeout: float) -> bool:
+        """An answer says that a server was reached, that it took the credentials, and whether the chroot is there."""
         call = self._driver.send(requests.exists(root), root)
-        # An answer says that a server was reached, that it took the credentials, and whether the chroot is there.
         with (
             anyio.CancelScope(deadline=min(deadline, anyio.current_time() + SILENCE_BEFORE_PROBE)),
             suppress(NoAuthError),
@@ -107,15 +122,9 @@ class ZooKeeper:
         if not call.answer.is_done:
             raise self._driver.unreachable(f" within {timeout:g} s")
         try:
-            is_there = call.answer.result() is not None
+            return call.answer.result() is not None
         except NoAuthError:
-            is_there = True  # and who may not look at it may look below it
-        if not is_there:
-            raise NoNodeError(
-                f"ZooKeeper {self._config.shown_servers} has no node {root}, which was given as the chroot; the right "
-                "one stands in the brokers' zookeeper.connect, after the last server",
-                path=root,
-            )
+            return True  # and who may not look at it may look below it
 
     # -- what is known
 

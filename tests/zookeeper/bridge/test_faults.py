@@ -19,6 +19,8 @@ from pykafka08.errors import (
 )
 from pykafka08.zookeeper.bridge import ZooKeeper
 from pykafka08.zookeeper.events import Connected, Kind, NodeEvent, SessionLost, Suspended
+from pykafka08.zookeeper.kazoo_session import Call
+from pykafka08.zookeeper.requests import Request
 from tests.zookeeper.bridge.waiting import LONG_SESSION_MS, event_of, until
 
 pytestmark = pytest.mark.anyio
@@ -28,7 +30,8 @@ SESSION_MS = 2000
 
 
 def client(server: EmbeddedZooKeeper, **settings: object) -> ZooKeeper:
-    return ZooKeeper(server.address, **{"session_timeout_ms": LONG_SESSION_MS, **settings})
+    long = {"session_timeout_ms": LONG_SESSION_MS, "connection_timeout_ms": LONG_SESSION_MS}
+    return ZooKeeper(server.address, **{**long, **settings})
 
 
 # -- the session
@@ -59,6 +62,25 @@ async def test_a_server_that_is_stopped_for_longer_than_the_session() -> None:
         # Nothing is left of the lost session, though the server would have kept it.
         await until(lambda: list(server.sessions) == [zk.session_id])
         assert not server.exists("/me")
+
+
+async def test_a_session_that_ends_while_it_is_opened_is_followed_by_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with EmbeddedZooKeeper() as server:
+        zk = client(server)
+        send, ended = zk._driver.send, []
+
+        def first_ends(request: Request, path: str | None) -> Call:
+            if ended:
+                return send(request, path)
+            call = Call(request, path)
+            ended.append(call)
+            call.answer.set_exception(SessionExpiredError("the ZooKeeper session is over", path=path))
+            return call
+
+        monkeypatch.setattr(zk._driver, "send", first_ends)
+        async with zk:
+            assert await zk.exists("/")
+        assert len(ended) == 1
 
 
 async def read_in_vain(zk: ZooKeeper, path: str) -> None:
