@@ -326,7 +326,7 @@ def _status(pipeline: Pipeline, options: argparse.Namespace) -> int:
 
 
 def _expectations(pipeline: Pipeline) -> Iterator[str]:
-    """How many rows of the newest run, and of all runs, did not meet each expectation."""
+    """For each expectation, the rows that did not meet it in the newest run and in all runs."""
     from pykafka08.spark.pipeline.expectations import expectations, of_newest_run, of_runs
     from pykafka08.spark.pipeline.status import runs
 

@@ -371,7 +371,7 @@ class ConnectionMachine:
 
     @property
     def _renewal_ends_at(self) -> float:
-        """When a renewal is given up that waits for the broker, or whose held calls wait for the mechanism.
+        """The deadline of the present step of a renewal: the broker's answer, or the mechanism's next token.
 
         The broker's time begins when it has answered the requests before, which it may keep back.
         """

@@ -36,7 +36,7 @@ MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 BARE = "0.10.2"
 """A release with SaslHandshake v0, after which tokens are frames of their own."""
 SESSION_MS = 40
-"""How long a session lasts where it is renewed."""
+"""Lifetime of the sessions that are renewed."""
 
 
 Errors = type[KafkaError] | tuple[type[KafkaError], ...]
@@ -503,6 +503,6 @@ RENEWALS = tuple(
         ),
     )
 )
-"""What a server does when a session is renewed; the next connection is honest."""
+"""Attacks of a server on a renewal; its next connection is honest."""
 
 CASES: tuple[Case, ...] = (*HONEST, *MESSAGES, *REFUSALS, *ENDS, *WAITS, *FRAMES)

@@ -24,12 +24,12 @@ __all__ = ["LONG_SESSIONS", "RenewedSessions", "renewed_sessions"]
 LONG_SESSIONS = {"connections.max.reauth.ms": "3600000"}
 """Broker properties; without a limit, brokers refuse a renewal."""
 TOLD_MS = 100
-"""What clients are told: they renew a session after three quarters of it."""
+"""Lifetime in the answers to clients, which renew a session after three quarters of it."""
 DEADLINE_S = 60
 
 
 class RenewedSessions:
-    """How often each open session was renewed."""
+    """The number of renewals of each open session."""
 
     def __init__(self) -> None:
         self._renewals: dict[SaslSession, int] = {}

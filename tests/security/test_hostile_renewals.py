@@ -48,7 +48,7 @@ async def connected(server: Server, setup_ms: int) -> AsyncIterator[Connection]:
 
 
 async def errors_of(case: Case, setup_ms: int) -> tuple[list[KafkaError], Server]:
-    """What ends the calls of callers who ask on and on; an honest server renews three times first."""
+    """The errors that end repeated calls; an honest server renews three times first."""
     server = Server(case)
     errors: list[KafkaError] = []
 

@@ -158,7 +158,7 @@ Port = Annotated[Whole, AfterValidator(_port)]
 Ratio = Annotated[float, Strict(), AfterValidator(_ratio)]
 Level = Annotated[str, AfterValidator(_level)]
 Name = Annotated[str, AfterValidator(_name)]
-"""What becomes a folder."""
+"""A path or an address, which is converted to a Folder."""
 Topic = Annotated[str, AfterValidator(_topic)]
 Duration = Annotated[str, AfterValidator(_duration)]
 Window = Annotated[str, AfterValidator(_window)]
@@ -305,7 +305,7 @@ class Aggregate:
 
     window: Window
     watermark: Duration
-    """How late rows may be, such as ``1 hour``; later rows are in silver only, until a backfill."""
+    """The longest delay of a row, such as ``1 hour``; later rows are in silver only, until a backfill."""
     measures: Mapping[str, str]
     """Column name → SQL aggregate."""
     slide: Annotated[str, _or_empty(_window)] = ""

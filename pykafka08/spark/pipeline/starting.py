@@ -125,7 +125,7 @@ def _path(pipeline: Pipeline, source: Source) -> Folder:
 
 @asynccontextmanager
 async def opened(source: Source, options: ReadOptions) -> AsyncIterator[Client]:
-    """A client of the source's cluster.  Errors of what is done with it name the key or the source."""
+    """A client of the source's cluster.  Errors raised in the block name the key or the source."""
     where = f"sources.{source.name}"
     try:
         async with Client(options.settings.client, allow_auto_topic_creation=False) as client:

@@ -225,7 +225,7 @@ def test_rows_that_change_their_day_are_neither_lost_nor_doubled(shop: Shop, dup
 
 
 def test_a_batch_that_ended_between_its_commits_is_completed(shop: Shop) -> None:
-    """What it has refused stays refused whatever the rules are then, and a backfill leaves it to the stream."""
+    """Refused records stay refused under changed rules, and a backfill leaves them to the stream."""
     shop.take(Order(1, 5), Order(2, -1))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stages, "_commit_accepted", Mock(side_effect=RuntimeError("ended")))

@@ -61,7 +61,7 @@ class Streams:
 def followed(
     tmp_path: Path, looks: int, told_after: int, errors: Sequence[str] = ("",)
 ) -> tuple[list[str], list[Query]]:
-    """What a run with two stages says, of which the second ends by itself after some looks, with each error in turn."""
+    """The lines of a run with two stages; the second ends by itself after some looks, with each error in turn."""
     queries = [Query(1000), *(Query(looks, error) for error in errors)]
     later = iter(queries[1:])
     levels: list[str] = []
