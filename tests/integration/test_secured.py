@@ -60,32 +60,31 @@ def ways(cluster: RealCluster) -> Iterator[tuple[str, str | None]]:
         yield "SASL_SSL", mechanism
 
 
-async def test_every_listener_and_mechanism_carries_records_groups_and_admin(secured: RealCluster) -> None:
-    for protocol, mechanism in ways(secured):
-        settings = settings_of(secured, protocol, mechanism)
-        topic = f"{protocol}-{mechanism}".lower().replace("_", "-")
-        secured.new_topic(topic)
-        async with Admin(**settings) as admin:
-            names = [each for each in await admin.list_topics() if each.startswith(topic)]
+async def test_every_listener_and_mechanism_carries_records_groups_and_admin(
+    secured: RealCluster, anyio_backend_name: str
+) -> None:
+    for listener, mechanism in ways(secured):
+        if listener == "SASL_PLAINTEXT" and anyio_backend_name == "trio" and not IS_SOAK:
+            continue  # the mechanisms are the same over TLS
+        settings = settings_of(secured, listener, mechanism)
+        topic = secured.new_topic(f"{listener}-{mechanism}".lower().replace("_", "-"))
         values = [b"%d" % number for number in range(RECORDS)]
         transactional = {"transactional_id": topic} if secured.release >= (0, 11) else {}
         async with Producer(**settings, **transactional) as producer:
             if transactional:
                 async with producer.transaction():
-                    await producer.send_many(names[0], values)
+                    await producer.send_many(topic, values)
             else:
-                await producer.send_many(names[0], values)
-        group: dict[str, Any] = {
-            "group_id": topic,
-            "auto_offset_reset": "earliest",
-            "isolation_level": "read_committed",
-        }
-        async with Consumer(names[0], **settings, **group) as consumer:
+                await producer.send_many(topic, values)
+        reading: dict[str, Any] = {"auto_offset_reset": "earliest", "isolation_level": "read_committed"}
+        async with Consumer(topic, **settings, **reading, group_id=topic) as consumer:
             got = await read_records(consumer, RECORDS)
             assert [record.value for record in got] == values
             await consumer.commit()
-        async with Consumer(names[0], **settings, **group) as consumer:
-            assert await consumer.position(TopicPartition(names[0], 0)) >= RECORDS
+        async with Admin(**settings) as admin:
+            assert topic in await admin.list_topics()
+            tp = TopicPartition(topic, 0)
+            assert (await admin.list_group_offsets(topic, [tp]))[tp].offset >= RECORDS
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
