@@ -39,7 +39,8 @@ def release(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="module")
 def secured(release: str, clusters: Clusters, kdc: Kdc) -> RealCluster:
     """One broker of the release, with GSSAPI over plaintext and TLS."""
-    options = ["--ssl", "--sasl", "gssapi", "--kerberos", str(kdc.folder)]
+    options = ["--ssl", "--certificates", str(kdc.folder / "certificates")]
+    options += ["--sasl", "gssapi", "--kerberos", str(kdc.folder)]
     props = [f"connections.max.reauth.ms={REAUTHENTICATED_MS}"] if version_tuple(release) >= (2, 2) else []
     return clusters.running(release, props=props, options=options)
 

@@ -89,6 +89,7 @@ async def test_every_listener_and_mechanism_carries_records_groups_and_admin(
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 @pytest.mark.parametrize("release", TOOLED, indirect=True)
+@pytest.mark.timeout(1800 if IS_SOAK else 300)
 async def test_every_client_and_tool_takes_the_file_of_kafkas_tools(secured: RealCluster) -> None:
     """TLS with a client certificate, SASL, and SASL over TLS; with every mechanism in a long run."""
     short: tuple[tuple[str, str | None], ...] = ((MUTUAL_SSL, None), ("SASL_SSL", "SCRAM-SHA-512"))
