@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo venv lock test test-pure test-spark compiled test-compiled soak mirror-soak zookeeper-soak security-soak docker-test check pipeline-demo pipeline-soak spark-soak bench bench-quick clean kerberos peers jars
+.PHONY: demo venv lock test test-pure test-spark compiled test-compiled soak mirror-soak zookeeper-soak security-soak docker-test bytecode check pipeline-demo pipeline-soak spark-soak bench bench-quick clean kerberos peers jars
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py
@@ -87,6 +87,10 @@ pipeline-soak: $(VENV)/.developing
 DOCKER_TESTS ?= compose or 0.8.2.2 or 0.9.0.1 or 4.3.1
 docker-test: $(VENV)/.developing jars
 	docker/with-engine $(BIN)/python -m pytest --brokers=docker tests/compose tests/integration -k "$(DOCKER_TESTS)"
+
+# The bytecode of all tests, made once: each process of a run would make it otherwise, which takes half a minute of a processor.
+bytecode: $(VENV)/.developing
+	$(BIN)/python -m pytest --collect-only --quiet --quiet > /dev/null
 
 check: $(VENV)/.developing
 	$(BIN)/ruff format --check .
