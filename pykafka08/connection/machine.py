@@ -48,6 +48,7 @@ from pykafka08.protocol.messages.sasl_authenticate import SaslAuthenticateRespon
 from pykafka08.protocol.messages.sasl_handshake import SaslHandshakeResponse
 from pykafka08.protocol.schema import Request, Response
 from pykafka08.protocol.versions import BrokerVersions
+from pykafka08.setting_names import AS_ARGUMENTS, SettingNames
 from pykafka08.wire import INT32, Buffer
 
 __all__ = ["ConnectionMachine", "State"]
@@ -95,6 +96,7 @@ class ConnectionMachine:
         request_timeout: float,
         renewal_timeout: float,
         max_idle: float,
+        setting_names: SettingNames = AS_ARGUMENTS,
     ) -> None:
         self.broker = broker
         self.state = State.CONNECTING
@@ -119,6 +121,7 @@ class ConnectionMachine:
         self._request_timeout = request_timeout
         self._renewal_timeout = renewal_timeout
         self._max_idle = max_idle
+        self._names = setting_names
         self._correlation_id = 0
         self._held: deque[Call] = deque()
         self._open: deque[Call] = deque()
@@ -160,7 +163,7 @@ class ConnectionMachine:
         if not self._waits_for_mechanism:
             return None
         assert self._authentication is not None
-        return self._authentication.not_finished(text)
+        return self._names.in_error(self._authentication.not_finished(text))
 
     @property
     def _waits_for_mechanism(self) -> bool:
@@ -424,7 +427,7 @@ class ConnectionMachine:
         except Exception as error:  # noqa: BLE001 - the content may be the caller's own code; it is raised to the caller
             if isinstance(error, KafkaError) and error.broker is None:
                 error.broker = self.broker
-            call.fail(error)
+            call.fail(self._names.in_error(error))
 
     def _resolve(self, call: Call) -> tuple[Request[Any], int]:
         """The request of a call and the version to send it in."""
@@ -502,7 +505,7 @@ class ConnectionMachine:
     def _expire(self, call: Call, now: float) -> None:
         """The deadline at the top of the heap has passed: the caller's, then the one for a missing answer."""
         if call.outcome is not None:
-            call.fail(self._timeout_error(call, now))
+            call.fail(self._names.in_error(self._timeout_error(call, now)))
         if call.response is None:
             return
         if call.overdue > now:
@@ -576,6 +579,7 @@ class ConnectionMachine:
         """Fail every call with this one error, and close."""
         if self.state is State.CLOSED:
             return
+        self._names.in_error(error)
         if error.broker is None:
             error.broker = self.broker
         if isinstance(error, SecurityError):

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import AsyncIterator, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -74,8 +73,6 @@ class Consumer(Committing):
     same ``async for``, can be made again.
     """
 
-    _naming: Callable[[], AbstractContextManager[None]] = nullcontext
-
     def __init__(
         self,
         *topics: str,
@@ -131,8 +128,7 @@ class Consumer(Committing):
     # Life
 
     async def __aenter__(self) -> Consumer:
-        with self._naming():
-            await self._start()
+        await self._start()
         return self
 
     async def _start(self) -> None:
