@@ -45,7 +45,8 @@ compiled: $(VENV)/.developing
 INTERPRETED_TESTS := $(addprefix tests/, security admin broker cli cluster connection zookeeper benchmarks spark \
 	group/test_java_assignors.py test_build.py test_examples.py test_scheduling.py test_authorization.py test_tool_authorization.py \
 	test_lost_credentials.py test_lock.py test_jars.py test_package.py) \
-	$(addprefix tests/integration/test_, secured.py kerberos.py java_properties.py bad_addresses.py legacy_faults.py)
+	$(addprefix tests/integration/test_, secured.py secured_rights.py kerberos.py java_properties.py bad_addresses.py \
+	legacy_faults.py)
 test-compiled: compiled peers jars
 	cd $(DEST) && PYKAFKA08_FORM=compiled PYTHONPATH=$(abspath $(DEST)) \
 	  nice $(abspath $(BIN))/python -m pytest $(TEST_OPTIONS) -m "not spark" -k "not trio or consumer or producer or faults" \
@@ -68,7 +69,7 @@ zookeeper-soak: $(VENV)/.developing
 # Every release, mechanism, client and tool on secured brokers, and the twelve properties files in Kafka's tools; many minutes.
 security-soak: $(VENV)/.developing
 	PYKAFKA08_SOAK=1 $(BIN)/python -m pytest tests/security/test_oauth_broker.py \
-		$(addprefix tests/integration/test_, secured.py kerberos.py java_properties.py)
+		$(addprefix tests/integration/test_, secured.py secured_rights.py kerberos.py java_properties.py)
 
 # All departures from New York in 2013 through the whole pipeline, to charts, on the embedded broker; a minute or two.
 pipeline-demo: $(VENV)/.pipeline

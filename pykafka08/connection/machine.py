@@ -117,6 +117,7 @@ class ConnectionMachine:
         self._renew_at = math.inf
         self._is_renewing = False
         self._is_holding = False
+        self._failure: KafkaError | None = None
         self._setup_deadline = setup_deadline
         self._request_timeout = request_timeout
         self._renewal_timeout = renewal_timeout
@@ -237,7 +238,7 @@ class ConnectionMachine:
             return
         if self.state is State.AUTHENTICATING and isinstance(error, TransportError):
             assert self._authentication is not None
-            self._poison(self._authentication.closed(error))
+            self._poison(self._failure or self._authentication.closed(error))
             return
         if self.state is State.READY and isinstance(error, ResponseTooLargeError) and self._open:
             self._answer_too_large(error)
@@ -278,6 +279,10 @@ class ConnectionMachine:
             return False
         if self.state is State.AUTHENTICATING and self._authentication is not None:
             error = self._authentication.without_credentials(error)
+            if self._authentication.is_handshake_open:
+                # If the broker does not offer the mechanism, credentials would not help: its answer decides.
+                self._failure = error
+                return True
         self._poison(self._renewal_error(error))
         return True
 
@@ -492,6 +497,9 @@ class ConnectionMachine:
         answer = response_class.decode(frame, version, offset)
         if isinstance(answer, SaslHandshakeResponse):
             authentication.handshake_answered(answer)
+            if self._failure is not None:
+                self._poison(self._failure)
+                return
             self._continue_authentication(now)
         else:
             assert isinstance(answer, SaslAuthenticateResponse)
@@ -545,6 +553,8 @@ class ConnectionMachine:
         waited = f" within {now - self._open[0].sent_at:.3g} s" if self._open else " in time"
         if self.state is State.AUTHENTICATING:
             assert self._authentication is not None
+            if self._failure is not None:
+                return self._failure
             if self._waits_for_mechanism:
                 return self._authentication.not_finished("within socket_connection_setup_timeout_ms")
             return TransportError(f"the broker did not answer{waited}, during SASL authentication")
