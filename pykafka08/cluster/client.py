@@ -76,10 +76,9 @@ class Client:
     ) -> None:
         names = config.setting_names
         if config.broker_version is not None:
+            # a release that never was is told before anything is sent
             with names.naming():
-                BrokerVersions.of_release(
-                    config.broker_version
-                )  # a release that never was is told before anything is sent
+                BrokerVersions.of_release(config.broker_version)
         self.config = config
         self.facts = {"client_id": config.client_id, **{k: v for k, v in (facts or {}).items() if v is not None}}
         """Facts in each log line of the client."""
