@@ -28,7 +28,7 @@ from pykafka08.connection.actions import Action, Authenticate, Close, Redial, Su
 from pykafka08.connection.authentication import Authentication
 from pykafka08.connection.call import Call, Content, Outcome, may_be_held
 from pykafka08.connection.deadlines import Deadlines
-from pykafka08.connection.handshake import Handshake, Probe
+from pykafka08.connection.handshake import Handshake, Probe, check_first_answer, name_as_foreign
 from pykafka08.connection.silence import Silence
 from pykafka08.connection.throttle import throttled_for
 from pykafka08.errors import (
@@ -215,6 +215,8 @@ class ConnectionMachine:
         if not self._is_renewing:  # a renewal is no use of the connection
             self.last_activity = now
         try:
+            if self.state is State.HANDSHAKE:
+                check_first_answer(frame, self._open[0].correlation_id if self._open else None)
             if self._authentication is not None and self._authentication.takes_bare_frames:
                 self._actions.append(Authenticate(self._authentication.bare_token_received(frame)))
             elif not self._open:
@@ -243,6 +245,8 @@ class ConnectionMachine:
         if self.state is State.READY and isinstance(error, ResponseTooLargeError) and self._open:
             self._answer_too_large(error)
             return
+        if self.state is State.HANDSHAKE and isinstance(error, RemoteProtocolError):
+            name_as_foreign(error)
         self._poison(error)
 
     def token_made(

@@ -373,7 +373,11 @@ class Consumer(Committing):
         elif self._member is not None:
             cause = self._member.coordinator.trouble
         because = "" if cause is None else f"; last: {cause}{age}"
-        late = RequestTimeoutError(f"no record came within {timeout} seconds{because}")
+        topics = {tp.topic for tp in self.assignment()}
+        late = RequestTimeoutError(
+            f"no record came within {timeout} seconds{because}", topic=topics.pop() if len(topics) == 1 else None
+        )
+        late.group = self._group_id
         late.__cause__ = cause
         return at_deadline(late, self._refusal(self.assignment()))
 

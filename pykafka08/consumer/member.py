@@ -233,7 +233,9 @@ class ConsumerMember:
         group, coordinator = self._parts.group, self.coordinator
         offsets = self.sent.take()
         if offsets and self._topics and coordinator.generation < 0:
-            raise PartitionRevokedError("this member is out of the group, and back in it soon: abort, and read on")
+            error = PartitionRevokedError("this member is out of the group, and back in it soon: abort, and read on")
+            error.group = group.group_id
+            raise error
         member = GroupMetadata(group.group_id, coordinator.generation, coordinator.member_id, group.group_instance_id)
         return member, offsets
 
@@ -375,6 +377,7 @@ class ConsumerMember:
             idle=idle,
             limit=limit,
         )
+        self._exceeded.group = self._parts.group.group_id
         self._log.warning("group.poll_interval_exceeded", idle=idle, limit=limit)
         self._is_heard = Waiter()
         await self.coordinator.aclose(timeout=CLOSE_SECONDS, leave_patience=LEAVE_PATIENCE)

@@ -70,6 +70,8 @@ PATIENCE_S = 300.0
 """How long nothing may be copied because of errors that may pass."""
 REFUSED_S = 60.0
 """Seconds after which a mirror with ``follow`` tries again the topics that the user had no right to."""
+LEADER_S = 3.0
+"""For naming the leader of a partition in an error."""
 REVIEW_S = 10.0
 """How often a mirror that follows looks for the ends of logs, new partitions and topics, and offsets of groups."""
 CLIENT_SETTINGS = frozenset({*setting_fields(ClientConfig), SETTING_NAMES})
@@ -323,6 +325,7 @@ class Mirror:
                 admin,
                 self._list(),
                 read_target=lambda: Ranges(self._servers[1], self._common[1]),
+                leader_of=self._leader_in_target,
                 group_id=self._own_group,
                 skips_lost=self._skips_lost,
                 on_unit=lambda: self._on_progress(self.report()),
@@ -332,12 +335,23 @@ class Mirror:
             self._restarts = False
             yield copier
 
+    async def _leader_in_target(self, tp: TopicPartition) -> str | None:
+        """``"host:port (id N)"`` of the partition's leader in the target, None if it is not known."""
+        try:
+            described = await self._target.describe_topics([tp.topic], timeout=LEADER_S)
+            broker = (await self._target.list_brokers(timeout=LEADER_S))[
+                described[tp.topic].partitions[tp.partition].leader
+            ]
+        except (KafkaError, LookupError):
+            return None
+        return broker.name
+
     async def _check_tenure(self) -> None:
         """MirrorError if it was another mirror that fenced this one's producer."""
         if not self._tenure.is_in_doubt:
             return
         kept = await self._target.list_group_offsets(self._own_group, [state.target for state in self._list()])
-        found = [Checkpoint.parse(told.offset, told.metadata) for told in kept.values()]
+        found = [Checkpoint.parse(told.offset, told.metadata, tp) for tp, told in kept.items()]
         if self._tenure.is_over(each.by for each in found if each is not None):
             raise MirrorError(f"another mirror with the name {self._name!r} has taken over; one runs at a time")
 
@@ -364,7 +378,7 @@ class Mirror:
             target_bounds = await target.bounds([state.target for state in states])
             for state in states:
                 told = kept.get(state.target)
-                found = None if told is None else Checkpoint.parse(told.offset, told.metadata)
+                found = None if told is None else Checkpoint.parse(told.offset, told.metadata, state.target)
                 if found is not None:
                     self._tenure.found(found.by)
                 (source_start, source_end), (target_start, target_end) = source_bounds, target_bounds

@@ -386,7 +386,9 @@ class Producer(ColumnProducing):
         if scope.cancelled_caught:
             left = self._machine.counters.in_buffer
             text = f"{left} records were not acknowledged within {timeout:g} s; they are under way"
-            raise at_deadline(RequestTimeoutError(text), self._refusal(batch for batch in pending if not batch.is_done))
+            topics = {batch.topic for batch in pending if not batch.is_done}
+            late = RequestTimeoutError(text, topic=topics.pop() if len(topics) == 1 else None)
+            raise at_deadline(late, self._refusal(batch for batch in pending if not batch.is_done))
         self._check_open()
 
     # --- transactions -----------------------------------------------------------------------------------------------
