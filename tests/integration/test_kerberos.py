@@ -116,7 +116,8 @@ async def test_the_blocks_of_the_documentation_connect(secured: RealCluster, ker
 async def test_every_client_and_tool_takes_the_file_of_kafkas_tools(secured: RealCluster, search: SecretSearch) -> None:
     for protocol in ("SASL_SSL", "SASL_PLAINTEXT") if IS_SOAK else ("SASL_SSL",):
         await check_clients(secured, protocol, "GSSAPI", search=search)
-        await check_tools(secured, protocol, "GSSAPI", is_short=not IS_SOAK, is_here=not IS_SOAK, search=search)
+        if IS_SOAK or secured.version == RELEASES[-1]:
+            await check_tools(secured, protocol, "GSSAPI", is_short=not IS_SOAK, is_here=not IS_SOAK, search=search)
 
 
 async def test_wrong_credentials_are_refused_at_once(secured: RealCluster, kerberos: Kdc, search: SecretSearch) -> None:
