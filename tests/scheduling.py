@@ -50,7 +50,9 @@ def unit_of(item: pytest.Item) -> str | None:
     if "clusters" not in getattr(item, "fixturenames", ()) and item.get_closest_marker("compose") is None:
         return None
     release, is_special = wanted_cluster(item)
-    return f"{SPECIAL}{item.path.stem}-{release}" if is_special else f"{CLUSTER}{release or item.path.stem}"
+    return (
+        f"{SPECIAL}{item.path.stem}-{release}" if is_special else f"{CLUSTER}{_kind(item)}{release or item.path.stem}"
+    )
 
 
 def wanted_cluster(item: pytest.Item) -> tuple[str, bool]:
@@ -60,6 +62,13 @@ def wanted_cluster(item: pytest.Item) -> tuple[str, bool]:
     wanted = marker.kwargs if marker is not None else {}
     names = (parameters.get("release"), parameters.get("version"), parameters.get("old"), wanted.get("release"))
     return next((str(name) for name in names if name), ""), bool(wanted.get("is_special"))
+
+
+def _kind(item: pytest.Item) -> str:
+    """The kind of cluster that the test's marker names, with a hyphen; else an empty text."""
+    marker = item.get_closest_marker("cluster")
+    kind = marker.kwargs.get("kind") if marker is not None else None
+    return f"{kind}-" if kind else ""
 
 
 @pytest.hookimpl(trylast=True)  # after pytest's own ordering by parameters
@@ -75,9 +84,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         draft.replace(told)  # each process tells the same
 
 
-def _place(item: pytest.Item) -> tuple[bool, tuple[int, ...], str]:
+def _place(item: pytest.Item) -> tuple[bool, tuple[int, ...], str, str]:
     release, is_special = wanted_cluster(item)
-    return not is_special, version_tuple(release), str(item.path)
+    return not is_special, version_tuple(release), _kind(item), str(item.path)
 
 
 @pytest.hookimpl(optionalhook=True)

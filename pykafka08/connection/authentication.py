@@ -98,6 +98,11 @@ class Authentication:
         """True if the next frame from the broker is a token without a header."""
         return self._is_answer_due and self._token_version is None and not self.is_done
 
+    @property
+    def is_handshake_open(self) -> bool:
+        """True while the answer to SaslHandshake is due, which may be that the broker does not offer the mechanism."""
+        return self._is_handshake_open
+
     def begin(self, versions: BrokerVersions, *, is_renewal: bool = False) -> None:
         """Authenticate with a broker that serves these versions."""
         theirs = versions.ranges.get(SaslHandshakeRequest.api_key)

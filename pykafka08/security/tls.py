@@ -86,6 +86,7 @@ class TlsContexts:
         except ConfigError as error:
             if seen != self._warned_of:
                 self._warned_of = seen
+                self._config.setting_names.in_error(error)
                 log.warning("security.certificates_unusable", cause=str(error), advice="the last ones stay in use")
 
     def _fingerprint(self) -> tuple[object, ...]:

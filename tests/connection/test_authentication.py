@@ -339,6 +339,7 @@ def test_credentials_that_are_not_there_in_time(was_served: bool, is_challenged:
 def test_a_source_of_credentials_that_cannot_be_reached(was_served: bool) -> None:
     peer = Peer(source="the vault", was_served=was_served)
     call = peer.submit()
+    peer.answers(peer.sent()[0], SaslHandshakeResponse(mechanisms=["SCRAM-SHA-256"]))
     unreachable = TransportError("the vault does not answer")
     assert peer.machine.authentication_failed(unreachable, 0)
     assert call.error is not None
@@ -363,11 +364,26 @@ def test_the_reason_of_a_refused_bearer_token_is_told_once() -> None:
     assert "refused the credentials: status=invalid_token; the token expired at noon; check the token" in text
 
 
-def test_a_mechanism_that_fails_closes_the_connection() -> None:
+@pytest.mark.parametrize("then", ["the answer", "no answer", "the end of the connection", "a refusal"])
+def test_a_mechanism_that_fails_closes_the_connection(then: str) -> None:
+    """But a broker that does not offer the mechanism is the error to tell, however late its answer comes."""
     peer = Peer()
-    call = peer.submit()
-    failure = AuthenticationError("the broker does not know the password")
+    call = peer.submit(timeout=60)
+    (handshake,) = peer.sent()
+    failure = AuthenticationError("there is no ticket")
     assert peer.machine.authentication_failed(failure, 0)
+    assert call.error is None
+    if then == "the answer":
+        peer.answers(handshake, SaslHandshakeResponse(mechanisms=["SCRAM-SHA-256"]))
+    elif then == "no answer":
+        peer.polled(10)
+    elif then == "the end of the connection":
+        peer.machine.connection_lost(TransportError("the broker closed the connection"), 0)
+    else:
+        code = ErrorCode.UNSUPPORTED_SASL_MECHANISM
+        peer.answers(handshake, SaslHandshakeResponse(error_code=code, mechanisms=["PLAIN"]))
+        assert "it offers PLAIN" in str(call.error)
+        return
     assert call.error is failure
 
 

@@ -8,31 +8,33 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import anyio.to_thread
 import pytest
 
-from pykafka08 import Consumer, Producer
-from tests.integration.clusters import Clusters, RealCluster
+from pykafka08 import AuthorizationError, Consumer, Producer
+from tests.brokers.tools import tool_command
+from tests.cli.console import run_here
+from tests.integration.acls import allow, take
+from tests.integration.clusters import RealCluster
 from tests.integration.reading import read_records
-
-pytestmark = pytest.mark.anyio
+from tests.integration.secured_cluster import SecuredBrokers, settings_of
 
 RELEASE = "4.3.1"
+pytestmark = [pytest.mark.anyio, pytest.mark.cluster(release=RELEASE, kind="secured")]
+
+IS_SOAK = bool(os.environ.get("PYKAFKA08_SOAK"))
 STORE_PASSWORD = "kafka-test"
 KEY_PASSWORD = "another-secret"
 LINES = [f"line {number}" for number in range(50)]
 MODULES = "org.apache.kafka.common.security"
-SHOWN_BY_JAVA = None if os.environ.get("PYKAFKA08_SOAK") else ("mutual JKS", "inline PEM", "password in another file")
-"""Files that Kafka's own tool is given here too, which takes two seconds each; all of them in a long run."""
+JAVA = Path(__file__).with_name("ConsoleConsumers.java")
+USERS = {"certificate": "User:CN=client", "password": "User:alice"}
+"""Who alone may read a topic."""
 
 
 @pytest.fixture(scope="module")
-def secured(clusters: Clusters) -> RealCluster:
-    return clusters.running(RELEASE, options=["--ssl", "--sasl", "plain,scram-sha-256,scram-sha-512"])
-
-
-@pytest.fixture(scope="module")
-def topic(secured: RealCluster) -> str:
-    return secured.new_topic("properties")
+def secured(secured_brokers: SecuredBrokers) -> RealCluster:
+    return secured_brokers(RELEASE)
 
 
 def keytool(*words: str) -> None:
@@ -134,38 +136,72 @@ def written(path: Path, properties: dict[str, str]) -> Path:
     return path
 
 
+def login_of(properties: dict[str, str]) -> str:
+    """How a client with these properties authenticates."""
+    if "sasl.mechanism" in properties:
+        return "password"
+    return "certificate" if any(name.startswith("ssl.keystore") for name in properties) else "none"
+
+
+def by_java(cluster: RealCluster, arguments: dict[str, list[str]], folder: Path) -> dict[str, list[str]]:
+    """What Kafka's console consumer prints with each of these arguments."""
+    files = {str(folder / f"{number}.arguments"): name for number, name in enumerate(arguments)}
+    for file, name in files.items():
+        Path(file).write_text("\n".join(arguments[name]))
+    command = tool_command(cluster.recorded(), str(JAVA), *files)
+    run = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert run.returncode == 0, run.stdout[-500:] + run.stderr[-2000:]
+    shown: dict[str, list[str]] = {}
+    for line in run.stdout.splitlines():
+        if line.startswith("== "):
+            shown[files[line[3:]]] = current = []
+        else:
+            current.append(line)
+    return shown
+
+
+def by_ours(arguments: list[str]) -> list[str]:
+    """The same of ours, in a process of its own in a long run."""
+    if not IS_SOAK:
+        ran = run_here("consume", *arguments)
+        assert ran.status == 0, ran.err
+        return ran.out.decode().splitlines()
+    command = [sys.executable, "-m", "pykafka08", "consume", *arguments]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert run.returncode == 0, run.stderr
+    return run.stdout.splitlines()
+
+
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_one_file_serves_kafkas_tools_and_ours(secured: RealCluster, topic: str, tmp_path: Path) -> None:
-    files = {
-        name: (written(tmp_path / f"{number}.properties", each), secured.listener(each["security.protocol"]))
-        for number, (name, each) in enumerate(properties_of(secured, tmp_path).items())
-    }
+async def test_one_file_serves_kafkas_tools_and_ours(secured: RealCluster, tmp_path: Path) -> None:
+    """With a certificate or a password in the file a topic is read that nobody else may read."""
+    topics = {login: secured.new_topic(login) for login in ("none", *USERS)}
+    for topic in topics.values():
+        async with Producer(secured.bootstrap) as producer:
+            await producer.send_many(topic, [line.encode() for line in LINES])
+    for login, user in USERS.items():
+        await allow(secured, user, f"ALL topic {topics[login]}")
+    files, arguments = {}, {}
+    for number, (name, each) in enumerate(properties_of(secured, tmp_path).items()):
+        files[name] = written(tmp_path / f"{number}.properties", each)
+        where = ["--bootstrap-server", secured.listener(each["security.protocol"]), "--topic", topics[login_of(each)]]
+        reading = ["--from-beginning", "--max-messages", str(len(LINES)), "--command-config", str(files[name])]
+        arguments[name] = [*where, *reading]
     assert len(files) == 12
-    async with Producer(secured.bootstrap) as producer:
-        await producer.send_many(topic, [line.encode() for line in LINES])
-    for name, (file, bootstrap) in files.items():
-        reading = {"bootstrap_servers": bootstrap, "auto_offset_reset": "earliest"}
-        async with Consumer.from_properties(str(file), topic, **reading) as consumer:
-            got = [(record.value or b"").decode() for record in await read_records(consumer, len(LINES))]
-        assert got == LINES, name
-
-    def by_java(name: str) -> list[str]:
-        file, bootstrap = files[name]
-        words = ["--bootstrap-server", bootstrap, "--topic", topic, "--from-beginning"]
-        shown = secured.tool(
-            "console-consumer", *words, "--max-messages", str(len(LINES)), "--command-config", str(file)
-        )
-        return shown.splitlines()
-
-    def by_ours(name: str) -> list[str]:
-        file, bootstrap = files[name]
-        words = ["--bootstrap-server", bootstrap, "--topic", topic, "--from-beginning"]
-        command = [sys.executable, "-m", "pykafka08", "consume", *words, "--max-messages", str(len(LINES))]
-        run = subprocess.run([*command, "--command-config", str(file)], capture_output=True, text=True, timeout=60)
-        assert run.returncode == 0, run.stderr
-        return run.stdout.splitlines()
-
-    names = [name for name in files if SHOWN_BY_JAVA is None or name in SHOWN_BY_JAVA]
-    with ThreadPoolExecutor(2) as pool:
-        for name, theirs, ours in zip(names, pool.map(by_java, names), pool.map(by_ours, names), strict=True):
-            assert theirs == ours == LINES, name
+    with ThreadPoolExecutor(1) as pool:
+        theirs = pool.submit(by_java, secured, arguments, tmp_path)
+        for name, file in files.items():
+            _, servers, _, topic, *_ = arguments[name]
+            async with Consumer.from_properties(
+                str(file), topic, bootstrap_servers=servers, auto_offset_reset="earliest"
+            ) as consumer:
+                got = [(record.value or b"").decode() for record in await read_records(consumer, len(LINES))]
+            assert got == LINES, name
+        for topic in (topics[login] for login in USERS):
+            with pytest.raises(AuthorizationError, match=f"DESCRIBE topic '{topic}'"):
+                async with Consumer(topic, **settings_of(secured, "SSL")) as consumer:
+                    await consumer.getone()
+        ours = {name: await anyio.to_thread.run_sync(by_ours, each) for name, each in arguments.items()}
+    assert theirs.result() == ours == dict.fromkeys(files, LINES)
+    for login, user in USERS.items():
+        await take(secured, user, f"ALL topic {topics[login]}")

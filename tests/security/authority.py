@@ -71,7 +71,19 @@ class Authority:
         key = rsa.generate_private_key(65537, 2048)
         above = (name, key) if issuer is None else (issuer._name, issuer._key)
         self.own = Issued(key, self._signed(name, key, *above, is_ca=True))
-        self._name, self._key = name, key
+        self._name: str = name
+        self._key: Any = key
+
+    @classmethod
+    def loaded(cls, folder: Path) -> Authority:
+        """The CA of a real cluster, from its folder ``ssl``."""
+        key: Any = serialization.load_pem_private_key((folder / "ca.key").read_bytes(), None)
+        own = Issued(key, x509.load_pem_x509_certificate((folder / "ca.pem").read_bytes()))
+        loaded = cls.__new__(cls)
+        loaded.own, loaded._key = own, key
+        (name,) = own.certificate.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
+        loaded._name = str(name.value)
+        return loaded
 
     def issue(
         self,

@@ -16,7 +16,7 @@
     validating   what would end a run, before it
     verifying    proof from offsets and rows
     backfilling  dates anew, with the same functions
-    locking      who else writes to the folder
+    leasing      who writes to the folder
     converting   folders of earlier versions made Delta tables
     old_layout   those folders
     compacting   small files of a table made one

@@ -21,12 +21,13 @@ from pykafka08.spark.pipeline.checkpoints import planned_position
 from pykafka08.spark.pipeline.decoding import PLACE, accepted, decoded, rejected
 from pykafka08.spark.pipeline.duplicates import first_of_each, not_there
 from pykafka08.spark.pipeline.judging import referenced, refused_as_not_unique
-from pykafka08.spark.pipeline.locking import shared
+from pykafka08.spark.pipeline.leasing import BACKFILL as WORK
+from pykafka08.spark.pipeline.leasing import leased
 from pykafka08.spark.pipeline.settings import Aggregate, Pipeline
 from pykafka08.spark.pipeline.tables import rows as table_rows
 from pykafka08.spark.pipeline.tables.model import BACKFILL, NEW_ROWS, Commit, DataFile
 from pykafka08.spark.pipeline.tables.position import files_until
-from pykafka08.spark.pipeline.tables.table import Table
+from pykafka08.spark.pipeline.tables.table import Fence, Table
 from pykafka08.spark.pipeline.verifying import (
     BEGUN,
     DONE,
@@ -70,20 +71,23 @@ def backfill(spark: SparkSession, pipeline: Pipeline, first: date, last: date) -
     may be in rejects, too, and gold may have old windows.
 
     Raises:
-        ConfigError: as :func:`check_days`.
+        ConfigError: as :func:`check_days`, or another backfill is at work.
+        LeaseLostError: another backfill has begun, because the store did not answer for so long.
     """
     check_days(first, last)
-    with shared(pipeline.root):
-        made = [_silver(spark, pipeline, first, last)]
-        return [*made, *(_gold(spark, pipeline, name, one, first, last) for name, one in pipeline.aggregates.items())]
+    with leased(pipeline.root, [WORK]) as lease:
+        made = [_silver(spark, pipeline, lease, first, last)]
+        for name, one in pipeline.aggregates.items():
+            made.append(_gold(spark, pipeline, lease, name, one, first, last))
+        return made
 
 
-def _silver(spark: SparkSession, pipeline: Pipeline, first: date, last: date) -> Backfilled:
+def _silver(spark: SparkSession, pipeline: Pipeline, fence: Fence, first: date, last: date) -> Backfilled:
     """Three commits: newly refused records into rejects, the days of silver, then accepted records out of rejects.
 
     So a record is always in silver or in rejects.  After a crash it may be in both until the backfill is repeated.
     """
-    silver, rejects = Table(pipeline.silver), Table(pipeline.rejects)
+    silver, rejects = Table(pipeline.silver, fence), Table(pipeline.rejects, fence)
     is_made = False
     while not is_made:
         scope = _scope(spark, pipeline, first, last)
@@ -275,10 +279,16 @@ def _counts_by_was(rows: DataFrame) -> Counter[str]:
 
 
 def _gold(
-    spark: SparkSession, pipeline: Pipeline, name: str, aggregate: Aggregate, first: date, last: date
+    spark: SparkSession,
+    pipeline: Pipeline,
+    fence: Fence,
+    name: str,
+    aggregate: Aggregate,
+    first: date,
+    last: date,
 ) -> Backfilled:
     """All of a gold table, which is small, with the windows of these days anew; it is published again."""
-    table = Table(pipeline.gold(name))
+    table = Table(pipeline.gold(name), fence)
     is_of_days = F.to_date("window_start").between(first, last)
     windows = windowed(silver_of(spark, pipeline), aggregate).where(is_of_days).persist()
     is_made = False

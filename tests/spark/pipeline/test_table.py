@@ -21,12 +21,14 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from pykafka08.errors import ConfigError
+from pykafka08.spark.pipeline.stores import Folder
 from pykafka08.spark.pipeline.tables import table as table_module
 from pykafka08.spark.pipeline.tables.model import Commit, DataFile, State
 from pykafka08.spark.pipeline.tables.rows import partition_in_path
 from pykafka08.spark.pipeline.tables.statistics import statistics_of
 from pykafka08.spark.pipeline.tables.table import Table
 from tests.spark.pipeline.made_tables import fields, file, made
+from tests.stores.places import Place
 
 DAYS = ("2024-03-01", "2024-03-02")
 NEW = ("batch",)
@@ -208,6 +210,17 @@ def test_expire_deletes_replaced_files_and_files_without_a_commit(table: Table) 
     assert table.expire(3, with_attempts=True) == 1
     assert not Path(table.location.uri, attempt.path).exists()
     assert ids(table) == [1]
+
+
+def test_attempts_without_a_commit_are_deleted_on_every_store(stored: Place) -> None:
+    table = made(Folder(stored.address("expired"), stored.storage), id="long", day="date")
+    kept, left = one(table, "kept", 1), one(table, "left", 2)
+    assert table.commit(Commit(1, "batch", "q", 0, (kept,)))
+    assert table.expire(2, with_attempts=True) == 1
+    folders = {each.path for each in table.location.files("data", is_recursive=False)}
+    assert folders == {"data/kept"}
+    assert table.live() == [kept]
+    assert left.path not in {each.path for each in table.location.files("data")}
 
 
 def logged(table: Table) -> list[int]:

@@ -15,7 +15,7 @@ import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -30,7 +30,7 @@ from pykafka08.spark.pipeline.tables.model import COMPACTION, NEW_ROWS, Commit, 
 from pykafka08.spark.pipeline.tables.statistics import statistics_of
 from pykafka08.spark.pipeline.tables.storage import located
 
-__all__ = ["BatchTakenError", "Table"]
+__all__ = ["BatchTakenError", "Fence", "LeaseLostError", "Table"]
 
 DATA = "data"
 """The folder of the attempts' folders."""
@@ -40,16 +40,39 @@ KNOWN = 10_000
 """The number of commits that are kept in memory."""
 PARTITION = "partition."
 """The prefix of partition columns in deltalake's list of files."""
+EPOCH = "pykafka08-epoch-"
+"""The prefix of the application transactions with the epochs of leases, by query."""
 
 
 class BatchTakenError(RuntimeError):
     """Another run has committed this batch."""
 
 
-class Table:
-    """The table in a folder.  Other processes may commit; each call reads the newest version."""
+class LeaseLostError(RuntimeError):
+    """The lease of this process has ended, so that it may not commit."""
 
-    def __init__(self, folder: str | Path | Folder) -> None:
+
+class Fence(Protocol):
+    """What a writer must hold to commit."""
+
+    @property
+    def epoch(self) -> int:
+        """Later writers of a query have higher epochs."""
+        ...
+
+    def check(self) -> None:
+        """Raise LeaseLostError if another process has taken over."""
+        ...
+
+
+class Table:
+    """The table in a folder.  Other processes may commit; each call reads the newest version.
+
+    With ``fence`` commits are made only while it holds, and not after those of a later epoch of the same query.
+    """
+
+    def __init__(self, folder: str | Path | Folder, fence: Fence | None = None) -> None:
+        self._fence = fence
         self.folder = folder if isinstance(folder, Folder) else local_folder(folder)
         self.location = located(self.folder)
         self._known: dict[int, Commit] = {}
@@ -106,6 +129,10 @@ class Table:
         found = self._opened()
         batch = None if found is None else found.transaction_version(query)
         return -1 if batch is None else batch
+
+    def offsets(self, query: str) -> str:
+        """The end offset of the last committed batch of a query; empty if the commit has none."""
+        return totals_at(self.location, self.version).offsets.get(query, "")
 
     def files_since(self, kinds: Collection[str], after: int, until: int) -> list[DataFile]:
         """The files that commits of these kinds with ``after < version <= until`` added, in order.
@@ -192,7 +219,10 @@ class Table:
         Raises:
             BatchTakenError: the batch has a commit already.  Two runs have read the same batch, which Spark's
                 checkpoints do not exclude on object stores.
+            LeaseLostError: the fence does not hold any more.
         """
+        if self._fence is not None:
+            self._fence.check()
         try:
             found = self._opened(commit.version - 1)
         except LookupError:
@@ -207,6 +237,7 @@ class Table:
                     "run a pipeline once at a time"
                 )
         batches = {commit.query: commit.batch} if totals is None else {**totals.newest, commit.query: commit.batch}
+        batches |= self._epoch(found, commit.query)
         totals = totals or totals_at(self.location, commit.version - 1).after(commit)
         is_change = commit.kind != COMPACTION
         try:
@@ -246,18 +277,28 @@ class Table:
         deleted = len(gone & there)
         if with_attempts:
             named = live | {path for one in commits for path in (*one.removed, *(each.path for each in one.added))}
-            deleted += self._expire_attempts({path.split("/")[1] for path in named if path.startswith(f"{DATA}/")})
+            deleted += self._expire_attempts(there - gone, {path.split("/")[1] for path in named if "/" in path})
         if before > last_checkpoint(self.location) >= 0:
             found.cleanup_metadata()
         return deleted
 
-    def _expire_attempts(self, named: Collection[str]) -> int:
-        deleted = 0
-        for folder in self.location.files(DATA, is_recursive=False):
-            if folder.base_name not in named:
-                deleted += sum(one.path.endswith(".parquet") for one in self.location.files(folder.path))
-                self.location.filesystem.delete_dir(folder.path)
-        return deleted
+    def _expire_attempts(self, there: Collection[str], named: Collection[str]) -> int:
+        attempts = self.folder / DATA
+        for name in attempts.names():
+            if name not in named:
+                (attempts / name).delete()
+        return sum(path.endswith(".parquet") and path.split("/")[1] not in named for path in there)
+
+    def _epoch(self, found: DeltaTable, query: str) -> dict[str, int]:
+        """The application transaction with the epoch of the fence.  Raises LeaseLostError after a later epoch."""
+        if self._fence is None:
+            return {}
+        newest = found.transaction_version(EPOCH + query)
+        if newest is not None and newest > self._fence.epoch:
+            raise LeaseLostError(
+                f"{self.location.uri}: a process with a later lease has committed {query}; end this one"
+            )
+        return {EPOCH + query: self._fence.epoch}
 
     def _commit_at(self, version: int) -> Commit:
         if version not in self._known:
