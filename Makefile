@@ -63,10 +63,12 @@ zookeeper-soak: $(VENV)/.developing
 	PYKAFKA08_SOAK=1 $(BIN)/python -m pytest tests/zookeeper tests/integration/test_legacy_groups.py \
 		tests/integration/test_legacy_faults.py
 
-# Every release, mechanism, client and tool on secured brokers, and the twelve properties files in Kafka's tools; many minutes.
+# Every release, mechanism, client and tool on secured brokers, Spark and pipelines among them, and the twelve properties files
+# in Kafka's tools; an hour or two.
 security-soak: $(VENV)/.developing
 	PYKAFKA08_SOAK=1 $(BIN)/python -m pytest tests/security/test_oauth_broker.py \
-		$(addprefix tests/integration/test_, secured.py secured_rights.py kerberos.py java_properties.py)
+		$(addprefix tests/integration/test_, secured.py secured_rights.py kerberos.py java_properties.py) \
+		$(addprefix tests/spark/pipeline/test_, secured.py refused_credentials.py)
 
 # All departures from New York in 2013 through the whole pipeline, to charts, on the embedded broker; a minute or two.
 pipeline-demo: $(VENV)/.pipeline
