@@ -29,9 +29,10 @@ test: test-pure
 test-pure: $(VENV)/.developing peers jars
 	PYKAFKA08_FORM=pure $(BIN)/python -m pytest $(TEST_OPTIONS) -m "not spark"
 
-# One at a time: Spark gives its Python processes ten seconds to start.
+# Two at a time: one process has a session with the pipelines, the other runs those that start Spark by themselves, and then
+# has a session with source and sink. Spark gives its Python processes ten seconds to start, so that more are too many.
 test-spark: $(VENV)/.developing peers jars
-	PYKAFKA08_FORM=pure $(BIN)/python -m pytest $(TEST_OPTIONS) -m spark --numprocesses 0
+	PYKAFKA08_FORM=pure $(BIN)/python -m pytest $(TEST_OPTIONS) -m spark --numprocesses 2
 
 # The compiled form (docs/compiled.md): a copy of this tree in DEST, its hot modules compiled.
 DEST ?= build/compiled
