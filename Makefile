@@ -29,9 +29,10 @@ test: test-pure
 test-pure: $(VENV)/.developing peers jars
 	PYKAFKA08_FORM=pure $(BIN)/python -m pytest $(TEST_OPTIONS) -m "not spark"
 
-# One at a time: Spark gives its Python processes ten seconds to start.
+# Two at a time: one process has a session with the pipelines, the other runs those that start Spark by themselves, and then
+# has a session with source and sink. Spark gives its Python processes ten seconds to start, so that more are too many.
 test-spark: $(VENV)/.developing peers jars
-	PYKAFKA08_FORM=pure $(BIN)/python -m pytest $(TEST_OPTIONS) -m spark --numprocesses 0
+	PYKAFKA08_FORM=pure $(BIN)/python -m pytest $(TEST_OPTIONS) -m spark --numprocesses 2
 
 # The compiled form (docs/compiled.md): a copy of this tree in DEST, its hot modules compiled.
 DEST ?= build/compiled
@@ -63,10 +64,12 @@ zookeeper-soak: $(VENV)/.developing
 	PYKAFKA08_SOAK=1 $(BIN)/python -m pytest tests/zookeeper tests/integration/test_legacy_groups.py \
 		tests/integration/test_legacy_faults.py
 
-# Every release, mechanism, client and tool on secured brokers, and the twelve properties files in Kafka's tools; many minutes.
+# Every release, mechanism, client and tool on secured brokers, Spark and pipelines among them, and the twelve properties files
+# in Kafka's tools; an hour or two.
 security-soak: $(VENV)/.developing
 	PYKAFKA08_SOAK=1 $(BIN)/python -m pytest tests/security/test_oauth_broker.py \
-		$(addprefix tests/integration/test_, secured.py secured_rights.py kerberos.py java_properties.py)
+		$(addprefix tests/integration/test_, secured.py secured_rights.py kerberos.py java_properties.py) \
+		$(addprefix tests/spark/pipeline/test_, secured.py refused_credentials.py)
 
 # All departures from New York in 2013 through the whole pipeline, to charts, on the embedded broker; a minute or two.
 pipeline-demo: $(VENV)/.pipeline
