@@ -189,6 +189,30 @@ def test_a_new_reader_gets_all_live_files_after_commits_are_cleaned_up(table: Ta
     assert table.state().counts == {"read": 90}
 
 
+def test_an_object_that_was_kept_reads_on(table: Table) -> None:
+    """In several threads, and though the commits that it has not read were cleaned up."""
+    grow(table, 3)
+    kept = Table(table.location.uri)
+    assert kept.version == 3
+    grow(table, 5)
+    cleaned(table, 8)
+    assert kept.state() == table.state()
+    grow(table, 1)
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(lambda _: kept.version, range(2))) == [9, 9]
+    assert not kept.commit(Commit(9, "batch", "late", 0))
+    assert kept.commit(Commit(10, "batch", "r", 0))
+    assert (kept.version, kept.newest("r"), kept.newest("q")) == (10, 0, 9)
+
+
+def test_the_live_files_of_some_days(table: Table) -> None:
+    first, second, none = one(table, "a", 1), one(table, "b", 2, day=DAYS[1]), one(table, "c", 3)
+    assert table.commit(Commit(1, "batch", "q", 0, (first, second, replace(none, values={"day": ""}))))
+    assert table.live(days=[DAYS[1]]) == [second]
+    assert table.live(1, days=[]) == []
+    assert len(table.live(days=DAYS)) == 2
+
+
 def test_a_new_reader_gets_all_live_files_after_files_are_deleted(table: Table) -> None:
     grow(table, 8)
     every = table.files_since(NEW, -1, 8)
