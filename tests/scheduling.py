@@ -1,10 +1,9 @@
 """Which process of a run (pytest-xdist) gets which tests next.
 
-A *unit* stays together on one process: all tests that want the same real cluster, so that it is started once; all that
-want the Spark session, which costs 1 GiB; the tests of one module otherwise, with what it has prepared. The tests with
-clusters mostly wait, for brokers that start,
-elect and notice what is gone; the others mostly compute. So every second process takes clusters, the rest the others,
-and each goes over to the other kind when its own is used up.
+A *unit* stays together on one process: all tests that want the same real cluster, so that it is started once; all of a
+folder that want the Spark session, which costs 1 GiB; the tests of one module otherwise, with what it has prepared. The
+tests with clusters mostly wait, for brokers that start, elect and notice what is gone; the others mostly compute. So
+every second process takes clusters, the rest the others, and each goes over to the other kind when its own is used up.
 
 The process that hands out knows tests by their ids only: what shares a cluster it is told by those that have collected
 them, in a file (pytest-xdist's own groups, put into the ids, have no effect with pytest 9.2).
@@ -31,7 +30,7 @@ from tests.brokers.releases import version_tuple
 CLUSTER = "cluster-"
 """What the names of the units with clusters begin with."""
 SPARK = f"{CLUSTER}of-spark"
-"""The unit with the Spark session: its tests start clusters of their own."""
+"""What the names of the units with a Spark session begin with: their tests start clusters of their own."""
 MAX_PROCESSES = 6
 TOLD = "units_with_clusters"
 FOLDER = pytest.StashKey["TemporaryDirectory[str]"]()
@@ -39,14 +38,20 @@ FOLDER = pytest.StashKey["TemporaryDirectory[str]"]()
 SPECIAL = f"{CLUSTER}special-"
 SPECIAL_LENGTH = 20
 """How many other tests take as long as one for which one broker will not do: these bring brokers down."""
-LENGTHS = {"tests/faults/test_killed_tasks.py": 10, "tests/test_build.py": 30}
+LENGTHS = {
+    "tests/faults/test_killed_tasks.py": 10,
+    "tests/spark/pipeline/test_following.py": 20,
+    "tests/spark/pipeline/test_killed.py": 50,
+    "tests/spark/pipeline/test_standalone.py": 20,
+    "tests/test_build.py": 30,
+}
 """The same of modules whose tests are long."""
 
 
 def unit_of(item: pytest.Item) -> str | None:
     """The name of the cluster that a test shares with others; None for a test without clusters."""
     if "spark" in getattr(item, "fixturenames", ()):
-        return SPARK
+        return f"{SPARK}-in-{item.path.parent.name}"
     if "clusters" not in getattr(item, "fixturenames", ()) and item.get_closest_marker("compose") is None:
         return None
     release, is_special = wanted_cluster(item)

@@ -6,8 +6,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
-from tests.scheduling import next_unit
+import pytest
+
+from tests.scheduling import next_unit, unit_of
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLE = """
@@ -88,6 +92,12 @@ def test_each_process_takes_the_longest_of_its_kind_and_then_of_the_other() -> N
         taken.append(next_unit(units, with_clusters=len(taken) != 1))
         del units[taken[-1]]
     assert taken == ["cluster-special-x-4.3.1", "tests/test_b.py", "cluster-4.3.1", "cluster-0.8.0", "tests/test_a.py"]
+
+
+def test_tests_with_a_spark_session_stay_together_by_folder() -> None:
+    names = ("spark/test_a.py", "spark/test_b.py", "spark/pipeline/test_a.py")
+    units = [unit_of(cast(pytest.Item, SimpleNamespace(fixturenames=("spark",), path=Path(name)))) for name in names]
+    assert units == ["cluster-of-spark-in-spark", "cluster-of-spark-in-spark", "cluster-of-spark-in-pipeline"]
 
 
 def test_a_run_of_everything_ends_with_what_failed(tmp_path: Path) -> None:

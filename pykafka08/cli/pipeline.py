@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,8 @@ from pykafka08.cli.options import new_parser
 from pykafka08.errors import ConfigError, KafkaError, NoBrokersError
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from pykafka08.spark.pipeline.settings import Pipeline
 
 __all__ = ["main"]
@@ -255,12 +258,16 @@ def _verify(pipeline: Pipeline, options: argparse.Namespace) -> int:
 def _backfill(pipeline: Pipeline, options: argparse.Namespace) -> int:
     from pykafka08.spark.pipeline.backfilling import backfill, check_days
     from pykafka08.spark.pipeline.session import session
+    from pykafka08.spark.pipeline.tables.table import LeaseLostError
 
     check_days(options.day_from, options.day_to)
     spark = session(pipeline)
     try:
         for one in backfill(spark, pipeline, options.day_from, options.day_to):
             _say(f"{one.table}: {one.rows_before:,} rows replaced by {one.rows_after:,}")
+    except LeaseLostError as error:
+        note(f"{PROG}: {error}")
+        return FAILED
     finally:
         spark.stop()
     return DONE
@@ -270,11 +277,14 @@ def _convert(pipeline: Pipeline, options: argparse.Namespace) -> int:
     from pykafka08.spark.pipeline.converting import convert
     from pykafka08.spark.pipeline.session import session
 
-    spark = session(pipeline)
-    try:
-        convert(spark, pipeline, _say)
-    finally:
-        spark.stop()
+    with ExitStack() as stack:
+
+        def start() -> SparkSession:
+            spark = session(pipeline)
+            stack.callback(spark.stop)
+            return spark
+
+        convert(start, pipeline, _say)
     return DONE
 
 
@@ -299,10 +309,11 @@ def _profile(pipeline: Pipeline, options: argparse.Namespace) -> int:
 
 
 def _status(pipeline: Pipeline, options: argparse.Namespace) -> int:
-    from pykafka08.spark.pipeline.locking import is_at_work
+    from pykafka08.spark.pipeline.leasing import holders
     from pykafka08.spark.pipeline.status import status
 
-    _say(f"{pipeline.name}: {AT_WORK[is_at_work(pipeline.root)]}")
+    at_work = "; ".join(f"at work: {one}" for one in holders(pipeline.root))
+    _say(f"{pipeline.name}: {at_work or 'nothing runs'}")
     now = datetime.now(timezone.utc)
     found = status(pipeline)
     for one in found:
@@ -338,11 +349,6 @@ def _expectations(pipeline: Pipeline) -> Iterator[str]:
         yield f"{one.reason} ({one.level}): {newest[one.reason]:,} of {read:,} rows in the newest run, {in_all} in all"
 
 
-AT_WORK = {
-    True: "a run or a backfill is at work",
-    False: "nothing runs",
-    None: "whether a run is at work is not known on a store",
-}
 WORST = 5
 """So many partitions of a source, the ones most behind, are shown without ``--all``."""
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import product
 from os.path import commonprefix
 from pathlib import Path
 from shutil import copyfile
@@ -17,6 +19,7 @@ from tests.brokers.properties import STORE_PASSWORD
 from tests.brokers.releases import version_tuple
 from tests.integration import acls
 from tests.integration.clusters import Clusters, RealCluster
+from tests.requirements import SOAK
 from tests.security.kdc import Kdc
 from tests.security.kerberos_secrets import TOKEN_START, keys_of_keytab
 from tests.security.oauth_broker import (
@@ -34,7 +37,9 @@ from tests.security.oidc_endpoint import OidcEndpoint
 __all__ = [
     "CLIENT",
     "CLIENT_SECRET",
+    "EVERY_WAY",
     "GSSAPI",
+    "IS_SOAK",
     "OAUTHBEARER",
     "SCRAM",
     "WRONG_PASSWORD",
@@ -53,9 +58,14 @@ PROPERTIES = ("super.users=User:ANONYMOUS;User:admin;User:alice;User:app", "ssl.
 OF_ZOOKEEPER = "kafka.security.authorizer.AclAuthorizer"
 OF_KRAFT = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 SCRAM, OAUTHBEARER, GSSAPI = "SASL_SSL SCRAM-SHA-512", "SASL_PLAINTEXT OAUTHBEARER", "SASL_SSL GSSAPI"
-WAYS = ("SSL", "mutual TLS", "SASL_PLAINTEXT SCRAM-SHA-256", SCRAM, OAUTHBEARER, GSSAPI)
-"""What a client may be told: TLS, TLS with its own certificate, or a protocol and a mechanism."""
-EVERY_WAY = (*WAYS, "SASL_PLAINTEXT PLAIN", "SASL_PLAINTEXT GSSAPI")
+PROTOCOLS = ("SASL_PLAINTEXT", "SASL_SSL")
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")
+EVERY_WAY = ("SSL", "mutual TLS", *map(" ".join, product(PROTOCOLS, MECHANISMS)))
+"""TLS, TLS with the client's own certificate, and each protocol with each mechanism."""
+SHORT = ("SSL", "mutual TLS", "SASL_PLAINTEXT SCRAM-SHA-256", SCRAM, OAUTHBEARER, GSSAPI)
+"""The ways in a short run, which with PLAIN of the dead letters are of each protocol and mechanism."""
+IS_SOAK = os.environ.get(SOAK) == "1"
+WAYS = EVERY_WAY if IS_SOAK else SHORT
 WRONG_PASSWORD = "wrong-secret"
 MODULES = "org.apache.kafka.common.security"
 
@@ -76,19 +86,20 @@ def running(clusters: Clusters, release: str, kdc: Kdc | None, endpoint: OidcEnd
     props = [*PROPERTIES]
     if version >= (2, 4):
         props.append(f"authorizer.class.name={OF_KRAFT if version >= (4,) else OF_ZOOKEEPER}")
+    listeners = [one.lower() for one in PROTOCOLS]
     if version >= UNSIGNED:
         offered = ",".join([*mechanisms, "OAUTHBEARER"])
-        props.append(f"listener.name.sasl_plaintext.sasl.enabled.mechanisms={offered}")
+        props += [f"listener.name.{one}.sasl.enabled.mechanisms={offered}" for one in listeners]
     if version >= SIGNED:
-        props += oauth_properties(endpoint, folder)
+        props += oauth_properties(endpoint, folder, listeners)
         options.append(oauth_jvm(folder))
     elif version >= UNSIGNED:
-        props += unsigned_properties()
+        props += unsigned_properties(listeners)
     return clusters.running(release, props=props, options=options)
 
 
 def ways(cluster: RealCluster) -> list[str]:
-    """The ways into the cluster, one of each kind."""
+    """The ways into the cluster; in a short run one of each kind."""
     return [way for way in WAYS if _has(cluster, way)]
 
 
@@ -99,7 +110,7 @@ def every_way(cluster: RealCluster) -> list[str]:
 
 def _has(cluster: RealCluster, way: str) -> bool:
     mechanism = way.partition(" ")[2]
-    if way == OAUTHBEARER:
+    if mechanism == "OAUTHBEARER":
         return cluster.release >= UNSIGNED
     return "SASL" not in way or mechanism in cluster.mechanisms
 

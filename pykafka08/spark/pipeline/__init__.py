@@ -9,6 +9,7 @@
     decoding     raw records to typed rows; rules; what is refused, and why
     duplicates   one row for each business key
     aggregating  windows over event time
+    replaying    offsets of batches in commits and in checkpoints
     stages       each stage as a query with a checkpoint
     running      stages one after the other, or all at once
     waiting      what lies between the stages
@@ -16,7 +17,7 @@
     validating   what would end a run, before it
     verifying    proof from offsets and rows
     backfilling  dates anew, with the same functions
-    locking      who else writes to the folder
+    leasing      who writes to the folder
     converting   folders of earlier versions made Delta tables
     old_layout   those folders
     compacting   small files of a table made one

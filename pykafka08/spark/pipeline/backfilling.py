@@ -6,6 +6,7 @@ the watermark has passed are meant: a window that a stream still has open is ove
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -20,12 +21,13 @@ from pykafka08.spark.pipeline.checkpoints import planned_position
 from pykafka08.spark.pipeline.decoding import PLACE, accepted, decoded, rejected
 from pykafka08.spark.pipeline.duplicates import first_of_each, not_there
 from pykafka08.spark.pipeline.judging import referenced, refused_as_not_unique
-from pykafka08.spark.pipeline.locking import shared
+from pykafka08.spark.pipeline.leasing import BACKFILL as WORK
+from pykafka08.spark.pipeline.leasing import leased
 from pykafka08.spark.pipeline.settings import Aggregate, Pipeline
 from pykafka08.spark.pipeline.tables import rows as table_rows
 from pykafka08.spark.pipeline.tables.model import BACKFILL, NEW_ROWS, Commit, DataFile
 from pykafka08.spark.pipeline.tables.position import files_until
-from pykafka08.spark.pipeline.tables.table import Table
+from pykafka08.spark.pipeline.tables.table import Fence, Table
 from pykafka08.spark.pipeline.verifying import (
     BEGUN,
     DONE,
@@ -69,20 +71,23 @@ def backfill(spark: SparkSession, pipeline: Pipeline, first: date, last: date) -
     may be in rejects, too, and gold may have old windows.
 
     Raises:
-        ConfigError: as :func:`check_days`.
+        ConfigError: as :func:`check_days`, or another backfill is at work.
+        LeaseLostError: another backfill has begun, because the store did not answer for so long.
     """
     check_days(first, last)
-    with shared(pipeline.root):
-        made = [_silver(spark, pipeline, first, last)]
-        return [*made, *(_gold(spark, pipeline, name, one, first, last) for name, one in pipeline.aggregates.items())]
+    with leased(pipeline.root, [WORK]) as lease:
+        made = [_silver(spark, pipeline, lease, first, last)]
+        for name, one in pipeline.aggregates.items():
+            made.append(_gold(spark, pipeline, lease, name, one, first, last))
+        return made
 
 
-def _silver(spark: SparkSession, pipeline: Pipeline, first: date, last: date) -> Backfilled:
+def _silver(spark: SparkSession, pipeline: Pipeline, fence: Fence, first: date, last: date) -> Backfilled:
     """Three commits: newly refused records into rejects, the days of silver, then accepted records out of rejects.
 
     So a record is always in silver or in rejects.  After a crash it may be in both until the backfill is repeated.
     """
-    silver, rejects = Table(pipeline.silver), Table(pipeline.rejects)
+    silver, rejects = Table(pipeline.silver, fence), Table(pipeline.rejects, fence)
     is_made = False
     while not is_made:
         scope = _scope(spark, pipeline, first, last)
@@ -91,12 +96,12 @@ def _silver(spark: SparkSession, pipeline: Pipeline, first: date, last: date) ->
             candidates = _persisted(_candidates(scope, records), until)
             good = _persisted(_without_duplicates(scope, candidates), until)
             bad = _persisted(rejected(records).join(scope.was_good, list(PLACE), "left_semi"), until)
-            is_moving = scope.is_torn or not bad.isEmpty() or _count_of(good, REFUSED) > 0
+            was, now = _counts_by_was(candidates), _counts_by_was(good)
+            is_moving = scope.is_torn or now[REFUSED] > 0 or not bad.isEmpty()
             if is_moving:
                 _begin(spark, pipeline, rejects, bad)
             added = table_rows.write(silver, silver.attempt(BACKFILL, scope.version), good.drop(WAS))
-            left_out = _count_of(candidates, ACCEPTED) - _count_of(good, ACCEPTED)
-            counts = {"duplicates": left_out - _count_of(good, NOWHERE)}
+            counts = {"duplicates": was[ACCEPTED] - now[ACCEPTED] - now[NOWHERE]}
             removed = tuple(one.path for one in scope.old)
             commit = Commit(scope.version, BACKFILL, BACKFILL, scope.version, tuple(added), removed, counts)
             is_made = silver.commit(commit)
@@ -194,7 +199,8 @@ def _scope(spark: SparkSession, pipeline: Pipeline, first: date, last: date) -> 
 
 def _without_ahead(spark: SparkSession, pipeline: Pipeline, bad: DataFrame, source: str, batch: int) -> DataFrame:
     """Without a source's refused records of batches after ``batch``, which the stream will complete."""
-    taken = _places(_bronze_until(spark, pipeline, source, batch), source).select(*PLACE)
+    bronze = table_rows.read_bronze(spark, Table(pipeline.bronze(source)), _files_until(pipeline, source, batch))
+    taken = _places(bronze, source).select(*PLACE)
     of_source = F.col("_source") == source
     there = bad.where(of_source).join(taken, list(PLACE), "left_semi").select(*bad.columns)
     return bad.where(~of_source).unionByName(there)
@@ -218,8 +224,9 @@ def _records(spark: SparkSession, scope: _Scope, until: ExitStack) -> DataFrame:
 
 def _concerned(spark: SparkSession, scope: _Scope, source: str, until: ExitStack) -> DataFrame:
     """Bronze rows that are in the days, or nowhere in silver; of the files without one, the coordinates are read."""
-    bronze = _bronze_until(spark, scope.pipeline, source, scope.newest.get(f"decode-{source}", -1))
-    if bronze.isEmpty():
+    read = _files_until(scope.pipeline, source, scope.newest.get(f"decode-{source}", -1))
+    bronze = table_rows.read_bronze(spark, Table(scope.pipeline.bronze(source)), read)
+    if not read:
         return bronze
     places = _places(bronze, source, F.col("_metadata.file_name").alias("file"))
     if scope.is_all_there:
@@ -237,11 +244,10 @@ def _places(bronze: DataFrame, source: str, *more: Column) -> DataFrame:
     return bronze.select(F.lit(source).alias("_source"), *names, *more)
 
 
-def _bronze_until(spark: SparkSession, pipeline: Pipeline, source: str, batch: int) -> DataFrame:
-    """The rows that the decode stage of a source has read up to ``batch``."""
-    table = Table(pipeline.bronze(source))
+def _files_until(pipeline: Pipeline, source: str, batch: int) -> list[DataFile]:
+    """The bronze files that the decode stage of a source has read up to ``batch``."""
     end = planned_position(pipeline.checkpoint(f"decode-{source}"), batch)
-    return table_rows.read_bronze(spark, table, files_until(table, (NEW_ROWS,), end))
+    return files_until(Table(pipeline.bronze(source)), (NEW_ROWS,), end)
 
 
 def _candidates(scope: _Scope, records: DataFrame) -> DataFrame:
@@ -267,15 +273,22 @@ def _without_duplicates(scope: _Scope, candidates: DataFrame) -> DataFrame:
     return staying.unionByName(not_there(coming, staying, duplicates))
 
 
-def _count_of(rows: DataFrame, was: str) -> int:
-    return rows.where(F.col(WAS) == was).count()
+def _counts_by_was(rows: DataFrame) -> Counter[str]:
+    """:data:`WAS` → number of rows."""
+    return Counter({row[0]: row[1] for row in rows.groupBy(WAS).count().collect()})
 
 
 def _gold(
-    spark: SparkSession, pipeline: Pipeline, name: str, aggregate: Aggregate, first: date, last: date
+    spark: SparkSession,
+    pipeline: Pipeline,
+    fence: Fence,
+    name: str,
+    aggregate: Aggregate,
+    first: date,
+    last: date,
 ) -> Backfilled:
     """All of a gold table, which is small, with the windows of these days anew; it is published again."""
-    table = Table(pipeline.gold(name))
+    table = Table(pipeline.gold(name), fence)
     is_of_days = F.to_date("window_start").between(first, last)
     windows = windowed(silver_of(spark, pipeline), aggregate).where(is_of_days).persist()
     is_made = False

@@ -7,7 +7,11 @@ import json
 from pykafka08.spark.pipeline.stores import Folder
 from pykafka08.spark.pipeline.tables.position import Position
 
-__all__ = ["last_commit", "offset_text", "planned_position", "position_read", "version_read"]
+__all__ = ["SOURCE_LINE", "last_commit", "offset_text", "planned_position", "position_read", "version_read"]
+
+
+SOURCE_LINE = 2
+"""The line of a batch's file that has the end offset of the first source."""
 
 
 def last_commit(checkpoint: Folder) -> int:
@@ -32,7 +36,7 @@ def planned_position(checkpoint: Folder, batch: int) -> Position:
 
 def offset_text(checkpoint: Folder, batch: int) -> str:
     """The end offset of the first source in a batch, as written by the source."""
-    return (checkpoint / "offsets" / str(batch)).read_text().splitlines()[2]
+    return (checkpoint / "offsets" / str(batch)).read_text().splitlines()[SOURCE_LINE]
 
 
 def _position(checkpoint: Folder, batch: int) -> Position:

@@ -20,9 +20,9 @@ from pykafka08.spark.pipeline.settings import Aggregate, Compaction, Pipeline
 from pykafka08.spark.pipeline.stores import Folder
 from pykafka08.spark.pipeline.tables import rows as table_rows
 from pykafka08.spark.pipeline.tables.model import COMPACTION, Commit, DataFile
-from pykafka08.spark.pipeline.tables.table import Table
+from pykafka08.spark.pipeline.tables.table import Fence, Table
 
-__all__ = ["Compacted", "compact", "readers_of", "versions"]
+__all__ = ["Compacted", "compact", "delete_attempts", "readers_of", "versions"]
 
 JOBS = 4
 """The number of groups of files that are joined at once, each by one task."""
@@ -33,7 +33,13 @@ Compacted = tuple[int, int, int]
 """Files before, files after, files deleted."""
 
 
-def compact(spark: SparkSession, pipeline: Pipeline, *, until: Mapping[str, int] | None = None) -> dict[str, Compacted]:
+def compact(
+    spark: SparkSession,
+    pipeline: Pipeline,
+    *,
+    until: Mapping[str, int] | None = None,
+    fence: Fence | None = None,
+) -> dict[str, Compacted]:
     """Compact all tables; the results by folder.
 
     ``until``: only files that were replaced up to these versions are deleted, because stages or backfills run that may
@@ -41,7 +47,7 @@ def compact(spark: SparkSession, pipeline: Pipeline, *, until: Mapping[str, int]
     """
     aggregates = {f"gold/{name}": one for name, one in pipeline.aggregates.items()}
     made = {}
-    for name, table in _tables(pipeline).items():
+    for name, table in _tables(pipeline, fence).items():
         before = len(table.live())
         _join(spark, table, pipeline.compaction, aggregates.get(name))
         deleted = _expire(pipeline, name, table, None if until is None else until.get(name, -1))
@@ -54,11 +60,16 @@ def versions(pipeline: Pipeline) -> dict[str, int]:
     return {name: table.version for name, table in _tables(pipeline).items()}
 
 
-def _tables(pipeline: Pipeline) -> dict[str, Table]:
+def delete_attempts(pipeline: Pipeline) -> int:
+    """Delete the files that no commit names; the number of files.  No other process may write."""
+    return sum(_expire(pipeline, name, table, None) for name, table in _tables(pipeline).items())
+
+
+def _tables(pipeline: Pipeline, fence: Fence | None = None) -> dict[str, Table]:
     folders = {f"bronze/{name}": pipeline.bronze(name) for name in pipeline.sources}
     folders |= {"silver": pipeline.silver, "rejects": pipeline.rejects}
     folders |= {f"gold/{name}": pipeline.gold(name) for name in pipeline.aggregates}
-    return {name: Table(folder) for name, folder in folders.items()}
+    return {name: Table(folder, fence) for name, folder in folders.items()}
 
 
 def readers_of(pipeline: Pipeline, folder: Folder) -> list[str]:

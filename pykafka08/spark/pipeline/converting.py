@@ -19,8 +19,8 @@ from pyspark.sql.types import StructType
 
 from pykafka08.errors import ConfigError
 from pykafka08.spark.pipeline import old_layout
-from pykafka08.spark.pipeline.decoding import BRONZE_SCHEMA
-from pykafka08.spark.pipeline.locking import alone_if_possible
+from pykafka08.spark.pipeline.leasing import CONVERSION as WORK
+from pykafka08.spark.pipeline.leasing import leased
 from pykafka08.spark.pipeline.old_layout import OldEntry, OldFile, OldState
 from pykafka08.spark.pipeline.settings import Pipeline
 from pykafka08.spark.pipeline.tables import rows as table_rows
@@ -48,8 +48,10 @@ class _Part:
     schema: StructType
 
 
-def convert(spark: SparkSession, pipeline: Pipeline, say: Say) -> None:
+def convert(start: Callable[[], SparkSession], pipeline: Pipeline, say: Say) -> None:
     """Convert the folder of a pipeline.  If the process is killed, at any point, repeat the conversion.
+
+    ``start`` gives the session; it is not called if there is nothing to convert.
 
     Raises:
         ConfigError: there is nothing to convert, a run is at work, or the folder of an earlier conversion exists.
@@ -64,14 +66,15 @@ def convert(spark: SparkSession, pipeline: Pipeline, say: Say) -> None:
         return
     if kept.exists():
         raise ConfigError(f"folder: {kept} exists, from an earlier conversion; move or delete it, then repeat this one")
-    with alone_if_possible(pipeline.root) as is_alone:
-        if not is_alone:
-            raise ConfigError(f"folder: a run or a backfill is at work in {root}; repeat the conversion after its end")
+    if old_layout.is_at_work(root):
+        raise ConfigError(f"folder: a run or a backfill is at work in {root}; repeat the conversion after its end")
+    with leased(pipeline.root, [WORK], is_alone=True) as lease:
         shutil.rmtree(made, ignore_errors=True)
         for name in COPIED:
             if (root / name).exists():
                 shutil.copytree(root / name, made / name)
-        _Conversion(spark, pipeline, made, say).run()
+        _Conversion(start(), pipeline, made, say).run()
+        lease.stop_renewing()  # its table goes with the old folder
         root.rename(kept)
         made.rename(root)
     say(f"{root} has Delta tables now; {kept} is the old folder, and may be deleted")
@@ -152,7 +155,7 @@ class _Conversion:
         for path in old_layout.manifest(old):
             number = read.get(Path(path).name)
             (unread if number is None else batches[number]).append(path)
-        table.prepare(self._spark.createDataFrame([], BRONZE_SCHEMA).schema.json(), table_rows.BRONZE_PARTITIONS)
+        table.prepare(table_rows.bronze_schema(self._spark).json(), table_rows.BRONZE_PARTITIONS)
         for number, paths in batches.items():
             files = tuple(self._linked_bronze(old, table, path) for path in paths)
             commit_next(table, Commit(table.version + 1, NEW_ROWS, CONVERSION, number, files))

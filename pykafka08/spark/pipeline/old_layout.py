@@ -23,6 +23,7 @@ __all__ = [
     "OldState",
     "check_layout",
     "entries",
+    "is_at_work",
     "is_old",
     "is_unnamed",
     "last_batch",
@@ -98,6 +99,20 @@ def is_unnamed(pipeline: Pipeline) -> bool:
     """Whether a conversion was killed after the old folder lost its name, before the new folder got it."""
     root = Path(pipeline.root)
     return not root.exists() and all(root.with_name(root.name + suffix).exists() for suffix in (MADE, KEPT))
+
+
+def is_at_work(root: Path) -> bool:
+    """Whether a process of an earlier version writes to a folder: it holds a lock of the file ``.lock``."""
+    import fcntl  # which Windows lacks
+
+    try:
+        with (root / ".lock").open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except FileNotFoundError:
+        return False
+    return False
 
 
 def check_layout(pipeline: Pipeline) -> None:

@@ -17,20 +17,23 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from deltalake.exceptions import DeltaError
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryListener
 from pyspark.sql.streaming.query import StreamingQuery
 
 from pykafka08.errors import ConfigError
-from pykafka08.spark.pipeline.compacting import compact, versions
+from pykafka08.spark.pipeline.compacting import compact, delete_attempts, versions
 from pykafka08.spark.pipeline.expectations import with_counts
-from pykafka08.spark.pipeline.locking import shared
+from pykafka08.spark.pipeline.leasing import Lease, leased
+from pykafka08.spark.pipeline.replaying import restore_offsets
 from pykafka08.spark.pipeline.session import session
 from pykafka08.spark.pipeline.settings import Pipeline
 from pykafka08.spark.pipeline.stages import Stage, stages
 from pykafka08.spark.pipeline.status import PROGRESS, late_updates
 from pykafka08.spark.pipeline.stores import Folder
+from pykafka08.spark.pipeline.tables.table import Fence, LeaseLostError, Table
 from pykafka08.spark.pipeline.validating import check_starts, validate
 
 __all__ = ["RunLog", "follow", "run", "run_once", "select", "validated"]
@@ -112,9 +115,9 @@ class _Parts:
         self._written = time.monotonic()
 
 
-def select(pipeline: Pipeline, names: Sequence[str]) -> list[Stage]:
+def select(pipeline: Pipeline, names: Sequence[str], fence: Fence | None = None) -> list[Stage]:
     """The stages with these names, or all stages.  Raises ConfigError for an unknown name."""
-    every = stages(pipeline)
+    every = stages(pipeline, fence)
     unknown = set(names) - {one.name for one in every}
     if unknown:
         raise ConfigError(f"stage {', '.join(sorted(unknown))}: there are {', '.join(one.name for one in every)}")
@@ -134,27 +137,30 @@ def run(
 
     The charts come however it ends, but for a signal that ends the process.
     """
-    chosen = select(pipeline, names)
+    chosen = [one.name for one in select(pipeline, names)]
     with (
-        shared(pipeline.root) as lock,
+        leased(pipeline.root, chosen, say=say) as lease,
         _told_to_end() if is_following else nullcontext(_never) as is_to_end,
         ExitStack() as stack,
     ):
-        check_starts(pipeline, [one.name for one in chosen])
-        began = {} if pipeline.root.is_local or is_following or not compacts else versions(pipeline)
+        check_starts(pipeline, chosen)
         listeners = stack.enter_context(_telemetry(pipeline, say))
         spark = validated(pipeline)
         log = RunLog(pipeline)
         try:
+            _restore_offsets(pipeline, chosen, say)
             for listener in (log, *listeners):
                 spark.streams.addListener(listener)
             if is_following:
-                follow(spark, pipeline, chosen, say, is_to_end, compacts=compacts)
-            else:
-                run_once(spark, pipeline, chosen, say)
                 if compacts:
-                    _compact(spark, pipeline, None if lock.make_exclusive() else began, say)
-        except PySparkException as error:  # of a query that ran, or that could not be started
+                    _delete_attempts(pipeline, lease, say)
+                follow(spark, pipeline, select(pipeline, chosen, lease), say, is_to_end, compacts=compacts, lease=lease)
+            else:
+                run_once(spark, pipeline, select(pipeline, chosen, lease), say)
+                if compacts:
+                    with lease.alone() as is_alone:
+                        _compact(spark, pipeline, lease, None if is_alone else {}, say)
+        except (PySparkException, LeaseLostError, DeltaError) as error:  # of a query or its start, or of a compaction
             say(f"failed: {error}")
             return False
         finally:
@@ -211,8 +217,25 @@ def _draw(pipeline: Pipeline, folder: Folder, say: Say) -> None:
     say(f"report: {report.write(pipeline, folder)}")
 
 
-def _compact(spark: SparkSession, pipeline: Pipeline, until: Mapping[str, int] | None, say: Say) -> None:
-    for table, (before, after, deleted) in compact(spark, pipeline, until=until).items():
+def _restore_offsets(pipeline: Pipeline, names: Sequence[str], say: Say) -> None:
+    for stage in select(pipeline, names):
+        for folder in stage.tables:
+            batch = restore_offsets(Table(folder), pipeline.checkpoint(stage.name), stage.name)
+            if batch >= 0:
+                say(f"{stage.name}: restored the offsets of batch {batch}, which another run had replaced")
+
+
+def _delete_attempts(pipeline: Pipeline, lease: Lease, say: Say) -> None:
+    with lease.alone() as is_alone:
+        deleted = delete_attempts(pipeline) if is_alone else 0
+    if deleted:
+        say(f"{deleted} files of killed attempts and replaced files were deleted")
+
+
+def _compact(
+    spark: SparkSession, pipeline: Pipeline, fence: Fence | None, until: Mapping[str, int] | None, say: Say
+) -> None:
+    for table, (before, after, deleted) in compact(spark, pipeline, until=until, fence=fence).items():
         if before != after or deleted:
             say(f"compaction of {table}: {before} files, now {after}; {deleted} replaced files were deleted")
 
@@ -256,6 +279,7 @@ def follow(
     is_to_end: Callable[[], bool],
     *,
     compacts: bool = True,
+    lease: Lease | None = None,
 ) -> None:
     """Run all stages at once until ``is_to_end``, then stop them.
 
@@ -263,10 +287,11 @@ def follow(
 
     Raises:
         pyspark.errors.PySparkException: a stage failed, or ended though it was not stopped.
+        LeaseLostError: another process has taken over.
     """
     running: dict[str, StreamingQuery] = {}
     attempts: Counter[str] = Counter()
-    rounds = _Rounds(spark, pipeline, say) if compacts and pipeline.compaction.every_seconds else None
+    rounds = _Rounds(spark, pipeline, lease, say) if compacts and pipeline.compaction.every_seconds else None
     try:
         for stage in chosen:
             if is_to_end():
@@ -276,6 +301,8 @@ def follow(
         while not is_to_end():
             if _has_any_ended(spark):
                 _start_again(spark, pipeline, chosen, running, attempts, say)
+            if lease is not None:
+                lease.check()
             if rounds is not None:
                 rounds.go_on()
     finally:
@@ -325,8 +352,9 @@ def _start_again(
 class _Rounds:
     """Compaction beside the stages; each round deletes the files that the round before has replaced."""
 
-    def __init__(self, spark: SparkSession, pipeline: Pipeline, say: Say) -> None:
+    def __init__(self, spark: SparkSession, pipeline: Pipeline, lease: Lease | None, say: Say) -> None:
         self._spark = spark
+        self._lease = lease
         self._pipeline = pipeline
         self._say = say
         self._last = time.monotonic()
@@ -335,8 +363,11 @@ class _Rounds:
     def go_on(self) -> None:
         if time.monotonic() - self._last < self._pipeline.compaction.every_seconds:
             return
-        _compact(self._spark, self._pipeline, self._until, self._say)
-        self._until = versions(self._pipeline)
+        try:
+            _compact(self._spark, self._pipeline, self._lease, self._until, self._say)
+            self._until = versions(self._pipeline)
+        except (PySparkException, DeltaError, OSError) as error:  # the stages go on, and so does the next round
+            self._say(f"compaction failed, and will be tried again: {next(iter(str(error).splitlines()), '')}")
         self._last = time.monotonic()
 
 

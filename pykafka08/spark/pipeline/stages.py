@@ -24,9 +24,11 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 
 from pykafka08.spark.pipeline.aggregating import key_of, windowed
+from pykafka08.spark.pipeline.checkpoints import offset_text
 from pykafka08.spark.pipeline.decoding import BRONZE_SCHEMA, PLACE, accepted, decoded, rejected
 from pykafka08.spark.pipeline.duplicates import days_near, first_of_each, not_there
 from pykafka08.spark.pipeline.judging import judged
+from pykafka08.spark.pipeline.replaying import is_committed
 from pykafka08.spark.pipeline.session import brief
 from pykafka08.spark.pipeline.settings import Aggregate, Duplicates, Pipeline, Source
 from pykafka08.spark.pipeline.starting import kafka_options, start_options
@@ -34,7 +36,7 @@ from pykafka08.spark.pipeline.stores import Folder
 from pykafka08.spark.pipeline.tables import rows as table_rows
 from pykafka08.spark.pipeline.tables.model import NEW_ROWS, Commit
 from pykafka08.spark.pipeline.tables.stream import stream_options
-from pykafka08.spark.pipeline.tables.table import Table
+from pykafka08.spark.pipeline.tables.table import Fence, Table
 
 __all__ = ["BatchError", "Stage", "stages", "told_briefly"]
 
@@ -71,6 +73,8 @@ class Stage:
     follows: tuple[str, ...]
     """The stages whose output it reads."""
     writer: Callable[[SparkSession], DataStreamWriter]
+    tables: tuple[Folder, ...] = ()
+    """The tables that it commits to."""
 
     def start(self, spark: SparkSession, pipeline: Pipeline, trigger: Mapping[str, Any]) -> StreamingQuery:
         """Start the query; ``trigger`` has the arguments of ``DataStreamWriter.trigger``."""
@@ -78,29 +82,38 @@ class Stage:
         return writer.option("checkpointLocation", str(pipeline.checkpoint(self.name))).trigger(**trigger).start()
 
 
-def stages(pipeline: Pipeline) -> list[Stage]:
-    """All stages, each after the stages that it reads from."""
-    made = [Stage(f"ingest-{name}", (), _ingest(pipeline, source)) for name, source in pipeline.sources.items()]
-    made += [Stage(f"decode-{name}", (f"ingest-{name}",), _decode(pipeline, name)) for name in pipeline.sources]
+def stages(pipeline: Pipeline, fence: Fence | None = None) -> list[Stage]:
+    """All stages, each after the stages that it reads from.  They commit to tables while ``fence`` holds."""
+    made = [
+        Stage(f"ingest-{name}", (), _ingest(pipeline, source, fence), (pipeline.bronze(name),))
+        for name, source in pipeline.sources.items()
+    ]
+    both = (pipeline.rejects, pipeline.silver)
+    made += [
+        Stage(f"decode-{name}", (f"ingest-{name}",), _decode(pipeline, name, fence), both) for name in pipeline.sources
+    ]
     decodes = tuple(f"decode-{name}" for name in pipeline.sources)
     if pipeline.dead_letters is not None:
         made.append(Stage("dead-letters", decodes, _dead_letters(pipeline)))
     for name, aggregate in pipeline.aggregates.items():
-        made.append(Stage(f"aggregate-{name}", decodes, _aggregate(pipeline, name, aggregate)))
+        writer = _aggregate(pipeline, name, aggregate, fence)
+        made.append(Stage(f"aggregate-{name}", decodes, writer, (pipeline.gold(name),)))
         if aggregate.topic:
             made.append(Stage(f"publish-{name}", (f"aggregate-{name}",), _publish(pipeline, name, aggregate)))
     return made
 
 
-def _ingest(pipeline: Pipeline, source: Source) -> Callable[[SparkSession], DataStreamWriter]:
-    table, query = Table(pipeline.bronze(source.name)), f"ingest-{source.name}"
+def _ingest(pipeline: Pipeline, source: Source, fence: Fence | None) -> Callable[[SparkSession], DataStreamWriter]:
+    table, query = Table(pipeline.bronze(source.name), fence), f"ingest-{source.name}"
+    checkpoint = pipeline.checkpoint(query)
 
     def take(batch: DataFrame, number: int) -> None:
-        if table.holds(query, number):
+        if is_committed(table, checkpoint, query, number):
             return
+        ends = offset_text(checkpoint, number)
         added = table_rows.write_bronze(table, table.attempt(query, number), batch)
         counts = {"rows": sum(one.rows for one in added)}
-        table_rows.append_commit(table, Commit(0, NEW_ROWS, query, number, tuple(added), (), counts))
+        table_rows.append_commit(table, Commit(0, NEW_ROWS, query, number, tuple(added), (), counts, ends))
 
     def writer(spark: SparkSession) -> DataStreamWriter:
         start = start_options(pipeline, source)
@@ -111,16 +124,19 @@ def _ingest(pipeline: Pipeline, source: Source) -> Callable[[SparkSession], Data
     return writer
 
 
-def _decode(pipeline: Pipeline, source: str) -> Callable[[SparkSession], DataStreamWriter]:
-    silver, query = Table(pipeline.silver), f"decode-{source}"
+def _decode(pipeline: Pipeline, source: str, fence: Fence | None) -> Callable[[SparkSession], DataStreamWriter]:
+    silver, rejects, query = Table(pipeline.silver, fence), Table(pipeline.rejects, fence), f"decode-{source}"
+    checkpoint = pipeline.checkpoint(query)
 
     def take(batch: DataFrame, number: int) -> None:
-        if silver.holds(query, number):
+        if is_committed(silver, checkpoint, query, number):
             return
+        ends = offset_text(checkpoint, number)
         kept = partial(_accepted_of, pipeline, batch.sparkSession, None)
         with judged(pipeline, query, number, decoded(batch, pipeline.decode, source), kept) as (rows, read):
             if read:
-                _commit_decoded(pipeline, rows, Commit(0, NEW_ROWS, query, number, counts={"read": read}))
+                commit = Commit(0, NEW_ROWS, query, number, counts={"read": read}, offsets=ends)
+                _commit_decoded(pipeline, silver, rejects, rows, commit)
 
     def writer(spark: SparkSession) -> DataStreamWriter:
         records = _table_stream(spark, pipeline, pipeline.bronze(source)).schema(BRONZE_SCHEMA).load()
@@ -129,13 +145,13 @@ def _decode(pipeline: Pipeline, source: str) -> Callable[[SparkSession], DataStr
     return writer
 
 
-def _commit_decoded(pipeline: Pipeline, rows: DataFrame, commit: Commit) -> None:
+def _commit_decoded(pipeline: Pipeline, silver: Table, rejects: Table, rows: DataFrame, commit: Commit) -> None:
     """Commit refused records first, then the accepted rows, whose commit to silver completes the batch.
 
     An attempt that ended between the two has left refused records.  These stay refused, also if the rules were changed
     since then: a record is in one of the tables.
     """
-    rejects, earlier = Table(pipeline.rejects), 0
+    earlier = 0
     good, bad = accepted(rows), rejected(rows)
     is_continued = rejects.holds(commit.query, commit.batch)
     if is_continued:
@@ -146,12 +162,12 @@ def _commit_decoded(pipeline: Pipeline, rows: DataFrame, commit: Commit) -> None
     if added:
         table_rows.append_commit(rejects, replace(commit, added=tuple(added), counts={}), is_continued=is_continued)
     refused = earlier + sum(one.rows for one in added)
-    _commit_accepted(pipeline, good, replace(commit, counts={**commit.counts, "rejected": refused}))
+    _commit_accepted(pipeline, silver, good, replace(commit, counts={**commit.counts, "rejected": refused}))
 
 
-def _commit_accepted(pipeline: Pipeline, rows: DataFrame, commit: Commit) -> None:
+def _commit_accepted(pipeline: Pipeline, table: Table, rows: DataFrame, commit: Commit) -> None:
     """Commit the accepted rows.  Duplicates are searched again in each new version of the table."""
-    table, duplicates = Table(pipeline.silver), pipeline.decode.duplicates
+    duplicates = pipeline.decode.duplicates
     is_made, added = False, None
     while not is_made:
         version = table.version
@@ -175,7 +191,7 @@ def _without_duplicates(pipeline: Pipeline, version: int, rows: DataFrame, dupli
 def _accepted_of(pipeline: Pipeline, spark: SparkSession, version: int | None, days: set[str]) -> DataFrame | None:
     """The accepted rows of some days, now or at a version; None without files of these days."""
     table = Table(pipeline.silver)
-    files = [one for one in table.live(version) if one.day in days]
+    files = table.live(version, days=days)
     if not files:
         return None
     return table_rows.read(spark, table, files, table_rows.silver_schema(spark, pipeline.decode))
@@ -222,17 +238,21 @@ def _dead_letters(pipeline: Pipeline) -> Callable[[SparkSession], DataStreamWrit
     return writer
 
 
-def _aggregate(pipeline: Pipeline, name: str, aggregate: Aggregate) -> Callable[[SparkSession], DataStreamWriter]:
-    table, query = Table(pipeline.gold(name)), f"aggregate-{name}"
+def _aggregate(
+    pipeline: Pipeline, name: str, aggregate: Aggregate, fence: Fence | None
+) -> Callable[[SparkSession], DataStreamWriter]:
+    table, query = Table(pipeline.gold(name), fence), f"aggregate-{name}"
+    checkpoint = pipeline.checkpoint(query)
 
     def take(batch: DataFrame, number: int) -> None:
-        if table.holds(query, number):
+        if is_committed(table, checkpoint, query, number):
             batch.write.format("noop").mode("overwrite").save()  # its state is to be computed and kept all the same
             return
         added = table_rows.write(table, table.attempt(query, number), table_rows.gold_rows(batch, number))
         if added:
             counts = {"rows": sum(one.rows for one in added)}
-            table_rows.append_commit(table, Commit(0, NEW_ROWS, query, number, tuple(added), (), counts))
+            ends = offset_text(checkpoint, number)
+            table_rows.append_commit(table, Commit(0, NEW_ROWS, query, number, tuple(added), (), counts, ends))
 
     def writer(spark: SparkSession) -> DataStreamWriter:
         schema = table_rows.silver_schema(spark, pipeline.decode)

@@ -111,6 +111,10 @@ class Folder:
         """Write the file.  If it exists, leave it unchanged and return False."""
         return self._files.write_once(self._path, text)
 
+    def delete(self) -> None:
+        """Delete the file, or the folder and its content, if it exists."""
+        self._files.delete(self._path)
+
     @property
     def _files(self) -> Files:
         return _all_files(Address(self.address.scheme, self.address.authority, ""), self.storage)

@@ -30,7 +30,7 @@ from pykafka08.spark.pipeline.session import cause_of
 from pykafka08.spark.pipeline.settings import Aggregate, DeadLetters, Decode, Pipeline
 from pykafka08.spark.pipeline.starting import check_options, start_options
 from pykafka08.spark.pipeline.stores import Folder
-from pykafka08.spark.pipeline.tables.rows import silver_schema
+from pykafka08.spark.pipeline.tables.rows import analysed, silver_schema
 
 __all__ = ["check_offline", "check_starts", "reach_registry", "reach_sinks", "validate"]
 
@@ -161,7 +161,7 @@ def _plan_as_stream(spark: SparkSession, decode: Decode, aggregate: Aggregate) -
 def _decoded_columns(spark: SparkSession, decode: Decode) -> list[str]:
     """The columns of accepted rows.  Each setting is tried alone, so that an error belongs to it."""
     bare = replace(decode, rules={}, event_time="current_timestamp()")
-    _tried("decode.schema", partial(silver_schema, spark, bare))
+    _tried("decode.schema", partial(analysed, spark, bare))
     for name in columns_of(decode):
         if name.lower() in OWN_COLUMNS:
             raise ConfigError(f"decode.schema: {name!r} is a column that the pipeline makes")
@@ -173,10 +173,10 @@ def _decoded_columns(spark: SparkSession, decode: Decode) -> list[str]:
             time = spark.range(1).select(F.date_format(F.timestamp_seconds("id"), pattern))
             _tried(f"decode.options.{name}", time.collect)
     timed = replace(decode, rules={})
-    schema = _tried("decode.event_time", partial(silver_schema, spark, timed))
+    schema = _tried("decode.event_time", partial(analysed, spark, timed))
     for name, rule in decode.rules.items():
         alone = replace(decode, rules={name: rule})
-        _tried(f"decode.rules.{name!r}", partial(silver_schema, spark, alone))
+        _tried(f"decode.rules.{name!r}", partial(analysed, spark, alone))
     return list(schema.fieldNames())
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from pykafka08.cli.main import main
 from pykafka08.spark.pipeline import settings
-from pykafka08.spark.pipeline.locking import shared
+from pykafka08.spark.pipeline.leasing import leased
 from pykafka08.spark.pipeline.tables.model import DataFile
 from pykafka08.spark.pipeline.tables.table import Table
 from tests.spark.pipeline import orders
@@ -100,10 +100,10 @@ def test_status_amid_a_run(brokers: str, tmp_path: Path, capsys: pytest.CaptureF
     }.items():
         (pipeline.root / path).write_text(text)
     commit(made(pipeline.bronze("shop")), "batch", query="ingest-shop")
-    with shared(pipeline.root):
+    with leased(pipeline.root, ["ingest-shop", "decode-shop"]):
         assert main(["pipeline", "status", str(tmp_path / "orders.toml")]) == 0
     head, ingest, *partitions = capsys.readouterr().out.splitlines()[:4]
-    assert head == "orders: a run or a backfill is at work"
+    assert re.fullmatch(r"orders: at work: ingest-shop, decode-shop on \S+, process \d+, lease renewed \d s ago", head)
     assert re.fullmatch(
         r"ingest-shop: lag 35 offsets, 39 rows/s, batch 0, last rows \d+ days, [\d:]+ ago \(2024-03-01T12:00:02Z\)",
         ingest,

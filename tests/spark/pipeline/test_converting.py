@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 from collections.abc import Mapping
 from datetime import date, datetime, timezone
 from itertools import islice
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,6 +20,7 @@ from pykafka08.cli.main import main
 from pykafka08.errors import ConfigError
 from pykafka08.spark.pipeline import settings, verifying
 from pykafka08.spark.pipeline.converting import commit_next, convert
+from pykafka08.spark.pipeline.leasing import leased
 from pykafka08.spark.pipeline.old_layout import check_layout
 from pykafka08.spark.pipeline.settings import Pipeline
 from pykafka08.spark.pipeline.tables.model import Commit
@@ -127,10 +129,23 @@ def test_a_conversion_that_was_killed_before_the_last_rename_is_completed(pipeli
     with pytest.raises(ConfigError, match="pykafka08 pipeline convert"):
         check_layout(pipeline)
     said: list[str] = []
-    convert(cast("SparkSession", None), pipeline, said.append)  # no rows are left to convert
+    convert(no_spark, pipeline, said.append)  # no rows are left to convert
     assert {path.name for path in root.parent.glob("out*")} == {"out", "out.before-conversion"}
     assert Table(pipeline.silver).version == 0
     check_layout(pipeline)
+
+
+def no_spark() -> SparkSession:
+    raise AssertionError("no session is needed")
+
+
+def test_a_folder_in_use_is_refused_before_spark_starts(pipeline: Pipeline) -> None:
+    with leased(pipeline.root, ["decode-shop"]), pytest.raises(ConfigError, match=r"out is in use: decode-shop on"):
+        convert(no_spark, pipeline, print)
+    with Path(pipeline.root, ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_SH)  # as the versions before leases
+        with pytest.raises(ConfigError, match="a run or a backfill is at work"):
+            convert(no_spark, pipeline, print)
 
 
 def test_a_folder_that_another_program_writes_to_is_not_converted(tmp_path: Path) -> None:
@@ -142,7 +157,7 @@ def test_a_folder_that_another_program_writes_to_is_not_converted(tmp_path: Path
 
 def test_rows_and_positions_are_as_before(spark: SparkSession, pipeline: Pipeline) -> None:
     said: list[str] = []
-    convert(spark, pipeline, said.append)
+    convert(lambda: spark, pipeline, said.append)
     assert {path.name for path in Path(pipeline.root).parent.glob("out*")} == {"out", "out.before-conversion"}
     assert said[-1].startswith(f"{pipeline.root} has Delta tables now")
     assert sorted(DeltaTable(pipeline.bronze("shop")).to_pyarrow_table()["offset"].to_pylist()) == [0, 1, 2, 3, 4]
@@ -158,4 +173,4 @@ def test_rows_and_positions_are_as_before(spark: SparkSession, pipeline: Pipelin
     assert "1 pending" in decoded.text
     assert ingested.text == "nothing was read yet"  # the start was not kept
     with pytest.raises(ConfigError, match="no tables of an earlier version"):
-        convert(spark, pipeline, said.append)
+        convert(no_spark, pipeline, said.append)

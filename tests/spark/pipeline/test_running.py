@@ -9,13 +9,16 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from deltalake.exceptions import DeltaError
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from pykafka08.spark.pipeline import running, session
+from pykafka08.spark.pipeline.leasing import Lease
 from pykafka08.spark.pipeline.settings import read
 from pykafka08.spark.pipeline.stages import BatchError, Stage, told_briefly
+from pykafka08.spark.pipeline.tables.table import LeaseLostError
 from tests.spark.pipeline import orders
 
 
@@ -115,6 +118,45 @@ def test_the_handler_of_interrupts_stays_the_runs_own() -> None:
     with session._own_interrupt():
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # as PySpark does
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_compaction_that_fails_beside_the_stages_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    errors: list[Exception | None] = [DeltaError("the store is busy\n  caused by: 503"), None]
+
+    def compact(*_: object, **__: object) -> dict[str, Any]:
+        error = errors.pop(0)
+        if error is not None:
+            raise error
+        return {}
+
+    monkeypatch.setattr(running, "compact", compact)
+    monkeypatch.setattr(running, "versions", lambda pipeline: {})
+    said: list[str] = []
+    rounds = running._Rounds(cast(SparkSession, None), read(orders.written_config(tmp_path, "x:1")), None, said.append)
+    while errors:
+        rounds._last = float("-inf")
+        rounds.go_on()
+    assert said == ["compaction failed, and will be tried again: the store is busy"]
+
+
+class Lost:
+    """A lease that another process has taken."""
+
+    def check(self) -> None:
+        raise LeaseLostError("taken")
+
+
+def test_a_run_that_lost_its_lease_ends_and_stops_its_stages(tmp_path: Path) -> None:
+    query = Query(1000)
+    stage = cast(Stage, SimpleNamespace(name="a", start=query.started))
+    context = SimpleNamespace(setLogLevel=lambda level: None)
+    spark = cast(SparkSession, SimpleNamespace(streams=Streams([query]), sparkContext=context))
+    pipeline = read(orders.written_config(tmp_path, "nobody:1"))
+    with pytest.raises(LeaseLostError):
+        running.follow(spark, pipeline, [stage], print, lambda: False, compacts=False, lease=cast(Lease, Lost()))
+    assert query.is_stopped
 
 
 class Java:

@@ -21,12 +21,14 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from pykafka08.errors import ConfigError
+from pykafka08.spark.pipeline.stores import Folder
 from pykafka08.spark.pipeline.tables import table as table_module
 from pykafka08.spark.pipeline.tables.model import Commit, DataFile, State
 from pykafka08.spark.pipeline.tables.rows import partition_in_path
 from pykafka08.spark.pipeline.tables.statistics import statistics_of
 from pykafka08.spark.pipeline.tables.table import Table
 from tests.spark.pipeline.made_tables import fields, file, made
+from tests.stores.places import Place
 
 DAYS = ("2024-03-01", "2024-03-02")
 NEW = ("batch",)
@@ -187,6 +189,30 @@ def test_a_new_reader_gets_all_live_files_after_commits_are_cleaned_up(table: Ta
     assert table.state().counts == {"read": 90}
 
 
+def test_an_object_that_was_kept_reads_on(table: Table) -> None:
+    """In several threads, and though the commits that it has not read were cleaned up."""
+    grow(table, 3)
+    kept = Table(table.location.uri)
+    assert kept.version == 3
+    grow(table, 5)
+    cleaned(table, 8)
+    assert kept.state() == table.state()
+    grow(table, 1)
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(lambda _: kept.version, range(2))) == [9, 9]
+    assert not kept.commit(Commit(9, "batch", "late", 0))
+    assert kept.commit(Commit(10, "batch", "r", 0))
+    assert (kept.version, kept.newest("r"), kept.newest("q")) == (10, 0, 9)
+
+
+def test_the_live_files_of_some_days(table: Table) -> None:
+    first, second, none = one(table, "a", 1), one(table, "b", 2, day=DAYS[1]), one(table, "c", 3)
+    assert table.commit(Commit(1, "batch", "q", 0, (first, second, replace(none, values={"day": ""}))))
+    assert table.live(days=[DAYS[1]]) == [second]
+    assert table.live(1, days=[]) == []
+    assert len(table.live(days=DAYS)) == 2
+
+
 def test_a_new_reader_gets_all_live_files_after_files_are_deleted(table: Table) -> None:
     grow(table, 8)
     every = table.files_since(NEW, -1, 8)
@@ -208,6 +234,17 @@ def test_expire_deletes_replaced_files_and_files_without_a_commit(table: Table) 
     assert table.expire(3, with_attempts=True) == 1
     assert not Path(table.location.uri, attempt.path).exists()
     assert ids(table) == [1]
+
+
+def test_attempts_without_a_commit_are_deleted_on_every_store(stored: Place) -> None:
+    table = made(Folder(stored.address("expired"), stored.storage), id="long", day="date")
+    kept, left = one(table, "kept", 1), one(table, "left", 2)
+    assert table.commit(Commit(1, "batch", "q", 0, (kept,)))
+    assert table.expire(2, with_attempts=True) == 1
+    folders = {each.path for each in table.location.files("data", is_recursive=False)}
+    assert folders == {"data/kept"}
+    assert table.live() == [kept]
+    assert left.path not in {each.path for each in table.location.files("data")}
 
 
 def logged(table: Table) -> list[int]:

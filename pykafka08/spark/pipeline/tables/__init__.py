@@ -3,6 +3,7 @@
     storage      the address of a table, and its files
     model        commits, data files, and the states of a table
     log          commits as read from ``_delta_log``
+    notes        a table whose commits are JSON documents
     statistics   Delta's statistics of a file, from its Parquet footer
     table        reading a table's state, and committing to it
     position     offsets of streams, and the ends of batches with limits

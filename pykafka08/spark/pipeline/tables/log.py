@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from pykafka08.spark.pipeline.tables.model import COMPACTION, Commit, DataFile, Totals
 from pykafka08.spark.pipeline.tables.storage import Location
 
-__all__ = ["NOTE", "commit_of", "last_checkpoint", "note_of", "totals_at", "versions"]
+__all__ = ["NOTE", "commit_of", "last_checkpoint", "note_at", "note_of", "totals_at", "versions"]
 
 FOLDER = "_delta_log"
 NOTE = "pykafka08"
@@ -48,6 +48,12 @@ def note_of(commit: Commit, totals: Totals) -> dict[str, Any]:
     """The pipeline's part of ``commitInfo``."""
     own = {"kind": commit.kind, "query": commit.query, "batch": commit.batch, "counts": dict(commit.counts)}
     return {**own, "totals": totals.document()}
+
+
+def note_at(location: Location, version: int) -> Mapping[str, Any]:
+    """The pipeline's part of a version's ``commitInfo``; empty without one."""
+    note: Mapping[str, Any] = _info(_actions(location, version)).get(NOTE, {})
+    return note
 
 
 def totals_at(location: Location, version: int) -> Totals:

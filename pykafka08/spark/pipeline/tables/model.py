@@ -46,6 +46,8 @@ class Commit:
     removed: tuple[str, ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
     """Counts of rows: ``read``, ``accepted``, ``rejected``, ``duplicates`` or ``rows``."""
+    offsets: str = ""
+    """The end offset of the batch in its source, as in the query's checkpoint."""
 
 
 @dataclass(frozen=True)
@@ -57,17 +59,20 @@ class Totals:
     """Kind of commit → rows in the files that such commits added."""
     newest: Mapping[str, int] = field(default_factory=dict)
     """Query → its last batch."""
+    offsets: Mapping[str, str] = field(default_factory=dict)
+    """Query → the end offset of its last batch."""
 
     def after(self, commit: Commit) -> Totals:
         """The totals with one more commit."""
         counts, brought = Counter(self.counts), Counter(self.brought)
         counts.update(commit.counts)
         brought[commit.kind] += sum(one.rows for one in commit.added)
-        return Totals(dict(counts), dict(brought), {**self.newest, commit.query: commit.batch})
+        ends = {**self.offsets, commit.query: commit.offsets} if commit.offsets else self.offsets
+        return Totals(dict(counts), dict(brought), {**self.newest, commit.query: commit.batch}, ends)
 
     def document(self) -> dict[str, Any]:
         """The totals as a JSON object."""
-        return {"counts": dict(self.counts), "brought": dict(self.brought), "newest": dict(self.newest)}
+        return {name: dict(value) for name, value in vars(self).items()}
 
 
 @dataclass(frozen=True)

@@ -10,14 +10,16 @@ Spark writes the files; this module needs no Spark.
 from __future__ import annotations
 
 import json
+import threading
 import time
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, Field, PostCommitHookProperties, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
@@ -30,7 +32,7 @@ from pykafka08.spark.pipeline.tables.model import COMPACTION, NEW_ROWS, Commit, 
 from pykafka08.spark.pipeline.tables.statistics import statistics_of
 from pykafka08.spark.pipeline.tables.storage import located
 
-__all__ = ["BatchTakenError", "Table"]
+__all__ = ["BatchTakenError", "Fence", "LeaseLostError", "Table"]
 
 DATA = "data"
 """The folder of the attempts' folders."""
@@ -40,20 +42,45 @@ KNOWN = 10_000
 """The number of commits that are kept in memory."""
 PARTITION = "partition."
 """The prefix of partition columns in deltalake's list of files."""
+EPOCH = "pykafka08-epoch-"
+"""The prefix of the application transactions with the epochs of leases, by query."""
 
 
 class BatchTakenError(RuntimeError):
     """Another run has committed this batch."""
 
 
-class Table:
-    """The table in a folder.  Other processes may commit; each call reads the newest version."""
+class LeaseLostError(RuntimeError):
+    """The lease of this process has ended, so that it may not commit."""
 
-    def __init__(self, folder: str | Path | Folder) -> None:
+
+class Fence(Protocol):
+    """What a writer must hold to commit."""
+
+    @property
+    def epoch(self) -> int:
+        """Later writers of a query have higher epochs."""
+        ...
+
+    def check(self) -> None:
+        """Raise LeaseLostError if another process has taken over."""
+        ...
+
+
+class Table:
+    """The table in a folder.  Other processes may commit; each call reads the newest version.
+
+    With ``fence`` commits are made only while it holds, and not after those of a later epoch of the same query.
+    """
+
+    def __init__(self, folder: str | Path | Folder, fence: Fence | None = None) -> None:
+        self._fence = fence
         self.folder = folder if isinstance(folder, Folder) else local_folder(folder)
         self.location = located(self.folder)
         self._known: dict[int, Commit] = {}
         """Version → commit, for the commits read last.  Commits never change."""
+        self._newest = threading.local()
+        """deltalake's table of each thread, which reads only new commits when it is used again."""
 
     @property
     def version(self) -> int:
@@ -72,10 +99,10 @@ class Table:
             return State()
         return State(found.version(), _live(found), totals_at(self.location, found.version()))
 
-    def live(self, version: int | None = None) -> list[DataFile]:
-        """The live files, now or at a version, in the order of their commits."""
+    def live(self, version: int | None = None, *, days: Collection[str] | None = None) -> list[DataFile]:
+        """The live files, now or at a version, in the order of their commits; of ``days`` or of all days."""
         found = self._opened(version)
-        return [] if found is None else list(_live(found))
+        return [] if found is None else list(_live(found, f"{PARTITION}day", days))
 
     def commits(self, after: int = -1, until: int | None = None) -> list[Commit]:
         """The commits with ``after < version <= until``, in order.
@@ -106,6 +133,10 @@ class Table:
         found = self._opened()
         batch = None if found is None else found.transaction_version(query)
         return -1 if batch is None else batch
+
+    def offsets(self, query: str) -> str:
+        """The end offset of the last committed batch of a query; empty if the commit has none."""
+        return totals_at(self.location, self.version).offsets.get(query, "")
 
     def files_since(self, kinds: Collection[str], after: int, until: int) -> list[DataFile]:
         """The files that commits of these kinds with ``after < version <= until`` added, in order.
@@ -192,13 +223,15 @@ class Table:
         Raises:
             BatchTakenError: the batch has a commit already.  Two runs have read the same batch, which Spark's
                 checkpoints do not exclude on object stores.
+            LeaseLostError: the fence does not hold any more.
         """
-        try:
-            found = self._opened(commit.version - 1)
-        except LookupError:
-            return False
+        if self._fence is not None:
+            self._fence.check()
+        found = self._updated()
         if found is None:
             raise LookupError(f"{self.location.uri}: no table; prepare() makes it")
+        if found.version() != commit.version - 1:
+            return False
         if commit.kind == NEW_ROWS and not is_continued:
             newest = found.transaction_version(commit.query)
             if newest is not None and newest >= commit.batch:
@@ -207,6 +240,7 @@ class Table:
                     "run a pipeline once at a time"
                 )
         batches = {commit.query: commit.batch} if totals is None else {**totals.newest, commit.query: commit.batch}
+        batches |= self._epoch(found, commit.query)
         totals = totals or totals_at(self.location, commit.version - 1).after(commit)
         is_change = commit.kind != COMPACTION
         try:
@@ -246,18 +280,28 @@ class Table:
         deleted = len(gone & there)
         if with_attempts:
             named = live | {path for one in commits for path in (*one.removed, *(each.path for each in one.added))}
-            deleted += self._expire_attempts({path.split("/")[1] for path in named if path.startswith(f"{DATA}/")})
+            deleted += self._expire_attempts(there - gone, {path.split("/")[1] for path in named if "/" in path})
         if before > last_checkpoint(self.location) >= 0:
             found.cleanup_metadata()
         return deleted
 
-    def _expire_attempts(self, named: Collection[str]) -> int:
-        deleted = 0
-        for folder in self.location.files(DATA, is_recursive=False):
-            if folder.base_name not in named:
-                deleted += sum(one.path.endswith(".parquet") for one in self.location.files(folder.path))
-                self.location.filesystem.delete_dir(folder.path)
-        return deleted
+    def _expire_attempts(self, there: Collection[str], named: Collection[str]) -> int:
+        attempts = self.folder / DATA
+        for name in attempts.names():
+            if name not in named:
+                (attempts / name).delete()
+        return sum(path.endswith(".parquet") and path.split("/")[1] not in named for path in there)
+
+    def _epoch(self, found: DeltaTable, query: str) -> dict[str, int]:
+        """The application transaction with the epoch of the fence.  Raises LeaseLostError after a later epoch."""
+        if self._fence is None:
+            return {}
+        newest = found.transaction_version(EPOCH + query)
+        if newest is not None and newest > self._fence.epoch:
+            raise LeaseLostError(
+                f"{self.location.uri}: a process with a later lease has committed {query}; end this one"
+            )
+        return {EPOCH + query: self._fence.epoch}
 
     def _commit_at(self, version: int) -> Commit:
         if version not in self._known:
@@ -274,19 +318,32 @@ class Table:
         """deltalake's table, at a version or now; None if the table does not exist yet."""
         if version is not None and version < 0:
             return None
+        found = self._updated()
+        if version is None or (found is not None and found.version() == version):
+            return found
         try:
-            found = DeltaTable(self.location.delta_uri, version, self.location.storage_options)
+            return DeltaTable(self.location.delta_uri, version, self.location.storage_options)
         except DeltaError as error:
-            if version is not None:
-                raise LookupError(f"{self.location.uri}: version {version} was cleaned up: {error}") from error
-            if isinstance(error, TableNotFoundError):
-                return None
-            raise
+            raise LookupError(f"{self.location.uri}: version {version} was cleaned up: {error}") from error
+
+    def _updated(self) -> DeltaTable | None:
+        """This thread's table, at the newest version."""
+        found: DeltaTable | None = getattr(self._newest, "table", None)
+        if found is not None:
+            found.update_incremental()
+            return found
+        with suppress(TableNotFoundError):
+            found = self._newest.table = DeltaTable(
+                self.location.delta_uri, storage_options=self.location.storage_options
+            )
         return found
 
 
-def _live(table: DeltaTable) -> tuple[DataFile, ...]:
+def _live(table: DeltaTable, column: str = "", values: Collection[str] | None = None) -> tuple[DataFile, ...]:
+    """The live files in the order of their commits; with ``values`` only those with one of them in a column."""
     rows = pa.table(table.get_add_actions(flatten=True))
+    if values is not None:
+        rows = rows.filter(pc.is_in(rows[column].cast(pa.string()), pa.array(values, pa.string())))
     partitions = [name for name in rows.column_names if name.startswith(PARTITION)]
     columns = ["path", "num_records", "size_bytes", "modification_time", *partitions]
     found = []
@@ -310,7 +367,7 @@ def _adds(commit: Commit, is_change: bool) -> list[AddAction]:
 def _removes(table: DeltaTable, commit: Commit, is_change: bool) -> list[RemoveAction]:
     if not commit.removed:
         return []
-    now, there = int(time.time() * 1000), {one.path: one for one in _live(table)}
+    now, there = int(time.time() * 1000), {one.path: one for one in _live(table, "path", commit.removed)}
     removed = (there[path] for path in commit.removed)
     return [RemoveAction(one.path, is_change, now, one.bytes, dict(one.values)) for one in removed]
 
