@@ -17,6 +17,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -341,7 +342,7 @@ class Table:
 
 def _live(table: DeltaTable, column: str = "", values: Collection[str] | None = None) -> tuple[DataFile, ...]:
     """The live files in the order of their commits; with ``values`` only those with one of them in a column."""
-    rows = pa.table(table.get_add_actions(flatten=True))
+    rows = _decoded(pa.table(table.get_add_actions(flatten=True)))
     if values is not None:
         rows = rows.filter(pc.is_in(rows[column].cast(pa.string()), pa.array(values, pa.string())))
     partitions = [name for name in rows.column_names if name.startswith(PARTITION)]
@@ -352,6 +353,15 @@ def _live(table: DeltaTable, column: str = "", values: Collection[str] | None = 
         named = {name.removeprefix(PARTITION): text for name, text in zip(partitions, texts, strict=True)}
         found.append((at, DataFile(path, count or 0, size, named)))
     return tuple(one for _, one in sorted(found, key=lambda each: (each[0], each[1].path)))
+
+
+def _decoded(actions: pa.Table) -> pa.Table:
+    """Paths as files have them; in Delta's log they are percent-encoded."""
+    paths = actions["path"].cast(pa.string())
+    if pc.any(pc.match_substring(paths, "%")).as_py():
+        number = actions.column_names.index("path")
+        return actions.set_column(number, "path", pa.array([unquote(one) for one in paths.to_pylist()], pa.string()))
+    return actions
 
 
 def _adds(commit: Commit, is_change: bool) -> list[AddAction]:
