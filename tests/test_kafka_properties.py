@@ -496,7 +496,7 @@ OPENED: dict[str, tuple[dict[str, str], dict[str, Any], str]] = {
     "of librdkafka": (
         {"sasl.mechanisms": "PLAIN", "sasl.username": "u"},
         {},
-        "sasl.mechanisms='PLAIN' needs a password in sasl.jaas.config",
+        "sasl.mechanisms='PLAIN' needs sasl.password",
     ),
     "an argument": (
         {"sasl.mechanism": "PLAIN"},
