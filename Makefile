@@ -44,7 +44,7 @@ compiled: $(VENV)/.developing
 # Trio is left out where it cannot matter: only modules of consumer and producer are compiled and awaited.
 # It runs at a low priority, because in CI the tests that start Spark run beside it and depend on how fast their processes start.
 COMPILED_TESTS := $(addprefix tests/, records producer consumer protocol conformance/test_vectors.py faults test_form.py test_wire.py \
-	integration/test_every_release.py integration/test_fetching.py)
+	integration/test_every_release.py::test_ten_thousand_records_with_each_codec_come_back_equal integration/test_fetching.py)
 test-compiled: compiled peers jars
 	cd $(DEST) && PYKAFKA08_FORM=compiled PYTHONPATH=$(abspath $(DEST)) \
 	  nice $(abspath $(BIN))/python -m pytest $(TEST_OPTIONS) -m "not spark" -k "not trio or consumer or producer or faults" \

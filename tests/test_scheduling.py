@@ -25,6 +25,11 @@ def clusters(): ...
 def test_shared(clusters, version, number, record):
     record(version)
 
+@pytest.mark.cluster(kind="secured")
+@pytest.mark.parametrize("version", ["4.3.1", "0.8.0"])
+def test_secured(clusters, version, record):
+    record(f"secured-{version}")
+
 @pytest.mark.cluster(is_special=True)
 @pytest.mark.parametrize("version", ["4.3.1"])
 def test_special(clusters, version, record):
@@ -67,11 +72,11 @@ def test_what_shares_a_cluster_stays_on_one_process_and_all_is_run_once(tmp_path
         (tmp_path / f"test_{name}.py").write_text(SAMPLE)
     result = run(tmp_path, "tests.scheduling", "--numprocesses", "2")
     assert result.returncode == 0, result.stdout + result.stderr
-    assert "54 passed" in result.stdout
+    assert "58 passed" in result.stdout
     ran = [line.split(" ", 2) for line in (tmp_path / "ran").read_text().splitlines()]
-    assert len(ran) == 2 * (2 * 3 + 1 + 20)
-    for release in ("4.3.1", "0.8.0"):
-        assert len({process for what, process, _ in ran if what == release}) == 1, ran
+    assert len(ran) == 2 * (2 * 3 + 2 + 1 + 20)
+    for cluster in ("4.3.1", "0.8.0", "secured-4.3.1", "secured-0.8.0"):
+        assert len({process for what, process, _ in ran if what == cluster}) == 1, ran
 
 
 def test_each_process_takes_the_longest_of_its_kind_and_then_of_the_other() -> None:

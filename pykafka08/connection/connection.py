@@ -151,6 +151,7 @@ class Connection:
             uses_tls=security.uses_tls,
             credentials_source=login.source,
             was_served=was_served,
+            is_delegation_token=security.sasl_scram_tokenauth,
         )
 
     @property

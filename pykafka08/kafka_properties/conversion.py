@@ -103,7 +103,7 @@ def _guarded(value: object) -> Secret | HiddenValue:
 def protected(properties: Mapping[str, Any]) -> dict[str, str | Secret]:
     """A copy as texts, with secrets as :class:`Secret`.
 
-    ConfigError for a value that is not a string, number or boolean.
+    ConfigError for a value that is not a string, number, boolean or path.
     """
     properties = cast("Mapping[str, Any]", guarded(properties))
     texts = {name: _as_text(value) for name, value in properties.items()}
@@ -113,15 +113,17 @@ def protected(properties: Mapping[str, Any]) -> dict[str, str | Secret]:
         if not isinstance(text, (str, Secret)):
             kind = kind_of(text)
             raise ConfigError(
-                f"{name}: the value of a property must be a string, number or boolean, not of the type {kind}"
+                f"{name}: the value of a property must be a string, number, boolean or path, not of the type {kind}"
             )
     return cast("dict[str, str | Secret]", texts)
 
 
 def _as_text(value: object) -> object:
-    """Text of a number or boolean; other values as they are."""
+    """Text of a number, boolean or path; other values as they are."""
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
     return str(value) if isinstance(value, (int, float)) else value
 
 

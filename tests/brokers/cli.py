@@ -80,6 +80,9 @@ def _up_parser() -> argparse.ArgumentParser:
     p.add_argument(
         "--mutual-ssl", action="store_true", help="with --ssl: adds the listener MUTUAL_SSL, which demands certificates"
     )
+    p.add_argument(
+        "--certificates", type=Path, help="with --ssl: a folder for CA and certificates, made once for several clusters"
+    )
     p.add_argument("--kraft", action="store_true", help="without ZooKeeper (3.3 and later; 4.x always)")
     p.add_argument("--docker", action="store_true", help="containers instead of processes (docker/README.md)")
     p.add_argument("--feature", action="append", default=[], metavar="NAME=LEVEL", help="a KRaft feature level")
@@ -114,6 +117,7 @@ def kafka_up() -> int:
         kerberos=args.kerberos,
         ssl=args.ssl,
         mutual_ssl=args.mutual_ssl,
+        certificates=args.certificates,
         kraft=args.kraft,
         docker=args.docker,
         features=args.feature,

@@ -56,6 +56,7 @@ class Plan:
     kerberos: Path | None = None
     ssl: bool = False
     mutual_ssl: bool = False
+    certificates: Path | None = None
     kraft: bool = False
     docker: bool = False
     features: list[str] = field(default_factory=list)
@@ -138,6 +139,7 @@ def _check(plan: Plan, version: Version) -> None:
         (is_kraft and version < (3, 3), "--kraft is for Kafka 3.3 and later"),
         (plan.ssl and version < (0, 9), "Kafka has SSL since 0.9"),
         (plan.mutual_ssl and not plan.ssl, "--mutual-ssl goes with --ssl"),
+        (plan.certificates is not None and not plan.ssl, "--certificates goes with --ssl"),
         (plan.mutual_ssl and version < (1, 0), "Kafka has settings of a single listener since 1.0"),
         (bool(plan.sasl) and version < (0, 9), "Kafka has SASL since 0.9"),
         (bool(set(plan.sasl) - {"gssapi"}) and version < (0, 10), "Kafka has SASL/PLAIN since 0.10.0"),
@@ -194,7 +196,7 @@ def _prepare(cluster: Cluster, plan: Plan) -> None:
     if cluster.sasl:
         credentials.write_jaas(cluster)
     if plan.ssl:
-        credentials.make_certificates(cluster.folder)
+        credentials.take_certificates(cluster, plan.certificates)
     credentials.write_client_configs(cluster)
     for node in nodes:
         (cluster.folder / "data" / str(node)).mkdir()

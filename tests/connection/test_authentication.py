@@ -50,6 +50,7 @@ class Peer:
         uses_tls: bool = False,
         source: str | None = None,
         was_served: bool = False,
+        is_delegation_token: bool = False,
     ) -> None:
         known = BrokerVersions.of_release(release) if release is not None else None
         self.machine = ConnectionMachine(
@@ -63,6 +64,7 @@ class Peer:
                 uses_tls=uses_tls,
                 credentials_source=source,
                 was_served=was_served,
+                is_delegation_token=is_delegation_token,
             ),
             may_pass=may_pass,
             now=0,
@@ -260,6 +262,16 @@ def test_refused_credentials_carry_the_brokers_reason(message: str | None) -> No
     assert "check sasl_plain_username and sasl_plain_password" in str(call.error)
     assert (message or code.meaning)[:500] in str(call.error)
     assert len(str(call.error)) < 1000
+
+
+def test_a_refused_delegation_token_may_have_expired() -> None:
+    peer = Peer(is_delegation_token=True)
+    peer.answers(peer.sent()[0], SaslHandshakeResponse(mechanisms=["SCRAM-SHA-256"]))
+    peer.machine.token_made(FIRST, 0)
+    code = ErrorCode.SASL_AUTHENTICATION_FAILED
+    peer.answers(peer.sent()[0], SaslAuthenticateResponse(error_code=code))
+    text = str(closing_error(peer))
+    assert "check that the delegation token has not expired, its id in sasl_plain_username and its HMAC" in text
 
 
 @pytest.mark.parametrize("may_pass", [False, True])

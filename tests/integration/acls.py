@@ -19,15 +19,6 @@ __all__ = ["EVERYTHING_ON_THE_CLUSTER", "allow", "take"]
 
 EVERYTHING_ON_THE_CLUSTER = f"ALL cluster {CLUSTER_NAME}"
 ANY, LITERAL, PREFIXED, ALLOW = 1, 3, 4, 3
-EVERY_ENTRY = DescribeAclsRequest(
-    resource_type_filter=ANY,
-    resource_name_filter=None,
-    pattern_type_filter=ANY,
-    principal_filter=None,
-    host_filter=None,
-    operation=ANY,
-    permission_type=ANY,
-)
 
 
 async def allow(cluster: RealCluster, principal: str, *rights: str) -> None:
@@ -37,7 +28,7 @@ async def allow(cluster: RealCluster, principal: str, *rights: str) -> None:
         response = await client.request_any(CreateAclsRequest(creations=entries))
         assert {each.error_code for each in response.results} == {0}, response
         # The controller has them, the broker a moment later.
-        while not {_key(entry) for entry in entries} <= await _in_force(client):  # noqa: ASYNC110 - no event tells when
+        while not {_key(entry) for entry in entries} <= await _in_force(cluster, client):  # noqa: ASYNC110 - no event tells when
             await anyio.sleep(0.01)
 
 
@@ -47,7 +38,7 @@ async def take(cluster: RealCluster, principal: str, *rights: str) -> None:
     async with _client(cluster) as client:
         response = await client.request_any(DeleteAclsRequest(filters=[_filter(entry) for entry in entries]))
         assert {each.error_code for each in response.filter_results} == {0}, response
-        while {_key(entry) for entry in entries} & await _in_force(client):  # noqa: ASYNC110 - no event tells when
+        while {_key(entry) for entry in entries} & await _in_force(cluster, client):  # noqa: ASYNC110 - no event tells when
             await anyio.sleep(0.01)
 
 
@@ -87,8 +78,17 @@ def _key(entry: AclCreation) -> tuple[object, ...]:
     )  # fmt: skip
 
 
-async def _in_force(client: Client) -> set[tuple[object, ...]]:
-    found = await client.request_any(EVERY_ENTRY)
+async def _in_force(cluster: RealCluster, client: Client) -> set[tuple[object, ...]]:
+    every = DescribeAclsRequest(
+        resource_type_filter=ANY,
+        resource_name_filter=None,
+        pattern_type_filter=ANY if cluster.release >= (2,) else LITERAL,
+        principal_filter=None,
+        host_filter=None,
+        operation=ANY,
+        permission_type=ANY,
+    )
+    found = await client.request_any(every)
     return {
         (each.resource_type, each.resource_name, each.pattern_type, acl.principal, acl.operation)
         for each in found.resources

@@ -63,6 +63,7 @@ def secured_brokers(
     def running(release: str) -> RealCluster:
         endpoint.lifetime = 3600
         props, options = _configuration(version_tuple(release), endpoint, folder)
+        options += ["--certificates", str(folder / "certificates")]
         cluster = clusters.running(release, props=props, options=options)
         if version_tuple(release) >= UNSIGNED:
             _write_oauth_files(cluster)

@@ -14,12 +14,13 @@ from pykafka08.cluster.client import Client
 from pykafka08.config import ClientConfig, build
 from pykafka08.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
+    ScramCredentialDeletion,
     ScramCredentialUpsertion,
 )
 from tests.integration.clusters import RealCluster
 from tests.integration.reading import read_records
 
-__all__ = ["check_stream", "set_scram_password"]
+__all__ = ["check_stream", "delete_scram_user", "set_scram_password"]
 
 STEPS = 100
 HASHES = {"SCRAM-SHA-256": (1, "sha256"), "SCRAM-SHA-512": (2, "sha512")}
@@ -75,7 +76,17 @@ async def set_scram_password(cluster: RealCluster, user: str, mechanism: str, pa
         salt=salt,
         salted_password=hashlib.pbkdf2_hmac(name, password.encode(), salt, ITERATIONS),
     )
+    await _alter(cluster, AlterUserScramCredentialsRequest(upsertions=[credential]))
+
+
+async def delete_scram_user(cluster: RealCluster, user: str, mechanism: str) -> None:
+    number, _ = HASHES[mechanism]
+    deletion = ScramCredentialDeletion(name=user, mechanism=number)
+    await _alter(cluster, AlterUserScramCredentialsRequest(deletions=[deletion]))
+
+
+async def _alter(cluster: RealCluster, request: AlterUserScramCredentialsRequest) -> None:
     (config,) = build({"bootstrap_servers": cluster.bootstrap}, ClientConfig)
     async with Client(config) as client:
-        response = await client.request_any(AlterUserScramCredentialsRequest(upsertions=[credential]))
+        response = await client.request_any(request)
     assert [each.error_code for each in response.results] == [0], response

@@ -7,11 +7,12 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
 import anyio.to_thread
 import pytest
 
-from pykafka08 import AuthorizationError, Consumer, Producer
+from pykafka08 import AuthorizationError, Consumer, Producer, TopicPartition
 from tests.brokers.tools import tool_command
 from tests.cli.console import run_here
 from tests.integration.acls import allow, take
@@ -27,9 +28,16 @@ STORE_PASSWORD = "kafka-test"
 KEY_PASSWORD = "another-secret"
 LINES = [f"line {number}" for number in range(50)]
 MODULES = "org.apache.kafka.common.security"
-JAVA = Path(__file__).with_name("ConsoleConsumers.java")
+JAVA = Path(__file__).with_name("ConsoleTools.java")
 USERS = {"certificate": "User:CN=client", "password": "User:alice"}
 """Who alone may read a topic."""
+
+
+class Run(NamedTuple):
+    """A run of a console tool: the producer's input, or an empty text for the consumer, and the arguments."""
+
+    given: str
+    arguments: list[str]
 
 
 @pytest.fixture(scope="module")
@@ -94,9 +102,10 @@ def properties_of(cluster: RealCluster, folder: Path) -> dict[str, dict[str, str
     own_pem = {"ssl.keystore.type": "PEM", "ssl.keystore.location": f"{folder}/own.pem"}
     inline = {
         "ssl.truststore.type": "PEM",
-        "ssl.truststore.certificates": (ssl / "ca.pem").read_text(),
+        # As lines that end with a backslash are read.
+        "ssl.truststore.certificates": (ssl / "ca.pem").read_text().replace("\n", " "),
         "ssl.keystore.type": "PEM",
-        "ssl.keystore.key": key,
+        "ssl.keystore.key": key.replace("\n", " "),
         "ssl.keystore.certificate.chain": chain,
     }
     plain = {"sasl.mechanism": "PLAIN", "sasl.jaas.config": login("plain.PlainLoginModule")}
@@ -143,65 +152,78 @@ def login_of(properties: dict[str, str]) -> str:
     return "certificate" if any(name.startswith("ssl.keystore") for name in properties) else "none"
 
 
-def by_java(cluster: RealCluster, arguments: dict[str, list[str]], folder: Path) -> dict[str, list[str]]:
-    """What Kafka's console consumer prints with each of these arguments."""
-    files = {str(folder / f"{number}.arguments"): name for number, name in enumerate(arguments)}
-    for file, name in files.items():
-        Path(file).write_text("\n".join(arguments[name]))
-    command = tool_command(cluster.recorded(), str(JAVA), *files)
-    run = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert run.returncode == 0, run.stdout[-500:] + run.stderr[-2000:]
-    shown: dict[str, list[str]] = {}
-    for line in run.stdout.splitlines():
+def by_java(cluster: RealCluster, runs: list[Run], folder: Path) -> list[list[str]]:
+    """What Kafka's console tools print in each of these runs, which share a JVM."""
+    files = [folder / f"{number}.arguments" for number in range(len(runs))]
+    for file, run in zip(files, runs, strict=True):
+        file.write_text("\n".join([run.given, *run.arguments]))
+    command = tool_command(cluster.recorded(), str(JAVA), *map(str, files))
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert ran.returncode == 0, ran.stdout[-500:] + ran.stderr[-2000:]
+    shown: list[list[str]] = []
+    for line in ran.stdout.splitlines():
         if line.startswith("== "):
-            shown[files[line[3:]]] = current = []
+            shown.append([])
         else:
-            current.append(line)
+            shown[-1].append(line)
     return shown
 
 
-def by_ours(arguments: list[str]) -> list[str]:
-    """The same of ours, in a process of its own in a long run."""
+def by_ours(run: Run) -> list[str]:
+    """What our tool prints; in a process of its own in a long run."""
+    words = ["produce" if run.given else "consume", *run.arguments]
     if not IS_SOAK:
-        ran = run_here("consume", *arguments)
+        ran = run_here(*words, given=f"{run.given}\n".encode())
         assert ran.status == 0, ran.err
         return ran.out.decode().splitlines()
-    command = [sys.executable, "-m", "pykafka08", "consume", *arguments]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert run.returncode == 0, run.stderr
-    return run.stdout.splitlines()
+    command = [sys.executable, "-m", "pykafka08", *words]
+    process = subprocess.run(command, input=f"{run.given}\n", capture_output=True, text=True, timeout=60, check=False)
+    assert process.returncode == 0, process.stderr
+    return process.stdout.splitlines()
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_one_file_serves_kafkas_tools_and_ours(secured: RealCluster, tmp_path: Path) -> None:
-    """With a certificate or a password in the file a topic is read that nobody else may read."""
+    """With a certificate or a password in the file a topic is read, and written, that nobody else may use."""
     topics = {login: secured.new_topic(login) for login in ("none", *USERS)}
+    written_to = {login: secured.new_topic(f"{login}-written") for login in topics}
     for topic in topics.values():
         async with Producer(secured.bootstrap) as producer:
             await producer.send_many(topic, [line.encode() for line in LINES])
     for login, user in USERS.items():
-        await allow(secured, user, f"ALL topic {topics[login]}")
-    files, arguments = {}, {}
+        await allow(secured, user, f"ALL topic {topics[login]}", f"ALL topic {written_to[login]}")
+    files, reads, writes = {}, {}, {}
     for number, (name, each) in enumerate(properties_of(secured, tmp_path).items()):
         files[name] = written(tmp_path / f"{number}.properties", each)
-        where = ["--bootstrap-server", secured.listener(each["security.protocol"]), "--topic", topics[login_of(each)]]
-        reading = ["--from-beginning", "--max-messages", str(len(LINES)), "--command-config", str(files[name])]
-        arguments[name] = [*where, *reading]
+        where = ["--bootstrap-server", secured.listener(each["security.protocol"])]
+        config = ["--command-config", str(files[name])]
+        reading = ["--topic", topics[login_of(each)], "--from-beginning", "--max-messages", str(len(LINES))]
+        reads[name] = Run("", [*where, *config, *reading])
+        writes[name] = Run(name, [*where, *config, "--topic", written_to[login_of(each)]])
     assert len(files) == 12
+    runs = [*reads.values(), *(writes.values() if IS_SOAK else ())]
     with ThreadPoolExecutor(1) as pool:
-        theirs = pool.submit(by_java, secured, arguments, tmp_path)
-        for name, file in files.items():
-            _, servers, _, topic, *_ = arguments[name]
+        theirs = pool.submit(by_java, secured, runs, tmp_path)
+        for name, run in reads.items():
+            _, servers, _, _, _, topic, *_ = run.arguments
             async with Consumer.from_properties(
-                str(file), topic, bootstrap_servers=servers, auto_offset_reset="earliest"
+                str(files[name]), topic, bootstrap_servers=servers, auto_offset_reset="earliest"
             ) as consumer:
                 got = [(record.value or b"").decode() for record in await read_records(consumer, len(LINES))]
             assert got == LINES, name
-        for topic in (topics[login] for login in USERS):
-            with pytest.raises(AuthorizationError, match=f"DESCRIBE topic '{topic}'"):
-                async with Consumer(topic, **settings_of(secured, "SSL")) as consumer:
+        for login in USERS:
+            with pytest.raises(AuthorizationError, match=f"DESCRIBE topic '{topics[login]}'"):
+                async with Consumer(topics[login], **settings_of(secured, "SSL")) as consumer:
                     await consumer.getone()
-        ours = {name: await anyio.to_thread.run_sync(by_ours, each) for name, each in arguments.items()}
-    assert theirs.result() == ours == dict.fromkeys(files, LINES)
+        ours = [await anyio.to_thread.run_sync(by_ours, run) for run in runs]
+    assert theirs.result() == ours
+    assert ours[: len(reads)] == [LINES] * len(reads)
     for login, user in USERS.items():
-        await take(secured, user, f"ALL topic {topics[login]}")
+        await take(secured, user, f"ALL topic {topics[login]}", f"ALL topic {written_to[login]}")
+    if IS_SOAK:
+        got = []
+        for topic in written_to.values():
+            async with Consumer(topic, bootstrap_servers=secured.bootstrap, auto_offset_reset="earliest") as consumer:
+                end = (await consumer.end_offsets([TopicPartition(topic, 0)]))[TopicPartition(topic, 0)]
+                got += [(record.value or b"").decode() for record in await read_records(consumer, end)]
+        assert sorted(got) == sorted([*files, *files])

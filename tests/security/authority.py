@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.x509.oid import ExtendedKeyUsageOID
 
 __all__ = ["Authority", "Issued"]
 
@@ -139,8 +140,7 @@ class Authority:
         if hosts:
             builder = builder.add_extension(x509.SubjectAlternativeName(list(map(_alternative, hosts))), critical=False)
         if not is_ca:
-            oids = x509.ExtendedKeyUsageOID
-            purpose = oids.CLIENT_AUTH if is_for_clients else oids.SERVER_AUTH
+            purpose = ExtendedKeyUsageOID.CLIENT_AUTH if is_for_clients else ExtendedKeyUsageOID.SERVER_AUTH
             builder = builder.add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
         return builder.sign(issuer_key, hashes.SHA256())
 

@@ -13,6 +13,7 @@ __all__ = [
     "CLASSES",
     "CLIENT",
     "CLIENT_SECRET",
+    "LOGIN_HANDLER",
     "SIGNED",
     "UNSIGNED",
     "oauth_jvm",
@@ -26,6 +27,8 @@ CLIENT, CLIENT_SECRET = "app", "app-secret"
 """What the OpenID Connect provider knows; the broker sees the user ``app``."""
 SIGNED, UNSIGNED = (3, 4), (2, 0)
 """Releases whose brokers check signed tokens with the handler that Kafka 4 has; older ones take tokens of anybody."""
+LOGIN_HANDLER = f"{CLASSES}OAuthBearerLoginCallbackHandler"
+"""Only Kafka's own tools need it."""
 SYSTEM_PROPERTY = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
 LISTENERS = ("sasl_plaintext",)
 
@@ -61,6 +64,7 @@ def oauth_login(cluster: Cluster) -> dict[str, str]:
     login = f'clientId="{CLIENT}" clientSecret="{CLIENT_SECRET}"'
     return {
         "sasl.mechanism": "OAUTHBEARER",
+        "sasl.login.callback.handler.class": LOGIN_HANDLER,
         "sasl.oauthbearer.token.endpoint.url": f"{issuers[0]}/token",
         "sasl.jaas.config": f"{CLASSES}OAuthBearerLoginModule required {login};",
     }

@@ -23,7 +23,7 @@ from tests.integration.clusters import RealCluster
 from tests.integration.reading import read_records
 from tests.integration.secured_clients import check_clients, check_tools
 from tests.integration.secured_cluster import SecuredBrokers
-from tests.security.oauth_broker import CLASSES, CLIENT_SECRET
+from tests.security.oauth_broker import CLASSES, CLIENT_SECRET, LOGIN_HANDLER
 from tests.security.oidc_endpoint import OidcEndpoint
 from tests.security.secrets_found import SecretSearch
 
@@ -73,6 +73,7 @@ async def test_the_jwt_bearer_grant(
             **tls,
             "security.protocol": "SASL_SSL",
             "sasl.mechanism": "OAUTHBEARER",
+            "sasl.login.callback.handler.class": LOGIN_HANDLER,
             "sasl.jaas.config": f"{CLASSES}OAuthBearerLoginModule required;",
             "sasl.oauthbearer.jwt.retriever.class": f"{CLASSES}JwtBearerJwtRetriever",
             "sasl.oauthbearer.token.endpoint.url": endpoint.token_url,
@@ -91,9 +92,9 @@ async def test_the_jwt_bearer_grant(
     async with Consumer.from_properties(file, topic, auto_offset_reset="earliest", **settings) as consumer:
         assert [record.value for record in await read_records(consumer, 1)] == [b"value"]
     if IS_SOAK:
-        allowed = ",".join([endpoint.token_url, (tmp_path / "key.pem").as_uri()])
-        monkeypatch.setenv("KAFKA_TOOL_JVM", f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={allowed}"
-                           f" -Dorg.apache.kafka.sasl.oauthbearer.allowed.files={tmp_path}/key.pem")  # fmt: skip
+        allowed = "-Dorg.apache.kafka.sasl.oauthbearer.allowed"
+        flags = f"{allowed}.urls={endpoint.token_url} {allowed}.files={tmp_path}/key.pem"
+        monkeypatch.setenv("KAFKA_TOOL_JVM", flags)
         words = ["--bootstrap-server", settings["bootstrap_servers"], "--topic", topic, "--from-beginning"]
         shown = broker.tool("console-consumer", *words, "--max-messages", "1", "--command-config", str(file))
         assert shown == "value\n"

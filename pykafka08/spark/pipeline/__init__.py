@@ -9,6 +9,7 @@
     decoding     raw records to typed rows; rules; what is refused, and why
     duplicates   one row for each business key
     aggregating  windows over event time
+    replaying    offsets of batches in commits and in checkpoints
     stages       each stage as a query with a checkpoint
     running      stages one after the other, or all at once
     waiting      what lies between the stages

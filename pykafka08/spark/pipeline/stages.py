@@ -191,7 +191,7 @@ def _without_duplicates(pipeline: Pipeline, version: int, rows: DataFrame, dupli
 def _accepted_of(pipeline: Pipeline, spark: SparkSession, version: int | None, days: set[str]) -> DataFrame | None:
     """The accepted rows of some days, now or at a version; None without files of these days."""
     table = Table(pipeline.silver)
-    files = [one for one in table.live(version) if one.day in days]
+    files = table.live(version, days=days)
     if not files:
         return None
     return table_rows.read(spark, table, files, table_rows.silver_schema(spark, pipeline.decode))

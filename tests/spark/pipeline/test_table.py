@@ -137,6 +137,24 @@ def test_a_null_in_a_partition_column_is_no_text(table: Table) -> None:
     assert read.select(["id", "day"]).to_pylist() == [{"id": 7, "day": None}]
 
 
+def test_names_that_the_log_encodes(tmp_path: Path) -> None:
+    """Of a table with text in a partition column: deltalake's own files, then one that replaces them."""
+    rows = pa.table({"id": [1, 2], "kind": ["a b", "c%d"]})
+    write_deltalake(str(tmp_path / "t"), rows, partition_by=["kind"])
+    table = Table(tmp_path / "t")
+    foreign = table.live()
+    assert sorted(foreign, key=lambda one: one.path) == sorted(table.commits()[0].added, key=lambda one: one.path)
+    assert sorted(table.read(each, ["id"])["id"].to_pylist() for each in foreign) == [[1], [2]]
+    mine = replace(file(table, "x y%20z", {"id": pa.array([3], pa.int64())}), values={"kind": "k"})
+    removed = tuple(each.path for each in foreign)
+    assert table.commit(Commit(1, "backfill", "b", 0, (mine,), removed))
+    assert (table.live(), table.commits()[1].removed) == ([mine], removed)
+    assert table.expire(2, with_attempts=False) == 0  # its files are not below data/
+    assert table.commit(Commit(2, "backfill", "b", 1, (), (mine.path,)))
+    assert DeltaTable(str(tmp_path / "t")).to_pyarrow_table().num_rows == 0
+    assert table.expire(3, with_attempts=True) == 1
+
+
 def test_commits_that_are_cleaned_up_meanwhile_are_left_out(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     assert table.commit(Commit(1, "batch", "q", 0))
     monkeypatch.setattr(table_module, "versions", lambda location: [0, 1, 2])
@@ -187,6 +205,30 @@ def test_a_new_reader_gets_all_live_files_after_commits_are_cleaned_up(table: Ta
     assert not table.commit(Commit(5, "batch", "late", 0))
     grow(table, 1)
     assert table.state().counts == {"read": 90}
+
+
+def test_an_object_that_was_kept_reads_on(table: Table) -> None:
+    """In several threads, and though the commits that it has not read were cleaned up."""
+    grow(table, 3)
+    kept = Table(table.location.uri)
+    assert kept.version == 3
+    grow(table, 5)
+    cleaned(table, 8)
+    assert kept.state() == table.state()
+    grow(table, 1)
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(lambda _: kept.version, range(2))) == [9, 9]
+    assert not kept.commit(Commit(9, "batch", "late", 0))
+    assert kept.commit(Commit(10, "batch", "r", 0))
+    assert (kept.version, kept.newest("r"), kept.newest("q")) == (10, 0, 9)
+
+
+def test_the_live_files_of_some_days(table: Table) -> None:
+    first, second, none = one(table, "a", 1), one(table, "b", 2, day=DAYS[1]), one(table, "c", 3)
+    assert table.commit(Commit(1, "batch", "q", 0, (first, second, replace(none, values={"day": ""}))))
+    assert table.live(days=[DAYS[1]]) == [second]
+    assert table.live(1, days=[]) == []
+    assert len(table.live(days=DAYS)) == 2
 
 
 def test_a_new_reader_gets_all_live_files_after_files_are_deleted(table: Table) -> None:

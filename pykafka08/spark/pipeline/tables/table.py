@@ -10,14 +10,17 @@ Spark writes the files; this module needs no Spark.
 from __future__ import annotations
 
 import json
+import threading
 import time
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
+from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, Field, PostCommitHookProperties, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
@@ -77,6 +80,8 @@ class Table:
         self.location = located(self.folder)
         self._known: dict[int, Commit] = {}
         """Version → commit, for the commits read last.  Commits never change."""
+        self._newest = threading.local()
+        """deltalake's table of each thread, which reads only new commits when it is used again."""
 
     @property
     def version(self) -> int:
@@ -95,10 +100,10 @@ class Table:
             return State()
         return State(found.version(), _live(found), totals_at(self.location, found.version()))
 
-    def live(self, version: int | None = None) -> list[DataFile]:
-        """The live files, now or at a version, in the order of their commits."""
+    def live(self, version: int | None = None, *, days: Collection[str] | None = None) -> list[DataFile]:
+        """The live files, now or at a version, in the order of their commits; of ``days`` or of all days."""
         found = self._opened(version)
-        return [] if found is None else list(_live(found))
+        return [] if found is None else list(_live(found, f"{PARTITION}day", days))
 
     def commits(self, after: int = -1, until: int | None = None) -> list[Commit]:
         """The commits with ``after < version <= until``, in order.
@@ -223,12 +228,11 @@ class Table:
         """
         if self._fence is not None:
             self._fence.check()
-        try:
-            found = self._opened(commit.version - 1)
-        except LookupError:
-            return False
+        found = self._updated()
         if found is None:
             raise LookupError(f"{self.location.uri}: no table; prepare() makes it")
+        if found.version() != commit.version - 1:
+            return False
         if commit.kind == NEW_ROWS and not is_continued:
             newest = found.transaction_version(commit.query)
             if newest is not None and newest >= commit.batch:
@@ -315,19 +319,32 @@ class Table:
         """deltalake's table, at a version or now; None if the table does not exist yet."""
         if version is not None and version < 0:
             return None
+        found = self._updated()
+        if version is None or (found is not None and found.version() == version):
+            return found
         try:
-            found = DeltaTable(self.location.delta_uri, version, self.location.storage_options)
+            return DeltaTable(self.location.delta_uri, version, self.location.storage_options)
         except DeltaError as error:
-            if version is not None:
-                raise LookupError(f"{self.location.uri}: version {version} was cleaned up: {error}") from error
-            if isinstance(error, TableNotFoundError):
-                return None
-            raise
+            raise LookupError(f"{self.location.uri}: version {version} was cleaned up: {error}") from error
+
+    def _updated(self) -> DeltaTable | None:
+        """This thread's table, at the newest version."""
+        found: DeltaTable | None = getattr(self._newest, "table", None)
+        if found is not None:
+            found.update_incremental()
+            return found
+        with suppress(TableNotFoundError):
+            found = self._newest.table = DeltaTable(
+                self.location.delta_uri, storage_options=self.location.storage_options
+            )
         return found
 
 
-def _live(table: DeltaTable) -> tuple[DataFile, ...]:
-    rows = pa.table(table.get_add_actions(flatten=True))
+def _live(table: DeltaTable, column: str = "", values: Collection[str] | None = None) -> tuple[DataFile, ...]:
+    """The live files in the order of their commits; with ``values`` only those with one of them in a column."""
+    rows = _decoded(pa.table(table.get_add_actions(flatten=True)))
+    if values is not None:
+        rows = rows.filter(pc.is_in(rows[column].cast(pa.string()), pa.array(values, pa.string())))
     partitions = [name for name in rows.column_names if name.startswith(PARTITION)]
     columns = ["path", "num_records", "size_bytes", "modification_time", *partitions]
     found = []
@@ -336,6 +353,15 @@ def _live(table: DeltaTable) -> tuple[DataFile, ...]:
         named = {name.removeprefix(PARTITION): text for name, text in zip(partitions, texts, strict=True)}
         found.append((at, DataFile(path, count or 0, size, named)))
     return tuple(one for _, one in sorted(found, key=lambda each: (each[0], each[1].path)))
+
+
+def _decoded(actions: pa.Table) -> pa.Table:
+    """Paths as files have them; in Delta's log they are percent-encoded."""
+    paths = actions["path"].cast(pa.string())
+    if pc.any(pc.match_substring(paths, "%")).as_py():
+        number = actions.column_names.index("path")
+        return actions.set_column(number, "path", pa.array([unquote(one) for one in paths.to_pylist()], pa.string()))
+    return actions
 
 
 def _adds(commit: Commit, is_change: bool) -> list[AddAction]:
@@ -351,7 +377,7 @@ def _adds(commit: Commit, is_change: bool) -> list[AddAction]:
 def _removes(table: DeltaTable, commit: Commit, is_change: bool) -> list[RemoveAction]:
     if not commit.removed:
         return []
-    now, there = int(time.time() * 1000), {one.path: one for one in _live(table)}
+    now, there = int(time.time() * 1000), {one.path: one for one in _live(table, "path", commit.removed)}
     removed = (there[path] for path in commit.removed)
     return [RemoveAction(one.path, is_change, now, one.bytes, dict(one.values)) for one in removed]
 

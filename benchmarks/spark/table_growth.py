@@ -1,0 +1,115 @@
+"""CPU milliseconds of what a stage asks of a table, as its files grow.  Neither Spark nor files with rows are needed.
+
+    python -m benchmarks.spark.table_growth [--files 1000,10000,100000] [--calls 20]
+
+A table has so many files of 365 days, by ten commits, and one checkpoint of Delta.  One line for
+each size has the medians of: the first look of a new process, a look for new commits, a look for a batch, a commit of
+one file, the files of one day, all files, and at the end the memory of the process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import date, timedelta
+from pathlib import Path
+
+from deltalake import DeltaTable
+
+from pykafka08.spark.pipeline.tables.model import NEW_ROWS, Commit, DataFile
+from pykafka08.spark.pipeline.tables.table import Table
+
+COMMITS = 10
+DAYS = [(date(2024, 1, 1) + timedelta(days=one)).isoformat() for one in range(365)]
+SCHEMA = {
+    "type": "struct",
+    "fields": [
+        {"name": name, "type": kind, "nullable": True, "metadata": {}}
+        for name, kind in (("id", "long"), ("day", "date"))
+    ],
+}
+STATS = json.dumps({"numRecords": 10, "minValues": {"id": 1}, "maxValues": {"id": 9}, "nullCount": {"id": 0}})
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Tables with more and more files.")
+    parser.add_argument("--files", default="1000,10000,100000")
+    parser.add_argument("--calls", type=int, default=20)
+    parser.add_argument("--measure", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.measure:
+        print(measured(options.measure, options.calls))
+        return 0
+    for count in map(int, options.files.split(",")):
+        with tempfile.TemporaryDirectory() as folder:
+            fill(Path(folder, "table"), count)
+            again = [
+                "-m",
+                "benchmarks.spark.table_growth",
+                "--calls",
+                str(options.calls),
+                "--measure",
+                f"{folder}/table",
+            ]
+            text = subprocess.run([sys.executable, *again], check=True, text=True, stdout=subprocess.PIPE).stdout
+            print(f"{count:7,} files: {text.strip()}", flush=True)
+    return 0
+
+
+def fill(folder: Path, count: int) -> None:
+    """Make a table of so many files."""
+    table = Table(folder)
+    table.prepare(json.dumps(SCHEMA), ["day"])
+    for batch in range(COMMITS):
+        files = [one_file(number) for number in range(batch, count, COMMITS)]
+        assert table.commit(Commit(batch + 1, NEW_ROWS, "decode-shop", batch, tuple(files), (), {"read": 10}))
+    DeltaTable(str(folder)).create_checkpoint()
+
+
+def one_file(number: int) -> DataFile:
+    day = DAYS[number % len(DAYS)]
+    path = f"data/decode-shop-{number:012d}-0123abcd/day={day}/part-00000-{number:032d}.c000.snappy.parquet"
+    return DataFile(path, 10, 2_000, {"day": day}, STATS)
+
+
+def measured(folder: Path, calls: int) -> str:
+    """One line for a table."""
+    table, batch = Table(folder), 1_000_000
+
+    def commit() -> None:
+        nonlocal batch
+        batch += 1
+        new = Commit(table.version + 1, NEW_ROWS, "decode-shop", batch, (one_file(batch),), (), {"read": 10})
+        assert table.commit(new)
+
+    first = _median(lambda: table.version, 1)
+    parts = {
+        "first look": first,
+        "look": _median(lambda: table.version, calls),
+        "batch": _median(lambda: table.newest("decode-shop"), calls),
+        "commit": _median(commit, calls),
+        "a day": _median(lambda: table.live(days=DAYS[7:8]), calls),
+        "all files": _median(table.live, min(calls, 5)),
+    }
+    mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return ", ".join(f"{name} {value:.1f}" for name, value in parts.items()) + f" ms; {mib:.0f} MiB"
+
+
+def _median(call: Callable[[], object], calls: int) -> float:
+    found = []
+    for _ in range(calls):
+        began = time.process_time()
+        call()
+        found.append((time.process_time() - began) * 1000)
+    return statistics.median(found)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
