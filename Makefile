@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo venv lock test test-pure test-spark compiled test-compiled soak mirror-soak zookeeper-soak security-soak docker-test check pipeline-demo pipeline-soak spark-soak bench bench-quick clean kerberos peers jars
+.PHONY: demo venv lock test test-pure test-spark compiled test-compiled soak mirror-soak zookeeper-soak security-soak docker-test bytecode check pipeline-demo pipeline-soak spark-soak bench bench-quick clean kerberos peers jars
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py
@@ -29,27 +29,26 @@ test: test-pure
 test-pure: $(VENV)/.developing peers jars
 	PYKAFKA08_FORM=pure $(BIN)/python -m pytest $(TEST_OPTIONS) -m "not spark"
 
-# One at a time: Spark gives its Python processes ten seconds to start.
+# Two at a time: one process has a session with the pipelines, the other runs those that start Spark by themselves, and then
+# has a session with source and sink. Spark gives its Python processes ten seconds to start, so that more are too many.
 test-spark: $(VENV)/.developing peers jars
-	PYKAFKA08_FORM=pure $(BIN)/python -m pytest $(TEST_OPTIONS) -m spark --numprocesses 0
+	PYKAFKA08_FORM=pure $(BIN)/python -m pytest $(TEST_OPTIONS) -m spark --numprocesses 2
 
 # The compiled form (docs/compiled.md): a copy of this tree in DEST, its hot modules compiled.
 DEST ?= build/compiled
 compiled: $(VENV)/.developing
 	$(BIN)/python tools/compiled_tree.py $(DEST)
 
-# The same suite on the compiled form, without the tests that start Spark; child processes of the tests use that form too.
-# Trio is left out where it cannot matter: only modules of consumer and producer are compiled and awaited. So are the tests of
-# folders that meet compiled modules only through the client or the embedded broker, which the tests here run all the time.
+# On the compiled form: the tests of the folders that have compiled modules, of faults, and on real brokers those that write and
+# read what each release does; child processes of the tests use that form too. What the others meet of it, these meet as well.
+# Trio is left out where it cannot matter: only modules of consumer and producer are compiled and awaited.
 # It runs at a low priority, because in CI the tests that start Spark run beside it and depend on how fast their processes start.
-INTERPRETED_TESTS := $(addprefix tests/, security admin broker cli cluster connection zookeeper benchmarks spark \
-	group/test_java_assignors.py test_build.py test_examples.py test_scheduling.py test_authorization.py test_tool_authorization.py \
-	test_lost_credentials.py test_lock.py test_jars.py test_package.py) \
-	$(addprefix tests/integration/test_, secured.py kerberos.py java_properties.py bad_addresses.py legacy_faults.py)
+COMPILED_TESTS := $(addprefix tests/, records producer consumer protocol conformance/test_vectors.py faults test_form.py test_wire.py \
+	integration/test_every_release.py::test_ten_thousand_records_with_each_codec_come_back_equal integration/test_fetching.py)
 test-compiled: compiled peers jars
 	cd $(DEST) && PYKAFKA08_FORM=compiled PYTHONPATH=$(abspath $(DEST)) \
 	  nice $(abspath $(BIN))/python -m pytest $(TEST_OPTIONS) -m "not spark" -k "not trio or consumer or producer or faults" \
-	  $(addprefix --deselect=,$(INTERPRETED_TESTS))
+	  $(addprefix --deselect=tests/, faults/test_real_brokers.py producer/transactions) $(COMPILED_TESTS)
 
 # The workloads of docs/reliability.md in full size, with real brokers and every fault; some hours. SEEDS: each cell so often.
 SEEDS ?= 1,2,3,4,5
@@ -65,10 +64,12 @@ zookeeper-soak: $(VENV)/.developing
 	PYKAFKA08_SOAK=1 $(BIN)/python -m pytest tests/zookeeper tests/integration/test_legacy_groups.py \
 		tests/integration/test_legacy_faults.py
 
-# Every release, mechanism, client and tool on secured brokers, and the twelve properties files in Kafka's tools; many minutes.
+# Every release, mechanism, client and tool on secured brokers, Spark and pipelines among them, and the twelve properties files
+# in Kafka's tools; an hour or two.
 security-soak: $(VENV)/.developing
 	PYKAFKA08_SOAK=1 $(BIN)/python -m pytest tests/security/test_oauth_broker.py \
-		$(addprefix tests/integration/test_, secured.py kerberos.py java_properties.py)
+		$(addprefix tests/integration/test_, secured.py secured_rights.py kerberos.py java_properties.py) \
+		$(addprefix tests/spark/pipeline/test_, secured.py refused_credentials.py)
 
 # All departures from New York in 2013 through the whole pipeline, to charts, on the embedded broker; a minute or two.
 pipeline-demo: $(VENV)/.pipeline
@@ -87,6 +88,10 @@ pipeline-soak: $(VENV)/.developing
 DOCKER_TESTS ?= compose or 0.8.2.2 or 0.9.0.1 or 4.3.1
 docker-test: $(VENV)/.developing jars
 	docker/with-engine $(BIN)/python -m pytest --brokers=docker tests/compose tests/integration -k "$(DOCKER_TESTS)"
+
+# The bytecode of all tests, made once: each process of a run would make it otherwise, which takes half a minute of a processor.
+bytecode: $(VENV)/.developing
+	$(BIN)/python -m pytest --collect-only --quiet --quiet > /dev/null
 
 check: $(VENV)/.developing
 	$(BIN)/ruff format --check .

@@ -32,17 +32,25 @@ class Form:
 FORMS = (Form(False, "asyncio"), Form(True, "asyncio"), Form(False, "uvloop"), Form(True, "uvloop"))
 
 
+IN_PLAINTEXT = "in plaintext"
+
+
 @dataclass(frozen=True)
 class Player:
-    """A client with one of its ways, on an event loop; ``name`` is how results call it."""
+    """A client with one of its ways, on an event loop; ``name`` is how results call it.
+
+    ``is_twin``: it plays in plaintext in a cell with TLS.
+    """
 
     client: str
     way: str
     form: Form | None = None
+    is_twin: bool = False
 
     @property
     def name(self) -> str:
-        return f"{self.client} {self.form.name} {self.way}" if self.form else f"{self.client} {self.way}"
+        name = f"{self.client} {self.form.name} {self.way}" if self.form else f"{self.client} {self.way}"
+        return f"{name} {IN_PLAINTEXT}" if self.is_twin else name
 
 
 @dataclass(frozen=True)
@@ -208,7 +216,7 @@ _LIBRDKAFKA = (("confluent", "consume"), ("confluent", "poll"), ("confluent", "p
 
 
 def _over_tls() -> Iterator[Cell]:
-    """Small and large values over TLS; the same without it are cells of their own."""
+    """Small and large values over TLS; each player takes turns with itself in plaintext."""
     for profile in (USUAL, Profile(size=1024)):
         for cell in (_CONSUME["batches"], _CONSUME["iterate"], _PRODUCE["enqueue"], _PRODUCE["send"]):
             peers = tuple(each for each in cell.peers if each[0] == "aiokafka" or each in _LIBRDKAFKA)
@@ -240,4 +248,6 @@ def players_of(cell: Cell, forms: Iterable[Form]) -> list[Player]:
     with_uvloop = cell.is_main and cell.server == "replay"
     chosen = [form for form in forms if with_uvloop or form.loop == "asyncio"]
     ours = [Player(OURS, way, form) for way in cell.ours for form in chosen]
-    return ours + [Player(client, way) for client, way in cell.peers]
+    players = ours + [Player(client, way) for client, way in cell.peers]
+    twins = [replace(player, is_twin=True) for player in players] if cell.server == "tls" else []
+    return players + twins

@@ -115,10 +115,18 @@ class Playing:
         return len(players_of(cell, self._forms)) * (rounds * turn + 0.3)
 
     def play(
-        self, game: Game, server: Server, most_rounds: int, least_rounds: int = 1, seconds: float | None = None
+        self,
+        game: Game,
+        server: Server,
+        most_rounds: int,
+        least_rounds: int = 1,
+        seconds: float | None = None,
+        *,
+        plain: Server | None = None,
     ) -> None:
         """Rounds until ``most_rounds`` or ``seconds`` are over; who fails is left out from then on.
 
+        ``plain`` is the server of the players that play in plaintext where the others use TLS.
         Turns are made shorter where ``least_rounds`` would not end in time else, and where the shortest would not
         by far, one round is the least.
         """
@@ -134,7 +142,8 @@ class Playing:
             for player in playing[shift:] + playing[:shift]:
                 records = cell.records or _records_of(cell, known.get(player), length)
                 turn_began = time.monotonic()
-                turn = self._turn_or_none(game, server, player, records, number)
+                asked = plain if plain is not None and player.is_twin else server
+                turn = self._turn_or_none(game, asked, player, records, number)
                 if turn is None:
                     playing.remove(player)
                     continue

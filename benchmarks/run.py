@@ -165,13 +165,15 @@ def _play(cells: list[Cell], options: argparse.Namespace, playing: Playing) -> I
         for index, cell in enumerate(cells):
             game = playing.game(cell, cell.server, os.getloadavg()[0])
             try:
-                if cell.server not in servers:
-                    servers[cell.server] = stack.enter_context(_opened(cell.server, options))
+                needed = (cell.server, "replay") if cell.server == "tls" else (cell.server,)
+                for name in needed:
+                    if name not in servers:
+                        servers[name] = stack.enter_context(_opened(name, options))
                 server = servers[cell.server]
                 game.server = server.what
                 share = None if end is None else _share(end - time.monotonic(), cells[index:], playing)
                 least = min(LEAST_ROUNDS if cell.is_main else LEAST_ROUNDS - 1, options.rounds)
-                playing.play(game, server, options.rounds, least, share)
+                playing.play(game, server, options.rounds, least, share, plain=servers.get("replay"))
             except Exception as error:
                 playing.game_failed(game, error)
             yield game

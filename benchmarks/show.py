@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import median
 from typing import Any
 
-from benchmarks.cells import OURS
+from benchmarks.cells import IN_PLAINTEXT, OURS
 from benchmarks.figures import PERCENTILES, Turn, cpu_rates, cpu_seconds_per_million, latencies, ratio_of, wall_rates
 from benchmarks.limits import Limit
 from benchmarks.play import Game
@@ -22,7 +22,7 @@ def show_clients(machine: str, clients: dict[str, Any]) -> None:
 
 
 def show_cell(game: Game) -> None:
-    """Each player, then in the main cells each of ours against each peer."""
+    """Each player; in main cells and over TLS each of ours against each peer, and TLS against plaintext."""
     print(f"\n{game.cell.name}; load at start {game.load:.1f}")
     width = max((len(name) for name in game.turns), default=0)
     for name, turns in game.turns.items():
@@ -36,13 +36,14 @@ def show_cell(game: Game) -> None:
         print(f"  {name:{width}}  skipped: {missing} is not there")
     for name, failed in game.failed.items():
         print(f"  {name:{width}}  FAILED: {failed}")
-    if not game.cell.is_main:
-        print(end="", flush=True)
-        return
-    peers = [name for name in game.turns if not name.startswith(OURS)]
-    for ours in (name for name in game.turns if name.startswith(OURS)):
-        for peer in peers:
-            _show_ratios(game, ours, peer)
+    over_tls = [name for name in game.turns if f"{name} {IN_PLAINTEXT}" in game.turns]
+    if game.cell.is_main or over_tls:
+        names = over_tls or list(game.turns)
+        for ours in (name for name in names if name.startswith(OURS)):
+            for peer in (name for name in names if not name.startswith(OURS)):
+                _show_ratios(game, ours, peer)
+    for name in over_tls:
+        _show_ratios(game, name, f"{name} {IN_PLAINTEXT}")
     print(end="", flush=True)
 
 

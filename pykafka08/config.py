@@ -15,9 +15,11 @@ from typing import Any, Literal
 from pykafka08.errors import ConfigError
 from pykafka08.security.settings import PROTOCOLS, SecurityConfig, check_protocol, protect
 from pykafka08.setting_hints import hint
+from pykafka08.setting_names import AS_ARGUMENTS, SettingNames
 from pykafka08.short_names import shortened
 
 __all__ = [
+    "SETTING_NAMES",
     "Address",
     "ClientConfig",
     "ConsumerConfig",
@@ -25,6 +27,7 @@ __all__ = [
     "build",
     "check_timeout",
     "client_settings",
+    "names_among",
     "parse_bootstrap_servers",
     "setting_fields",
 ]
@@ -37,6 +40,7 @@ _MOST_SHOWN = 100
 _MOST_TOLD = 10
 """Unknown settings in one error."""
 MIB = 1024 * 1024
+SETTING_NAMES = "setting_names"
 
 
 def check_timeout(timeout: object) -> None:
@@ -181,6 +185,8 @@ class ClientConfig:
     """Largest frame taken from a broker; checked before a byte of its body is kept."""
     security: SecurityConfig = field(default_factory=SecurityConfig)
     """TLS and SASL.  Users give the fields of :class:`SecurityConfig` beside the other settings."""
+    setting_names: SettingNames = field(default=AS_ARGUMENTS, compare=False, repr=False)
+    """Names of the settings in errors and log lines."""
 
     def __post_init__(self) -> None:
         _check_text(self, "client_id")
@@ -239,6 +245,7 @@ class ProducerConfig:
     max_request_size: int = MIB
     """Largest record, and largest batch before compression."""
     max_in_flight_requests_per_connection: int = 5
+    setting_names: SettingNames = field(default=AS_ARGUMENTS, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         _check_choice(self, "acks", ("all", -1, 0, 1))
@@ -307,6 +314,7 @@ class ConsumerConfig:
     """Largest record in a compressed batch, and largest unpacked batch if it cannot be unpacked in pieces."""
     client_rack: str | None = None
     """Where this consumer runs, as the brokers' ``broker.rack``: it is sent to a replica there."""
+    setting_names: SettingNames = field(default=AS_ARGUMENTS, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         _check_text(self, "group_id", is_optional=True)
@@ -334,6 +342,7 @@ def setting_fields(*kinds: type) -> dict[str, Field[Any]]:
     found = {each.name: each for kind in kinds for each in fields(kind)}
     if found.pop("security", None) is not None:
         found.update({each.name: each for each in fields(SecurityConfig)})
+    found.pop(SETTING_NAMES, None)
     return found
 
 
@@ -345,8 +354,21 @@ def build(
     ``elsewhere`` are names that the caller takes itself: the error may propose them.  ``page`` lists the settings.
     """
     protect(settings)
+    with names_among(settings).naming():
+        return _built_from(settings, *kinds, elsewhere=elsewhere, page=page)
+
+
+def names_among(settings: Mapping[str, Any]) -> SettingNames:
+    """The names that keyword arguments bring along, from properties (``Converted.arguments``)."""
+    names = settings.get(SETTING_NAMES, AS_ARGUMENTS)
+    if not isinstance(names, SettingNames):
+        raise ConfigError(f"{SETTING_NAMES} is of type {type(names).__name__}, not SettingNames")
+    return names
+
+
+def _built_from(settings: dict[str, Any], *kinds: type, elsewhere: Iterable[str], page: str) -> list[Any]:
     known = setting_fields(*kinds)
-    unknown = sorted(set(settings) - set(known))
+    unknown = sorted(set(settings) - set(known) - {SETTING_NAMES})
     if unknown:
         names = {*known, *elsewhere}
         hints = {name: hint(name, names) for name in unknown}
@@ -383,7 +405,7 @@ def client_settings(config: ClientConfig) -> dict[str, Any]:
     """The keyword arguments of a client with this configuration."""
     settings = {each.name: getattr(config, each.name) for each in fields(config)}
     security = settings.pop("security")
-    settings.update({each.name: getattr(security, each.name) for each in fields(security)})
+    settings.update({name: getattr(security, name) for name in SecurityConfig.names()})
     settings["bootstrap_servers"] = ",".join(f"[{host}]:{port}" for host, port in config.bootstrap_servers)
     return settings
 

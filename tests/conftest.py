@@ -17,6 +17,7 @@ pytest_plugins = [
     "tests.security.kdc",
     "tests.whole_runs",
     "tests.integration.fixtures",
+    "tests.integration.secured_cluster",
 ]
 
 

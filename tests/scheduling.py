@@ -1,10 +1,9 @@
 """Which process of a run (pytest-xdist) gets which tests next.
 
-A *unit* stays together on one process: all tests that want the same real cluster, so that it is started once; all that
-want the Spark session, which costs 1 GiB; the tests of one module otherwise, with what it has prepared. The tests with
-clusters mostly wait, for brokers that start,
-elect and notice what is gone; the others mostly compute. So every second process takes clusters, the rest the others,
-and each goes over to the other kind when its own is used up.
+A *unit* stays together on one process: all tests that want the same real cluster, so that it is started once; all of a
+folder that want the Spark session, which costs 1 GiB; the tests of one module otherwise, with what it has prepared. The
+tests with clusters mostly wait, for brokers that start, elect and notice what is gone; the others mostly compute. So
+every second process takes clusters, the rest the others, and each goes over to the other kind when its own is used up.
 
 The process that hands out knows tests by their ids only: what shares a cluster it is told by those that have collected
 them, in a file (pytest-xdist's own groups, put into the ids, have no effect with pytest 9.2).
@@ -31,7 +30,7 @@ from tests.brokers.releases import version_tuple
 CLUSTER = "cluster-"
 """What the names of the units with clusters begin with."""
 SPARK = f"{CLUSTER}of-spark"
-"""The unit with the Spark session: its tests start clusters of their own."""
+"""What the names of the units with a Spark session begin with: their tests start clusters of their own."""
 MAX_PROCESSES = 6
 TOLD = "units_with_clusters"
 FOLDER = pytest.StashKey["TemporaryDirectory[str]"]()
@@ -39,18 +38,26 @@ FOLDER = pytest.StashKey["TemporaryDirectory[str]"]()
 SPECIAL = f"{CLUSTER}special-"
 SPECIAL_LENGTH = 20
 """How many other tests take as long as one for which one broker will not do: these bring brokers down."""
-LENGTHS = {"tests/faults/test_killed_tasks.py": 10, "tests/test_build.py": 30}
+LENGTHS = {
+    "tests/faults/test_killed_tasks.py": 10,
+    "tests/spark/pipeline/test_following.py": 20,
+    "tests/spark/pipeline/test_killed.py": 50,
+    "tests/spark/pipeline/test_standalone.py": 20,
+    "tests/test_build.py": 30,
+}
 """The same of modules whose tests are long."""
 
 
 def unit_of(item: pytest.Item) -> str | None:
     """The name of the cluster that a test shares with others; None for a test without clusters."""
     if "spark" in getattr(item, "fixturenames", ()):
-        return SPARK
+        return f"{SPARK}-in-{item.path.parent.name}"
     if "clusters" not in getattr(item, "fixturenames", ()) and item.get_closest_marker("compose") is None:
         return None
     release, is_special = wanted_cluster(item)
-    return f"{SPECIAL}{item.path.stem}-{release}" if is_special else f"{CLUSTER}{release or item.path.stem}"
+    return (
+        f"{SPECIAL}{item.path.stem}-{release}" if is_special else f"{CLUSTER}{_kind(item)}{release or item.path.stem}"
+    )
 
 
 def wanted_cluster(item: pytest.Item) -> tuple[str, bool]:
@@ -60,6 +67,13 @@ def wanted_cluster(item: pytest.Item) -> tuple[str, bool]:
     wanted = marker.kwargs if marker is not None else {}
     names = (parameters.get("release"), parameters.get("version"), parameters.get("old"), wanted.get("release"))
     return next((str(name) for name in names if name), ""), bool(wanted.get("is_special"))
+
+
+def _kind(item: pytest.Item) -> str:
+    """The kind of cluster that the test's marker names, with a hyphen; else an empty text."""
+    marker = item.get_closest_marker("cluster")
+    kind = marker.kwargs.get("kind") if marker is not None else None
+    return f"{kind}-" if kind else ""
 
 
 @pytest.hookimpl(trylast=True)  # after pytest's own ordering by parameters
@@ -75,9 +89,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         draft.replace(told)  # each process tells the same
 
 
-def _place(item: pytest.Item) -> tuple[bool, tuple[int, ...], str]:
+def _place(item: pytest.Item) -> tuple[bool, tuple[int, ...], str, str]:
     release, is_special = wanted_cluster(item)
-    return not is_special, version_tuple(release), str(item.path)
+    return not is_special, version_tuple(release), _kind(item), str(item.path)
 
 
 @pytest.hookimpl(optionalhook=True)

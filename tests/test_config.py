@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import ssl
 from collections.abc import Callable
-from dataclasses import fields
 from functools import partial
 from typing import Any
 
@@ -271,7 +270,7 @@ def test_every_value_is_taken_or_refused_with_the_name_of_its_setting(client: Ca
 
 
 def test_every_setting_of_a_group_has_a_row() -> None:
-    assert set(OF_GROUP) == {field.name for field in fields(GroupConfig)}
+    assert set(OF_GROUP) == setting_fields(GroupConfig).keys()
 
 
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, (good, _) in OF_GROUP.items() for value in good])

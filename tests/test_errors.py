@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import copy
 import pickle
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from pykafka08 import errors
 from pykafka08.errors import (
     AuthorizationError,
     BrokerError,
@@ -90,3 +94,50 @@ def test_an_authorization_error_names_resource_and_operation(
 @pytest.mark.parametrize("error", [broker_error(3, topic="t"), RequestTimeoutError("late", api="Fetch")], ids=str)
 def test_copies_say_the_same(error: KafkaError) -> None:
     assert str(copy.copy(error)) == str(pickle.loads(pickle.dumps(error))) == str(error)
+
+
+FACTS = {"broker", "topic", "partition", "group", "path", "api", "transactional_id", "mechanism"}
+NAMED_ELSEWHERE = {
+    # module or folder -> what the user reads with its errors
+    "admin/asking.py": "the cluster has no broker to name",
+    "affinity.py": "a call from elsewhere: the traceback shows it",
+    "cluster/client.py": "the cluster has no controller to name",
+    "cluster/connections.py": "ConnectionMachine adds the broker",
+    "connection": "ConnectionMachine adds the broker",
+    "consumer/member.py": "the group is set on the error",
+    "consumer/processing.py": "a handler was cancelled: its traceback shows it",
+    "group/exchange.py": "ConnectionMachine adds the broker",
+    "group/offsets.py": "the cluster has no broker to name",
+    "producer/transactions/block.py": "a call in the wrong place: the traceback shows it",
+    "producer/transactions/transactor.py": "the record's batch adds topic and partition",
+    "protocol": "ConnectionMachine adds broker and API",
+    "records": "the consumer adds topic, partition and offset",
+    "zookeeper": "the session with ZooKeeper has no other name",
+}
+
+
+def is_constant(text: ast.expr) -> bool:
+    if isinstance(text, ast.JoinedStr):
+        return all(isinstance(part, ast.Constant) for part in text.values)
+    return isinstance(text, ast.Constant)
+
+
+def unnamed_errors() -> Iterator[str]:
+    """The modules with an error whose text has no value, and that has no fact: it names nothing."""
+    kinds = {name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, KafkaError)}
+    kinds -= {"KafkaError", "ConfigError", "ClosedError"}
+    root = Path(errors.__file__).parents[1]
+    for path in sorted(root.rglob("*.py")):
+        module = path.relative_to(root).as_posix()
+        if module.startswith(("broker/", "cli/", "errors/")):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            is_error = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in kinds
+            if is_error and not FACTS & {each.arg for each in node.keywords} and all(map(is_constant, node.args[:1])):
+                yield module
+
+
+def test_each_error_names_something() -> None:
+    modules = set(unnamed_errors())
+    assert {each for each in modules if not each.startswith(tuple(NAMED_ELSEWHERE))} == set()
+    assert [each for each in NAMED_ELSEWHERE if not any(module.startswith(each) for module in modules)] == []

@@ -12,7 +12,7 @@ from tests.brokers.model import ClusterError
 
 RELEASES = ["0.8.2.2", "2.8.2", "4.3.1"]
 MAVEN = """#!/bin/sh
-echo run >> "{runs}"
+echo "$@" >> "{runs}"
 while [ "$1" != -f ]; do shift; done
 home=$(dirname "$2")
 modules=$(sed -n 's:</module>:\\n:gp' "$2" | sed -n 's/.*<module>//p')
@@ -35,8 +35,13 @@ class Maven:
         program.chmod(0o755)
 
     @property
+    def words(self) -> list[list[str]]:
+        """The arguments of each run."""
+        return [line.split() for line in self._runs.read_text().splitlines()] if self._runs.exists() else []
+
+    @property
     def runs(self) -> int:
-        return len(self._runs.read_text().splitlines()) if self._runs.exists() else 0
+        return len(self.words)
 
 
 @pytest.fixture
@@ -63,6 +68,12 @@ def test_where_they_cannot_be_fetched_together_each_is_alone(maven: Maven) -> No
     maven.refuses.touch()
     assert len(resolve_all(RELEASES)) == 3
     assert maven.runs == 1 + 3
+
+
+def test_each_file_is_compared_with_its_checksum(maven: Maven) -> None:
+    maven.refuses.touch()
+    resolve_all(RELEASES)
+    assert all("-C" in words for words in maven.words)
 
 
 def test_what_is_no_release_is_refused_before_anything_is_fetched(maven: Maven) -> None:

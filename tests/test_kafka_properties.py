@@ -287,9 +287,10 @@ def test_values_of_python_in_a_mapping() -> None:
     assert settings == {"enable_auto_commit": False, "fetch_min_bytes": 5, "group_id": "g"}
     with pytest.raises(
         ConfigError,
-        match=r"^group\.id: the value of a property must be a string, number or boolean, not of the type list",
+        match=r"^group\.id: the value of a property must be a string, number, boolean or path, not of the type list",
     ):
         settings_from({"group.id": ["g"]}, ConsumerConfig)
+    assert settings_from({"ssl.truststore.location": Path("/x/y.pem")}) == {"ssl_truststore_location": "/x/y.pem"}
     with pytest.raises(ConfigError, match="path of a file or a mapping, not of the type int"):
         settings_from(5)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match=r"bootstrap\.servers is missing"):
@@ -495,7 +496,7 @@ OPENED: dict[str, tuple[dict[str, str], dict[str, Any], str]] = {
     "of librdkafka": (
         {"sasl.mechanisms": "PLAIN", "sasl.username": "u"},
         {},
-        "sasl.mechanisms='PLAIN' needs a password in sasl.jaas.config",
+        "sasl.mechanisms='PLAIN' needs sasl.password",
     ),
     "an argument": (
         {"sasl.mechanism": "PLAIN"},

@@ -6,8 +6,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
-from tests.scheduling import next_unit
+import pytest
+
+from tests.scheduling import next_unit, unit_of
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLE = """
@@ -20,6 +24,11 @@ def clusters(): ...
 @pytest.mark.parametrize("number", range(3))
 def test_shared(clusters, version, number, record):
     record(version)
+
+@pytest.mark.cluster(kind="secured")
+@pytest.mark.parametrize("version", ["4.3.1", "0.8.0"])
+def test_secured(clusters, version, record):
+    record(f"secured-{version}")
 
 @pytest.mark.cluster(is_special=True)
 @pytest.mark.parametrize("version", ["4.3.1"])
@@ -63,11 +72,11 @@ def test_what_shares_a_cluster_stays_on_one_process_and_all_is_run_once(tmp_path
         (tmp_path / f"test_{name}.py").write_text(SAMPLE)
     result = run(tmp_path, "tests.scheduling", "--numprocesses", "2")
     assert result.returncode == 0, result.stdout + result.stderr
-    assert "54 passed" in result.stdout
+    assert "58 passed" in result.stdout
     ran = [line.split(" ", 2) for line in (tmp_path / "ran").read_text().splitlines()]
-    assert len(ran) == 2 * (2 * 3 + 1 + 20)
-    for release in ("4.3.1", "0.8.0"):
-        assert len({process for what, process, _ in ran if what == release}) == 1, ran
+    assert len(ran) == 2 * (2 * 3 + 2 + 1 + 20)
+    for cluster in ("4.3.1", "0.8.0", "secured-4.3.1", "secured-0.8.0"):
+        assert len({process for what, process, _ in ran if what == cluster}) == 1, ran
 
 
 def test_each_process_takes_the_longest_of_its_kind_and_then_of_the_other() -> None:
@@ -83,6 +92,12 @@ def test_each_process_takes_the_longest_of_its_kind_and_then_of_the_other() -> N
         taken.append(next_unit(units, with_clusters=len(taken) != 1))
         del units[taken[-1]]
     assert taken == ["cluster-special-x-4.3.1", "tests/test_b.py", "cluster-4.3.1", "cluster-0.8.0", "tests/test_a.py"]
+
+
+def test_tests_with_a_spark_session_stay_together_by_folder() -> None:
+    names = ("spark/test_a.py", "spark/test_b.py", "spark/pipeline/test_a.py")
+    units = [unit_of(cast(pytest.Item, SimpleNamespace(fixturenames=("spark",), path=Path(name)))) for name in names]
+    assert units == ["cluster-of-spark-in-spark", "cluster-of-spark-in-spark", "cluster-of-spark-in-pipeline"]
 
 
 def test_a_run_of_everything_ends_with_what_failed(tmp_path: Path) -> None:

@@ -46,6 +46,8 @@ def test_security_settings_mean_what_their_docstrings_say() -> None:
     for setting, text in pairwise(body):
         if isinstance(setting, ast.AnnAssign) and isinstance(text, ast.Expr):
             name = ast.unparse(setting.target)
+            if name not in SecurityConfig.names():
+                continue
             assert f"{plain(rows[name])};".startswith(f"{plain(ast.literal_eval(text.value))};"), name
             checked += 1
     assert checked > 40

@@ -25,8 +25,9 @@ else:
 
 ROOT = Path(__file__).resolve().parent.parent
 LEFT_OUT = shutil.ignore_patterns(
-    ".git", ".venv*", "build", "dist", "jars", "__pycache__", ".*_cache", ".hypothesis", "*.egg-info"
+    ".git", ".venv*", "build", "dist", "jars", "*.pyc.*", ".*_cache", ".hypothesis", "*.egg-info"
 )
+"""Bytecode is copied, so that nothing is compiled twice; what another process is just writing (``*.pyc.*``) is not."""
 STAMP = "compiled-from.txt"
 
 

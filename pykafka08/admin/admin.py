@@ -87,8 +87,7 @@ class Admin(Asking):
         return built_from(cls, properties, settings)
 
     async def __aenter__(self) -> Admin:
-        with self._naming():
-            await self._enter()
+        await self._enter()
         return self
 
     async def list_brokers(self, *, timeout: float | None = None) -> dict[int, Broker]:

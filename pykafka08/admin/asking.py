@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Awaitable, Callable, Iterable
-from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -81,8 +80,6 @@ MOVED = (
 
 class Asking:
     """An open client and its deadlines; what is asked for is in ``admin``."""
-
-    _naming: Callable[[], AbstractContextManager[None]] = nullcontext
 
     def __init__(self, bootstrap_servers: str | Iterable[str], **settings: Any) -> None:
         protect(settings)

@@ -131,7 +131,7 @@ def settings_and_notes(
     found = settings_of(own, *kinds, refused=refused)
     if found.unknown:
         note(f"settings that mean nothing to this client: {', '.join(found.unknown)}")
-    return found.settings
+    return found.arguments(*kinds)
 
 
 def positive(text: str) -> int:

@@ -67,9 +67,9 @@ def settings_of_zookeeper(options: argparse.Namespace) -> tuple[dict[str, Any], 
             zookeeper[setting] = typed(name, setting, value, kinds[setting])
         else:
             of_brokers[short] = value
-    client, unknown, _, _ = settings_of(of_brokers)
-    if unknown:
-        raise ConfigError(f"settings that mean nothing here: {', '.join(unknown)}")
+    found = settings_of(of_brokers)
+    if found.unknown:
+        raise ConfigError(f"settings that mean nothing here: {', '.join(found.unknown)}")
     if "acl" in zookeeper:
         raise ConfigError("access lists cannot be given as a property; --secure makes nodes as brokers do")
     if getattr(options, "secure", False):
@@ -80,8 +80,7 @@ def settings_of_zookeeper(options: argparse.Namespace) -> tuple[dict[str, Any], 
     credentials = options.auth or ([given] if given else [])
     if credentials:
         zookeeper["auth"] = tuple(map(_credential, credentials))
-    client.update(_client_settings(options))
-    return {"servers": options.zookeeper, **without_secrets(zookeeper)}, client
+    return {"servers": options.zookeeper, **without_secrets(zookeeper)}, {**found.settings, **_client_settings(options)}
 
 
 def _client_settings(options: argparse.Namespace) -> dict[str, Any]:

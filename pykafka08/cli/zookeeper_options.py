@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from pykafka08.cli.zk import settings_of_zookeeper
+from pykafka08.config import SETTING_NAMES
 from pykafka08.errors import ConfigError
 from pykafka08.security.hidden_text import HiddenText
 
@@ -32,7 +33,9 @@ def zookeeper_settings(options: argparse.Namespace) -> dict[str, Any]:
         config=options.zookeeper_config,
     )
     session, others = settings_of_zookeeper(given)
+    name_of = others.pop(SETTING_NAMES)
     if others:
-        raise ConfigError(f"settings that mean nothing to ZooKeeper: {', '.join(others)}")
+        names = ", ".join(name_of[each] for each in others)
+        raise ConfigError(f"settings that mean nothing to ZooKeeper: {names}")
     del session["servers"]
     return session

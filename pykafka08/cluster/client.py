@@ -74,8 +74,11 @@ class Client:
         dial: Dial | None = None,
         facts: Mapping[str, str | None] | None = None,
     ) -> None:
+        names = config.setting_names
         if config.broker_version is not None:
-            BrokerVersions.of_release(config.broker_version)  # a release that never was is told before anything is sent
+            # a release that never was is told before anything is sent
+            with names.naming():
+                BrokerVersions.of_release(config.broker_version)
         self.config = config
         self.facts = {"client_id": config.client_id, **{k: v for k, v in (facts or {}).items() if v is not None}}
         """Facts in each log line of the client."""
@@ -83,11 +86,14 @@ class Client:
         self.tasks = tasks if tasks is not None else TaskTree()
         self._owns_tasks = tasks is None
         self._allow_auto_topic_creation = allow_auto_topic_creation
+        with names.naming():
+            dial = dial if dial is not None else dial_for(config.security)
+            login = login_of(config.security) if config.security.uses_sasl else None
         self._connections = Connections(
             config,
             self.tasks,
-            dial if dial is not None else dial_for(config.security),
-            login_of(config.security) if config.security.uses_sasl else None,
+            dial,
+            login,
             on_ready=self._address_reachable,
             on_silence=lambda: self.invalidate(self.metadata.generation),
             on_end=self._connection_ended,
@@ -100,13 +106,13 @@ class Client:
         self._scope = TaskScope()
 
     def _warn_of_unused_security(self) -> None:
-        security = self.config.security
+        security, names = self.config.security, self.config.setting_names
         if security.unused:
             self._log.warning(
                 "security.settings_not_used",
                 security_protocol=security.security_protocol,
-                settings=", ".join(security.unused),
-                advice="set security_protocol to SSL, SASL_SSL or SASL_PLAINTEXT",
+                settings=", ".join(names[each] for each in security.unused),
+                advice=names.in_text("set security_protocol to SSL, SASL_SSL or SASL_PLAINTEXT"),
             )
 
     # --- life -------------------------------------------------------------------------------------------------------
@@ -144,7 +150,7 @@ class Client:
     def _so_far(self, seed: Broker) -> KafkaError:
         """What is known of a bootstrap address that has neither answered nor failed in time."""
         connection = self._connections.existing(seed, Purpose.CONTROL)
-        limit = f"default_api_timeout_ms={self.config.default_api_timeout_ms:g}"
+        limit = f"{self.config.setting_names['default_api_timeout_ms']}={self.config.default_api_timeout_ms:g}"
         without = connection.credentials_error(f"within {limit}") if connection is not None else None
         text = connection.progress if connection is not None else "the address was not tried yet"
         return without or RequestTimeoutError(f"{text} when {limit} was over", broker=seed.name)

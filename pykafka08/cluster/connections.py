@@ -195,7 +195,11 @@ class Connections:
         elif probe != self._probe(address):
             self._probes[address] = (probe, clock()() + PROBE_SECONDS)
             if probe.api_versions is None:
-                self._log.warning("connection.no_api_versions", broker=connection.broker, advice=NO_API_VERSIONS)
+                self._log.warning(
+                    "connection.no_api_versions",
+                    broker=connection.broker,
+                    advice=self._config.setting_names.in_text(NO_API_VERSIONS),
+                )
 
     def _ended(self, connection: Connection, purpose: Purpose) -> None:
         address = connection.address

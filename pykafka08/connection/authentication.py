@@ -48,6 +48,9 @@ CREDENTIALS = {
     "GSSAPI": "check the principal, the ticket and sasl_kerberos_service_name",
 }
 """What to do about refused credentials."""
+DELEGATED = (
+    "check that the delegation token has not expired, its id in sasl_plain_username and its HMAC in sasl_plain_password"
+)
 
 LONGEST_REASON = 500
 MOST_MECHANISMS = 20
@@ -71,9 +74,11 @@ class Authentication:
         uses_tls: bool = False,
         credentials_source: str | None = None,
         was_served: bool = False,
+        is_delegation_token: bool = False,
     ) -> None:
         self.broker = broker
         self.mechanism = mechanism
+        self._is_delegation_token = is_delegation_token
         self._setting = setting or mechanism
         self._uses_tls = uses_tls
         self._credentials_source = credentials_source
@@ -97,6 +102,11 @@ class Authentication:
     def takes_bare_frames(self) -> bool:
         """True if the next frame from the broker is a token without a header."""
         return self._is_answer_due and self._token_version is None and not self.is_done
+
+    @property
+    def is_handshake_open(self) -> bool:
+        """True while the answer to SaslHandshake is due, which may be that the broker does not offer the mechanism."""
+        return self._is_handshake_open
 
     def begin(self, versions: BrokerVersions, *, is_renewal: bool = False) -> None:
         """Authenticate with a broker that serves these versions."""
@@ -207,6 +217,8 @@ class Authentication:
 
     def _refused(self, text: str) -> AuthenticationError:
         hint = CREDENTIALS.get(self._setting) or CREDENTIALS.get(self.mechanism)
+        if self._is_delegation_token:
+            hint = DELEGATED
         details = f" ({self._refusal})" if self._refusal else ""
         ending = f"; {hint}" if hint and "credentials" in text else ""
         return AuthenticationError(f"{text}{details}{ending}", mechanism=self.mechanism, broker=self.broker)

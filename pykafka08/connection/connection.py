@@ -138,6 +138,7 @@ class Connection:
             request_timeout=config.request_timeout_ms / 1000,
             renewal_timeout=min(config.request_timeout_ms, config.socket_connection_setup_timeout_ms) / 1000,
             max_idle=config.connections_max_idle_ms / 1000,
+            setting_names=config.setting_names,
         )
         tasks.start(f"connection to {name}", self._run)
 
@@ -150,6 +151,7 @@ class Connection:
             uses_tls=security.uses_tls,
             credentials_source=login.source,
             was_served=was_served,
+            is_delegation_token=security.sasl_scram_tokenauth,
         )
 
     @property
@@ -411,6 +413,7 @@ class Connection:
                 return  # the machine ends at the same time
             is_answered = mechanism.is_last_token_answered or not mechanism.is_complete
         except KafkaError as error:
+            self._config.setting_names.in_error(error)
             self._log.warning("connection.authentication_failed", broker=machine.broker, cause=str(error))
             machine.authentication_failed(error, self._now())
         except Exception as error:  # noqa: BLE001 - raised by the application's function for passwords or tokens

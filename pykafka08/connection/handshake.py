@@ -36,7 +36,13 @@ from enum import Enum
 from typing import Any
 
 from pykafka08.error_codes import ErrorCode
-from pykafka08.errors import AuthenticationError, RemoteProtocolError, TransportError, broker_error
+from pykafka08.errors import (
+    AuthenticationError,
+    RemoteProtocolError,
+    ResponseTooLargeError,
+    TransportError,
+    broker_error,
+)
 from pykafka08.protocol.messages import ApiKey
 from pykafka08.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from pykafka08.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
@@ -44,15 +50,25 @@ from pykafka08.protocol.messages.metadata import MetadataRequest, MetadataRespon
 from pykafka08.protocol.schema import Request
 from pykafka08.protocol.versions import BrokerVersions
 from pykafka08.short_names import shortened
-from pykafka08.wire import Buffer
+from pykafka08.wire import INT32, Buffer
 
-__all__ = ["NEWEST_PROBE", "Handshake", "Probe", "Step", "answered_api_versions"]
+__all__ = [
+    "NEWEST_PROBE",
+    "Handshake",
+    "Probe",
+    "Step",
+    "answered_api_versions",
+    "check_first_answer",
+    "name_as_foreign",
+]
 
 NOT_KAFKA = "not a Kafka listener? (a ZooKeeper, TLS or SASL port behaves so: see security_protocol)"
 NOT_KAFKA_OVER_TLS = (
     "not a Kafka listener? (a SASL port behaves so: see security_protocol; so does, under TLS 1.3, a peer that demands "
     "a client certificate, or refuses the client's, without an alert: see ssl_certfile and ssl_keyfile)"
 )
+
+FOREIGN = "the peer does not speak Kafka's protocol"
 
 API_VERSIONS_VERSION = 3
 """Known to every broker since 2.4; asking for 4 would cost brokers up to 3.8 a second round trip."""
@@ -289,3 +305,27 @@ def _decode_api_versions(frame: Buffer, offset: int, version: int) -> ApiVersion
     if bytes(frame[offset : offset + 2]) == b"\x00\x23":
         return ApiVersionsResponse.decode(frame, 0, offset)
     return ApiVersionsResponse.decode(frame, version, offset)
+
+
+def check_first_answer(frame: Buffer, id_due: int | None) -> None:
+    """RemoteProtocolError if an answer of the handshake does not begin with the correlation id that is due.
+
+    ``id_due`` is None if no request was sent.
+    """
+    if id_due is None:
+        fault = f"{len(frame)} bytes came before a request was sent"
+    elif len(frame) < INT32.size:
+        fault = f"an answer of {len(frame)} bytes has no correlation id"
+    elif (found := INT32.unpack_from(frame)[0]) != id_due:
+        fault = f"an answer carries correlation id {found}, {id_due} was due"
+    else:
+        return
+    raise RemoteProtocolError(f"{FOREIGN}: {fault}")
+
+
+def name_as_foreign(error: RemoteProtocolError) -> None:
+    """Say what bytes that are not frames mean where the peer has never answered a request."""
+    if isinstance(error, ResponseTooLargeError):
+        error.args = (f"{error.message}: its answer is too large, or {FOREIGN}",)
+    else:
+        error.args = (f"{FOREIGN}: {error.message}",)

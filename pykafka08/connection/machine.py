@@ -28,7 +28,7 @@ from pykafka08.connection.actions import Action, Authenticate, Close, Redial, Su
 from pykafka08.connection.authentication import Authentication
 from pykafka08.connection.call import Call, Content, Outcome, may_be_held
 from pykafka08.connection.deadlines import Deadlines
-from pykafka08.connection.handshake import Handshake, Probe
+from pykafka08.connection.handshake import Handshake, Probe, check_first_answer, name_as_foreign
 from pykafka08.connection.silence import Silence
 from pykafka08.connection.throttle import throttled_for
 from pykafka08.errors import (
@@ -48,6 +48,7 @@ from pykafka08.protocol.messages.sasl_authenticate import SaslAuthenticateRespon
 from pykafka08.protocol.messages.sasl_handshake import SaslHandshakeResponse
 from pykafka08.protocol.schema import Request, Response
 from pykafka08.protocol.versions import BrokerVersions
+from pykafka08.setting_names import AS_ARGUMENTS, SettingNames
 from pykafka08.wire import INT32, Buffer
 
 __all__ = ["ConnectionMachine", "State"]
@@ -95,6 +96,7 @@ class ConnectionMachine:
         request_timeout: float,
         renewal_timeout: float,
         max_idle: float,
+        setting_names: SettingNames = AS_ARGUMENTS,
     ) -> None:
         self.broker = broker
         self.state = State.CONNECTING
@@ -115,10 +117,12 @@ class ConnectionMachine:
         self._renew_at = math.inf
         self._is_renewing = False
         self._is_holding = False
+        self._failure: KafkaError | None = None
         self._setup_deadline = setup_deadline
         self._request_timeout = request_timeout
         self._renewal_timeout = renewal_timeout
         self._max_idle = max_idle
+        self._names = setting_names
         self._correlation_id = 0
         self._held: deque[Call] = deque()
         self._open: deque[Call] = deque()
@@ -160,7 +164,7 @@ class ConnectionMachine:
         if not self._waits_for_mechanism:
             return None
         assert self._authentication is not None
-        return self._authentication.not_finished(text)
+        return self._names.in_error(self._authentication.not_finished(text))
 
     @property
     def _waits_for_mechanism(self) -> bool:
@@ -211,6 +215,8 @@ class ConnectionMachine:
         if not self._is_renewing:  # a renewal is no use of the connection
             self.last_activity = now
         try:
+            if self.state is State.HANDSHAKE:
+                check_first_answer(frame, self._open[0].correlation_id if self._open else None)
             if self._authentication is not None and self._authentication.takes_bare_frames:
                 self._actions.append(Authenticate(self._authentication.bare_token_received(frame)))
             elif not self._open:
@@ -234,11 +240,13 @@ class ConnectionMachine:
             return
         if self.state is State.AUTHENTICATING and isinstance(error, TransportError):
             assert self._authentication is not None
-            self._poison(self._authentication.closed(error))
+            self._poison(self._failure or self._authentication.closed(error))
             return
         if self.state is State.READY and isinstance(error, ResponseTooLargeError) and self._open:
             self._answer_too_large(error)
             return
+        if self.state is State.HANDSHAKE and isinstance(error, RemoteProtocolError):
+            name_as_foreign(error)
         self._poison(error)
 
     def token_made(
@@ -275,6 +283,10 @@ class ConnectionMachine:
             return False
         if self.state is State.AUTHENTICATING and self._authentication is not None:
             error = self._authentication.without_credentials(error)
+            if self._authentication.is_handshake_open:
+                # If the broker does not offer the mechanism, credentials would not help: its answer decides.
+                self._failure = error
+                return True
         self._poison(self._renewal_error(error))
         return True
 
@@ -424,7 +436,7 @@ class ConnectionMachine:
         except Exception as error:  # noqa: BLE001 - the content may be the caller's own code; it is raised to the caller
             if isinstance(error, KafkaError) and error.broker is None:
                 error.broker = self.broker
-            call.fail(error)
+            call.fail(self._names.in_error(error))
 
     def _resolve(self, call: Call) -> tuple[Request[Any], int]:
         """The request of a call and the version to send it in."""
@@ -489,6 +501,9 @@ class ConnectionMachine:
         answer = response_class.decode(frame, version, offset)
         if isinstance(answer, SaslHandshakeResponse):
             authentication.handshake_answered(answer)
+            if self._failure is not None:
+                self._poison(self._failure)
+                return
             self._continue_authentication(now)
         else:
             assert isinstance(answer, SaslAuthenticateResponse)
@@ -502,7 +517,7 @@ class ConnectionMachine:
     def _expire(self, call: Call, now: float) -> None:
         """The deadline at the top of the heap has passed: the caller's, then the one for a missing answer."""
         if call.outcome is not None:
-            call.fail(self._timeout_error(call, now))
+            call.fail(self._names.in_error(self._timeout_error(call, now)))
         if call.response is None:
             return
         if call.overdue > now:
@@ -542,6 +557,8 @@ class ConnectionMachine:
         waited = f" within {now - self._open[0].sent_at:.3g} s" if self._open else " in time"
         if self.state is State.AUTHENTICATING:
             assert self._authentication is not None
+            if self._failure is not None:
+                return self._failure
             if self._waits_for_mechanism:
                 return self._authentication.not_finished("within socket_connection_setup_timeout_ms")
             return TransportError(f"the broker did not answer{waited}, during SASL authentication")
@@ -576,6 +593,7 @@ class ConnectionMachine:
         """Fail every call with this one error, and close."""
         if self.state is State.CLOSED:
             return
+        self._names.in_error(error)
         if error.broker is None:
             error.broker = self.broker
         if isinstance(error, SecurityError):

@@ -112,28 +112,30 @@ def lost_connection(error: BaseException | None, splitter: FrameSplitter) -> Kaf
     """Ours for the end of a stream: a close by the peer when ``error`` is None.
 
     TlsError for an alert: in TLS 1.3 a broker refuses a client's certificate after the client's part of the handshake.
-    Kafka up to 3.0 sends bytes that nobody can decrypt before such an alert.
+    Kafka up to 3.0 sends bytes that nobody can decrypt before such an alert.  TlsError also for bytes that are not TLS
+    where the first answer was due: the peer would send them again on another connection.
     """
     if error is None:
         return TransportError("the peer closed the connection" + " inside a frame" * splitter.is_mid_frame)
-    if (refusal := _tls_refusal_of(error, may_be_garbled=not splitter.has_received)) is not None:
+    if (refusal := _tls_refusal_of(error, is_first=not splitter.has_received)) is not None:
         return refusal
     lost = TransportError(f"the connection was lost: {reason_of(error)}")
     lost.__cause__ = error
     return lost
 
 
-def _tls_refusal_of(error: BaseException, *, may_be_garbled: bool) -> TlsError | None:
+def _tls_refusal_of(error: BaseException, *, is_first: bool) -> TlsError | None:
     inner: BaseException | None = error
     while inner is not None and not isinstance(inner, ssl.SSLError):
         inner = inner.__cause__ or inner.__context__
     if inner is None:
         return None
-    reason = inner.reason or ""
-    if "ALERT" not in reason and not (may_be_garbled and reason.endswith("BAD_RECORD_MAC")):
+    if "ALERT" not in (inner.reason or "") and not is_first:
         return None
-    from pykafka08.security.tls_errors import alert_error  # here: a client without TLS need not load it
+    from pykafka08.security.tls_errors import alert_error, is_end  # here: a client without TLS need not load it
 
+    if is_end(inner):
+        return None
     refused = alert_error(inner)
     refused.__cause__ = error
     return refused

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import AsyncIterator, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -74,8 +73,6 @@ class Consumer(Committing):
     same ``async for``, can be made again.
     """
 
-    _naming: Callable[[], AbstractContextManager[None]] = nullcontext
-
     def __init__(
         self,
         *topics: str,
@@ -131,8 +128,7 @@ class Consumer(Committing):
     # Life
 
     async def __aenter__(self) -> Consumer:
-        with self._naming():
-            await self._start()
+        await self._start()
         return self
 
     async def _start(self) -> None:
@@ -377,7 +373,11 @@ class Consumer(Committing):
         elif self._member is not None:
             cause = self._member.coordinator.trouble
         because = "" if cause is None else f"; last: {cause}{age}"
-        late = RequestTimeoutError(f"no record came within {timeout} seconds{because}")
+        topics = {tp.topic for tp in self.assignment()}
+        late = RequestTimeoutError(
+            f"no record came within {timeout} seconds{because}", topic=topics.pop() if len(topics) == 1 else None
+        )
+        late.group = self._group_id
         late.__cause__ = cause
         return at_deadline(late, self._refusal(self.assignment()))
 

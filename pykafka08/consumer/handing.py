@@ -120,4 +120,5 @@ class Handing:
     def _refuse(self, state: PartitionState, error: CorruptRecordError | RecordTooLargeError, now: float) -> NoReturn:
         state.retry_at = now + self._client.retry_backoff_max_ms / 1000
         error.broker = self.assignment.broker_name(state)
+        self._client.setting_names.in_error(error)
         raise error

@@ -91,6 +91,8 @@ class Locating:
         if error is None and not state.buffer:
             self._reset(state, state.fetch_offset)
             return
+        if error is not None:
+            self._config.setting_names.in_error(error)
         state.buffer.append(Halt(error))
         self.is_shaken = True
         self.mark_ready(state)

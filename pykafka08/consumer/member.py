@@ -44,6 +44,8 @@ __all__ = ["CLOSE_SECONDS", "LEAVE_PATIENCE", "ConsumerMember", "Parts"]
 
 log = library_logger("consumer")
 
+MAX_POLL_INTERVAL = "max_poll_interval_ms"
+
 PATIENCE = 3.0
 """Seconds that a rebalance waits for the application to finish what it has in hand of partitions that go."""
 
@@ -200,7 +202,8 @@ class ConsumerMember:
             if self._closing is not None:
                 raise
             # It left for a while, as nothing was asked for: what it had is others' by now.
-            refused |= {tp: _left(tp) for tp in fresh}
+            setting = self._parts.group.setting_names[MAX_POLL_INTERVAL]
+            refused |= {tp: _left(tp, setting) for tp in fresh}
         done = {tp: each.offset for tp, each in fresh.items() if tp not in refused}
         if offsets is not None:
             for tp in done.keys() & self._assignment.states.keys():
@@ -223,13 +226,16 @@ class ConsumerMember:
     def group_offsets(self) -> tuple[GroupMetadata, dict[TopicPartition, OffsetAndMetadata]]:
         """Who this is, and where it would read on, for a producer's transaction."""
         if self._is_auto:
-            raise ConfigError("offsets of a transaction are committed with it alone: set enable_auto_commit=False")
+            auto_commit = self._parts.config.setting_names["enable_auto_commit"]
+            raise ConfigError(f"offsets of a transaction are committed with it alone: set {auto_commit}=False")
         if self._reader.workload is not None:
             raise ConfigError("process() reads ahead of its handlers: read in a loop what a transaction is to commit")
         group, coordinator = self._parts.group, self.coordinator
         offsets = self.sent.take()
         if offsets and self._topics and coordinator.generation < 0:
-            raise PartitionRevokedError("this member is out of the group, and back in it soon: abort, and read on")
+            error = PartitionRevokedError("this member is out of the group, and back in it soon: abort, and read on")
+            error.group = group.group_id
+            raise error
         member = GroupMetadata(group.group_id, coordinator.generation, coordinator.member_id, group.group_instance_id)
         return member, offsets
 
@@ -364,12 +370,14 @@ class ConsumerMember:
                 clock.restart(anyio.current_time())
 
     async def _leave_for_a_while(self, idle: float, limit: float) -> None:
+        setting = self._parts.group.setting_names[MAX_POLL_INTERVAL]
         self._exceeded = PollIntervalExceededError(
-            f"no record was asked for in {idle:.1f} s, and max_poll_interval_ms allows {limit:g}: the group goes on "
+            f"no record was asked for in {idle:.1f} s, and {setting} allows {limit:g}: the group goes on "
             f"without this consumer; the next call joins it again",
             idle=idle,
             limit=limit,
         )
+        self._exceeded.group = self._parts.group.group_id
         self._log.warning("group.poll_interval_exceeded", idle=idle, limit=limit)
         self._is_heard = Waiter()
         await self.coordinator.aclose(timeout=CLOSE_SECONDS, leave_patience=LEAVE_PATIENCE)
@@ -382,8 +390,6 @@ class ConsumerMember:
         self._starts.look_again()
 
 
-def _left(tp: TopicPartition) -> PartitionRevokedError:
-    text = (
-        "the offset was not committed: the member has left its group, as nothing was asked for in max_poll_interval_ms"
-    )
+def _left(tp: TopicPartition, setting: str) -> PartitionRevokedError:
+    text = f"the offset was not committed: the member has left its group, as nothing was asked for in {setting}"
     return PartitionRevokedError(text, topic=tp.topic, partition=tp.partition)

@@ -250,7 +250,8 @@ class GroupCoordinator:
         if isinstance(self._machine, ModernMachine):
             self._machine.subscribe_pattern("".join(patterns))
         elif patterns:
-            raise ConfigError("the broker finds topics by a SubscriptionPattern with group_protocol='consumer' alone")
+            protocol = self._config.setting_names["group_protocol"]
+            raise ConfigError(f"the broker finds topics by a SubscriptionPattern with {protocol}='consumer' alone")
         self._topics = wanted
         self._client.use_topics(wanted)
         self._machine.subscribe(wanted)

@@ -439,6 +439,7 @@ class GroupMachine(MemberLife):
         self._owned.lose_all(why)
 
     def _fail(self, error: KafkaError) -> None:
+        self._config.setting_names.in_error(error)
         self._forget_membership(str(error), keeps_id=False)
         self._end(error)
 

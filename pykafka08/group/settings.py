@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pykafka08.errors import ConfigError
 from pykafka08.group.assignors import ASSIGNORS, Assignor
+from pykafka08.setting_names import AS_ARGUMENTS, SettingNames
 
 __all__ = ["SESSION_TIMEOUT_MS", "GroupConfig"]
 
@@ -36,6 +37,7 @@ class GroupConfig:
     """The broker's assignor in the new protocol, ``"uniform"`` or ``"range"``; None for its default."""
     client_rack: str | None = None
     """Told to the broker in the new protocol."""
+    setting_names: SettingNames = field(default=AS_ARGUMENTS, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.group_id, str) or not self.group_id:

@@ -4,7 +4,7 @@
     librdkafka    the same for the names that confluent-kafka has and Kafka has not
     providers     ``${file:...}``, ``${directory:...}`` and ``${env:...}`` in values
     conversion    properties to keyword arguments
-    naming        Kafka's names for the settings in a text
+    naming        the names of the settings in errors
 
 Secrets become :class:`Secret` as soon as a file is read.  The syntax of files is in ``pykafka08.properties``.
 """
@@ -22,7 +22,7 @@ from pykafka08.kafka_properties.conversion import (
     settings_of,
     typed,
 )
-from pykafka08.kafka_properties.naming import in_kafkas_names
+from pykafka08.kafka_properties.naming import in_kafkas_names, written_names
 from pykafka08.kafka_properties.providers import NOT_NAMED, unresolved
 
 __all__ = [
@@ -40,4 +40,5 @@ __all__ = [
     "settings_of",
     "typed",
     "unresolved",
+    "written_names",
 ]

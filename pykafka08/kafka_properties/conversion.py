@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple, TypeVar, cast
 
-from pykafka08.config import ClientConfig, ProducerConfig, setting_fields
+from pykafka08.config import SETTING_NAMES, ClientConfig, ProducerConfig, names_among, setting_fields
 from pykafka08.errors import ConfigError
 from pykafka08.kafka_properties import librdkafka
-from pykafka08.kafka_properties.naming import NamesSettings, naming_properties
+from pykafka08.kafka_properties.naming import written_names
 from pykafka08.kafka_properties.providers import resolved
 from pykafka08.kafka_properties.tables import (
     ASSIGNORS,
@@ -46,7 +45,7 @@ __all__ = [
     "typed",
 ]
 
-T = TypeVar("T", bound=NamesSettings)
+T = TypeVar("T")
 
 log = library_logger("config")
 
@@ -74,6 +73,13 @@ class Converted(NamedTuple):
     names: dict[str, str]
     """Setting -> the property that it comes from, as it was written."""
 
+    def arguments(self, *kinds: type, kept: Collection[str] = ()) -> dict[str, Any]:
+        """Keyword arguments of a client of these kinds, whose errors name the properties.
+
+        Settings in ``kept`` keep their names, because they are given as keyword arguments.
+        """
+        return {**self.settings, SETTING_NAMES: written_names(self.names, *kinds, kept=kept)}
+
 
 def guarded(properties: PropertiesSource) -> PropertiesSource:
     """The same with secrets as :class:`Secret`, to take the argument's place in the caller's local variables.
@@ -97,7 +103,7 @@ def _guarded(value: object) -> Secret | HiddenValue:
 def protected(properties: Mapping[str, Any]) -> dict[str, str | Secret]:
     """A copy as texts, with secrets as :class:`Secret`.
 
-    ConfigError for a value that is not a string, number or boolean.
+    ConfigError for a value that is not a string, number, boolean or path.
     """
     properties = cast("Mapping[str, Any]", guarded(properties))
     texts = {name: _as_text(value) for name, value in properties.items()}
@@ -107,15 +113,17 @@ def protected(properties: Mapping[str, Any]) -> dict[str, str | Secret]:
         if not isinstance(text, (str, Secret)):
             kind = kind_of(text)
             raise ConfigError(
-                f"{name}: the value of a property must be a string, number or boolean, not of the type {kind}"
+                f"{name}: the value of a property must be a string, number, boolean or path, not of the type {kind}"
             )
     return cast("dict[str, str | Secret]", texts)
 
 
 def _as_text(value: object) -> object:
-    """Text of a number or boolean; other values as they are."""
+    """Text of a number, boolean or path; other values as they are."""
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
     return str(value) if isinstance(value, (int, float)) else value
 
 
@@ -127,26 +135,21 @@ def read_client_properties(path: str | os.PathLike[str]) -> dict[str, str | Secr
 def built_from(make: Callable[..., T], properties: PropertiesSource, settings: Mapping[str, Any], *kinds: type) -> T:
     """``make(**arguments)`` of :func:`arguments_from`.
 
-    Errors about settings, here and as the client is opened, name the properties as they were written.
+    Errors about settings, here and of the client, name the properties as they were written.
     """
     properties = guarded(properties)
-    converted = converted_from(properties, *kinds)
-    arguments = _arguments(converted, settings)
-    naming = partial(naming_properties, converted.names, frozenset(settings), *kinds)
-    with naming():
-        made = make(**arguments)
-    made._naming = naming
-    return made
+    arguments = arguments_from(properties, settings, *kinds)
+    with names_among(arguments).naming():
+        return make(**arguments)
 
 
 def arguments_from(properties: PropertiesSource, settings: Mapping[str, Any], *kinds: type) -> dict[str, Any]:
-    """As :func:`settings_from`, overridden by ``settings``; ConfigError if no brokers are given."""
+    """As :func:`settings_from`, overridden by ``settings`` and with the names of the properties (``setting_names``).
+
+    ConfigError if no brokers are given.
+    """
     properties = guarded(properties)
-    return _arguments(converted_from(properties, *kinds), settings)
-
-
-def _arguments(converted: Converted, settings: Mapping[str, Any]) -> dict[str, Any]:
-    arguments = {**converted.settings, **settings}
+    arguments = {**converted_from(properties, *kinds).arguments(*kinds, kept=settings.keys()), **settings}
     if "bootstrap_servers" not in arguments:
         raise ConfigError("bootstrap.servers is missing from the properties: add it there, or give bootstrap_servers")
     return arguments

@@ -1,18 +1,16 @@
-"""Kafka's names for the settings in a text, for errors about settings that came from properties."""
+"""The names of settings that came from properties."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
-from typing import Protocol
+from collections.abc import Collection, Mapping
 
 from pykafka08.config import ClientConfig, setting_fields
-from pykafka08.errors import KafkaError
+from pykafka08.setting_names import SettingNames, words
 
-__all__ = ["NamesSettings", "in_kafkas_names", "in_written_names", "naming_properties"]
+__all__ = ["in_kafkas_names", "written_names"]
 
-_KAFKAS = (
+PHRASES = (
     ("ssl_certfile or ssl_keystore_location", "ssl.keystore.location"),
     ("ssl_cafile and ssl_truststore_location", "ssl.truststore.location"),
     ("sasl_oauth_token_provider or sasl_oauthbearer_token_endpoint_url", "sasl.oauthbearer.token.endpoint.url"),
@@ -23,45 +21,33 @@ _KAFKAS = (
     ("sasl_oauthbearer_unsecured_login", "unsecuredLogin options in sasl.jaas.config"),
 )
 """Phrases in errors, and the properties of Kafka that they are about."""
-_WORD = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)+")
+LIBRDKAFKAS = {"sasl_plain_username": "sasl.username", "sasl_plain_password": "sasl.password"}
+"""Kafka has no such properties, so that one of them shows that the other is meant by librdkafka's name, too."""
 
 
-class NamesSettings(Protocol):
-    """A client that opens inside ``_naming()``, so that errors name settings as they were written."""
+def written_names(
+    written: Mapping[str, str], *kinds: type, kept: Collection[str] = (), prefix: str = ""
+) -> SettingNames:
+    """The names of these kinds of client's settings.
 
-    _naming: Callable[[], AbstractContextManager[None]]
-
-
-@contextmanager
-def naming_properties(written: Mapping[str, str], kept: Collection[str], *kinds: type) -> Iterator[None]:
-    """Name the settings in an error of the block as :func:`in_written_names` does."""
-    try:
-        yield
-    except KafkaError as error:
-        error.args = (in_written_names(error.message, written, kept, *kinds),)
-        raise
-
-
-def in_written_names(text: str, written: Mapping[str, str], kept: Collection[str], *kinds: type) -> str:
-    """The text with the names of properties in place of settings.
-
-    ``written`` maps settings to the properties as they were written; others get Kafka's names.  Settings in ``kept``
-    keep their names, because they were given as keyword arguments.
+    ``written`` maps settings to the properties as they were written; others get Kafka's names, after ``prefix``.
+    Settings in ``kept`` keep their names, because they were given as keyword arguments.
     """
-    for phrase, kafkas in _KAFKAS:
-        settings = _WORD.findall(phrase)
-        if all(each not in kept and written.get(each, kafkas) in kafkas for each in settings):
-            text = text.replace(phrase, kafkas)
-    names = setting_fields(ClientConfig, *kinds)
-
-    def name_of(found: re.Match[str]) -> str:
-        setting = found[0]
-        is_renamed = setting in names and setting not in kept
-        return written.get(setting, setting.replace("_", ".")) if is_renamed else setting
-
-    return _WORD.sub(name_of, text)
+    settings = setting_fields(ClientConfig, *kinds).keys() - set(kept)
+    if LIBRDKAFKAS.keys() & written.keys():
+        written = {**{each: prefix + name for each, name in LIBRDKAFKAS.items()}, **written}
+    renamed = {each: written.get(each, prefix + each.replace("_", ".")) for each in settings}
+    phrases = [(phrase, re.sub(r"(?=\b(ssl|sasl)\.)", prefix, kafkas)) for phrase, kafkas in PHRASES]
+    return SettingNames(
+        renamed,
+        tuple(
+            (phrase, kafkas)
+            for phrase, kafkas in phrases
+            if all(each in settings and written.get(each, kafkas) in kafkas for each in words(phrase))
+        ),
+    )
 
 
 def in_kafkas_names(text: str, *kinds: type) -> str:
     """The text with the settings of clients, and of these kinds of client, as properties of Kafka name them."""
-    return in_written_names(text, {}, (), *kinds)
+    return written_names({}, *kinds).in_text(text)

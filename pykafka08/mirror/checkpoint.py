@@ -10,8 +10,10 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pykafka08.errors import MirrorError
+from pykafka08.records.record import TopicPartition
 
 __all__ = ["MOST_POINTS", "Checkpoint", "Point", "around", "thinned"]
 
@@ -52,10 +54,14 @@ class Checkpoint:
         return json.dumps(kept, separators=(",", ":"))
 
     @classmethod
-    def parse(cls, offset: int, metadata: str) -> Checkpoint | None:
-        """What :meth:`metadata` wrote; None for an empty text: an old broker that keeps none."""
+    def parse(cls, offset: int, metadata: str, target: TopicPartition | None = None) -> Checkpoint | None:
+        """What :meth:`metadata` wrote; None for an empty text: an old broker that keeps none.
+
+        MirrorError, about the partition ``target``, for anything else.
+        """
         if not metadata:
             return None
+        place: dict[str, Any] = {} if target is None else {"topic": target.topic, "partition": target.partition}
         try:
             kept = json.loads(metadata)
             form, numbers = kept["mirror"], kept["points"]
@@ -64,9 +70,13 @@ class Checkpoint:
                 offset, kept["to"], kept["topic"], kept["cluster"], kept["from"], kept["into"], points, kept.get("by")
             )
         except (ValueError, TypeError, KeyError, IndexError) as error:
-            raise MirrorError(f"the progress kept in the target is not a mirror's: {metadata!r:.100}") from error
+            raise MirrorError(
+                f"the progress kept in the target is not a mirror's: {metadata!r:.100}", **place
+            ) from error
         if form != FORM:
-            raise MirrorError(f"the progress kept in the target is of form {form!r}; this release knows {FORM}")
+            raise MirrorError(
+                f"the progress kept in the target is of form {form!r}; this release knows {FORM}", **place
+            )
         return made
 
 

@@ -7,7 +7,7 @@ committed after the records were acknowledged.
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -65,6 +65,7 @@ class Copier:
         states: Sequence[CopyState],
         *,
         read_target: Callable[[], Ranges],
+        leader_of: Callable[[TopicPartition], Awaitable[str | None]],
         group_id: str,
         skips_lost: bool,
         on_unit: Callable[[], None],
@@ -78,6 +79,7 @@ class Copier:
         self._on_unit = on_unit
         self._batches: Batches = consumer.batches()
         self._read_target = read_target
+        self._leader_of = leader_of
         self._now = anyio.current_time
         self._renew_at = math.inf
 
@@ -203,17 +205,24 @@ class Copier:
 
     async def _check_gap(self, state: CopyState, first: int) -> None:
         """MirrorError where another program's records lie between the last copy and the one at offset ``first``."""
+        is_open = False
         with anyio.move_on_after(LOOK_S):
             async with self._read_target() as target, aclosing(target.records(state.target, state.to, first)) as found:
+                is_open = True
                 async for record in found:
                     raise state.error(
                         f"the record at offset {record.offset} is not this mirror's: "
                         "another program, or a mirror of another name, writes to it"
                     )
             return
+        why = "their transaction may be open" if is_open else "the target did not answer"
         raise RequestTimeoutError(
-            f"offsets {state.to} to {first - 1} of {state.target.topic}-{state.target.partition} of the target, which "
-            f"others have written, were not read within {LOOK_S:g} s: their transaction may be open"
+            f"offsets {state.to} to {first - 1} of the target, which others have written, were not read within "
+            f"{LOOK_S:g} s: {why}",
+            broker=await self._leader_of(state.target),
+            topic=state.target.topic,
+            partition=state.target.partition,
+            offset=state.to,
         )
 
     async def _keep(self, kept: dict[TopicPartition, Checkpoint]) -> None:

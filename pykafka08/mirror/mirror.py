@@ -17,7 +17,7 @@ import anyio
 
 from pykafka08.admin import Admin
 from pykafka08.backoff import Backoff
-from pykafka08.config import ClientConfig, ConsumerConfig, ProducerConfig, setting_fields
+from pykafka08.config import SETTING_NAMES, ClientConfig, ConsumerConfig, ProducerConfig, names_among, setting_fields
 from pykafka08.consumer.consumer import Consumer
 from pykafka08.driver import library_logger
 from pykafka08.errors import (
@@ -70,9 +70,11 @@ PATIENCE_S = 300.0
 """How long nothing may be copied because of errors that may pass."""
 REFUSED_S = 60.0
 """Seconds after which a mirror with ``follow`` tries again the topics that the user had no right to."""
+LEADER_S = 3.0
+"""For naming the leader of a partition in an error."""
 REVIEW_S = 10.0
 """How often a mirror that follows looks for the ends of logs, new partitions and topics, and offsets of groups."""
-CLIENT_SETTINGS = frozenset(setting_fields(ClientConfig))
+CLIENT_SETTINGS = frozenset({*setting_fields(ClientConfig), SETTING_NAMES})
 MIB = 1024 * 1024
 SOURCE_OWN = {"isolation_level", "auto_offset_reset", "group_id", "enable_auto_commit"}
 TARGET_OWN = {"acks", "transactional_id", "enable_idempotence"}
@@ -143,14 +145,15 @@ class Mirror:
         self._servers = (source, target)
         for settings, own in ((source_settings, SOURCE_OWN), (target_settings, TARGET_OWN)):
             for setting in own & settings.keys():
-                raise ConfigError(f"{setting} is the mirror's own: it decides whether records are copied once")
+                name_of = names_among(settings)
+                raise ConfigError(f"{name_of[setting]} is the mirror's own: it decides whether records are copied once")
         self._settings = ({**SOURCE, **source_settings}, {**TARGET, **target_settings})
         common = [{k: v for k, v in each.items() if k in CLIENT_SETTINGS} for each in self._settings]
         self._common = (common[0], common[1])
-        with _errors_about("source"):
+        with _errors_about("source"), names_among(source_settings).naming():
             self._source = Admin(source, **common[0])
             Consumer(bootstrap_servers=source, **self._settings[0])  # what is wrong with the settings shows at once
-        with _errors_about("target"):
+        with _errors_about("target"), names_among(target_settings).naming():
             self._target = Admin(target, **common[1])
             Producer(target, **self._settings[1])
         self._opened = AsyncExitStack()
@@ -178,7 +181,8 @@ class Mirror:
             (source, "source_settings", ConsumerConfig),
             (target, "target_settings", ProducerConfig),
         ):
-            settings = arguments_from(properties, arguments.pop(name), kind)
+            with _errors_about(name.removesuffix("_settings")):
+                settings = arguments_from(properties, arguments.pop(name), kind)
             given.append((settings.pop("bootstrap_servers"), settings))
         (of_source, source_settings), (of_target, target_settings) = given
         return cls(of_source, of_target, source_settings=source_settings, target_settings=target_settings, **arguments)
@@ -321,6 +325,7 @@ class Mirror:
                 admin,
                 self._list(),
                 read_target=lambda: Ranges(self._servers[1], self._common[1]),
+                leader_of=self._leader_in_target,
                 group_id=self._own_group,
                 skips_lost=self._skips_lost,
                 on_unit=lambda: self._on_progress(self.report()),
@@ -330,12 +335,23 @@ class Mirror:
             self._restarts = False
             yield copier
 
+    async def _leader_in_target(self, tp: TopicPartition) -> str | None:
+        """``"host:port (id N)"`` of the partition's leader in the target, None if it is not known."""
+        try:
+            described = await self._target.describe_topics([tp.topic], timeout=LEADER_S)
+            broker = (await self._target.list_brokers(timeout=LEADER_S))[
+                described[tp.topic].partitions[tp.partition].leader
+            ]
+        except (KafkaError, LookupError):
+            return None
+        return broker.name
+
     async def _check_tenure(self) -> None:
         """MirrorError if it was another mirror that fenced this one's producer."""
         if not self._tenure.is_in_doubt:
             return
         kept = await self._target.list_group_offsets(self._own_group, [state.target for state in self._list()])
-        found = [Checkpoint.parse(told.offset, told.metadata) for told in kept.values()]
+        found = [Checkpoint.parse(told.offset, told.metadata, tp) for tp, told in kept.items()]
         if self._tenure.is_over(each.by for each in found if each is not None):
             raise MirrorError(f"another mirror with the name {self._name!r} has taken over; one runs at a time")
 
@@ -362,7 +378,7 @@ class Mirror:
             target_bounds = await target.bounds([state.target for state in states])
             for state in states:
                 told = kept.get(state.target)
-                found = None if told is None else Checkpoint.parse(told.offset, told.metadata)
+                found = None if told is None else Checkpoint.parse(told.offset, told.metadata, state.target)
                 if found is not None:
                     self._tenure.found(found.by)
                 (source_start, source_end), (target_start, target_end) = source_bounds, target_bounds

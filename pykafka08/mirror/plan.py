@@ -25,6 +25,7 @@ from pykafka08.errors import (
 from pykafka08.logs import library_logger
 from pykafka08.records.record import TopicPartition
 from pykafka08.setting_hints import hint
+from pykafka08.short_names import shortened
 
 __all__ = ["Selection", "TopicPlan", "make_topics", "plan_topics"]
 
@@ -39,6 +40,8 @@ COPIED_CONFIGS = (
     "retention.ms",
 )
 """Settings of a topic that its copy is made with, where the source tells them (0.11)."""
+MOST_NAMED = 5
+"""Topics in one error."""
 MADE_WITHIN_S = 60
 PAUSE_S = 0.1
 
@@ -299,13 +302,23 @@ async def make_topics(target: Admin, plans: list[TopicPlan]) -> list[TopicPlan]:
 async def _wait_made(target: Admin, plans: list[TopicPlan]) -> dict[str, TopicDescription]:
     """Until the brokers know all partitions, each with a leader."""
     deadline = anyio.current_time() + MADE_WITHIN_S
+    described: dict[str, TopicDescription] = {}
     while (left := deadline - anyio.current_time()) > 0:
         try:
             described = await target.describe_topics([plan.target for plan in plans], timeout=left)
         except UnknownTopicError:
             described = {}
-        made = [sum(p.leader >= 0 for p in each.partitions.values()) for each in described.values()]
-        if len(described) == len(plans) and all(map(int.__ge__, made, (plan.partitions for plan in plans))):
+        if all(_has_leaders(plan, described) for plan in plans):
             return described
         await anyio.sleep(PAUSE_S)
-    raise RequestTimeoutError(f"the topics that were made in the target had no leaders within {MADE_WITHIN_S} s")
+    missing = [plan.target for plan in plans if not _has_leaders(plan, described)]
+    named = ", ".join(map(shortened, missing[:MOST_NAMED])) + (", ..." if len(missing) > MOST_NAMED else "")
+    raise RequestTimeoutError(
+        f"topics that were made in the target had no leaders within {MADE_WITHIN_S:g} s: {named}",
+        topic=missing[0] if len(missing) == 1 else None,
+    )
+
+
+def _has_leaders(plan: TopicPlan, described: Mapping[str, TopicDescription]) -> bool:
+    topic = described.get(plan.target)
+    return topic is not None and sum(each.leader >= 0 for each in topic.partitions.values()) >= plan.partitions

@@ -120,7 +120,7 @@ def too_large(size: int, config: ProducerConfig, topic: str, partition: int | No
     setting = "buffer_memory" if config.buffer_memory < config.max_request_size else "max_request_size"
     largest = getattr(config, setting)
     return RecordTooLargeError(
-        f"a record of about {size + BATCH_OVERHEAD} bytes is larger than {setting}={largest}",
+        f"a record of about {size + BATCH_OVERHEAD} bytes is larger than {config.setting_names[setting]}={largest}",
         topic=topic,
         partition=partition,
     )

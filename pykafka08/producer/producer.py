@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
 from typing import Any
 
@@ -72,19 +71,18 @@ class Producer(ColumnProducing):
     Leaving the block delivers what is enqueued; left by an exception, it waits for no longer than five seconds.
     """
 
-    _naming: Callable[[], AbstractContextManager[None]] = nullcontext
-
     def __init__(self, bootstrap_servers: str | Iterable[str], **settings: Any) -> None:
         protect(settings)
         client, config = build({"bootstrap_servers": bootstrap_servers, **settings}, ClientConfig, ProducerConfig)
         self._config: ProducerConfig = config
+        names = config.setting_names
         self._encoding = encoding_of(client, config)
         chance = random.Random()  # noqa: S311 - spreads records
         chooser = chooser_factory(config.partitioner, chance, config.batch_size)
         self._machine = machine_of(config, client, make_chooser=chooser, chance=random.random)
         self._transactions = Transactions(self._machine, config, self.flush, self._check_open, self._allow_records)
         self._accumulator = accumulator = self._machine.accumulator
-        self._room = Room(config.buffer_memory, lambda: accumulator.buffered_bytes)
+        self._room = Room(config.buffer_memory, lambda: accumulator.buffered_bytes, names["buffer_memory"])
         self._client_config: ClientConfig = client
         self._intake = Intake(config, accumulator, self._room, self._check)
         if type(self).enqueue is Producer.enqueue:
@@ -120,8 +118,7 @@ class Producer(ColumnProducing):
 
         Producers that had the same ``transactional_id`` are fenced; UnsupportedVersionError for one below Kafka 0.11.
         """
-        with self._naming():
-            await self._start()
+        await self._start()
         return self
 
     async def _start(self) -> None:
@@ -359,7 +356,9 @@ class Producer(ColumnProducing):
         self._machine.release_all(now)  # what lingers takes room that is wanted
         self._sender.wake()
         if not await wait_for_room(self._room, size, now + self._max_block):
-            full = self._room.full(topic, None, f", for {self._max_block:g} s (max_block_ms)")
+            full = self._room.full(
+                topic, None, f", for {self._max_block:g} s ({self._config.setting_names['max_block_ms']})"
+            )
             raise at_deadline(full, self._refusal(self._machine.under_way()))
 
     def _refusal(self, batches: Iterable[Batch]) -> SecurityError | None:
@@ -387,7 +386,9 @@ class Producer(ColumnProducing):
         if scope.cancelled_caught:
             left = self._machine.counters.in_buffer
             text = f"{left} records were not acknowledged within {timeout:g} s; they are under way"
-            raise at_deadline(RequestTimeoutError(text), self._refusal(batch for batch in pending if not batch.is_done))
+            topics = {batch.topic for batch in pending if not batch.is_done}
+            late = RequestTimeoutError(text, topic=topics.pop() if len(topics) == 1 else None)
+            raise at_deadline(late, self._refusal(batch for batch in pending if not batch.is_done))
         self._check_open()
 
     # --- transactions -----------------------------------------------------------------------------------------------

@@ -12,17 +12,18 @@ __all__ = ["Room"]
 
 
 class Room:
-    """``capacity`` bytes, of which ``used()`` are taken; first come, first served.
+    """``capacity`` bytes, of which ``used()`` are taken; first come, first served.  ``setting`` names it in errors.
 
     Room that was promised to a caller who has not run yet counts as taken, so that nobody slips in before it.
     """
 
-    def __init__(self, capacity: int, used: Callable[[], int]) -> None:
+    def __init__(self, capacity: int, used: Callable[[], int], setting: str = "buffer_memory") -> None:
         self.capacity = capacity
         self.promised = 0
         self.bound = capacity
         """What may be taken in all, beside what is promised."""
         self._used = used
+        self._setting = setting
         self._line: deque[tuple[int, Waiter[None]]] = deque()
 
     def has(self, size: int) -> bool:
@@ -76,7 +77,7 @@ class Room:
     def full(self, topic: str | None, partition: int | None, how_long: str = "") -> BufferFullError:
         """The error of a record that there is no room for."""
         return BufferFullError(
-            f"{self._used()} of buffer_memory={self.capacity} bytes wait to be acknowledged{how_long}; await ready()",
+            f"{self._used()} of {self._setting}={self.capacity} bytes wait to be acknowledged{how_long}; await ready()",
             topic=topic,
             partition=partition,
         )

@@ -33,6 +33,8 @@ _OTHER_PROTOCOLS: tuple[tuple[bytes, str, type[KafkaError]], ...] = (
     (b"\x16\x03", "the peer speaks TLS", RemoteProtocolError),
     (b"SSH-", "the peer speaks SSH", RemoteProtocolError),
 )
+_TEXT = frozenset(b"\r\n\t" + bytes(range(0x20, 0x7F)))
+"""As a size, four of these bytes are more than 150 MB."""
 
 
 class FrameSplitter:
@@ -148,7 +150,9 @@ class FrameSplitter:
                 self._make_error = partial(kind, meaning)
                 return
         text = f"a frame of {size} bytes is announced"
-        if size > 0:
+        if all(byte in _TEXT for byte in raw):
+            self._make_error = partial(RemoteProtocolError, f"the peer sent text that begins with {raw.decode()!r}")
+        elif size > 0:
             text += f", more than {self._setting}={self.max_frame_bytes}"
             self._make_error = partial(ResponseTooLargeError, text, size=size)
         else:

@@ -7,14 +7,14 @@ Texts are kept as :class:`Secret`: no error, and no local variable of a frame in
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from pykafka08.errors import ConfigError
 from pykafka08.security.secret import Secret
 
-__all__ = ["PROPERTY", "JaasLogin", "jaas_settings", "parse_jaas"]
+__all__ = ["PROPERTY", "JaasLogin", "jaas_settings", "meant_mechanism", "parse_jaas"]
 
 PROPERTY = "sasl.jaas.config"
 FLAGS = ("required", "requisite", "sufficient", "optional")
@@ -165,9 +165,11 @@ def jaas_settings(login: JaasLogin, mechanism: str | None) -> tuple[str, dict[st
             )
         mechanism = known.mechanisms[0]
     if mechanism not in known.mechanisms:
+        meant = meant_mechanism(mechanism, known.mechanisms)
+        advice = "sasl.mechanism is GSSAPI if a properties file does not have it" if mechanism == "GSSAPI" else meant
         raise ConfigError(
             f"{PROPERTY}: {login.short_name} is for {' and '.join(known.mechanisms)}, but "
-            f"sasl_mechanism={mechanism!r:.60} (sasl.mechanism is GSSAPI if a properties file does not have it)"
+            f"sasl_mechanism={mechanism!r:.60}" + (f" ({advice})" if advice else "")
         )
     settings: dict[str, object] = {}
     for name, value in login.options.items():
@@ -178,6 +180,12 @@ def jaas_settings(login: JaasLogin, mechanism: str | None) -> tuple[str, dict[st
         elif not settings.get("sasl_kerberos_keytab"):
             raise _wrong(f"{login.short_name} has useKeyTab=true and needs the option keyTab, the keytab's file")
     return mechanism, settings
+
+
+def meant_mechanism(name: str, known: Iterable[str]) -> str | None:
+    """``did you mean 'PLAIN'?`` if the name is that of a mechanism in other letters; None if it is not."""
+    meant = name.strip().upper().replace("_", "-")
+    return next((f"did you mean {each!r}?" for each in known if each.replace("_", "-") == meant), None)
 
 
 def _add(settings: dict[str, object], login: JaasLogin, name: str, value: Secret) -> None:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from pykafka08.errors import ConfigError
 from pykafka08.security import jks
+from pykafka08.security.pem import with_line_breaks
 from pykafka08.security.secret import Secret
 
 __all__ = [
@@ -110,7 +111,7 @@ def trusted_in(store: Store, password: Secret | None) -> str:
     if store.kind == "PEM":
         if not has_certificate(store.data):
             raise ConfigError(f"{store.named} has no certificate")
-        return store.data.decode("ascii", "ignore")  # comments may have other letters
+        return with_line_breaks(store.data).decode("ascii", "ignore")  # comments may have other letters
     if store.kind == "JKS":
         opened = _opened_jks(store, password)
         trusted: list[Any] = opened.certificates + [key.chain[0] for key in opened.keys if key.chain]
@@ -131,8 +132,8 @@ def key_in(store: Store, password: Secret | None, key_password: Secret | None) -
         if not (has_private_key(store.data) and has_certificate(store.data)):
             raise ConfigError(f"{store.named} lacks a private key or its certificate")
         if key_password is None and password is not None:
-            return KeyAndChain(store.data, b"", password, store.password_setting)
-        return KeyAndChain(store.data, b"", key_password)
+            return KeyAndChain(with_line_breaks(store.data), b"", password, store.password_setting)
+        return KeyAndChain(with_line_breaks(store.data), b"", key_password)
     if store.kind == "JKS":
         opened = _opened_jks(store, password)
         return _key_of_jks(opened, store, password, key_password)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pykafka08.errors import ConfigError
 from pykafka08.security.jaas import PROPERTY, jaas_settings, parse_jaas
 from pykafka08.security.secret import HiddenValue, Secret, kind_of
+from pykafka08.setting_names import AS_ARGUMENTS, SettingNames
 from pykafka08.short_names import shortened
 
 if TYPE_CHECKING:  # importing it takes 10 ms, and loads the socket module
@@ -353,6 +354,8 @@ class SecurityConfig:
     """File with the principal's key, from which tickets are renewed; by default the ticket of ``kinit`` is used."""
     sasl_kerberos_ticket_cache: str | None = None
     """Credential cache of ``kinit`` to use without a keytab; by default the one of the Kerberos library."""
+    setting_names: SettingNames = field(default=AS_ARGUMENTS, compare=False, repr=False)
+    """Names of the settings in errors and log lines."""
 
     def __post_init__(self) -> None:
         self._check_types()
@@ -374,7 +377,7 @@ class SecurityConfig:
 
     def __repr__(self) -> str:
         # The repr of a function shows its bound arguments, of which one may be the secret.
-        values = ((each.name, getattr(self, each.name)) for each in fields(self))
+        values = ((each.name, getattr(self, each.name)) for each in fields(self) if each.repr)
         shown = ", ".join(f"{name}={_shown_provider(name, value)}" for name, value in values)
         return f"SecurityConfig({shown})"
 
@@ -446,4 +449,4 @@ class SecurityConfig:
     @classmethod
     def names(cls) -> frozenset[str]:
         """The names of all security settings."""
-        return frozenset(field.name for field in fields(cls))
+        return frozenset(field.name for field in fields(cls) if field.compare)

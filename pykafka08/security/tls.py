@@ -13,6 +13,7 @@ from pykafka08.security.cipher_suites import openssl_ciphers
 from pykafka08.security.client_key import load_key_files, load_key_in_memory
 from pykafka08.security.keystores import KeyAndChain, has_certificate, key_in, read_file, read_store, trusted_in
 from pykafka08.security.peer_names import NamedPeer
+from pykafka08.security.pem import with_line_breaks
 from pykafka08.security.secret import Secret
 from pykafka08.security.settings import SecurityConfig
 
@@ -38,7 +39,9 @@ EITHER = (
 """Settings that exclude each other."""
 VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 TRUSTED = ("ssl_cadata", "ssl_cafile", "ssl_truststore_certificates", "ssl_truststore_location")
-ANY_VERSION = ("TLS", "TLSv1.3")
+OLD_VERSIONS = ("SSLv2Hello", "SSLv3", "TLSv1", "TLSv1.1")
+"""Java has them; they are never used here."""
+ANY_VERSION = ("TLS", "TLSV1.3")
 NO_HOST_CHECK = "any certificate of a trusted CA is accepted, for any host"
 NO_CHECK = "anyone on the network path can read and change everything"
 
@@ -86,6 +89,7 @@ class TlsContexts:
         except ConfigError as error:
             if seen != self._warned_of:
                 self._warned_of = seen
+                self._config.setting_names.in_error(error)
                 log.warning("security.certificates_unusable", cause=str(error), advice="the last ones stay in use")
 
     def _fingerprint(self) -> tuple[object, ...]:
@@ -103,11 +107,13 @@ class TlsContexts:
             others = sorted(name for name in _changed(config) if name.startswith("ssl_") and name != "ssl_context")
             if others:
                 raise ConfigError(f"ssl_context has its own certificates: leave out {', '.join(others)}")
+            if config.ssl_context.protocol is ssl.PROTOCOL_TLS_SERVER:
+                raise ConfigError("ssl_context is one for servers: make it with ssl.create_default_context()")
 
     def _warn(self) -> None:
-        if self._config.ssl_insecure_skip_verify:
+        if self._context.verify_mode is ssl.CERT_NONE:
             log.warning("security.certificates_not_checked", advice=NO_CHECK)
-        elif self._skips_host_check:
+        elif not self._context.check_hostname:
             log.warning("security.hosts_not_checked", advice=NO_HOST_CHECK)
 
     @property
@@ -138,14 +144,21 @@ class TlsContexts:
         versions = list(VERSIONS.values())
         if config.ssl_enabled_protocols:
             names = [name.strip() for name in config.ssl_enabled_protocols.split(",") if name.strip()]
+            unknown = [name for name in names if name not in (*VERSIONS, *OLD_VERSIONS)]
+            if unknown:
+                known = ", ".join(VERSIONS)
+                raise ConfigError(f"ssl_enabled_protocols: {unknown[0]!r:.100} is no TLS version; there are {known}")
             versions = [VERSIONS[name] for name in names if name in VERSIONS]
             if not versions:
                 shown = f"{config.ssl_enabled_protocols!r:.100}"
                 raise ConfigError(f"ssl_enabled_protocols={shown} has none of {', '.join(VERSIONS)}")
-        if config.ssl_protocol and config.ssl_protocol not in ANY_VERSION:
-            if config.ssl_protocol not in VERSIONS:
+        # As in Java, upper and lower case are the same in this setting, and in ssl_enabled_protocols they are not.
+        newest = (config.ssl_protocol or "TLS").upper()
+        if newest not in ANY_VERSION:
+            by_name = {name.upper(): version for name, version in VERSIONS.items()}
+            if newest not in by_name:
                 raise ConfigError(f"ssl_protocol={config.ssl_protocol!r:.100} is not one of TLS, {', '.join(VERSIONS)}")
-            versions = [each for each in versions if each <= VERSIONS[str(config.ssl_protocol)]]
+            versions = [each for each in versions if each <= by_name[newest]]
         if not versions:
             raise ConfigError("ssl_protocol and ssl_enabled_protocols have no TLS version in common")
         ciphers, setting = config.ssl_ciphers, "ssl_ciphers"
@@ -171,9 +184,9 @@ class TlsContexts:
                 raise ConfigError(f"{named} has no certificate in PEM")
             _trust(context, named, cafile=config.ssl_cafile)
         if config.ssl_cadata is not None:
-            _trust(context, "ssl_cadata", cadata=_ascii(config.ssl_cadata))
+            _trust(context, "ssl_cadata", cadata=_readable(config.ssl_cadata))
         if config.ssl_truststore_certificates is not None:
-            _trust(context, "ssl_truststore_certificates", cadata=_ascii(config.ssl_truststore_certificates))
+            _trust(context, "ssl_truststore_certificates", cadata=_readable(config.ssl_truststore_certificates))
         if config.ssl_truststore_location is not None:
             store = read_store(config.ssl_truststore_location, "ssl_truststore_location", config.ssl_truststore_type)
             trusted = trusted_in(store, _secret(config.ssl_truststore_password))
@@ -193,7 +206,11 @@ class TlsContexts:
             own = key_in(store, _secret(config.ssl_keystore_password), _secret(config.ssl_key_password))
             load_key_in_memory(context, own, store.named, store.setting)
         elif key is not None and chain is not None:
-            own = KeyAndChain(key.reveal().encode(), chain.encode(), _secret(config.ssl_key_password))
+            own = KeyAndChain(
+                with_line_breaks(key.reveal().encode()),
+                with_line_breaks(chain.encode()),
+                _secret(config.ssl_key_password),
+            )
             load_key_in_memory(context, own, "ssl_keystore_key", "ssl_keystore_key")
 
 
@@ -240,9 +257,11 @@ def _load_revoked(context: ssl.SSLContext, path: str) -> None:
     context.verify_flags |= ssl.VerifyFlags.VERIFY_CRL_CHECK_LEAF
 
 
-def _ascii(certificates: str | bytes) -> str | bytes:
-    """PEM text without the letters that Python refuses; they stand in comments alone."""
-    return certificates.encode("ascii", "ignore").decode() if isinstance(certificates, str) else certificates
+def _readable(certificates: str | bytes) -> str | bytes:
+    """PEM text without the letters that Python refuses, which stand in comments alone, and in lines; or DER."""
+    if isinstance(certificates, bytes):
+        return certificates
+    return with_line_breaks(certificates.encode("ascii", "ignore")).decode()
 
 
 def _changed(config: SecurityConfig) -> set[str]:

@@ -102,7 +102,7 @@ def tls_error(error: BaseException, host: str, address: str, config: SecurityCon
     inner = _ssl_error_in(error)
     if isinstance(inner, ssl.SSLCertVerificationError):
         return _certificate_error(inner, host, address, config)
-    if inner is not None and not _is_end(inner):
+    if inner is not None and not is_end(inner):
         reason = openssl_reason(inner)
         # Without the broker's certificate the client has not been asked for its own.
         is_early = reason == "UNEXPECTED_MESSAGE" and came_before_certificate(inner)
@@ -115,8 +115,10 @@ def tls_error(error: BaseException, host: str, address: str, config: SecurityCon
 
 
 def alert_error(error: ssl.SSLError, config: SecurityConfig | None = None) -> TlsError:
-    """The error of an alert that ended a connection after the client's part of the handshake."""
+    """The error of an alert, or of bytes that are no TLS, after the client's part of the handshake."""
     reason = openssl_reason(error)
+    if "ALERT" not in reason and not reason.endswith("BAD_RECORD_MAC"):
+        return TlsError(f"the peer sent bytes that are not TLS after the TLS handshake ({reason}): {NO_ORDER}")
     return TlsError(f"the broker ended the TLS connection ({reason}): {_advice(reason, config)}")
 
 
@@ -168,7 +170,7 @@ def _ssl_error_in(error: BaseException | None) -> ssl.SSLError | None:
     return inner
 
 
-def _is_end(error: ssl.SSLError) -> bool:
+def is_end(error: ssl.SSLError) -> bool:
     """True if the peer closed the connection without a TLS alert."""
     ends = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
     return isinstance(error, ends) or openssl_reason(error).startswith("UNEXPECTED_EOF")

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any
 
-from pykafka08.config import ClientConfig, ConsumerConfig, ProducerConfig, build, setting_fields
+from pykafka08.config import SETTING_NAMES, ClientConfig, ConsumerConfig, ProducerConfig, build, setting_fields
 from pykafka08.errors import ConfigError
-from pykafka08.kafka_properties import settings_of
+from pykafka08.kafka_properties import settings_of, written_names
 from pykafka08.kafka_properties.conversion import check_refused
 from pykafka08.kafka_properties.tables import OF_CONSUMERS, OF_PRODUCERS, REFUSED
 from pykafka08.kafka_properties.tables import WITHOUT_EFFECT as EVERYWHERE_WITHOUT_EFFECT
@@ -240,15 +240,15 @@ def _unknown(name: str, known: Mapping[str, Convert]) -> str:
 
 
 def _built(properties: dict[str, Any], *kinds: type) -> list[Any]:
+    names = written_names({}, *kinds, prefix=PREFIX)
     try:
-        return build(properties, *kinds)
+        return build({**properties, SETTING_NAMES: names}, *kinds)
     except ConfigError as error:
-        # The error begins with the setting; the user wrote the property.
-        setting = next((name for kind in kinds for name in _names(kind) if error.message.startswith(name)), None)
+        settings = [name for kind in kinds for name in _names(kind)]
+        setting = next((each for each in settings if error.message.startswith(names[each])), None)
         if setting is None:
             raise
-        option = PREFIX + setting.replace("_", ".")
-        raise OptionError(option, str(properties.get(setting)), error.message) from error
+        raise OptionError(names[setting], str(properties.get(setting)), error.message) from error
 
 
 def _names(kind: type) -> list[str]:

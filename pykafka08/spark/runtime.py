@@ -116,7 +116,7 @@ async def _entered(make: Callable[[], AbstractAsyncContextManager[T]]) -> Abstra
 async def _bounded(coroutine: Coroutine[Any, Any, T], timeout: float | None) -> T:
     with anyio.move_on_after(timeout):
         return await coroutine
-    raise RequestTimeoutError(f"nothing came of it within {timeout} s")
+    raise RequestTimeoutError(f"a call of the data source did not end within {timeout:g} s")
 
 
 _local = threading.local()

@@ -16,7 +16,7 @@ from typing import Any
 
 import anyio
 
-from pykafka08.config import build, check_timeout
+from pykafka08.config import SETTING_NAMES, build, check_timeout, names_among
 from pykafka08.consumer.checks import check_listener, check_offset, check_topic, checked
 from pykafka08.driver import TaskTree, library_logger
 from pykafka08.errors import ClosedError, ConfigError, KafkaError, UnknownTopicError
@@ -87,12 +87,14 @@ class LegacyConsumer:
         servers = zookeeper if zookeeper is not None else given.pop(CONNECT, None)
         given.pop(CONNECT, None)
         if not isinstance(servers, str) or not servers:
+            setting = "zookeeper" if properties is None else CONNECT.replace("_", ".")
             raise ConfigError(
-                "zookeeper='host:2181/chroot' is needed: the servers, and where the cluster's nodes begin"
+                f"{setting}='host:2181/chroot' is needed: the servers, and where the cluster's nodes begin"
             )
         if not isinstance(streams, int) or isinstance(streams, bool) or not 1 <= streams <= 10_000:
             raise ConfigError(f"streams={streams!r} is not a number of streams from 1 up")
         own = {"group_id": None, **given, **settings}
+        own[SETTING_NAMES] = names_among(given).without(settings.keys())
         elsewhere = ("zookeeper", "white_list", "black_list", "streams")
         (self._config,) = build(own, LegacyConfig, elsewhere=elsewhere, page="docs/zookeeper.md")
         names, wildcard = _subscription(topics, white_list, black_list)

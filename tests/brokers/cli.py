@@ -66,7 +66,7 @@ def _up_parser() -> argparse.ArgumentParser:
         type=int,
         default=0,
         help=f"first of a block of {PORTS_PER_CLUSTER} ports (default: a free block): +0 ZooKeeper or the KRaft "
-        "controller, +ID plaintext, +10+ID SASL, +20+ID SSL, +30+ID SASL over SSL",
+        "controller, +ID plaintext, +10+ID SASL, +20+ID SSL, +30+ID SASL over SSL, +40+ID mutual SSL",
     )
     p.add_argument("--topic", action="append", default=[], metavar="NAME[:PARTITIONS[:REPLICAS[:k=v,...]]]")
     p.add_argument("--prop", action="append", default=[], metavar="[ID:]KEY=VALUE", help="a broker property")
@@ -76,6 +76,12 @@ def _up_parser() -> argparse.ArgumentParser:
     p.add_argument("--kerberos", type=Path, help="with --sasl gssapi: folder of a KDC (tests/security/kdc.py)")
     p.add_argument(
         "--ssl", action="store_true", help="adds an SSL listener (with --sasl SASL_SSL), with a CA of its own"
+    )
+    p.add_argument(
+        "--mutual-ssl", action="store_true", help="with --ssl: adds the listener MUTUAL_SSL, which demands certificates"
+    )
+    p.add_argument(
+        "--certificates", type=Path, help="with --ssl: a folder for CA and certificates, made once for several clusters"
     )
     p.add_argument("--kraft", action="store_true", help="without ZooKeeper (3.3 and later; 4.x always)")
     p.add_argument("--docker", action="store_true", help="containers instead of processes (docker/README.md)")
@@ -110,6 +116,8 @@ def kafka_up() -> int:
         sasl=[name.lower() for name in args.sasl.split(",") if name],
         kerberos=args.kerberos,
         ssl=args.ssl,
+        mutual_ssl=args.mutual_ssl,
+        certificates=args.certificates,
         kraft=args.kraft,
         docker=args.docker,
         features=args.feature,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from pathlib import Path
 
 from tests.brokers.jars import keytool_command, tool_class
 from tests.brokers.model import USERS, Cluster, ClusterError
 from tests.brokers.processes import run_quietly, run_side_by_side
 from tests.brokers.properties import STORE_PASSWORD, write_properties
+from tests.brokers.scram_users import write_users
 from tests.brokers.tools import tool_command
 
 MECHANISMS = {
@@ -72,9 +75,21 @@ def write_client_configs(cluster: Cluster) -> None:
             )
 
 
-def make_certificates(folder: Path) -> None:
-    """A CA of the cluster's own; certificates for brokers (127.0.0.1, localhost) and a client, as PEM and PKCS12."""
-    home = folder / "ssl"
+def take_certificates(cluster: Cluster, kept: Path | None) -> None:
+    """Certificates of the cluster's own, or those in the folder ``kept``, where they are made the first time."""
+    home = cluster.folder / "ssl"
+    if kept is None:
+        make_certificates(home)
+        return
+    if not kept.exists():
+        draft = kept.with_name(f"{kept.name}-{os.getpid()}")
+        make_certificates(draft)
+        draft.rename(kept)
+    shutil.copytree(kept, home)
+
+
+def make_certificates(home: Path) -> None:
+    """A CA; certificates for brokers (127.0.0.1, localhost) and a client, as PEM and PKCS12."""
     home.mkdir(exist_ok=True)
     _openssl(home, "req -x509 -newkey rsa:2048 -nodes -days 3650 -keyout ca.key -out ca.pem", "-subj", "/CN=test CA")
     for name, extensions in (
@@ -111,15 +126,8 @@ def _openssl(home: Path, arguments: str, *more: str) -> None:
 def add_scram_users(cluster: Cluster) -> None:
     """Write the SCRAM users into ZooKeeper, from where the brokers read them: before these start."""
     mechanisms = scram_mechanisms(cluster)
-    if not mechanisms:
-        return
-    commands = {}
-    for user, password in USERS.items():
-        secrets = ",".join(f"{mechanism}=[password={password}]" for mechanism in mechanisms)
-        change = ["--alter", "--add-config", secrets, "--entity-type", "users", "--entity-name", user]
-        command = tool_command(cluster, "configs", "--zookeeper", str(cluster.zookeeper_address), *change)
-        commands[f"adding the SCRAM user {user}"] = command
-    run_side_by_side(commands)
+    if mechanisms:
+        write_users(cluster.base_port, cluster.chroot, USERS, mechanisms)
 
 
 def format_storage(cluster: Cluster, nodes: list[int], features: list[str]) -> None:

@@ -167,7 +167,7 @@ def _maven(words: Sequence[str]) -> tuple[str, bool]:
     """What it printed, and whether it succeeded."""
     try:
         run = subprocess.run(
-            ["mvn", "-q", "-B", *words],
+            ["mvn", "-q", "-B", "-C", *words],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -18,8 +18,10 @@ from tests.brokers.releases import Version, version_tuple
 HOST = "127.0.0.1"
 STATE = "cluster.json"
 CONTROLLER_ID = 1000
-PORTS_PER_CLUSTER = 40
-LISTENER_OFFSET = {"PLAINTEXT": 0, "SASL_PLAINTEXT": 10, "SSL": 20, "SASL_SSL": 30}
+PORTS_PER_CLUSTER = 50
+MUTUAL_SSL = "MUTUAL_SSL"
+"""The listener with TLS that demands a client certificate."""
+LISTENER_OFFSET = {"PLAINTEXT": 0, "SASL_PLAINTEXT": 10, "SSL": 20, "SASL_SSL": 30, MUTUAL_SSL: 40}
 USERS = {"admin": "admin-secret", "alice": "alice-secret", "bob": "bob-secret"}
 
 

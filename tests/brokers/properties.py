@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.brokers.model import CONTROLLER_ID, HOST, LISTENER_OFFSET, Cluster
+from tests.brokers.model import CONTROLLER_ID, HOST, LISTENER_OFFSET, MUTUAL_SSL, Cluster
 from tests.brokers.releases import Version
 
 STORE_PASSWORD = "kafka-test"
 INTERNAL_PARTITIONS = "8"
 RETENTION_HOURS = str(100 * 365 * 24)  # every release has the property in hours
 NEW_SESSION_MS, NEW_HEARTBEAT_MS = "6000", "500"  # of the new group protocol, where the broker rules
+
+PROTOCOLS = tuple(f"{name}:{'SSL' if name == MUTUAL_SSL else name}" for name in LISTENER_OFFSET)
+"""Listeners with their protocols, as in the broker's configuration."""
 
 LOG_PATTERN = "[%d] %p %m (%c)%n"
 
@@ -35,6 +38,9 @@ def broker_properties(cluster: Cluster, ident: int) -> dict[str, str]:
             properties[f"ssl.{side}.location"] = f"{cluster.dir}/ssl/{file}.p12"
             properties[f"ssl.{side}.password"] = STORE_PASSWORD
         properties["ssl.key.password"] = STORE_PASSWORD
+    if MUTUAL_SSL in cluster.listeners:
+        properties["listener.security.protocol.map"] = ",".join(["CONTROLLER:PLAINTEXT", *PROTOCOLS])
+        properties[f"listener.name.{MUTUAL_SSL.lower()}.ssl.client.auth"] = "required"
     if cluster.sasl:
         properties["sasl.enabled.mechanisms"] = ",".join(cluster.sasl)
     if cluster.kerberos:
@@ -93,12 +99,11 @@ def _kraft(cluster: Cluster, ident: int) -> dict[str, str]:
     is_controller = ident == CONTROLLER_ID
     voter = 1 if is_alone else CONTROLLER_ID
     controller = f"CONTROLLER://{HOST}:{cluster.base_port}"
-    protocols = ["CONTROLLER:PLAINTEXT", *(f"{name}:{name}" for name in LISTENER_OFFSET)]
     properties = {
         "node.id": str(ident),
         "controller.quorum.voters": f"{voter}@{HOST}:{cluster.base_port}",
         "controller.listener.names": "CONTROLLER",
-        "listener.security.protocol.map": ",".join(protocols),
+        "listener.security.protocol.map": ",".join(["CONTROLLER:PLAINTEXT", *PROTOCOLS]),
         "broker.session.timeout.ms": "6000",
     }
     if is_controller:

@@ -16,6 +16,7 @@ from tests.brokers.jars import java_command, jvm_flags, resolve
 from tests.brokers.model import (
     CONTROLLER_ID,
     LISTENER_OFFSET,
+    MUTUAL_SSL,
     STATE,
     Cluster,
     ClusterError,
@@ -54,6 +55,8 @@ class Plan:
     sasl: list[str] = field(default_factory=list)
     kerberos: Path | None = None
     ssl: bool = False
+    mutual_ssl: bool = False
+    certificates: Path | None = None
     kraft: bool = False
     docker: bool = False
     features: list[str] = field(default_factory=list)
@@ -121,7 +124,8 @@ def start(plan: Plan) -> Cluster:
 
 def _wants(plan: Plan, listener: str) -> bool:
     needs_sasl, needs_ssl = listener.startswith("SASL"), listener.endswith("SSL")
-    return (not needs_sasl or bool(plan.sasl)) and (not needs_ssl or plan.ssl)
+    is_wanted = plan.mutual_ssl or listener != MUTUAL_SSL
+    return is_wanted and (not needs_sasl or bool(plan.sasl)) and (not needs_ssl or plan.ssl)
 
 
 def _check(plan: Plan, version: Version) -> None:
@@ -134,6 +138,9 @@ def _check(plan: Plan, version: Version) -> None:
         (bool(unknown), f"--sasl knows {', '.join(credentials.MECHANISMS)}, not {', '.join(unknown)}"),
         (is_kraft and version < (3, 3), "--kraft is for Kafka 3.3 and later"),
         (plan.ssl and version < (0, 9), "Kafka has SSL since 0.9"),
+        (plan.mutual_ssl and not plan.ssl, "--mutual-ssl goes with --ssl"),
+        (plan.certificates is not None and not plan.ssl, "--certificates goes with --ssl"),
+        (plan.mutual_ssl and version < (1, 0), "Kafka has settings of a single listener since 1.0"),
         (bool(plan.sasl) and version < (0, 9), "Kafka has SASL since 0.9"),
         (bool(set(plan.sasl) - {"gssapi"}) and version < (0, 10), "Kafka has SASL/PLAIN since 0.10.0"),
         (("gssapi" in plan.sasl) != (plan.kerberos is not None), "--sasl gssapi goes with --kerberos"),
@@ -189,7 +196,7 @@ def _prepare(cluster: Cluster, plan: Plan) -> None:
     if cluster.sasl:
         credentials.write_jaas(cluster)
     if plan.ssl:
-        credentials.make_certificates(cluster.folder)
+        credentials.take_certificates(cluster, plan.certificates)
     credentials.write_client_configs(cluster)
     for node in nodes:
         (cluster.folder / "data" / str(node)).mkdir()

@@ -50,6 +50,7 @@ class Peer:
         uses_tls: bool = False,
         source: str | None = None,
         was_served: bool = False,
+        is_delegation_token: bool = False,
     ) -> None:
         known = BrokerVersions.of_release(release) if release is not None else None
         self.machine = ConnectionMachine(
@@ -63,6 +64,7 @@ class Peer:
                 uses_tls=uses_tls,
                 credentials_source=source,
                 was_served=was_served,
+                is_delegation_token=is_delegation_token,
             ),
             may_pass=may_pass,
             now=0,
@@ -262,6 +264,16 @@ def test_refused_credentials_carry_the_brokers_reason(message: str | None) -> No
     assert len(str(call.error)) < 1000
 
 
+def test_a_refused_delegation_token_may_have_expired() -> None:
+    peer = Peer(is_delegation_token=True)
+    peer.answers(peer.sent()[0], SaslHandshakeResponse(mechanisms=["SCRAM-SHA-256"]))
+    peer.machine.token_made(FIRST, 0)
+    code = ErrorCode.SASL_AUTHENTICATION_FAILED
+    peer.answers(peer.sent()[0], SaslAuthenticateResponse(error_code=code))
+    text = str(closing_error(peer))
+    assert "check that the delegation token has not expired, its id in sasl_plain_username and its HMAC" in text
+
+
 @pytest.mark.parametrize("may_pass", [False, True])
 def test_a_broker_before_1_0_refuses_by_closing(may_pass: bool) -> None:
     """Calls repeat themselves for a while where the cluster has taken the credentials before."""
@@ -339,6 +351,7 @@ def test_credentials_that_are_not_there_in_time(was_served: bool, is_challenged:
 def test_a_source_of_credentials_that_cannot_be_reached(was_served: bool) -> None:
     peer = Peer(source="the vault", was_served=was_served)
     call = peer.submit()
+    peer.answers(peer.sent()[0], SaslHandshakeResponse(mechanisms=["SCRAM-SHA-256"]))
     unreachable = TransportError("the vault does not answer")
     assert peer.machine.authentication_failed(unreachable, 0)
     assert call.error is not None
@@ -363,11 +376,26 @@ def test_the_reason_of_a_refused_bearer_token_is_told_once() -> None:
     assert "refused the credentials: status=invalid_token; the token expired at noon; check the token" in text
 
 
-def test_a_mechanism_that_fails_closes_the_connection() -> None:
+@pytest.mark.parametrize("then", ["the answer", "no answer", "the end of the connection", "a refusal"])
+def test_a_mechanism_that_fails_closes_the_connection(then: str) -> None:
+    """But a broker that does not offer the mechanism is the error to tell, however late its answer comes."""
     peer = Peer()
-    call = peer.submit()
-    failure = AuthenticationError("the broker does not know the password")
+    call = peer.submit(timeout=60)
+    (handshake,) = peer.sent()
+    failure = AuthenticationError("there is no ticket")
     assert peer.machine.authentication_failed(failure, 0)
+    assert call.error is None
+    if then == "the answer":
+        peer.answers(handshake, SaslHandshakeResponse(mechanisms=["SCRAM-SHA-256"]))
+    elif then == "no answer":
+        peer.polled(10)
+    elif then == "the end of the connection":
+        peer.machine.connection_lost(TransportError("the broker closed the connection"), 0)
+    else:
+        code = ErrorCode.UNSUPPORTED_SASL_MECHANISM
+        peer.answers(handshake, SaslHandshakeResponse(error_code=code, mechanisms=["PLAIN"]))
+        assert "it offers PLAIN" in str(call.error)
+        return
     assert call.error is failure
 
 

@@ -20,7 +20,7 @@ from pykafka08.connection.connection import Connection
 from pykafka08.connection.secure_dial import dial_for
 from pykafka08.connection.transport import Dial, Transport
 from pykafka08.driver import TaskTree
-from pykafka08.errors import CertificateError, KafkaError, SecurityError, TlsError, TransportError
+from pykafka08.errors import CertificateError, KafkaError, RemoteProtocolError, SecurityError, TlsError, TransportError
 from pykafka08.protocol.messages.metadata import MetadataRequest
 from pykafka08.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from pykafka08.protocol.versions import BrokerVersions
@@ -237,6 +237,60 @@ async def test_bytes_that_are_no_tls_end_the_connection(ca: trustme.CA, ca_file:
         await connection.wait_ready()
         with pytest.raises(TransportError):
             await connection.submit(MetadataRequest(topics=[]), timeout=10)
+
+
+NOT_KAFKA = [
+    (b"HTTP/1.1 400 Bad Request\r\n\r\n", "the peer speaks HTTP"),
+    (b"220 mail.example.org ESMTP\r\n", "the peer sent text that begins with '220 '"),
+    (b"\xff\xff\xff\xf0" + bytes(60), "a frame of -16 bytes"),
+    (b"\x00\x00\x00\x08" + b"\xee" * 8, "an answer carries correlation id"),
+    (b"\x00\x00\x00\x00", "an answer of 0 bytes"),
+    (b"\x70\x00\x00\x01\x02", "its answer is too large, or"),
+]
+
+
+@pytest.mark.parametrize(("data", "text"), NOT_KAFKA)
+@pytest.mark.parametrize("is_over_tls", [False, True], ids=["plaintext", "TLS"])
+async def test_a_peer_of_another_protocol_is_named_at_once(
+    data: bytes, text: str, is_over_tls: bool, ca: trustme.CA, ca_file: str
+) -> None:
+    callers = 0
+
+    async def play(caller: Caller) -> None:
+        nonlocal callers
+        callers += 1
+        await caller.send(data)
+        await caller.frame()
+
+    settings = tls(ca_file) if is_over_tls else SecurityConfig()
+    async with connected(over_tls(play, server_context(ca)) if is_over_tls else play, settings) as connection:
+        error = await failure(connection)
+    assert isinstance(error, RemoteProtocolError)
+    assert "the peer does not speak Kafka's protocol" in str(error)
+    assert text in str(error)
+    assert callers == 1
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\x15\x03\x03\x00\x02\x02\x28", b"\xee" * 300],
+    ids=["HTTP", "alert", "junk"],
+)
+async def test_bytes_that_are_no_tls_in_place_of_the_first_answer(data: bytes, ca: trustme.CA, ca_file: str) -> None:
+    callers = 0
+
+    async def play(caller: Caller) -> None:
+        nonlocal callers
+        callers += 1
+        await caller.stream.transport_stream.send(data)  # type: ignore[attr-defined]
+        await caller.frame()
+
+    async with connected(over_tls(play, server_context(ca)), tls(ca_file)) as connection:
+        error = await failure(connection)
+    assert isinstance(error, TlsError)
+    assert "the peer sent bytes that are not TLS after the TLS handshake" in str(error)
+    assert "check the port and security_protocol" in str(error)
+    assert callers == 1
 
 
 async def test_bytes_that_nobody_can_decrypt_are_a_refusal_only_as_the_first_answer(

@@ -81,7 +81,6 @@ class RealCluster:
 
     folder: Path
     _names: itertools.count[int] = field(default_factory=itertools.count)
-    _java_topics: dict[int, str] = field(default_factory=dict)
 
     def recorded(self) -> Cluster:
         """The cluster as it is recorded now: what has been started again since has another pid."""
@@ -131,15 +130,6 @@ class RealCluster:
     def java_consume(self, topic: str, max_messages: int) -> list[str]:
         """The first values of a topic, read by the release's own console consumer."""
         return self.console.consume(topic, max_messages)
-
-    def written_by_java(self, lines_per_codec: int) -> str:
-        """A topic with lines "CODEC NUMBER" from the release's own producer, a run for each codec; made once."""
-        if lines_per_codec not in self._java_topics:
-            topic = self.new_topic("java")
-            for codec in self.console.codecs:
-                self.java_produce(topic, [f"{codec} {number}" for number in range(lines_per_codec)], codec)
-            self._java_topics[lines_per_codec] = topic
-        return self._java_topics[lines_per_codec]
 
     def new_topic(self, prefix: str, partitions: int = 1, replicas: int = 1, **configs: str) -> str:
         """A topic nobody else uses, ready; the name begins with the prefix."""

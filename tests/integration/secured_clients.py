@@ -27,7 +27,8 @@ DEADLINE_S = 60
 
 def client_file(cluster: RealCluster, protocol: str, mechanism: str | None) -> Path:
     """The file that ``kafka-up`` has written for that listener; with TLS it has a client certificate too."""
-    words = ["client", protocol.lower().replace("_", "-").removesuffix("-plaintext"), mechanism and mechanism.lower()]
+    name = protocol.removeprefix("MUTUAL_").lower().replace("_", "-").removesuffix("-plaintext")
+    words = ["client", name, mechanism and mechanism.lower()]
     return cluster.folder / "conf" / ("-".join(filter(None, words)) + ".properties")
 
 

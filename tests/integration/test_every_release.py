@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import random
 
+import anyio
+import anyio.to_thread
 import pytest
 
 from pykafka08 import Consumer, Producer
@@ -13,6 +16,9 @@ from tests.integration.reading import read_records
 RECORDS = 10_000
 LINES_PER_CODEC = 500
 PARTITIONS = 3
+IS_SOAK = bool(os.environ.get("PYKAFKA08_SOAK"))
+EVERY_CODEC = ("0.8.2.2", "0.10.2.2", "4.3.1")
+"""A release of each record format, whose Java producer sends with each codec: each takes a JVM.  In a soak all do."""
 
 pytestmark = pytest.mark.anyio
 
@@ -87,8 +93,14 @@ async def test_the_java_consumer_reads_ours(kafka: RealCluster) -> None:
 
 
 async def test_ours_reads_the_java_producer(kafka: RealCluster) -> None:
-    lines = [f"{codec} {number}" for codec in kafka.console.codecs for number in range(LINES_PER_CODEC)]
-    topic = kafka.written_by_java(LINES_PER_CODEC)
+    codecs = kafka.console.codecs
+    if kafka.version not in EVERY_CODEC and not IS_SOAK:
+        codecs = codecs[:1] + codecs[-1:]
+    topic = kafka.new_topic("java")
+    lines = []
+    for codec in codecs:
+        lines += (own := [f"{codec} {number}" for number in range(LINES_PER_CODEC)])
+        await anyio.to_thread.run_sync(kafka.java_produce, topic, own, codec)
     async with Consumer(topic, bootstrap_servers=kafka.bootstrap, auto_offset_reset="earliest") as consumer:
         got = await read_records(consumer, len(lines))
     assert [(record.value or b"").decode() for record in got] == lines

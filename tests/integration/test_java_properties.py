@@ -7,32 +7,42 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
+import anyio.to_thread
 import pytest
 
-from pykafka08 import Consumer, Producer
-from tests.integration.clusters import Clusters, RealCluster
+from pykafka08 import AuthorizationError, Consumer, Producer, TopicPartition
+from tests.brokers.tools import tool_command
+from tests.cli.console import run_here
+from tests.integration.acls import allow, take
+from tests.integration.clusters import RealCluster
 from tests.integration.reading import read_records
-
-pytestmark = pytest.mark.anyio
+from tests.integration.secured_cluster import SecuredBrokers, settings_of
 
 RELEASE = "4.3.1"
+pytestmark = [pytest.mark.anyio, pytest.mark.cluster(release=RELEASE, kind="secured")]
+
+IS_SOAK = bool(os.environ.get("PYKAFKA08_SOAK"))
 STORE_PASSWORD = "kafka-test"
 KEY_PASSWORD = "another-secret"
 LINES = [f"line {number}" for number in range(50)]
 MODULES = "org.apache.kafka.common.security"
-SHOWN_BY_JAVA = None if os.environ.get("PYKAFKA08_SOAK") else ("mutual JKS", "inline PEM", "password in another file")
-"""Files that Kafka's own tool is given here too, which takes two seconds each; all of them in a long run."""
+JAVA = Path(__file__).with_name("ConsoleTools.java")
+USERS = {"certificate": "User:CN=client", "password": "User:alice"}
+"""Who alone may read a topic."""
+
+
+class Run(NamedTuple):
+    """A run of a console tool: the producer's input, or an empty text for the consumer, and the arguments."""
+
+    given: str
+    arguments: list[str]
 
 
 @pytest.fixture(scope="module")
-def secured(clusters: Clusters) -> RealCluster:
-    return clusters.running(RELEASE, options=["--ssl", "--sasl", "plain,scram-sha-256,scram-sha-512"])
-
-
-@pytest.fixture(scope="module")
-def topic(secured: RealCluster) -> str:
-    return secured.new_topic("properties")
+def secured(secured_brokers: SecuredBrokers) -> RealCluster:
+    return secured_brokers(RELEASE)
 
 
 def keytool(*words: str) -> None:
@@ -92,9 +102,10 @@ def properties_of(cluster: RealCluster, folder: Path) -> dict[str, dict[str, str
     own_pem = {"ssl.keystore.type": "PEM", "ssl.keystore.location": f"{folder}/own.pem"}
     inline = {
         "ssl.truststore.type": "PEM",
-        "ssl.truststore.certificates": (ssl / "ca.pem").read_text(),
+        # As lines that end with a backslash are read.
+        "ssl.truststore.certificates": (ssl / "ca.pem").read_text().replace("\n", " "),
         "ssl.keystore.type": "PEM",
-        "ssl.keystore.key": key,
+        "ssl.keystore.key": key.replace("\n", " "),
         "ssl.keystore.certificate.chain": chain,
     }
     plain = {"sasl.mechanism": "PLAIN", "sasl.jaas.config": login("plain.PlainLoginModule")}
@@ -134,38 +145,85 @@ def written(path: Path, properties: dict[str, str]) -> Path:
     return path
 
 
+def login_of(properties: dict[str, str]) -> str:
+    """How a client with these properties authenticates."""
+    if "sasl.mechanism" in properties:
+        return "password"
+    return "certificate" if any(name.startswith("ssl.keystore") for name in properties) else "none"
+
+
+def by_java(cluster: RealCluster, runs: list[Run], folder: Path) -> list[list[str]]:
+    """What Kafka's console tools print in each of these runs, which share a JVM."""
+    files = [folder / f"{number}.arguments" for number in range(len(runs))]
+    for file, run in zip(files, runs, strict=True):
+        file.write_text("\n".join([run.given, *run.arguments]))
+    command = tool_command(cluster.recorded(), str(JAVA), *map(str, files))
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert ran.returncode == 0, ran.stdout[-500:] + ran.stderr[-2000:]
+    shown: list[list[str]] = []
+    for line in ran.stdout.splitlines():
+        if line.startswith("== "):
+            shown.append([])
+        else:
+            shown[-1].append(line)
+    return shown
+
+
+def by_ours(run: Run) -> list[str]:
+    """What our tool prints; in a process of its own in a long run."""
+    words = ["produce" if run.given else "consume", *run.arguments]
+    if not IS_SOAK:
+        ran = run_here(*words, given=f"{run.given}\n".encode())
+        assert ran.status == 0, ran.err
+        return ran.out.decode().splitlines()
+    command = [sys.executable, "-m", "pykafka08", *words]
+    process = subprocess.run(command, input=f"{run.given}\n", capture_output=True, text=True, timeout=60, check=False)
+    assert process.returncode == 0, process.stderr
+    return process.stdout.splitlines()
+
+
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_one_file_serves_kafkas_tools_and_ours(secured: RealCluster, topic: str, tmp_path: Path) -> None:
-    files = {
-        name: (written(tmp_path / f"{number}.properties", each), secured.listener(each["security.protocol"]))
-        for number, (name, each) in enumerate(properties_of(secured, tmp_path).items())
-    }
+async def test_one_file_serves_kafkas_tools_and_ours(secured: RealCluster, tmp_path: Path) -> None:
+    """With a certificate or a password in the file a topic is read, and written, that nobody else may use."""
+    topics = {login: secured.new_topic(login) for login in ("none", *USERS)}
+    written_to = {login: secured.new_topic(f"{login}-written") for login in topics}
+    for topic in topics.values():
+        async with Producer(secured.bootstrap) as producer:
+            await producer.send_many(topic, [line.encode() for line in LINES])
+    for login, user in USERS.items():
+        await allow(secured, user, f"ALL topic {topics[login]}", f"ALL topic {written_to[login]}")
+    files, reads, writes = {}, {}, {}
+    for number, (name, each) in enumerate(properties_of(secured, tmp_path).items()):
+        files[name] = written(tmp_path / f"{number}.properties", each)
+        where = ["--bootstrap-server", secured.listener(each["security.protocol"])]
+        config = ["--command-config", str(files[name])]
+        reading = ["--topic", topics[login_of(each)], "--from-beginning", "--max-messages", str(len(LINES))]
+        reads[name] = Run("", [*where, *config, *reading])
+        writes[name] = Run(name, [*where, *config, "--topic", written_to[login_of(each)]])
     assert len(files) == 12
-    async with Producer(secured.bootstrap) as producer:
-        await producer.send_many(topic, [line.encode() for line in LINES])
-    for name, (file, bootstrap) in files.items():
-        reading = {"bootstrap_servers": bootstrap, "auto_offset_reset": "earliest"}
-        async with Consumer.from_properties(str(file), topic, **reading) as consumer:
-            got = [(record.value or b"").decode() for record in await read_records(consumer, len(LINES))]
-        assert got == LINES, name
-
-    def by_java(name: str) -> list[str]:
-        file, bootstrap = files[name]
-        words = ["--bootstrap-server", bootstrap, "--topic", topic, "--from-beginning"]
-        shown = secured.tool(
-            "console-consumer", *words, "--max-messages", str(len(LINES)), "--command-config", str(file)
-        )
-        return shown.splitlines()
-
-    def by_ours(name: str) -> list[str]:
-        file, bootstrap = files[name]
-        words = ["--bootstrap-server", bootstrap, "--topic", topic, "--from-beginning"]
-        command = [sys.executable, "-m", "pykafka08", "consume", *words, "--max-messages", str(len(LINES))]
-        run = subprocess.run([*command, "--command-config", str(file)], capture_output=True, text=True, timeout=60)
-        assert run.returncode == 0, run.stderr
-        return run.stdout.splitlines()
-
-    names = [name for name in files if SHOWN_BY_JAVA is None or name in SHOWN_BY_JAVA]
-    with ThreadPoolExecutor(2) as pool:
-        for name, theirs, ours in zip(names, pool.map(by_java, names), pool.map(by_ours, names), strict=True):
-            assert theirs == ours == LINES, name
+    runs = [*reads.values(), *(writes.values() if IS_SOAK else ())]
+    with ThreadPoolExecutor(1) as pool:
+        theirs = pool.submit(by_java, secured, runs, tmp_path)
+        for name, run in reads.items():
+            _, servers, _, _, _, topic, *_ = run.arguments
+            async with Consumer.from_properties(
+                str(files[name]), topic, bootstrap_servers=servers, auto_offset_reset="earliest"
+            ) as consumer:
+                got = [(record.value or b"").decode() for record in await read_records(consumer, len(LINES))]
+            assert got == LINES, name
+        for login in USERS:
+            with pytest.raises(AuthorizationError, match=f"DESCRIBE topic '{topics[login]}'"):
+                async with Consumer(topics[login], **settings_of(secured, "SSL")) as consumer:
+                    await consumer.getone()
+        ours = [await anyio.to_thread.run_sync(by_ours, run) for run in runs]
+    assert theirs.result() == ours
+    assert ours[: len(reads)] == [LINES] * len(reads)
+    for login, user in USERS.items():
+        await take(secured, user, f"ALL topic {topics[login]}", f"ALL topic {written_to[login]}")
+    if IS_SOAK:
+        got = []
+        for topic in written_to.values():
+            async with Consumer(topic, bootstrap_servers=secured.bootstrap, auto_offset_reset="earliest") as consumer:
+                end = (await consumer.end_offsets([TopicPartition(topic, 0)]))[TopicPartition(topic, 0)]
+                got += [(record.value or b"").decode() for record in await read_records(consumer, end)]
+        assert sorted(got) == sorted([*files, *files])

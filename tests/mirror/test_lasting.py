@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 import anyio
 import pytest
 
-from pykafka08 import EmbeddedCluster, TopicPartition
+from pykafka08 import EmbeddedCluster, Producer, TopicPartition
 from pykafka08.admin import Admin
 from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import MirrorError
@@ -109,6 +109,41 @@ async def test_a_program_that_writes_between_the_copies_is_seen(monkeypatch: pyt
                 await fill(target, "t", 1000, 1001)
                 await fill(source, "t", 50, 60)
         assert len((await held(target, "t"))[0]) == 51
+
+
+async def test_a_transaction_that_stays_open_between_the_copies_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pykafka08.mirror.mirror.REVIEW_S", 0.1)
+    monkeypatch.setattr("pykafka08.mirror.copying.LOOK_S", 0.5)
+    async with EmbeddedCluster(topics={"t": 1}) as source, EmbeddedCluster() as target:
+        await fill(source, "t", 0, 50)
+        copied, waited = anyio.Event(), anyio.Event()
+        troubles: list[str] = []
+
+        def look(report: MirrorReport) -> None:
+            if not report.lag:
+                copied.set()
+            if report.trouble is not None:
+                troubles.append(report.trouble)
+                waited.set()
+
+        async def follow() -> None:
+            async with Mirror(source.bootstrap_servers, target.bootstrap_servers, topics=["t"]) as mirror:
+                await mirror.run(follow=True, on_progress=look)
+
+        with anyio.fail_after(DEADLINE_S):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(follow)
+                await copied.wait()
+                async with (
+                    Producer(target.bootstrap_servers, transactional_id="other") as other,
+                    other.transaction(),
+                ):
+                    await other.send("t", b"another's")
+                    await fill(source, "t", 50, 60)
+                    await waited.wait()
+                    tasks.cancel_scope.cancel()
+        assert "others have written, were not read within 0.5 s: their transaction may be open" in troubles[0]
+        assert f"[broker {target.bootstrap_servers} (id 0), topic 't', partition 0, offset " in troubles[0]
 
 
 async def test_of_two_mirrors_into_one_topic_one_ends_and_nothing_is_doubled(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.x509.oid import ExtendedKeyUsageOID
 
 __all__ = ["Authority", "Issued"]
 
@@ -71,7 +72,19 @@ class Authority:
         key = rsa.generate_private_key(65537, 2048)
         above = (name, key) if issuer is None else (issuer._name, issuer._key)
         self.own = Issued(key, self._signed(name, key, *above, is_ca=True))
-        self._name, self._key = name, key
+        self._name: str = name
+        self._key: Any = key
+
+    @classmethod
+    def loaded(cls, folder: Path) -> Authority:
+        """The CA of a real cluster, from its folder ``ssl``."""
+        key: Any = serialization.load_pem_private_key((folder / "ca.key").read_bytes(), None)
+        own = Issued(key, x509.load_pem_x509_certificate((folder / "ca.pem").read_bytes()))
+        loaded = cls.__new__(cls)
+        loaded.own, loaded._key = own, key
+        (name,) = own.certificate.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
+        loaded._name = str(name.value)
+        return loaded
 
     def issue(
         self,
@@ -127,8 +140,7 @@ class Authority:
         if hosts:
             builder = builder.add_extension(x509.SubjectAlternativeName(list(map(_alternative, hosts))), critical=False)
         if not is_ca:
-            oids = x509.ExtendedKeyUsageOID
-            purpose = oids.CLIENT_AUTH if is_for_clients else oids.SERVER_AUTH
+            purpose = ExtendedKeyUsageOID.CLIENT_AUTH if is_for_clients else ExtendedKeyUsageOID.SERVER_AUTH
             builder = builder.add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
         return builder.sign(issuer_key, hashes.SHA256())
 

@@ -60,6 +60,7 @@ class EventHubs:
     """What the proxy has seen."""
 
     port: int
+    reset_from: int = RESET_FROM
     requests: list[tuple[int, str, int]] = field(default_factory=list)
     """Connection, API and version of each request."""
     resets: int = 0
@@ -107,7 +108,7 @@ class _Passage:
             kind = request_class(header.api_key)
             self._hubs.requests.append((self._number, kind.name, header.api_version))
             if header.api_key == ApiKey.API_VERSIONS and header.api_version > NEWEST_API_VERSIONS:
-                if header.api_version >= RESET_FROM:
+                if header.api_version >= self._hubs.reset_from:
                     self._hubs.resets += 1
                     _reset(self._client)
                     return
@@ -178,13 +179,21 @@ async def _exactly(stream: anyio.abc.ByteStream, size: int) -> bytes:
 
 @asynccontextmanager
 async def event_hubs(
-    upstream: str, *, tls: ssl.SSLContext | None = None, upstream_tls: ssl.SSLContext | None = None, idle_s: float = 240
+    upstream: str,
+    *,
+    tls: ssl.SSLContext | None = None,
+    upstream_tls: ssl.SSLContext | None = None,
+    idle_s: float = 240,
+    reset_from: int = RESET_FROM,
 ) -> AsyncIterator[EventHubs]:
-    """The proxy in front of the broker at ``upstream`` ("host:port"); ``tls`` is its own server context."""
+    """The proxy in front of the broker at ``upstream`` ("host:port"); ``tls`` is its own server context.
+
+    ``reset_from`` is the first version of ApiVersions that resets the connection.
+    """
     host, _, port = upstream.rpartition(":")
     async with AsyncExitStack() as stack:
         listener: Any = await stack.enter_async_context(await anyio.create_tcp_listener(local_host=LOOPBACK))
-        hubs = EventHubs(listener.extra(anyio.abc.SocketAttribute.local_port))
+        hubs = EventHubs(listener.extra(anyio.abc.SocketAttribute.local_port), reset_from)
         if tls is not None:
             listener = TLSListener(listener, tls, standard_compatible=False)
         count = 0

@@ -1,4 +1,4 @@
-"""Real brokers that take signed tokens of an :class:`OidcEndpoint` on their SASL_PLAINTEXT listener."""
+"""Real brokers with OAUTHBEARER: they take signed tokens of an :class:`OidcEndpoint`, or before 3.4 unsigned ones."""
 
 from __future__ import annotations
 
@@ -6,38 +6,72 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.integration.clusters import Clusters, RealCluster
+from tests.brokers.model import Cluster
 from tests.security.oidc_endpoint import OidcEndpoint
 
-__all__ = ["CLASSES", "oauth_cluster", "oauth_jvm", "oauth_properties"]
+__all__ = [
+    "CLASSES",
+    "CLIENT",
+    "CLIENT_SECRET",
+    "LOGIN_HANDLER",
+    "SIGNED",
+    "UNSIGNED",
+    "oauth_jvm",
+    "oauth_login",
+    "oauth_properties",
+    "unsigned_properties",
+]
 
 CLASSES = "org.apache.kafka.common.security.oauthbearer."
-LISTENER = "listener.name.sasl_plaintext.oauthbearer."
+CLIENT, CLIENT_SECRET = "app", "app-secret"
+"""What the OpenID Connect provider knows; the broker sees the user ``app``."""
+SIGNED, UNSIGNED = (3, 4), (2, 0)
+"""Releases whose brokers check signed tokens with the handler that Kafka 4 has; older ones take tokens of anybody."""
+LOGIN_HANDLER = f"{CLASSES}OAuthBearerLoginCallbackHandler"
+"""Only Kafka's own tools need it."""
 SYSTEM_PROPERTY = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
+LISTENERS = ("sasl_plaintext",)
 
 
-def oauth_cluster(
-    clusters: Clusters, endpoint: OidcEndpoint, folder: Path, *, release: str = "4.3.1", props: Sequence[str] = ()
-) -> RealCluster:
-    """A cluster that trusts ``endpoint``, whose keys it reads from a file in ``folder``; PLAIN is there too."""
-    return clusters.running(
-        release,
-        props=["sasl.enabled.mechanisms=PLAIN,OAUTHBEARER", *oauth_properties(endpoint, folder), *props],
-        options=["--sasl", "plain", oauth_jvm(folder)],
-    )
-
-
-def oauth_properties(endpoint: OidcEndpoint, folder: Path) -> list[str]:
+def oauth_properties(endpoint: OidcEndpoint, folder: Path, listeners: Sequence[str] = LISTENERS) -> list[str]:
     """Properties of a broker that trusts ``endpoint``; its keys are written to a file in ``folder``."""
     jwks = _jwks(folder)
     jwks.write_text(json.dumps(endpoint.jwks()))
-    return [
-        f"{LISTENER}sasl.jaas.config={CLASSES}OAuthBearerLoginModule required;",
-        f"{LISTENER}sasl.server.callback.handler.class={CLASSES}OAuthBearerValidatorCallbackHandler",
+    properties = [
         f"sasl.oauthbearer.jwks.endpoint.url={jwks.as_uri()}",
         f"sasl.oauthbearer.expected.audience={endpoint.audience}",
         f"sasl.oauthbearer.expected.issuer={endpoint.issuer}",
     ]
+    for listener in listeners:
+        prefix = f"listener.name.{listener}.oauthbearer.sasl."
+        properties += [
+            f"{prefix}jaas.config={CLASSES}OAuthBearerLoginModule required;",
+            f"{prefix}server.callback.handler.class={CLASSES}OAuthBearerValidatorCallbackHandler",
+        ]
+    return properties
+
+
+def unsigned_properties(listeners: Sequence[str] = LISTENERS) -> list[str]:
+    """Properties of a broker that takes unsigned tokens."""
+    return [f"listener.name.{each}.oauthbearer.sasl.jaas.config={_unsigned('admin')}" for each in listeners]
+
+
+def oauth_login(cluster: Cluster) -> dict[str, str]:
+    """Client credentials for a token of the provider that the broker trusts, or an unsigned token for alice."""
+    issuers = [one.value for one in cluster.props if one.key == "sasl.oauthbearer.expected.issuer"]
+    if not issuers:
+        return {"sasl.mechanism": "OAUTHBEARER", "sasl.jaas.config": _unsigned("alice")}
+    login = f'clientId="{CLIENT}" clientSecret="{CLIENT_SECRET}"'
+    return {
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.login.callback.handler.class": LOGIN_HANDLER,
+        "sasl.oauthbearer.token.endpoint.url": f"{issuers[0]}/token",
+        "sasl.jaas.config": f"{CLASSES}OAuthBearerLoginModule required {login};",
+    }
+
+
+def _unsigned(user: str) -> str:
+    return f'{CLASSES}OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="{user}";'
 
 
 def oauth_jvm(folder: Path) -> str:

@@ -36,7 +36,8 @@ CLIENT_ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 @cache
 def issuer_key() -> ECKey:
     """The key that signs tokens, one for a test run."""
-    return ECKey.generate_key("P-256", {"kid": "issuer-1", "alg": "ES256", "use": "sig"}, private=True)
+    key: ECKey = ECKey.generate_key("P-256", {"kid": "issuer-1", "alg": "ES256", "use": "sig"}, private=True)
+    return key
 
 
 @dataclass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,10 @@ import anyio
 import pytest
 import trustme
 
-from pykafka08 import Admin, Consumer, EmbeddedCluster, Producer
+from pykafka08 import Admin, Consumer, EmbeddedCluster, Producer, TopicPartition
+from pykafka08.protocol.headers import encode_request
 from pykafka08.protocol.messages import REGISTRY
+from pykafka08.protocol.messages.api_versions import ApiVersionsRequest
 from tests.security.cloud_page import PAIRS
 from tests.security.event_hubs import MISSING, event_hubs
 
@@ -68,14 +71,48 @@ async def test_clients_work_within_the_limits_of_event_hubs(namespace: tuple[ssl
     assert not {name for _, name, _ in hubs.requests} & missing
 
 
+async def test_a_version_of_api_versions_that_resets_the_connection_is_not_asked_again(
+    namespace: tuple[ssl.SSLContext, str],
+) -> None:
+    """The proxy resets on version 4, as Event Hubs does; with a reset on version 3 clients would go on."""
+    users = {USER: CONNECTION_STRING}
+    async with EmbeddedCluster(security="SASL_PLAINTEXT", users=users, topics={"t": 1}) as cluster:
+        async with event_hubs(cluster.bootstrap_servers) as hubs:
+            async with await anyio.connect_tcp(*hubs.address.split(":")) as stream:
+                request = encode_request(ApiVersionsRequest(), 4, 1, "client")
+                await stream.send(struct.pack(">i", len(request)) + request)
+                with pytest.raises(anyio.BrokenResourceError):
+                    await stream.receive()
+            assert hubs.resets == 1
+        async with event_hubs(cluster.bootstrap_servers, tls=namespace[0], reset_from=3) as hubs:
+            settings = settings_of(hubs.address, namespace[1])
+            async with Producer(**settings) as producer:
+                await producer.send("t", b"value")
+            async with Consumer("t", group_id="g", auto_offset_reset="earliest", **settings) as consumer:
+                assert (await consumer.getone(timeout=20)).value == b"value"
+            assert hubs.resets == 2  # once for each client
+            assert {version for _, name, version in hubs.requests if name == "ApiVersions"} == {0, 3}
+
+
 async def test_connections_that_event_hubs_closes_when_idle_lose_nothing(namespace: tuple[ssl.SSLContext, str]) -> None:
+    """Its four minutes are a moment here, which is shorter than a consumer waits for records and between heartbeats."""
     users = {USER: CONNECTION_STRING}
     async with (
         EmbeddedCluster(security="SASL_PLAINTEXT", users=users, topics={"t": 1}) as cluster,
         event_hubs(cluster.bootstrap_servers, tls=namespace[0], idle_s=0.05) as hubs,
         Producer(**settings_of(hubs.address, namespace[1])) as producer,
+        Consumer(
+            "t", group_id="g", auto_offset_reset="earliest", **settings_of(hubs.address, namespace[1])
+        ) as consumer,
     ):
         for number in range(4):
             assert (await producer.send("t", b"value")).offset == number
-            with anyio.fail_after(10):
-                await hubs.wait_idle_close()
+            assert (await consumer.getone(timeout=20)).offset == number
+            assert await consumer.commit() == {}
+            for _ in range(3):  # of the producer's connection and the consumer's
+                with anyio.fail_after(10):
+                    await hubs.wait_idle_close()
+        (committed,) = (await consumer.committed([TopicPartition("t", 0)])).values()
+        assert committed is not None
+        assert committed.offset == 4
+    assert hubs.idle_closes >= 12

@@ -12,6 +12,7 @@ from pykafka08 import Producer
 from pykafka08.config import ClientConfig, build, client_settings
 from pykafka08.errors import ConfigError
 from pykafka08.security.jaas import MODULES, parse_jaas
+from pykafka08.security.sasl.login import login_of
 from pykafka08.security.secret import Secret
 from pykafka08.security.settings import SecurityConfig
 
@@ -105,6 +106,26 @@ def test_plain_and_scram() -> None:
     assert SECRET not in repr(config)
     config = security(f'{SCRAM} required username="u" password="p";', sasl_mechanism="SCRAM-SHA-512")
     assert config.sasl_plain_username == "u"
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "advice"),
+    [
+        ("scram-sha-256", r"'scram-sha-256' \(did you mean 'SCRAM-SHA-256'\?\)$"),
+        ("SCRAM_SHA_512", r"'SCRAM_SHA_512' \(did you mean 'SCRAM-SHA-512'\?\)$"),
+        ("GSSAPI", r"'GSSAPI' \(sasl\.mechanism is GSSAPI if a properties file does not have it\)$"),
+        ("PLAIN", "'PLAIN'$"),
+    ],
+)
+def test_the_mechanism_of_another_module(mechanism: str, advice: str) -> None:
+    with pytest.raises(ConfigError, match=rf"ScramLoginModule is for .*, but sasl_mechanism={advice}"):
+        security(f'{SCRAM} required username="u" password="p";', sasl_mechanism=mechanism)
+
+
+def test_a_mechanism_in_other_letters() -> None:
+    config = SecurityConfig(security_protocol="SASL_SSL", sasl_mechanism="plain", sasl_plain_username="u")
+    with pytest.raises(ConfigError, match=r"sasl_mechanism='plain' is not one of .*; did you mean 'PLAIN'\?$"):
+        login_of(config)
 
 
 def test_scram_needs_the_mechanism() -> None:

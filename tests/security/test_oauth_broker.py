@@ -1,10 +1,13 @@
-"""OAUTHBEARER on a real broker: tokens of an endpoint, renewals as tokens expire, and tokens that a broker refuses."""
+"""OAUTHBEARER on a real broker: every client and tool, the JWT bearer grant, and tokens that a broker refuses.
+
+The stream with changing tokens is in ``tests/integration/test_secured.py``.
+"""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,103 +16,115 @@ import pytest
 from joserfc import jwt
 from joserfc.jwk import ECKey
 
-from pykafka08 import AuthenticationError, Consumer, Producer
-from tests.integration.clusters import Clusters, RealCluster
+from pykafka08 import AuthenticationError, AuthorizationError, Consumer, Producer
+from tests.brokers.properties import write_properties
+from tests.integration.acls import allow, take
+from tests.integration.clusters import RealCluster
 from tests.integration.reading import read_records
 from tests.integration.secured_clients import check_clients, check_tools
-from tests.security.oauth_broker import CLASSES, oauth_cluster
+from tests.integration.secured_cluster import SecuredBrokers
+from tests.security.oauth_broker import CLASSES, CLIENT_SECRET, LOGIN_HANDLER
 from tests.security.oidc_endpoint import OidcEndpoint
+from tests.security.secrets_found import SecretSearch
 
-pytestmark = pytest.mark.anyio
-SECRET = "app-secret"
+RELEASE = "4.3.1"
+pytestmark = [pytest.mark.anyio, pytest.mark.cluster(release=RELEASE, kind="secured")]
 IS_SOAK = bool(os.environ.get("PYKAFKA08_SOAK"))
-LIFETIME = 2.0
-"""Seconds of a token where tests wait for renewals; the broker's sessions end with their tokens."""
-
-
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[OidcEndpoint]:
-    with OidcEndpoint(clients={"app": SECRET}) as started:
-        yield started
 
 
 @pytest.fixture
-def broker(clusters: Clusters, endpoint: OidcEndpoint, tmp_path_factory: pytest.TempPathFactory) -> RealCluster:
-    endpoint.lifetime = 3600
-    folder = tmp_path_factory.getbasetemp() / "oauth-broker"
-    folder.mkdir(exist_ok=True)
-    # Sessions end with their tokens only if they are limited at all.
-    return oauth_cluster(clusters, endpoint, folder, props=["connections.max.reauth.ms=3600000"])
-
-
-def settings(broker: RealCluster, **more: Any) -> dict[str, Any]:
-    return {
-        "bootstrap_servers": broker.listener("SASL_PLAINTEXT"),
-        "security_protocol": "SASL_PLAINTEXT",
-        "sasl_mechanism": "OAUTHBEARER",
-        **more,
-    }
-
-
-def of_endpoint(broker: RealCluster, endpoint: OidcEndpoint) -> dict[str, Any]:
-    return settings(
-        broker,
-        sasl_oauthbearer_token_endpoint_url=endpoint.token_url,
-        sasl_oauthbearer_client_credentials_client_id="app",
-        sasl_oauthbearer_client_credentials_client_secret=SECRET,
-    )
-
-
-async def test_a_stream_outlives_its_tokens(broker: RealCluster, endpoint: OidcEndpoint) -> None:
-    topic = broker.new_topic("oauth")
-    endpoint.lifetime = LIFETIME
-    endpoint.issued.clear()
-    sent: list[bytes] = []
-    with anyio.fail_after(60):
-        async with Producer(**of_endpoint(broker, endpoint)) as producer:
-            while len(endpoint.issued) < 3:
-                sent.append(b"%d" % len(sent))
-                await producer.send(topic, sent[-1])
-        async with Consumer(topic, auto_offset_reset="earliest", **of_endpoint(broker, endpoint)) as consumer:
-            assert [record.value for record in await read_records(consumer, len(sent))] == sent
-    assert len(sent) > 3
+def broker(secured_brokers: SecuredBrokers) -> RealCluster:
+    return secured_brokers(RELEASE)
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_every_client_takes_a_file_of_kafkas_tools(
-    broker: RealCluster, endpoint: OidcEndpoint, tmp_path: Path
+async def test_every_client_and_tool_takes_the_file_of_kafkas_tools(
+    broker: RealCluster, endpoint: OidcEndpoint
 ) -> None:
-    login = f'{CLASSES}OAuthBearerLoginModule required clientId="app" clientSecret="{SECRET}";'
+    beginning = endpoint.token("app")[:80]  # later there are times, which differ
+    search = SecretSearch(CLIENT_SECRET, beginning)
+    endpoint.issued.clear()
+    await check_clients(broker, "SASL_SSL", "OAUTHBEARER", search=search)
+    await check_tools(broker, "SASL_SSL", "OAUTHBEARER", is_short=True, is_here=True, search=search)
+    assert endpoint.issued
+    assert all(token.startswith(beginning) for token in endpoint.issued)
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_the_jwt_bearer_grant(
+    broker: RealCluster, endpoint: OidcEndpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The provider gives a token for an assertion that the client has signed (KIP-1139); the user is its subject."""
+    key = ECKey.generate_key("P-256", private=True)
+    (tmp_path / "key.pem").write_bytes(key.as_pem(private=True))
+    endpoint.assertion_keys["orders"] = key
+    topic, hidden = broker.new_topic("asserted"), broker.new_topic("hidden")
+    await allow(broker, "User:carol", f"ALL topic {topic}")
+    await allow(broker, "User:app", f"ALL topic {hidden}")
+    bearer = "sasl.oauthbearer.assertion."
     file = tmp_path / "client.properties"
-    file.write_text(
-        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=OAUTHBEARER\n"
-        f"sasl.oauthbearer.token.endpoint.url={endpoint.token_url}\nsasl.jaas.config={login}\n"
+    tls = {
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(broker.folder / "ssl" / "ca.pem"),
+    }
+    write_properties(
+        file,
+        {
+            **tls,
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": "OAUTHBEARER",
+            "sasl.login.callback.handler.class": LOGIN_HANDLER,
+            "sasl.jaas.config": f"{CLASSES}OAuthBearerLoginModule required;",
+            "sasl.oauthbearer.jwt.retriever.class": f"{CLASSES}JwtBearerJwtRetriever",
+            "sasl.oauthbearer.token.endpoint.url": endpoint.token_url,
+            f"{bearer}private.key.file": str(tmp_path / "key.pem"),
+            f"{bearer}algorithm": "ES256",
+            f"{bearer}claim.aud": endpoint.token_url,
+            f"{bearer}claim.iss": "orders",
+            f"{bearer}claim.sub": "carol",
+        },
     )
-    await check_clients(broker, "SASL_PLAINTEXT", "OAUTHBEARER", file=file)
+    settings: dict[str, Any] = {"bootstrap_servers": broker.listener("SASL_SSL")}
+    async with Producer.from_properties(file, **settings) as producer:
+        await producer.send(topic, b"value")
+        with pytest.raises(AuthorizationError, match=f"DESCRIBE topic '{hidden}'"):
+            await producer.send(hidden, b"value")
+    async with Consumer.from_properties(file, topic, auto_offset_reset="earliest", **settings) as consumer:
+        assert [record.value for record in await read_records(consumer, 1)] == [b"value"]
     if IS_SOAK:
-        await check_tools(broker, "SASL_PLAINTEXT", "OAUTHBEARER", file=file)
+        allowed = "-Dorg.apache.kafka.sasl.oauthbearer.allowed"
+        flags = f"{allowed}.urls={endpoint.token_url} {allowed}.files={tmp_path}/key.pem"
+        monkeypatch.setenv("KAFKA_TOOL_JVM", flags)
+        words = ["--bootstrap-server", settings["bootstrap_servers"], "--topic", topic, "--from-beginning"]
+        shown = broker.tool("console-consumer", *words, "--max-messages", "1", "--command-config", str(file))
+        assert shown == "value\n"
+    await take(broker, "User:carol", f"ALL topic {topic}")
+    await take(broker, "User:app", f"ALL topic {hidden}")
 
 
-@pytest.mark.parametrize(
-    ("make", "text"),
-    [
-        (lambda endpoint: endpoint.token("alice", aud="other"), "status=invalid_token"),
-        (lambda endpoint: endpoint.token("alice", iss="https://other.example"), "status=invalid_token"),
-        (lambda endpoint: stolen(endpoint), "status=invalid_token"),
-        (lambda endpoint: "not.a.jwt", "status=invalid_token"),
-        (lambda endpoint: endpoint.token("alice", nbf=int(time.time()) + 3600), "compare the clocks"),
-        (lambda endpoint: endpoint.token("alice", exp=int(time.time()) - 60), "the token expired at"),
-    ],
+REFUSED: tuple[tuple[Callable[[OidcEndpoint], str], str], ...] = (
+    (lambda endpoint: endpoint.token("alice", aud="other"), "status=invalid_token"),
+    (lambda endpoint: endpoint.token("alice", iss="https://other.example"), "status=invalid_token"),
+    (lambda endpoint: stolen(endpoint), "status=invalid_token"),
+    (lambda endpoint: "not.a.jwt", "status=invalid_token"),
+    (lambda endpoint: endpoint.token("alice", nbf=int(time.time()) + 3600), "compare the clocks"),
+    (lambda endpoint: endpoint.token("alice", exp=int(time.time()) - 60), "the token expired at"),
 )
-async def test_a_refused_token_is_one_clear_error(
-    broker: RealCluster, endpoint: OidcEndpoint, make: Callable[[OidcEndpoint], str], text: str
-) -> None:
-    token = make(endpoint)
-    with anyio.fail_after(30), pytest.raises(AuthenticationError, match=text) as caught:
-        async with Producer(**settings(broker, sasl_oauth_token_provider=lambda: token)) as producer:
-            await producer.send("t", b"v")
-    assert "token" in str(caught.value)
-    assert token not in str(caught.value)
+
+
+async def test_a_refused_token_is_one_clear_error(broker: RealCluster, endpoint: OidcEndpoint) -> None:
+    settings: dict[str, Any] = {
+        "bootstrap_servers": broker.listener("SASL_PLAINTEXT"),
+        "security_protocol": "SASL_PLAINTEXT",
+        "sasl_mechanism": "OAUTHBEARER",
+    }
+    for make, text in REFUSED:
+        token = make(endpoint)
+        with anyio.fail_after(10), pytest.raises(AuthenticationError, match=text) as caught:
+            async with Producer(**settings, sasl_oauth_token_provider=lambda made=token: made):
+                pass
+        assert "token" in str(caught.value)
+        assert token not in str(caught.value)
 
 
 def stolen(endpoint: OidcEndpoint) -> str:

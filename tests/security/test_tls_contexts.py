@@ -176,6 +176,36 @@ def test_every_format_of_stores_gives_a_mutual_handshake(
     assert certificate["subject"] == ((("commonName", "a client"),),)
 
 
+SEPARATORS = [b" ", b"\r", b"\r\n", b" \n    ", b"\t"]
+
+
+@pytest.mark.parametrize("separator", SEPARATORS)
+@pytest.mark.parametrize("is_inline", [False, True], ids=["file", "inline"])
+@pytest.mark.parametrize("is_locked", [False, True], ids=["open", "locked"])
+def test_any_white_space_separates_the_lines_of_pem(
+    separator: bytes,
+    is_inline: bool,
+    is_locked: bool,
+    authority: Authority,
+    client: Issued,
+    server: Issued,
+    folder: Path,
+) -> None:
+    """As in Java, so that a property may be continued over several lines."""
+    key = client.encrypted_key(KEY_PASSWORD) if is_locked else client.key_pem
+    trusted, chain, key = (text.replace(b"\n", separator) for text in (authority.own.pem, client.pem, key))
+    settings: dict[str, Any] = {"ssl_key_password": KEY_PASSWORD} if is_locked else {}
+    if is_inline:
+        settings["ssl_truststore_certificates"] = trusted.decode()
+        settings |= {"ssl_keystore_key": key.decode(), "ssl_keystore_certificate_chain": chain.decode()}
+    else:
+        for name, data in (("truststore", trusted), ("keystore", key + chain)):
+            (folder / f"{name}.pem").write_bytes(data)
+            settings[f"ssl_{name}_location"] = str(folder / f"{name}.pem")
+    context = TlsContexts(config(**settings)).current()
+    assert handshake(context, server.server_context(folder, client_ca=authority.own)).getpeercert()
+
+
 def test_a_missing_client_certificate_says_what_to_set(authority: Authority, server: Issued, folder: Path) -> None:
     error = refused(config(ssl_cafile=str(folder / "ca.pem")), server.server_context(folder, client_ca=authority.own))
     assert type(error) is TlsError
@@ -214,12 +244,14 @@ def test_changed_files_are_used_and_broken_ones_are_not(
         ({"ssl_keystore_key": "x"}, "go together"),
         ({"ssl_endpoint_identification_algorithm": "ldaps"}, "neither 'https' nor empty"),
         ({"ssl_enabled_protocols": "TLSv1.1"}, "ssl_enabled_protocols"),
+        ({"ssl_enabled_protocols": "TLSv1.3,tlsv1.2"}, "ssl_enabled_protocols: 'tlsv1.2' is no TLS version"),
         ({"ssl_protocol": "SSLv3"}, "ssl_protocol='SSLv3'"),
         ({"ssl_protocol": "TLSv1.2", "ssl_enabled_protocols": "TLSv1.3"}, "no TLS version in common"),
         ({"ssl_cipher_suites": "TLS_AES_128_GCM_SHA256"}, "name all cipher suites of TLS 1.3 or none"),
         ({"ssl_cipher_suites": "SSL_RSA_WITH_RC4_128_MD5"}, "ssl_cipher_suites"),
         ({"ssl_ciphers": "NO-SUCH-CIPHER"}, "ssl_ciphers"),
         ({"ssl_context": ssl.create_default_context(), "ssl_cafile": "x"}, "leave out ssl_cafile"),
+        ({"ssl_context": ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)}, "ssl_context is one for servers"),
     ],
 )
 def test_settings_that_cannot_be_used_are_named(settings: dict[str, Any], text: str) -> None:
@@ -268,12 +300,38 @@ def test_without_any_check_everything_is_accepted_with_a_warning(
     assert [record.getMessage().split()[0] for record in caplog.records] == ["security.certificates_not_checked"]
 
 
+def unchecked(*, host: bool) -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    if not host:
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+@pytest.mark.parametrize(
+    ("context", "event"),
+    [
+        (unchecked(host=True), "security.hosts_not_checked"),
+        (unchecked(host=False), "security.certificates_not_checked"),
+        (ssl.create_default_context(), None),
+    ],
+)
+def test_a_context_of_the_application_without_checks_is_warned_of(
+    context: ssl.SSLContext, event: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        TlsContexts(config(ssl_context=context))
+    assert [record.getMessage().split()[0] for record in caplog.records] == ([] if event is None else [event])
+
+
 def test_versions_and_cipher_suites_are_chosen(server: Issued, folder: Path) -> None:
     ca = {"ssl_cafile": str(folder / "ca.pem")}
     for settings, version in (
         ({}, "TLSv1.3"),
         ({"ssl_enabled_protocols": "TLSv1.2"}, "TLSv1.2"),
         ({"ssl_protocol": "TLSv1.2"}, "TLSv1.2"),
+        ({"ssl_protocol": "tlsv1.2"}, "TLSv1.2"),
+        ({"ssl_enabled_protocols": "TLSv1,TLSv1.1,TLSv1.2"}, "TLSv1.2"),
         ({"ssl_cipher_suites": "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384"}, "TLSv1.2"),
         ({"ssl_cipher_suites": "TLS_AES_256_GCM_SHA384,TLS_AES_128_GCM_SHA256"}, "TLSv1.3"),
     ):

@@ -2,35 +2,44 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import product
 from os.path import commonprefix
 from pathlib import Path
 from shutil import copyfile
 from typing import Any
 
-import anyio
 import pytest
 
-from pykafka08.acl_operations import AclOperation, AclResourceType
-from pykafka08.cluster.client import Client
-from pykafka08.config import ClientConfig, build
-from pykafka08.protocol.messages.create_acls import AclCreation, CreateAclsRequest
-from pykafka08.protocol.messages.describe_acls import DescribeAclsRequest
 from pykafka08.spark.runtime import run
 from tests.brokers.model import USERS
 from tests.brokers.properties import STORE_PASSWORD
 from tests.brokers.releases import version_tuple
+from tests.integration import acls
 from tests.integration.clusters import Clusters, RealCluster
+from tests.requirements import SOAK
 from tests.security.kdc import Kdc
 from tests.security.kerberos_secrets import TOKEN_START, keys_of_keytab
-from tests.security.oauth_broker import CLASSES, LISTENER, oauth_jvm, oauth_properties
+from tests.security.oauth_broker import (
+    CLIENT,
+    CLIENT_SECRET,
+    SIGNED,
+    UNSIGNED,
+    oauth_jvm,
+    oauth_login,
+    oauth_properties,
+    unsigned_properties,
+)
 from tests.security.oidc_endpoint import OidcEndpoint
 
 __all__ = [
     "CLIENT",
     "CLIENT_SECRET",
+    "EVERY_WAY",
     "GSSAPI",
+    "IS_SOAK",
     "OAUTHBEARER",
     "SCRAM",
     "WRONG_PASSWORD",
@@ -45,29 +54,20 @@ __all__ = [
     "with_kerberos",
 ]
 
-CLIENT, CLIENT_SECRET = "app", "app-secret"
-"""What the OpenID Connect provider knows; the broker sees the user ``app``."""
 PROPERTIES = ("super.users=User:ANONYMOUS;User:admin;User:alice;User:app", "ssl.client.auth=requested")
 OF_ZOOKEEPER = "kafka.security.authorizer.AclAuthorizer"
 OF_KRAFT = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 SCRAM, OAUTHBEARER, GSSAPI = "SASL_SSL SCRAM-SHA-512", "SASL_PLAINTEXT OAUTHBEARER", "SASL_SSL GSSAPI"
-WAYS = ("SSL", "mutual TLS", "SASL_PLAINTEXT SCRAM-SHA-256", SCRAM, OAUTHBEARER, GSSAPI)
-"""What a client may be told: TLS, TLS with its own certificate, or a protocol and a mechanism."""
-EVERY_WAY = (*WAYS, "SASL_PLAINTEXT PLAIN", "SASL_PLAINTEXT GSSAPI")
-SIGNED, UNSIGNED = (3, 4), (2, 0)
-"""Releases whose brokers check signed tokens with the handler that Kafka 4 has; older ones take tokens of anybody."""
+PROTOCOLS = ("SASL_PLAINTEXT", "SASL_SSL")
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")
+EVERY_WAY = ("SSL", "mutual TLS", *map(" ".join, product(PROTOCOLS, MECHANISMS)))
+"""TLS, TLS with the client's own certificate, and each protocol with each mechanism."""
+SHORT = ("SSL", "mutual TLS", "SASL_PLAINTEXT SCRAM-SHA-256", SCRAM, OAUTHBEARER, GSSAPI)
+"""The ways in a short run, which with PLAIN of the dead letters are of each protocol and mechanism."""
+IS_SOAK = os.environ.get(SOAK) == "1"
+WAYS = EVERY_WAY if IS_SOAK else SHORT
 WRONG_PASSWORD = "wrong-secret"
 MODULES = "org.apache.kafka.common.security"
-ANY, LITERAL, PREFIXED, ALLOW = 1, 3, 4, 3
-EVERY_ENTRY = DescribeAclsRequest(
-    resource_type_filter=ANY,
-    resource_name_filter=None,
-    pattern_type_filter=ANY,
-    principal_filter=None,
-    host_filter=None,
-    operation=ANY,
-    permission_type=ANY,
-)
 
 
 def running(clusters: Clusters, release: str, kdc: Kdc | None, endpoint: OidcEndpoint, folder: Path) -> RealCluster:
@@ -86,19 +86,20 @@ def running(clusters: Clusters, release: str, kdc: Kdc | None, endpoint: OidcEnd
     props = [*PROPERTIES]
     if version >= (2, 4):
         props.append(f"authorizer.class.name={OF_KRAFT if version >= (4,) else OF_ZOOKEEPER}")
+    listeners = [one.lower() for one in PROTOCOLS]
     if version >= UNSIGNED:
         offered = ",".join([*mechanisms, "OAUTHBEARER"])
-        props.append(f"listener.name.sasl_plaintext.sasl.enabled.mechanisms={offered}")
+        props += [f"listener.name.{one}.sasl.enabled.mechanisms={offered}" for one in listeners]
     if version >= SIGNED:
-        props += oauth_properties(endpoint, folder)
+        props += oauth_properties(endpoint, folder, listeners)
         options.append(oauth_jvm(folder))
     elif version >= UNSIGNED:
-        props.append(f"{LISTENER}sasl.jaas.config={_unsigned('admin')}")
+        props += unsigned_properties(listeners)
     return clusters.running(release, props=props, options=options)
 
 
 def ways(cluster: RealCluster) -> list[str]:
-    """The ways into the cluster, one of each kind."""
+    """The ways into the cluster; in a short run one of each kind."""
     return [way for way in WAYS if _has(cluster, way)]
 
 
@@ -109,7 +110,7 @@ def every_way(cluster: RealCluster) -> list[str]:
 
 def _has(cluster: RealCluster, way: str) -> bool:
     mechanism = way.partition(" ")[2]
-    if way == OAUTHBEARER:
+    if mechanism == "OAUTHBEARER":
         return cluster.release >= UNSIGNED
     return "SASL" not in way or mechanism in cluster.mechanisms
 
@@ -144,7 +145,7 @@ def security_of(cluster: RealCluster, way: str, user: str = "alice", password: s
     if mechanism == "GSSAPI":
         properties |= _with_keytab(cluster)
     elif mechanism == "OAUTHBEARER":
-        properties |= _with_tokens(cluster)
+        properties |= oauth_login(cluster.recorded())
     elif mechanism:
         module = "plain.PlainLoginModule" if mechanism == "PLAIN" else "scram.ScramLoginModule"
         password = password or USERS[user]
@@ -170,23 +171,6 @@ def _with_keytab(cluster: RealCluster) -> dict[str, str]:
     }
 
 
-def _with_tokens(cluster: RealCluster) -> dict[str, str]:
-    """Client credentials for a token of the provider that the broker trusts, or an unsigned token."""
-    issuers = [one.value for one in cluster.recorded().props if one.key == "sasl.oauthbearer.expected.issuer"]
-    if not issuers:
-        return {"sasl.mechanism": "OAUTHBEARER", "sasl.jaas.config": _unsigned("alice")}
-    login = f'clientId="{CLIENT}" clientSecret="{CLIENT_SECRET}"'
-    return {
-        "sasl.mechanism": "OAUTHBEARER",
-        "sasl.oauthbearer.token.endpoint.url": f"{issuers[0]}/token",
-        "sasl.jaas.config": f"{CLASSES}OAuthBearerLoginModule required {login};",
-    }
-
-
-def _unsigned(user: str) -> str:
-    return f'{CLASSES}OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="{user}";'
-
-
 def secrets_of(cluster: RealCluster, endpoint: OidcEndpoint) -> list[str | bytes]:
     """What must be in no text: passwords of users and of stores, one that is wrong, private keys, and tokens.
 
@@ -206,41 +190,5 @@ def options_of(cluster: RealCluster, way: str, **user: Any) -> dict[str, str]:
 
 
 def allow(cluster: RealCluster, principal: str, *rights: str) -> None:
-    """Add access control lists; a right is ``"READ topic NAME"``, a name that ends with ``*`` a prefix."""
-    run(_add(cluster, [_entry(principal, *right.split(" ")) for right in rights]))
-
-
-def _entry(principal: str, operation: str, kind: str, name: str) -> AclCreation:
-    return AclCreation(
-        resource_type=AclResourceType[kind.upper().replace("-", "_")],
-        resource_name=name.removesuffix("*") or "*",
-        resource_pattern_type=PREFIXED if name.removesuffix("*") not in (name, "") else LITERAL,
-        principal=principal,
-        host="*",
-        operation=AclOperation[operation],
-        permission_type=ALLOW,
-    )
-
-
-async def _add(cluster: RealCluster, entries: list[AclCreation]) -> None:
-    (config,) = build({"bootstrap_servers": cluster.bootstrap}, ClientConfig)
-    async with Client(config) as client:
-        response = await client.request_any(CreateAclsRequest(creations=entries))
-        assert {each.error_code for each in response.results} == {0}, response
-        is_settled = False
-        while not is_settled:  # the controller has them, the broker a moment later
-            await anyio.sleep(0.01)
-            is_settled = await _are_in_force(client, entries)
-
-
-async def _are_in_force(client: Client, entries: list[AclCreation]) -> bool:
-    found = await client.request_any(EVERY_ENTRY)
-    there = {
-        (each.resource_type, each.resource_name, each.pattern_type, acl.principal, acl.operation)
-        for each in found.resources
-        for acl in each.acls
-    }
-    return all(
-        (each.resource_type, each.resource_name, each.resource_pattern_type, each.principal, each.operation) in there
-        for each in entries
-    )
+    """Add access control lists, as :func:`tests.integration.acls.allow` does."""
+    run(acls.allow(cluster, principal, *rights))

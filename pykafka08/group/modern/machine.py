@@ -386,5 +386,6 @@ class ModernMachine(MemberLife):
         self._owned.lose_all(why)
 
     def _fail(self, error: KafkaError) -> None:
+        self._config.setting_names.in_error(error)
         self._forget_membership(str(error))
         self._end(error)

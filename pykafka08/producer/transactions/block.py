@@ -90,7 +90,8 @@ class Transactions:
     def block(self) -> TransactionBlock:
         self._check()
         if self._machine is None:
-            raise TransactionStateError("give the producer a transactional_id to write in transactions")
+            setting = self._config.setting_names["transactional_id"]
+            raise TransactionStateError(f"give the producer a {setting} to write in transactions")
         return TransactionBlock(self)
 
     @property

@@ -40,6 +40,7 @@ from pykafka08.producer.transactions.reactions import UNCLEAR, Reaction, is_fata
 from pykafka08.producer.transactions.states import TRANSITIONS, TransactionState
 from pykafka08.producer.transactions.trouble import TransactionTroubleWatch
 from pykafka08.records.record import TopicPartition
+from pykafka08.setting_names import AS_ARGUMENTS, SettingNames
 
 __all__ = ["TransactionMachine"]
 
@@ -65,8 +66,11 @@ class Sending(Protocol):
 class TransactionMachine:
     """``backoff`` is the pause before the nth further attempt, in seconds."""
 
-    def __init__(self, transactional_id: str, backoff: Callable[[int], float]) -> None:
+    def __init__(
+        self, transactional_id: str, backoff: Callable[[int], float], setting_names: SettingNames = AS_ARGUMENTS
+    ) -> None:
         self.transactional_id = transactional_id
+        self.setting_names = setting_names
         self.state = TransactionState.UNINITIALIZED
         self.identity: Identity | None = None
         self.error: KafkaError | None = None
@@ -290,6 +294,8 @@ class TransactionMachine:
         """A broker answered the call."""
         self._call = None
         reaction, error = judge(call, answer, self.transactional_id)
+        if error is not None:
+            self.setting_names.in_error(error)
         if self.state is TransactionState.FATAL_ERROR:
             return
         self._note_parts(call, answer)

@@ -39,9 +39,9 @@ def machine_of(config: ProducerConfig, client: ClientConfig, **named: Any) -> Pr
 class TransactionalSending(ProducerMachine):
     """Polls ``transactions`` too, so that both have one driver."""
 
-    def __init__(self, *args: Any, transactional_id: str, **named: Any) -> None:
-        super().__init__(*args, is_transactional=True, **named)
-        self.transactions = TransactionMachine(transactional_id, self._backoff)
+    def __init__(self, config: ProducerConfig, client: ClientConfig, *, transactional_id: str, **named: Any) -> None:
+        super().__init__(config, client, is_transactional=True, **named)
+        self.transactions = TransactionMachine(transactional_id, self._backoff, config.setting_names)
         self._outcomes.on_failed = self.transactions.batch_failed
 
     def poll(self, now: float) -> list[Action]:

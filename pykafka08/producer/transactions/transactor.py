@@ -150,8 +150,9 @@ class Transactor:
                 if self._failure is not None:
                     raise self._failure
                 await news
+        limit = self.machine.setting_names["max_block_ms"]
         late = RequestTimeoutError(
-            f"transactional id {self.machine.transactional_id!r}: {what} within max_block_ms; "
+            f"transactional id {self.machine.transactional_id!r}: {what} within {limit}; "
             f"the producer is {self.machine.state.value}; {self.machine.progress()}"
         )
         coordinator = self.machine.coordinator

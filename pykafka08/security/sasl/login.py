@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Protocol
 
 from pykafka08.errors import ConfigError
+from pykafka08.security.jaas import meant_mechanism
 from pykafka08.security.sasl.mechanism import Mechanism
 from pykafka08.security.settings import SecurityConfig
 
@@ -49,6 +50,8 @@ def login_of(config: SecurityConfig) -> Login:
         raise ConfigError(f"security_protocol={config.security_protocol!r} needs sasl_mechanism: set one of {known}")
     module = MODULES.get(name)
     if module is None:
-        raise ConfigError(f"sasl_mechanism={name!r:.100} is not one of {', '.join(sorted(MODULES))}")
+        meant = meant_mechanism(name, MODULES)
+        advice = f"; {meant}" if meant else ""
+        raise ConfigError(f"sasl_mechanism={name!r:.100} is not one of {', '.join(sorted(MODULES))}{advice}")
     login: Login = import_module(f"pykafka08.security.sasl.{module}").login_of(config)
     return login

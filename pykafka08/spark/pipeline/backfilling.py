@@ -6,6 +6,7 @@ the watermark has passed are meant: a window that a stream still has open is ove
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -95,12 +96,12 @@ def _silver(spark: SparkSession, pipeline: Pipeline, fence: Fence, first: date, 
             candidates = _persisted(_candidates(scope, records), until)
             good = _persisted(_without_duplicates(scope, candidates), until)
             bad = _persisted(rejected(records).join(scope.was_good, list(PLACE), "left_semi"), until)
-            is_moving = scope.is_torn or not bad.isEmpty() or _count_of(good, REFUSED) > 0
+            was, now = _counts_by_was(candidates), _counts_by_was(good)
+            is_moving = scope.is_torn or now[REFUSED] > 0 or not bad.isEmpty()
             if is_moving:
                 _begin(spark, pipeline, rejects, bad)
             added = table_rows.write(silver, silver.attempt(BACKFILL, scope.version), good.drop(WAS))
-            left_out = _count_of(candidates, ACCEPTED) - _count_of(good, ACCEPTED)
-            counts = {"duplicates": left_out - _count_of(good, NOWHERE)}
+            counts = {"duplicates": was[ACCEPTED] - now[ACCEPTED] - now[NOWHERE]}
             removed = tuple(one.path for one in scope.old)
             commit = Commit(scope.version, BACKFILL, BACKFILL, scope.version, tuple(added), removed, counts)
             is_made = silver.commit(commit)
@@ -198,7 +199,8 @@ def _scope(spark: SparkSession, pipeline: Pipeline, first: date, last: date) -> 
 
 def _without_ahead(spark: SparkSession, pipeline: Pipeline, bad: DataFrame, source: str, batch: int) -> DataFrame:
     """Without a source's refused records of batches after ``batch``, which the stream will complete."""
-    taken = _places(_bronze_until(spark, pipeline, source, batch), source).select(*PLACE)
+    bronze = table_rows.read_bronze(spark, Table(pipeline.bronze(source)), _files_until(pipeline, source, batch))
+    taken = _places(bronze, source).select(*PLACE)
     of_source = F.col("_source") == source
     there = bad.where(of_source).join(taken, list(PLACE), "left_semi").select(*bad.columns)
     return bad.where(~of_source).unionByName(there)
@@ -222,8 +224,9 @@ def _records(spark: SparkSession, scope: _Scope, until: ExitStack) -> DataFrame:
 
 def _concerned(spark: SparkSession, scope: _Scope, source: str, until: ExitStack) -> DataFrame:
     """Bronze rows that are in the days, or nowhere in silver; of the files without one, the coordinates are read."""
-    bronze = _bronze_until(spark, scope.pipeline, source, scope.newest.get(f"decode-{source}", -1))
-    if bronze.isEmpty():
+    read = _files_until(scope.pipeline, source, scope.newest.get(f"decode-{source}", -1))
+    bronze = table_rows.read_bronze(spark, Table(scope.pipeline.bronze(source)), read)
+    if not read:
         return bronze
     places = _places(bronze, source, F.col("_metadata.file_name").alias("file"))
     if scope.is_all_there:
@@ -241,11 +244,10 @@ def _places(bronze: DataFrame, source: str, *more: Column) -> DataFrame:
     return bronze.select(F.lit(source).alias("_source"), *names, *more)
 
 
-def _bronze_until(spark: SparkSession, pipeline: Pipeline, source: str, batch: int) -> DataFrame:
-    """The rows that the decode stage of a source has read up to ``batch``."""
-    table = Table(pipeline.bronze(source))
+def _files_until(pipeline: Pipeline, source: str, batch: int) -> list[DataFile]:
+    """The bronze files that the decode stage of a source has read up to ``batch``."""
     end = planned_position(pipeline.checkpoint(f"decode-{source}"), batch)
-    return table_rows.read_bronze(spark, table, files_until(table, (NEW_ROWS,), end))
+    return files_until(Table(pipeline.bronze(source)), (NEW_ROWS,), end)
 
 
 def _candidates(scope: _Scope, records: DataFrame) -> DataFrame:
@@ -271,8 +273,9 @@ def _without_duplicates(scope: _Scope, candidates: DataFrame) -> DataFrame:
     return staying.unionByName(not_there(coming, staying, duplicates))
 
 
-def _count_of(rows: DataFrame, was: str) -> int:
-    return rows.where(F.col(WAS) == was).count()
+def _counts_by_was(rows: DataFrame) -> Counter[str]:
+    """:data:`WAS` → number of rows."""
+    return Counter({row[0]: row[1] for row in rows.groupBy(WAS).count().collect()})
 
 
 def _gold(

@@ -19,7 +19,6 @@ from pyspark.sql.types import StructType
 
 from pykafka08.errors import ConfigError
 from pykafka08.spark.pipeline import old_layout
-from pykafka08.spark.pipeline.decoding import BRONZE_SCHEMA
 from pykafka08.spark.pipeline.leasing import CONVERSION as WORK
 from pykafka08.spark.pipeline.leasing import leased
 from pykafka08.spark.pipeline.old_layout import OldEntry, OldFile, OldState
@@ -156,7 +155,7 @@ class _Conversion:
         for path in old_layout.manifest(old):
             number = read.get(Path(path).name)
             (unread if number is None else batches[number]).append(path)
-        table.prepare(self._spark.createDataFrame([], BRONZE_SCHEMA).schema.json(), table_rows.BRONZE_PARTITIONS)
+        table.prepare(table_rows.bronze_schema(self._spark).json(), table_rows.BRONZE_PARTITIONS)
         for number, paths in batches.items():
             files = tuple(self._linked_bronze(old, table, path) for path in paths)
             commit_next(table, Commit(table.version + 1, NEW_ROWS, CONVERSION, number, files))

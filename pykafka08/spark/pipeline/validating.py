@@ -30,7 +30,14 @@ from pykafka08.spark.pipeline.session import cause_of
 from pykafka08.spark.pipeline.settings import Aggregate, DeadLetters, Decode, Pipeline
 from pykafka08.spark.pipeline.starting import check_options, start_options
 from pykafka08.spark.pipeline.stores import Folder
-from pykafka08.spark.pipeline.tables.rows import BRONZE_PARTITIONS, gold_schema, rejects_schema, silver_schema
+from pykafka08.spark.pipeline.tables.rows import (
+    BRONZE_PARTITIONS,
+    analysed,
+    bronze_schema,
+    gold_schema,
+    rejects_schema,
+    silver_schema,
+)
 
 __all__ = ["check_offline", "check_starts", "reach_registry", "reach_sinks", "validate"]
 
@@ -138,7 +145,6 @@ def validate(spark: SparkSession, pipeline: Pipeline) -> None:
                 raise ConfigError(f"decode.{where}.key: there is no column {column!r}")
     for reference in decode.references:
         _tried(f"decode.references.to: {reference.to}", partial(referenced_keys, spark, pipeline, reference))
-    _check_clustering(spark, pipeline)
     for name, aggregate in pipeline.aggregates.items():
         for column in aggregate.group_by:
             if column not in columns:
@@ -146,6 +152,7 @@ def validate(spark: SparkSession, pipeline: Pipeline) -> None:
         for measure, expression in aggregate.measures.items():
             alone = replace(aggregate, measures={measure: expression})
             _tried(f"aggregates.{name}.measures.{measure}", partial(_plan_as_stream, spark, decode, alone))
+    _check_clustering(spark, pipeline)
 
 
 def _check_clustering(spark: SparkSession, pipeline: Pipeline) -> None:
@@ -161,8 +168,7 @@ def _check_clustering(spark: SparkSession, pipeline: Pipeline) -> None:
 def _columns_of_table(spark: SparkSession, pipeline: Pipeline, kind: str, name: str) -> list[str]:
     """The columns of a table that its files have, without those of its partitions."""
     if kind == "bronze":
-        every = spark.createDataFrame([], BRONZE_SCHEMA).columns
-        return [one for one in every if one not in BRONZE_PARTITIONS]
+        return [one for one in bronze_schema(spark).names if one not in BRONZE_PARTITIONS]
     if kind == "gold":
         return gold_schema(spark, pipeline.decode, pipeline.aggregates[name]).names
     return (silver_schema if kind == "silver" else rejects_schema)(spark, pipeline.decode).names
@@ -182,7 +188,7 @@ def _plan_as_stream(spark: SparkSession, decode: Decode, aggregate: Aggregate) -
 def _decoded_columns(spark: SparkSession, decode: Decode) -> list[str]:
     """The columns of accepted rows.  Each setting is tried alone, so that an error belongs to it."""
     bare = replace(decode, rules={}, event_time="current_timestamp()")
-    _tried("decode.schema", partial(silver_schema, spark, bare))
+    _tried("decode.schema", partial(analysed, spark, bare))
     for name in columns_of(decode):
         if name.lower() in OWN_COLUMNS:
             raise ConfigError(f"decode.schema: {name!r} is a column that the pipeline makes")
@@ -194,10 +200,10 @@ def _decoded_columns(spark: SparkSession, decode: Decode) -> list[str]:
             time = spark.range(1).select(F.date_format(F.timestamp_seconds("id"), pattern))
             _tried(f"decode.options.{name}", time.collect)
     timed = replace(decode, rules={})
-    schema = _tried("decode.event_time", partial(silver_schema, spark, timed))
+    schema = _tried("decode.event_time", partial(analysed, spark, timed))
     for name, rule in decode.rules.items():
         alone = replace(decode, rules={name: rule})
-        _tried(f"decode.rules.{name!r}", partial(silver_schema, spark, alone))
+        _tried(f"decode.rules.{name!r}", partial(analysed, spark, alone))
     return list(schema.fieldNames())
 
 

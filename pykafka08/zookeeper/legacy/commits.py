@@ -147,7 +147,12 @@ class Commits:
             return refused | answered
         self._check_open()
         if anyio.current_time() >= scope.deadline:
-            late = RequestTimeoutError(f"the offsets were not committed within {timeout:g} s")
+            topics = {tp.topic for tp in taken}
+            late = RequestTimeoutError(
+                f"the offsets of {len(taken)} partitions were not committed within {timeout:g} s",
+                topic=topics.pop() if len(topics) == 1 else None,
+            )
+            late.group = self._config.group_id
             raise at_deadline(late, self._offsets.refusal())
         return refused | {tp: revoked(tp, "the session with ZooKeeper ended during the commit") for tp in taken}
 

@@ -319,6 +319,7 @@ class Reading:
             except KafkaError as error:
                 if isinstance(error, ClosedError):
                     raise
+                self._config.setting_names.in_error(error)
                 self.trouble = error
                 log.warning("brokers.not_reached", group_id=self._config.group_id, cause=str(error))
                 self._tell()

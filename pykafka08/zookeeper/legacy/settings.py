@@ -10,13 +10,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from pykafka08.config import Address, ClientConfig, ConsumerConfig
+from pykafka08.config import SETTING_NAMES, Address, ClientConfig, ConsumerConfig
 from pykafka08.errors import ConfigError
 from pykafka08.group.settings import GroupConfig
 from pykafka08.kafka_properties import settings_of as client_settings_of
+from pykafka08.kafka_properties import written_names
 from pykafka08.security.secret import Secret
 from pykafka08.security.settings import SecurityConfig
 from pykafka08.setting_hints import hint
+from pykafka08.setting_names import AS_ARGUMENTS, SettingNames
 from pykafka08.zookeeper.assignment import STRATEGIES
 from pykafka08.zookeeper.settings import without_secrets
 
@@ -94,6 +96,7 @@ class LegacyConfig:
     socket_receive_buffer_bytes: int = 65_536
     security: SecurityConfig = field(default_factory=SecurityConfig)
     """TLS and SASL of connections to brokers.  Users give the fields of :class:`SecurityConfig` beside the others."""
+    setting_names: SettingNames = field(default=AS_ARGUMENTS, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "zookeeper_settings", without_secrets(self.zookeeper_settings))
@@ -150,6 +153,7 @@ class LegacyConfig:
             fetch_min_bytes=self.fetch_min_bytes,
             fetch_max_wait_ms=self.fetch_wait_max_ms,
             max_partition_fetch_bytes=self.fetch_message_max_bytes,
+            setting_names=self.setting_names,
         )
 
     def client(self, addresses: tuple[Address, ...]) -> ClientConfig:
@@ -160,39 +164,44 @@ class LegacyConfig:
             request_timeout_ms=self.socket_timeout_ms,
             retry_backoff_ms=self.refresh_leader_backoff_ms,
             security=self.security,
+            setting_names=self.setting_names,
         )
 
     @property
     def group(self) -> GroupConfig:
         """For offsets that Kafka keeps."""
-        return GroupConfig(group_id=self.group_id)
+        return GroupConfig(group_id=self.group_id, setting_names=self.setting_names)
 
 
 _TYPE_OF = {each.name: str(each.type) for each in fields(LegacyConfig)}
+_OBJECTS = ("zookeeper_settings", "security", SETTING_NAMES)
+"""Settings that no property can give."""
 
 
 def settings_of(
     properties: Mapping[str, str | Secret], elsewhere: tuple[str, ...] = ()
 ) -> tuple[dict[str, Any], list[str]]:
-    """Keyword arguments out of Java's names and texts, and notes on names that are none of them.
+    """Keyword arguments out of Java's names and texts, ``setting_names`` among them, and notes on unknown names.
 
     Security settings have the names of later clients: those of 0.8 to 1.1 had none.
     """
     security = {name: value for name, value in properties.items() if _is_of_security(name)}
-    settings = client_settings_of(security).settings
-    notes = []
+    converted = client_settings_of(security)
+    settings, written, notes = converted.settings, converted.names, []
     for name, value in properties.items():
         if name in security:
             continue
         text = value.reveal() if isinstance(value, Secret) else value
         setting = name.strip().lower().replace(".", "_").replace("-", "_")
+        written[setting] = name
         if setting in elsewhere:
             settings[setting] = text.strip()
-        elif setting not in _TYPE_OF or setting in ("zookeeper_settings", "security"):
+        elif setting not in _TYPE_OF or setting in _OBJECTS:
             meant = hint(setting, (*_TYPE_OF, *elsewhere))
             notes.append(f"the property {name} means nothing to this consumer" + (f" ({meant})" if meant else ""))
         else:
             settings[setting] = _value(name, text.strip(), _TYPE_OF[setting])
+    settings[SETTING_NAMES] = written_names(written, LegacyConfig)
     return settings, notes
 
 

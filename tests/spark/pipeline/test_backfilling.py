@@ -34,7 +34,7 @@ folder = "out"
 
 [sources.shop]
 bootstrap_servers = "BROKERS"
-topics = ["orders"]
+topics = ["TOPIC"]
 
 [decode]
 format = "json"
@@ -117,17 +117,18 @@ class Order(NamedTuple):
 
 
 class Shop:
-    """One partition, bronze and silver."""
+    """A topic of one partition, bronze and silver."""
 
-    def __init__(self, spark: SparkSession, brokers: str, path: Path) -> None:
+    def __init__(self, spark: SparkSession, brokers: str, topic: str, path: Path) -> None:
         self._spark = spark
         self._brokers = brokers
+        self._topic = topic
         self._path = path
         self.write("")
 
     def write(self, duplicates: str, **changes: str) -> None:
         """The settings; ``changes``: other texts for some of them."""
-        text = CONFIG.replace("BROKERS", self._brokers).replace("DUPLICATES", duplicates)
+        text = CONFIG.replace("BROKERS", self._brokers).replace("TOPIC", self._topic).replace("DUPLICATES", duplicates)
         for key, value in changes.items():
             before, _, after = text.partition(f"{key} = ")
             text = f"{before}{key} = {value}\n{after.partition(chr(10))[2]}"
@@ -138,7 +139,7 @@ class Shop:
         async def send() -> None:
             async with Producer(bootstrap_servers=self._brokers) as producer:
                 for one in taken:
-                    producer.enqueue(orders.TOPIC, one.value(), partition=0, timestamp_ms=one.time)
+                    producer.enqueue(self._topic, one.value(), partition=0, timestamp_ms=one.time)
                 await producer.flush()
 
         anyio.run(send)
@@ -169,10 +170,19 @@ class Shop:
         return [one for one in verifying.verify(self._spark, self.pipeline) if not one.is_right]
 
 
+@pytest.fixture(scope="module")
+def brokers() -> Iterator[str]:
+    """The address of a broker that creates topics, one for each test."""
+    with orders.broker() as address:
+        yield address
+
+
+_numbers = itertools.count(1)
+
+
 @pytest.fixture
-def shop(spark: SparkSession, tmp_path: Path) -> Iterator[Shop]:
-    with orders.broker() as brokers:
-        yield Shop(spark, brokers, tmp_path / "orders.toml")
+def shop(spark: SparkSession, brokers: str, tmp_path: Path) -> Shop:
+    return Shop(spark, brokers, f"orders-{next(_numbers)}", tmp_path / "orders.toml")
 
 
 def test_what_the_stream_has_not_decoded_yet_is_left_to_it(shop: Shop) -> None:

@@ -15,7 +15,6 @@ import pytest
 import trustme
 from confluent_kafka.schema_registry import Schema, SchemaReference, SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroSerializer
-from confluent_kafka.schema_registry.json_schema import JSONSerializer
 from confluent_kafka.schema_registry.protobuf import ProtobufSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
@@ -101,6 +100,9 @@ def test_avro_is_read_with_the_readers_schema(registry: RegistryServer) -> None:
 
 
 def test_json_schema_with_a_reference(registry: RegistryServer) -> None:
+    # here, because it takes seconds, which each process of a run would take when it collects the tests
+    from confluent_kafka.schema_registry.json_schema import JSONSerializer
+
     registry.register("city", '{"type": "object", "properties": {"city": {"type": "string"}}}', "JSON")
     schema = {
         "type": "object", "title": "order", "required": ["id"],

@@ -1,8 +1,8 @@
 """Spark's source and sink and a pipeline on a secured broker: every way in, what a missing right raises, no secrets.
 
-One broker and the session that all tests share.  With ``PYKAFKA08_SOAK=1`` every release with TLS or SASL; those that
-have the access control lists of today for the tests of rights, pipelines and secrets.  Without a KDC, GSSAPI is left
-out, but with ``PYKAFKA08_REQUIRE_BROKERS=1`` it is an error.
+One broker and the session that all tests share.  With ``PYKAFKA08_SOAK=1`` each protocol with each mechanism, and every
+release with TLS or SASL; those that have the access control lists of today for the tests of rights, pipelines and
+secrets.  Without a KDC, GSSAPI is left out, but with ``PYKAFKA08_REQUIRE_BROKERS=1`` it is an error.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ import json
 import logging
 import os
 import traceback
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import pyarrow as pa
@@ -28,6 +30,7 @@ from pykafka08 import NewRecord, Producer
 from pykafka08.cli.main import main
 from pykafka08.errors import AuthorizationError
 from pykafka08.logs import ROOT
+from pykafka08.spark import REDACTION, SPARKS_DEFAULT
 from pykafka08.spark.batch_reader import KafkaBatchReader
 from pykafka08.spark.columns import schema_of
 from pykafka08.spark.locating import OffsetsMismatchError
@@ -45,11 +48,13 @@ from tests.security.kdc import Kdc
 from tests.security.oidc_endpoint import OidcEndpoint
 from tests.security.secrets_found import SecretSearch
 from tests.spark.pipeline import orders
-from tests.spark.queries import failure_of, finish
+from tests.spark.queries import failure_of, finish, with_conf
 from tests.spark.secured import (
     CLIENT,
     CLIENT_SECRET,
+    EVERY_WAY,
     GSSAPI,
+    IS_SOAK,
     OAUTHBEARER,
     SCRAM,
     WRONG_PASSWORD,
@@ -64,13 +69,14 @@ from tests.spark.secured import (
 )
 from tests.spark.secured import running as secured_cluster
 
-IS_SOAK = bool(os.environ.get("PYKAFKA08_SOAK"))
 RELEASES = ("2.8.2", "3.9.2", "4.3.1") if IS_SOAK else ("4.3.1",)
 EVERY_RELEASE = ("0.9.0.1", "0.10.2.2", "1.1.1", *RELEASES) if IS_SOAK else RELEASES
 TRANSACTIONAL = EVERY_RELEASE[2:] if IS_SOAK else RELEASES
-FILES = ((GSSAPI, OAUTHBEARER), (OAUTHBEARER, GSSAPI), (SCRAM, SCRAM)) if IS_SOAK else ((GSSAPI, OAUTHBEARER),)
+FILES = tuple(zip(EVERY_WAY, (*EVERY_WAY[1:], EVERY_WAY[0]), strict=True)) if IS_SOAK else ((GSSAPI, OAUTHBEARER),)
 """The ways in of a pipeline's two properties files; SCRAM takes the place of GSSAPI without a KDC."""
-ALIKE = ("SSL", "SASL_PLAINTEXT SCRAM-SHA-256")
+LETTERS = "SASL_SSL PLAIN"
+"""The way in of a pipeline's dead letters, unless its source has a user's password, too."""
+ALIKE = () if IS_SOAK else ("SSL", "SASL_PLAINTEXT SCRAM-SHA-256")
 """Ways in whose batches another way writes in the same manner; they read, and are in the test of transactions."""
 ROWS = 50
 CERTIFICATE = "User:CN=client"
@@ -93,7 +99,7 @@ def cluster(
     kdc: Kdc | None = request.getfixturevalue("kdc") if has_kdc else None
     started = secured_cluster(clusters, str(request.param), kdc, endpoint, tmp_path_factory.mktemp("keys"))
     if started.release >= (2, 4):
-        allow(started, CERTIFICATE, "ALL topic open*", "ALL group *", "ALL transactional-id *")
+        allow(started, CERTIFICATE, "ALL topic open*", "ALL topic orders*", "ALL group *", "ALL transactional-id *")
     with with_kerberos(kdc, kerberos_config(tmp_path_factory)) if kdc else nullcontext():
         yield started
         runtime().close()
@@ -133,35 +139,60 @@ def union(frames: list[DataFrame]) -> DataFrame:
     return whole
 
 
+class Carried(NamedTuple):
+    """A stream from some ways into one; each record's key tells its way."""
+
+    sources: list[str]
+    sink: str
+    is_once: bool
+
+    def key(self, source: str) -> str:
+        return f"{source}, {self.sink}, {self.is_once}"
+
+    def start(self, spark: SparkSession, cluster: RealCluster, topics: tuple[str, str], folder: Path) -> StreamingQuery:
+        source, target = topics
+        more = {"subscribe": source, "startingOffsets": "earliest"}
+        read = [
+            spark.readStream.format("pykafka08").options(**options_of(cluster, way), **more).load()
+            for way in self.sources
+        ]
+        keyed = [
+            frame.select(F.lit(self.key(way)).alias("key"), "value")
+            for way, frame in zip(self.sources, read, strict=True)
+        ]
+        writer = union(keyed).writeStream.format("pykafka08").options(**options_of(cluster, self.sink), topic=target)
+        writer = writer.option("exactlyOnce", str(self.is_once).lower()).option("checkpointLocation", str(folder))
+        return writer.trigger(availableNow=True).start()
+
+
+def streams(cluster: RealCluster) -> list[Carried]:
+    """One from all ways, exactly once where the release can; in a long run also each kind from each way into itself."""
+    given, has_transactions = ways(cluster), cluster.release >= (0, 11)
+    sink = next(way for way in (GSSAPI, OAUTHBEARER, SCRAM, "SSL") if way in given)
+    kinds = (False, True) if has_transactions else (False,)
+    return [
+        Carried(given, sink, has_transactions),
+        *(Carried([way], way, is_once) for way in given for is_once in kinds if IS_SOAK),
+    ]
+
+
 @pytest.mark.parametrize("cluster", EVERY_RELEASE, indirect=True)
 def test_batches_and_streams_take_every_way_in(spark: SparkSession, cluster: RealCluster, tmp_path: Path) -> None:
-    """Written in batches, carried on by a stream, exactly once where the release can, and read in batches."""
-    source, target = cluster.new_topic("open-source"), cluster.new_topic("open-target")
-    given = ways(cluster)
+    """Written in batches, carried on by streams, and read in batches."""
+    topics = source, target = cluster.new_topic("open-source"), cluster.new_topic("open-target")
+    given, carried = ways(cluster), streams(cluster)
     writers = [way for way in given if way not in ALIKE]
     for way in writers:
         write(numbers(spark), options_of(cluster, way), source)
     all_rows = len(writers) * ROWS
-    sink = next(way for way in (GSSAPI, OAUTHBEARER, SCRAM, "SSL") if way in given)
-    once = {"exactlyOnce": "true"} if cluster.release >= (0, 11) else {}
-
-    def start() -> StreamingQuery:
-        reader = spark.readStream.format("pykafka08")
-        more = {"subscribe": source, "startingOffsets": "earliest"}
-        read = [
-            reader.options(**options_of(cluster, way), **more).load().select(F.lit(way).alias("key"), "value")
-            for way in given
-        ]
-        writer = union(read).writeStream.format("pykafka08").options(**options_of(cluster, sink), topic=target)
-        writer = writer.options(**once).option("checkpointLocation", str(tmp_path / "checkpoint"))
-        return writer.trigger(availableNow=True).start()
-
-    finish(start)
+    for number, one in enumerate(carried):
+        finish(partial(one.start, spark, cluster, topics, tmp_path / str(number)))
     committed = {"kafka.isolation.level": "read_committed"}
     read = [load(spark, options_of(cluster, way), target, **committed) for way in given]
     by_way = union([frame.select(F.lit(way).alias("way"), "key") for way, frame in zip(given, read, strict=True)])
     found = {(row.way, row.key.decode()): row["count"] for row in by_way.groupBy("way", "key").count().collect()}
-    assert found == {(way, key): all_rows for way in given for key in given}
+    keys = Counter(one.key(way) for one in carried for way in one.sources)
+    assert found == {(way, key): times * all_rows for way in given for key, times in keys.items()}
 
 
 @pytest.mark.parametrize("cluster", TRANSACTIONAL, indirect=True)
@@ -269,8 +300,9 @@ def written_config(
 ) -> Path:
     """The orders' pipeline: source and windows with a properties file each, dead letters with settings in the TOML."""
     for file, way in zip(("client.properties", "windows.properties"), files, strict=True):
-        write_properties(folder / file, security_of(cluster, way if way in ways(cluster) else SCRAM))
-    inline = security_of(cluster, "SASL_SSL PLAIN", user=letters_by)
+        write_properties(folder / file, security_of(cluster, way if way in every_way(cluster) else SCRAM))
+    has_password = "PLAIN" in files[0].split(" ") or "SCRAM" in files[0]
+    inline = security_of(cluster, files[0] if has_password else LETTERS, user=letters_by)
     lines = [f'bootstrap_servers = "{inline.pop("bootstrap.servers")}"']
     lines += [f"{json.dumps(name)} = {json.dumps(value)}" for name, value in inline.items()]
     text = orders.CONFIG.replace(f"[dead_letters]\n{ADDRESS}", "\n".join(["[dead_letters]", *lines]))
@@ -412,6 +444,27 @@ def test_no_secret_is_in_plans_logs_and_errors(
     for error in errors:
         search.of_error("errors", error)
     assert search.found == []
+
+
+def test_without_register_spark_shows_keys_and_passphrases(spark: SparkSession) -> None:
+    """Spark itself hides options with the words password, secret or token in name or value, as in JAAS."""
+    login = "org.apache.kafka.common.security.{} required {};"
+    hidden = {
+        "kafka.sasl.jaas.config": login.format("plain.PlainLoginModule", 'username="alice" password="hidden-1"'),
+        "kafka.producer.sasl.jaas.config": login.format(
+            "oauthbearer.OAuthBearerLoginModule", 'clientId="app" clientSecret="hidden-2"'
+        ),
+        "kafka.ssl.truststore.password": "hidden-3",
+    }
+    shown = {"kafka.ssl.keystore.key": "shown-1", "kafka.sasl.oauthbearer.assertion.private.key.passphrase": "shown-2"}
+    given = ", ".join(f"'{name}' '{value}'" for name, value in {**hidden, **shown}.items())
+    statement = f"EXPLAIN EXTENDED CREATE OR REPLACE TEMPORARY VIEW v USING pykafka08 OPTIONS ({given})"
+    with with_conf(spark, {REDACTION: SPARKS_DEFAULT}):
+        (plan,) = spark.sql(statement).collect()
+    assert (plan[0].count("hidden-"), "shown-1" in plan[0], "shown-2" in plan[0]) == (0, True, True)
+    (plan,) = spark.sql(statement).collect()
+    assert (plan[0].count("hidden-"), plan[0].count("shown-")) == (0, 0)
+    assert plan[0].count("(redacted)") >= len(hidden) + len(shown)
 
 
 @contextmanager

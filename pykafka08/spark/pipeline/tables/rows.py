@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from urllib.parse import unquote
 
@@ -20,8 +20,10 @@ from pykafka08.spark.pipeline.tables.table import Table
 __all__ = [
     "BRONZE_PARTITIONS",
     "DAY",
-    "columns_in_files",
+    "analysed",
     "append_commit",
+    "bronze_schema",
+    "columns_in_files",
     "files_of",
     "gold_rows",
     "gold_schema",
@@ -40,19 +42,48 @@ DAY = "day"
 BRONZE_PARTITIONS = ["topic", "ingest_date"]
 
 
+_known: dict[Hashable, StructType] = {}
+"""Columns by what decides them: each batch needs them, and Spark takes longer to analyse them than to count a batch."""
+
+
+def analysed(spark: SparkSession, decode: Decode) -> StructType:
+    """The columns of silver, from an analysis of all expressions; raises Spark's errors about them."""
+    return accepted(_decoded_nothing(spark, decode)).schema
+
+
 def silver_schema(spark: SparkSession, decode: Decode) -> StructType:
     """The columns of silver, without the partition."""
-    return accepted(decoded(spark.createDataFrame([], BRONZE_SCHEMA), decode, "")).schema
+    decides = (decode.format, decode.schema, decode.changes, decode.key)
+    if decides not in _known:
+        _known[decides] = analysed(spark, decode)
+    return _known[decides]
 
 
 def rejects_schema(spark: SparkSession, decode: Decode) -> StructType:
-    """The columns of the table of refused records."""
-    return rejected(decoded(spark.createDataFrame([], BRONZE_SCHEMA), decode, "")).schema
+    """The columns of the table of refused records, which are the same for all settings."""
+    if "rejects" not in _known:
+        _known["rejects"] = rejected(_decoded_nothing(spark, decode)).schema
+    return _known["rejects"]
+
+
+def bronze_schema(spark: SparkSession) -> StructType:
+    """The columns of bronze."""
+    if "bronze" not in _known:
+        _known["bronze"] = _nothing(spark, BRONZE_SCHEMA).schema
+    return _known["bronze"]
+
+
+def _decoded_nothing(spark: SparkSession, decode: Decode) -> DataFrame:
+    return decoded(_nothing(spark, bronze_schema(spark)), decode, "")
+
+
+def _nothing(spark: SparkSession, schema: StructType | str) -> DataFrame:
+    return spark.createDataFrame([], schema)
 
 
 def gold_schema(spark: SparkSession, decode: Decode, aggregate: Aggregate) -> StructType:
     """The columns of gold."""
-    empty = spark.createDataFrame([], silver_schema(spark, decode))
+    empty = _nothing(spark, silver_schema(spark, decode))
     return gold_rows(windowed(empty, aggregate), 0).schema
 
 
@@ -65,7 +96,7 @@ def read(spark: SparkSession, table: Table, files: Iterable[DataFile], schema: S
     """The rows of a table's files; an empty DataFrame without files."""
     paths = table.paths(files)
     if not paths:
-        return spark.createDataFrame([], schema)
+        return _nothing(spark, schema)
     return spark.read.schema(schema).option("recursiveFileLookup", "true").parquet(*paths)
 
 
@@ -89,15 +120,15 @@ def write_bronze(table: Table, attempt: str, records: DataFrame) -> list[DataFil
 
 def read_bronze(spark: SparkSession, table: Table, files: Iterable[DataFile]) -> DataFrame:
     """The bronze rows of files.  The partition columns are read from the names of the folders."""
-    empty, chosen = spark.createDataFrame([], BRONZE_SCHEMA), list(files)
+    schema, chosen = bronze_schema(spark), list(files)
     if not chosen:
-        return empty
-    of_files = StructType([one for one in empty.schema if one.name not in BRONZE_PARTITIONS])
+        return _nothing(spark, schema)
+    of_files = StructType([one for one in schema if one.name not in BRONZE_PARTITIONS])
     rows = read(spark, table, chosen, of_files)
     for name in BRONZE_PARTITIONS:
         value = F.regexp_extract("_metadata.file_path", partition_in_path(name), 1)
-        rows = rows.withColumn(name, value.cast(empty.schema[name].dataType))
-    return rows.select(empty.columns)
+        rows = rows.withColumn(name, value.cast(schema[name].dataType))
+    return rows.select(schema.names)
 
 
 def partition_in_path(name: str) -> str:

@@ -1,0 +1,92 @@
+"""A long stream of records through connections whose sessions are renewed while the user's credentials change."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import anyio
+
+from pykafka08 import Consumer, Producer
+from pykafka08.cluster.client import Client
+from pykafka08.config import ClientConfig, build
+from pykafka08.protocol.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    ScramCredentialDeletion,
+    ScramCredentialUpsertion,
+)
+from tests.integration.clusters import RealCluster
+from tests.integration.reading import read_records
+
+__all__ = ["check_stream", "delete_scram_user", "set_scram_password"]
+
+STEPS = 100
+HASHES = {"SCRAM-SHA-256": (1, "sha256"), "SCRAM-SHA-512": (2, "sha512")}
+"""Kafka's number of a mechanism, and its hash."""
+ITERATIONS = 4096
+
+
+async def check_stream(
+    cluster: RealCluster,
+    settings: dict[str, Any],
+    *,
+    count: int,
+    seconds: float,
+    change: Callable[[], Awaitable[object]] | None = None,
+) -> None:
+    """Write ``count`` records in about ``seconds`` and read them in a group; ``change`` is called halfway.
+
+    None may be lost, doubled or out of order.
+    """
+    topic = cluster.new_topic("streamed")
+    half = anyio.Event()
+
+    async def write() -> None:
+        async with Producer(**settings) as producer:
+            for start in range(0, count, count // STEPS):
+                for number in range(start, start + count // STEPS):
+                    producer.enqueue(topic, b"%d" % number)
+                if start == count // 2:
+                    half.set()
+                await anyio.sleep(seconds / STEPS)
+
+    async def change_halfway() -> None:
+        await half.wait()
+        if change is not None:
+            await change()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(write)
+        group.start_soon(change_halfway)
+        async with Consumer(topic, group_id=topic, auto_offset_reset="earliest", **settings) as consumer:
+            got = await read_records(consumer, count)
+    assert [record.value for record in got] == [b"%d" % number for number in range(count)]
+
+
+async def set_scram_password(cluster: RealCluster, user: str, mechanism: str, password: str) -> None:
+    """Make the user, or change the password; 2.7 and later."""
+    number, name = HASHES[mechanism]
+    salt = secrets.token_bytes(24)
+    credential = ScramCredentialUpsertion(
+        name=user,
+        mechanism=number,
+        iterations=ITERATIONS,
+        salt=salt,
+        salted_password=hashlib.pbkdf2_hmac(name, password.encode(), salt, ITERATIONS),
+    )
+    await _alter(cluster, AlterUserScramCredentialsRequest(upsertions=[credential]))
+
+
+async def delete_scram_user(cluster: RealCluster, user: str, mechanism: str) -> None:
+    number, _ = HASHES[mechanism]
+    deletion = ScramCredentialDeletion(name=user, mechanism=number)
+    await _alter(cluster, AlterUserScramCredentialsRequest(deletions=[deletion]))
+
+
+async def _alter(cluster: RealCluster, request: AlterUserScramCredentialsRequest) -> None:
+    (config,) = build({"bootstrap_servers": cluster.bootstrap}, ClientConfig)
+    async with Client(config) as client:
+        response = await client.request_any(request)
+    assert [each.error_code for each in response.results] == [0], response
