@@ -134,6 +134,18 @@ async def test_the_certificate_must_be_of_the_host_and_the_ca(ca: trustme.CA, ca
             assert error.broker is not None
 
 
+async def test_the_server_is_told_the_host_name(ca: trustme.CA, ca_file: str) -> None:
+    """SNI: a name in the first message of the handshake, and no IP address (RFC 6066)."""
+    context, named = server_context(ca), list[str | None]()
+    context.sni_callback = lambda side, name, initial: named.append(name)
+    async with peer(over_tls(lambda caller: caller.serve(), context)) as (_, port), TaskTree() as tasks:
+        for host in ("localhost", LOOPBACK):
+            connection = Connection(config(), (host, port), tasks, dial=dial_for(tls(ca_file)))
+            await connection.wait_ready()
+            await connection.aclose()
+    assert named == ["localhost", None]
+
+
 async def silence(caller: Caller) -> None:
     while await caller.stream.receive():
         pass

@@ -276,15 +276,24 @@ async def test_clients_of_amazon_msk_show_no_secret(tmp_path: Path, monkeypatch:
         }
         with search.of_logs():
             use_aws(monkeypatch, tmp_path)
+            servers, others = settings["bootstrap_servers"], _others(settings)
+            ends = {"source_settings": others, "target_settings": others}
             async with (
+                Admin(**settings) as admin,
                 Producer(**settings) as producer,
-                Consumer("t", auto_offset_reset="earliest", **settings) as consumer,
+                Producer(**settings, transactional_id="x") as transactional,
+                Consumer("t", group_id="g", auto_offset_reset="earliest", **settings) as consumer,
+                Mirror(servers, servers, topics=["t"], rename={"t": "copy"}, **ends) as mirror,
             ):
                 await producer.send("t", b"one")
-                assert (await consumer.getone(timeout=60)).value == b"one"
+                async with transactional.transaction():
+                    await transactional.send("t", b"two")
+                assert [(await consumer.getone(timeout=60)).value for _ in range(2)] == [b"one", b"two"]
+                assert (await mirror.run()).records == 2
+                assert await admin.list_groups()
                 await everything_is_sent()
-                search.of_objects("producer", producer)
-                search.of_objects("consumer", consumer)
+                for client in (admin, producer, transactional, consumer, mirror):
+                    search.of_objects(type(client).__name__, client)
             use_aws(monkeypatch, tmp_path, is_right=False)
             with pytest.raises(AuthenticationError) as caught:
                 await _use(Producer(**settings))
