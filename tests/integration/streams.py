@@ -9,7 +9,7 @@ from typing import Any
 
 import anyio
 
-from pykafka08 import Consumer, Producer
+from pykafka08 import Admin, AuthenticationError, Consumer, Producer
 from pykafka08.cluster.client import Client
 from pykafka08.config import ClientConfig, build
 from pykafka08.protocol.messages.alter_user_scram_credentials import (
@@ -20,7 +20,7 @@ from pykafka08.protocol.messages.alter_user_scram_credentials import (
 from tests.integration.clusters import RealCluster
 from tests.integration.reading import read_records
 
-__all__ = ["check_stream", "delete_scram_user", "set_scram_password"]
+__all__ = ["check_stream", "delete_scram_user", "set_scram_password", "until_accepted"]
 
 STEPS = 100
 HASHES = {"SCRAM-SHA-256": (1, "sha256"), "SCRAM-SHA-512": (2, "sha512")}
@@ -77,6 +77,16 @@ async def set_scram_password(cluster: RealCluster, user: str, mechanism: str, pa
         salted_password=hashlib.pbkdf2_hmac(name, password.encode(), salt, ITERATIONS),
     )
     await _alter(cluster, AlterUserScramCredentialsRequest(upsertions=[credential]))
+
+
+async def until_accepted(settings: dict[str, Any]) -> None:
+    """Until a new user can log in: the controller knows a user first, and the broker a moment later."""
+    while True:
+        try:
+            async with Admin(**settings):
+                return
+        except AuthenticationError:
+            await anyio.sleep(0.05)
 
 
 async def delete_scram_user(cluster: RealCluster, user: str, mechanism: str) -> None:

@@ -20,7 +20,7 @@ from tests.integration.clusters import RealCluster
 from tests.integration.reading import read_records
 from tests.integration.secured_clients import check_clients, check_tools
 from tests.integration.secured_cluster import REAUTHENTICATED_MS, SecuredBrokers, mechanisms_of, settings_of
-from tests.integration.streams import check_stream, delete_scram_user, set_scram_password
+from tests.integration.streams import check_stream, delete_scram_user, set_scram_password, until_accepted
 from tests.security.authority import Authority
 from tests.security.oauth_broker import SIGNED
 from tests.security.oidc_endpoint import OidcEndpoint
@@ -119,6 +119,7 @@ async def _stream_with_scram(cluster: RealCluster, mechanism: str) -> None:
     user, passwords = f"of-{mechanism}", ["old-secret"]
     await set_scram_password(cluster, user, mechanism, passwords[-1])
     settings = settings_of(cluster, "SASL_SSL", mechanism, user, sasl_plain_password=lambda: passwords[-1])
+    await until_accepted(settings)
 
     async def change() -> None:
         await set_scram_password(cluster, user, mechanism, "new-secret")
@@ -165,6 +166,7 @@ async def test_a_user_who_is_deleted_is_told_at_the_end_of_the_session(secured: 
     settings = settings_of(
         secured, "SASL_SSL", "SCRAM-SHA-512", user, socket_connection_setup_timeout_ms=1000, retry_backoff_max_ms=200
     )
+    await until_accepted(settings)
 
     async def write() -> None:
         async with Producer(**settings) as producer:

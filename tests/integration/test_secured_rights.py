@@ -75,7 +75,9 @@ async def test_the_user_is_the_subject_of_the_certificate(secured: RealCluster, 
     async with Producer(**by_certificate) as producer:
         await producer.send(topic, b"value")
     for settings in (by_certificate, optional, settings_of(secured, MUTUAL_SSL, ssl_protocol="TLSv1.2")):
-        async with Consumer(topic, group_id="certified", auto_offset_reset="earliest", **settings) as consumer:
+        async with Consumer(
+            topic, group_id="certified", auto_offset_reset="earliest", enable_auto_commit=False, **settings
+        ) as consumer:
             assert [record.value for record in await read_records(consumer, 1)] == [b"value"]
     refused = {
         "guest": {**by_certificate, **of_guest},
@@ -257,18 +259,29 @@ async def test_delegation_tokens_stand_for_their_owner(secured: RealCluster, tmp
 
 async def create_token(cluster: RealCluster) -> CreateDelegationTokenResponse:
     """A token of alice that the broker knows."""
-    (config,) = build(settings_of(cluster, "SASL_SSL", "SCRAM-SHA-256"), ClientConfig)
-    async with Client(config) as client:
+    async with client_of_alice(cluster) as client:
         token = await client.request_any(CreateDelegationTokenRequest(max_lifetime_ms=-1))
         assert token.error_code == 0
         # The controller has it, the broker a moment later.
-        while not (await client.request_any(DescribeDelegationTokenRequest(owners=None))).tokens:  # noqa: ASYNC110
+        while token.token_id not in await token_ids(client):  # noqa: ASYNC110 - no event tells when
             await anyio.sleep(0.01)
     return token
 
 
 async def expire_token(cluster: RealCluster, token: CreateDelegationTokenResponse) -> None:
-    (config,) = build(settings_of(cluster, "SASL_SSL", "SCRAM-SHA-256"), ClientConfig)
-    async with Client(config) as client:
+    async with client_of_alice(cluster) as client:
         answer = await client.request_any(ExpireDelegationTokenRequest(hmac=token.hmac, expiry_time_period_ms=-1))
-    assert answer.error_code == 0
+        assert answer.error_code == 0
+        while token.token_id in await token_ids(client):  # noqa: ASYNC110
+            await anyio.sleep(0.01)
+
+
+def client_of_alice(cluster: RealCluster) -> Client:
+    (config,) = build(settings_of(cluster, "SASL_SSL", "SCRAM-SHA-256"), ClientConfig)
+    return Client(config)
+
+
+async def token_ids(client: Client) -> set[str]:
+    """The tokens that the broker knows."""
+    answer = await client.request_any(DescribeDelegationTokenRequest(owners=None))
+    return {each.token_id for each in answer.tokens}

@@ -241,7 +241,7 @@ class Table:
                     "run a pipeline once at a time"
                 )
         batches = {commit.query: commit.batch} if totals is None else {**totals.newest, commit.query: commit.batch}
-        batches |= self._epoch(found, commit.query)
+        batches |= self._epoch(found, commit)
         totals = totals or totals_at(self.location, commit.version - 1).after(commit)
         is_change = commit.kind != COMPACTION
         try:
@@ -293,16 +293,20 @@ class Table:
                 (attempts / name).delete()
         return sum(path.endswith(".parquet") and path.split("/")[1] not in named for path in there)
 
-    def _epoch(self, found: DeltaTable, query: str) -> dict[str, int]:
-        """The application transaction with the epoch of the fence.  Raises LeaseLostError after a later epoch."""
-        if self._fence is None:
+    def _epoch(self, found: DeltaTable, commit: Commit) -> dict[str, int]:
+        """The application transaction with the epoch of the fence.  Raises LeaseLostError after a later epoch.
+
+        Compactions have none: runs of different stages compact the same tables.
+        """
+        if self._fence is None or commit.kind == COMPACTION:
             return {}
-        newest = found.transaction_version(EPOCH + query)
+        name = EPOCH + commit.query
+        newest = found.transaction_version(name)
         if newest is not None and newest > self._fence.epoch:
             raise LeaseLostError(
-                f"{self.location.uri}: a process with a later lease has committed {query}; end this one"
+                f"{self.location.uri}: a process with a later lease has committed {commit.query}; end this one"
             )
-        return {EPOCH + query: self._fence.epoch}
+        return {name: self._fence.epoch}
 
     def _commit_at(self, version: int) -> Commit:
         if version not in self._known:
