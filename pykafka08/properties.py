@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from pykafka08.errors import ConfigError
@@ -21,14 +22,27 @@ _KEY = re.compile(r"((?:\\.|[^\\=:\s])*)\s*[=:]?\s*", re.DOTALL)
 
 
 def read_properties(path: str) -> dict[str, str]:
-    """The pairs of a Java properties file."""
-    text = text_of_file(Path(path), f"the properties file {path} cannot be read")
+    """The pairs of a Java properties file, in UTF-8 or, as Java reads it, in ISO-8859-1."""
+    text = _properties_text_of(Path(path), f"the properties file {path} cannot be read")
     pairs = {}
     for line in _logical_lines(text):
         match = _KEY.match(line)
         if match is not None and match.group(1):
             pairs[_unescape(match.group(1))] = _unescape(line[match.end() :])
     return pairs
+
+
+def _properties_text_of(path: Path, failure: str) -> str:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{failure}: {error.strerror or error}") from error
+    if b"\0" in data:
+        raise ConfigError(f"{failure}: it is not text in UTF-8 or ISO-8859-1")
+    for encoding in ("utf-8-sig", "iso-8859-1"):
+        with suppress(UnicodeDecodeError):
+            return data.decode(encoding)
+    raise AssertionError("each byte is a letter of ISO-8859-1")
 
 
 def text_of_file(path: Path, failure: str) -> str:

@@ -297,6 +297,13 @@ def test_values_of_python_in_a_mapping() -> None:
         Producer.from_properties({"acks": "1"})
 
 
+def test_a_line_that_is_no_pair_is_not_shown(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG):
+        settings_from({f'"{SECRET}";': "", "no.such.property": ""})
+    assert SECRET not in caplog.text
+    assert "***, no.such.property" in caplog.text
+
+
 def test_unknown_names_are_logged(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG):
         settings_from({"schema.registry.url": f"http://u:{SECRET}@h", "metric.reporters": ""}, ConsumerConfig)
@@ -319,17 +326,25 @@ def providers(folder: Path) -> dict[str, str]:
 
 def test_a_file_that_is_not_text_is_not_kept_by_its_error(tmp_path: Path) -> None:
     (tmp_path / "secret").write_bytes(b"alice-secret\xff")
-    read = {
-        "properties": lambda: read_client_properties(str(tmp_path / "secret")),
-        "directory": lambda: settings_of({**providers(tmp_path), "ssl.key.password": f"${{dir:{tmp_path}:secret}}"}),
-    }
-    for name, reading in read.items():
-        with pytest.raises(ConfigError, match="byte 12 is not UTF-8") as caught:
-            reading()
-        error: BaseException | None = caught.value
-        while error is not None:
-            assert "alice" not in repr(vars(error)) + repr(error.args), name
-            error = error.__cause__ or error.__context__
+    with pytest.raises(ConfigError, match="byte 12 is not UTF-8") as caught:
+        settings_of({**providers(tmp_path), "ssl.key.password": f"${{dir:{tmp_path}:secret}}"})
+    error: BaseException | None = caught.value
+    while error is not None:
+        assert "alice" not in repr(vars(error)) + repr(error.args)
+        error = error.__cause__ or error.__context__
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "iso-8859-1"])
+def test_a_file_in_the_encoding_of_java_or_of_editors(encoding: str, tmp_path: Path) -> None:
+    path = tmp_path / "client.properties"
+    path.write_text("client.id=é\nssl.key.password=pässword\n", encoding=encoding)
+    assert read_client_properties(path) == {"client.id": "é", "ssl.key.password": Secret("pässword")}
+
+
+def test_a_file_that_is_no_text(tmp_path: Path) -> None:
+    (tmp_path / "c").write_text("client.id=alice-secret", encoding="utf-16")
+    with pytest.raises(ConfigError, match=r"it is not text in UTF-8 or ISO-8859-1$"):
+        read_client_properties(tmp_path / "c")
 
 
 def test_a_wrong_allowlist_of_variables_is_named(tmp_path: Path) -> None:
@@ -496,7 +511,7 @@ OPENED: dict[str, tuple[dict[str, str], dict[str, Any], str]] = {
     "of librdkafka": (
         {"sasl.mechanisms": "PLAIN", "sasl.username": "u"},
         {},
-        "sasl.mechanisms='PLAIN' needs a password in sasl.jaas.config",
+        "sasl.mechanisms='PLAIN' needs sasl.password",
     ),
     "an argument": (
         {"sasl.mechanism": "PLAIN"},

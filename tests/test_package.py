@@ -18,7 +18,7 @@ ROOT = Path(__file__).parent.parent
 
 def python(code: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-W", "error", "-c", code]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False, cwd=ROOT)
+    run = subprocess.run(command, capture_output=True, text=True, timeout=150, check=False, cwd=ROOT)
     assert run.returncode == 0, run.stderr
     return run
 

@@ -2,7 +2,7 @@
 
     python -m benchmarks.spark.table_growth [--files 1000,10000,100000] [--calls 20]
 
-A table has so many files of 365 days, by commits of at most 10,000 files, and one checkpoint of Delta.  One line for
+A table has so many files of 365 days, by ten commits, and one checkpoint of Delta.  One line for
 each size has the medians of: the first look of a new process, a look for new commits, a look for a batch, a commit of
 one file, the files of one day, all files, and at the end the memory of the process.
 """
@@ -26,7 +26,7 @@ from deltalake import DeltaTable
 from pykafka08.spark.pipeline.tables.model import NEW_ROWS, Commit, DataFile
 from pykafka08.spark.pipeline.tables.table import Table
 
-PER_COMMIT = 10_000
+COMMITS = 10
 DAYS = [(date(2024, 1, 1) + timedelta(days=one)).isoformat() for one in range(365)]
 SCHEMA = {
     "type": "struct",
@@ -67,8 +67,8 @@ def fill(folder: Path, count: int) -> None:
     """Make a table of so many files."""
     table = Table(folder)
     table.prepare(json.dumps(SCHEMA), ["day"])
-    for batch, first in enumerate(range(0, count, PER_COMMIT)):
-        files = [one_file(number) for number in range(first, min(count, first + PER_COMMIT))]
+    for batch in range(COMMITS):
+        files = [one_file(number) for number in range(batch, count, COMMITS)]
         assert table.commit(Commit(batch + 1, NEW_ROWS, "decode-shop", batch, tuple(files), (), {"read": 10}))
     DeltaTable(str(folder)).create_checkpoint()
 

@@ -261,7 +261,8 @@ def _pass_over(found: Converted, name: str, dotted: str, value: str | Secret, ty
         meant = hint(dotted.replace(".", "_"), types, lambda each: each.replace("_", "."))
         raise ConfigError(f"{name}: no such security property is known" + (f"; {meant}" if meant else ""))
     else:
-        found.unknown.append(name)
+        # A line that is no pair may be a part of a secret.
+        found.unknown.append(name if re.fullmatch(r"[\w.-]+", name, re.ASCII) else "***")
 
 
 def _is_of_another_client(dotted: str, types: Mapping[str, str]) -> bool:

@@ -21,6 +21,8 @@ PHRASES = (
     ("sasl_oauthbearer_unsecured_login", "unsecuredLogin options in sasl.jaas.config"),
 )
 """Phrases in errors, and the properties of Kafka that they are about."""
+LIBRDKAFKAS = {"sasl_plain_username": "sasl.username", "sasl_plain_password": "sasl.password"}
+"""Kafka has no such properties, so that one of them shows that the other is meant by librdkafka's name, too."""
 
 
 def written_names(
@@ -32,6 +34,8 @@ def written_names(
     Settings in ``kept`` keep their names, because they were given as keyword arguments.
     """
     settings = setting_fields(ClientConfig, *kinds).keys() - set(kept)
+    if LIBRDKAFKAS.keys() & written.keys():
+        written = {**{each: prefix + name for each, name in LIBRDKAFKAS.items()}, **written}
     renamed = {each: written.get(each, prefix + each.replace("_", ".")) for each in settings}
     phrases = [(phrase, re.sub(r"(?=\b(ssl|sasl)\.)", prefix, kafkas)) for phrase, kafkas in PHRASES]
     return SettingNames(

@@ -103,6 +103,9 @@ class TlsContexts:
         for one, other in EITHER:
             if getattr(config, one) is not None and getattr(config, other) is not None:
                 raise ConfigError(f"{one} and {other} exclude each other: set only one")
+        for store in ("ssl_truststore", "ssl_keystore"):  # as Java refuses it
+            if getattr(config, f"{store}_password") is not None and getattr(config, f"{store}_location") is None:
+                raise ConfigError(f"{store}_password is given without {store}_location: give both, or neither")
         if config.ssl_context is not None:
             others = sorted(name for name in _changed(config) if name.startswith("ssl_") and name != "ssl_context")
             if others:
@@ -144,13 +147,12 @@ class TlsContexts:
         versions = list(VERSIONS.values())
         if config.ssl_enabled_protocols:
             names = [name.strip() for name in config.ssl_enabled_protocols.split(",") if name.strip()]
-            unknown = [name for name in names if name not in (*VERSIONS, *OLD_VERSIONS)]
-            if unknown:
+            shown = f"{config.ssl_enabled_protocols!r:.100}"
+            if not {*VERSIONS, *OLD_VERSIONS}.issuperset(names):
                 known = ", ".join(VERSIONS)
-                raise ConfigError(f"ssl_enabled_protocols: {unknown[0]!r:.100} is no TLS version; there are {known}")
+                raise ConfigError(f"ssl_enabled_protocols={shown} has a name that is no TLS version; there are {known}")
             versions = [VERSIONS[name] for name in names if name in VERSIONS]
             if not versions:
-                shown = f"{config.ssl_enabled_protocols!r:.100}"
                 raise ConfigError(f"ssl_enabled_protocols={shown} has none of {', '.join(VERSIONS)}")
         # As in Java, upper and lower case are the same in this setting, and in ssl_enabled_protocols they are not.
         newest = (config.ssl_protocol or "TLS").upper()

@@ -13,7 +13,7 @@ from tests.brokers.model import ClusterError
 from tests.conformance.kafka_json import fetch_jar
 from tests.integration.clusters import RELEASES
 from tests.spark.connector import connector_jars
-from tests.stores.jars import hdfs_jars, s3a_jars
+from tests.stores.jars import delta_spark_jars, hdfs_jars, s3a_jars
 
 CLIENTS = ("3.9.2", "4.3.0")
 """The jars that tests/conformance and tests/protocol read Kafka's definitions from."""
@@ -29,6 +29,7 @@ def main() -> int:
         connector_jars()
         s3a_jars()
         hdfs_jars()
+        delta_spark_jars()
     except ClusterError as error:
         print(error, file=sys.stderr)
         return 1

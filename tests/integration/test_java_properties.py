@@ -102,9 +102,10 @@ def properties_of(cluster: RealCluster, folder: Path) -> dict[str, dict[str, str
     own_pem = {"ssl.keystore.type": "PEM", "ssl.keystore.location": f"{folder}/own.pem"}
     inline = {
         "ssl.truststore.type": "PEM",
-        "ssl.truststore.certificates": (ssl / "ca.pem").read_text(),
+        # As lines that end with a backslash are read.
+        "ssl.truststore.certificates": (ssl / "ca.pem").read_text().replace("\n", " "),
         "ssl.keystore.type": "PEM",
-        "ssl.keystore.key": key,
+        "ssl.keystore.key": key.replace("\n", " "),
         "ssl.keystore.certificate.chain": chain,
     }
     plain = {"sasl.mechanism": "PLAIN", "sasl.jaas.config": login("plain.PlainLoginModule")}

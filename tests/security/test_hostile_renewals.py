@@ -22,7 +22,7 @@ from tests.security.hostile_sasl import MIB, PASSWORD, RENEWALS, Case, Server
 pytestmark = pytest.mark.anyio
 
 SETUP_MS = 250
-BOUND_S = 20
+BOUND_S = 60
 CALLERS = 3
 SHORT = [case for case in RENEWALS if not case.waits]
 WAITS = [case for case in RENEWALS if case.waits]
@@ -113,7 +113,7 @@ async def test_calls_of_a_client_are_answered_by_the_next_connection() -> None:
 
     async def ask(case: Case) -> None:
         server = Server(case)
-        setup_ms = 4 * SETUP_MS
+        setup_ms = 2000  # a busy machine may take long for all cases at once
         async with peer(server.play) as address:
             async with Client(config_for(server, address, setup_ms)) as client:
                 answers = 0

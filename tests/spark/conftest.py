@@ -1,4 +1,4 @@
-"""One Spark session for all tests that need one: it costs 5 s and 1 GiB, so that they share a process of the run, too.
+"""One Spark session for all tests of a folder that need one, in one process of the run: it costs 5 s and 1 GiB.
 
 Spark's own Kafka connector is in it, as the judge of the tests in ``parity``, and the file system of S3.
 """
@@ -14,6 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import pykafka08.spark
+from pykafka08.spark.pipeline.session import WITHOUT_CALL_SITES
 from tests.spark.connector import connector_jars
 from tests.spark.queries import SHORT_LIVED
 from tests.spark.secured import kerberos_config
@@ -59,6 +60,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.eventLog.enabled", "true")
         .config("spark.eventLog.dir", events.as_uri())
         .config("spark.eventLog.compress", "false")
+        .config(map=WITHOUT_CALL_SITES)
     )
     with pytest.MonkeyPatch.context() as patch:  # Python workers have the environment of the JVM
         patch.setenv("KRB5_CONFIG", str(kerberos_config(tmp_path_factory)))

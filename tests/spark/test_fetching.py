@@ -191,7 +191,7 @@ def test_an_old_leader_that_answers_late_doubles_no_row() -> None:
 # --- time -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("poll_timeout", ["400", "2000"])
+@pytest.mark.parametrize("poll_timeout", ["1000", "3000"])
 def test_an_end_beyond_the_log_is_believed_before_the_time_is_over(poll_timeout: str) -> None:
     """Spark's connector gives the rows that are there, whatever its time-out is."""
     given = {"kafkaConsumer.pollTimeoutMs": poll_timeout, "endingOffsets": '{"t":{"0":50}}'}

@@ -1,7 +1,7 @@
 """Hadoop's jars for the tests, fetched by Maven once into the cache that the brokers' jars are in.
 
 Of the release that the installed PySpark is built with: the file system ``s3a`` with the modules of Amazon's SDK that
-it needs (its bundle of all modules has 600 MB), and HDFS's mini cluster.
+it needs (its bundle of all modules has 600 MB), and HDFS's mini cluster.  And Delta Lake's connector with its Spark.
 """
 
 from __future__ import annotations
@@ -44,6 +44,13 @@ JUNIT = ("org.junit.jupiter", "junit-jupiter-api", "5.8.2")
 """The mini cluster calls its assertions."""
 
 
+DELTA = (
+    ("org.apache.spark", "spark-sql_2.13", "4.2.0"),
+    ("io.delta", "delta-spark_4.2_2.13", "4.4.0"),
+)
+"""The newest connector, and the newest Spark that it works with."""
+
+
 def hadoop_release() -> str:
     """Of the jars of the installed PySpark."""
     found = re.fullmatch(r"hadoop-client-api-(.+)\.jar", next(SPARKS.glob("hadoop-client-api-*.jar")).name)
@@ -64,17 +71,30 @@ def hdfs_jars() -> list[Path]:
     return [*fetched, *(jar for name in names for jar in sorted(SPARKS.glob(name)))]
 
 
+def delta_spark_jars() -> list[Path]:
+    """A class path for a JVM with Delta Lake's connector and its Spark, and PySpark's own jars of Hadoop and HTTP."""
+    home = _home("delta", list(DELTA))
+    names = ("hadoop-client-*.jar", "httpc*.jar")
+    return [*sorted(home.glob("*.jar")), *(jar for name in names for jar in sorted(SPARKS.glob(name)))]
+
+
 def _fetched(name: str, artifacts: list[tuple[str, str, str]]) -> list[Path]:
     """The artifacts and what they need, without what Spark has in another release."""
+    home = _home(f"hadoop-{name}", artifacts)
+    sparks = {_artifact(jar) for jar in SPARKS.glob("*.jar")}
+    return [jar for jar in sorted(home.glob("*.jar")) if _artifact(jar) not in sparks]
+
+
+def _home(name: str, artifacts: list[tuple[str, str, str]]) -> Path:
+    """The folder with the artifacts and what they need."""
     text = PROJECT.format(dependencies="\n".join(DEPENDENCY.format(*one) for one in artifacts))
-    home = cache_root() / f"hadoop-{name}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+    home = cache_root() / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
     home.parent.mkdir(parents=True, exist_ok=True)
     with home.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not home.exists():
             _fetch(home, text)
-    sparks = {_artifact(jar) for jar in SPARKS.glob("*.jar")}
-    return [jar for jar in sorted(home.glob("*.jar")) if _artifact(jar) not in sparks]
+    return home
 
 
 def _fetch(home: Path, project: str) -> None:

@@ -49,7 +49,7 @@ def compact(
     made = {}
     for name, table in _tables(pipeline, fence).items():
         before = len(table.live())
-        _join(spark, table, pipeline.compaction, aggregates.get(name))
+        _join(spark, table, pipeline.compaction, aggregates.get(name), pipeline.compaction.cluster_by.get(name, ()))
         deleted = _expire(pipeline, name, table, None if until is None else until.get(name, -1))
         made[name] = before, len(table.live()), deleted
     return made
@@ -86,8 +86,17 @@ def readers_of(pipeline: Pipeline, folder: Folder) -> list[str]:
     ]
 
 
-def _join(spark: SparkSession, table: Table, settings: Compaction, aggregate: Aggregate | None) -> None:
-    """Join small files.  With ``aggregate`` only the newest row of each window is kept, otherwise all rows."""
+def _join(
+    spark: SparkSession,
+    table: Table,
+    settings: Compaction,
+    aggregate: Aggregate | None,
+    cluster_by: Sequence[str] = (),
+) -> None:
+    """Join small files.  With ``aggregate`` only the newest row of each window is kept, otherwise all rows.
+
+    ``cluster_by``: columns by which the rows of each new file are sorted.
+    """
     state = table.state()
     groups = list(_groups(state.files, settings) if aggregate is None else _whole(state.files, settings))
     attempt = table.attempt(COMPACTION, state.version + 1)
@@ -95,7 +104,7 @@ def _join(spark: SparkSession, table: Table, settings: Compaction, aggregate: Ag
         chosen = groups[at : at + PER_COMMIT]
         folders = [f"{attempt}/{_folder(group[0])}{number:06d}" for number, group in enumerate(chosen, at)]
         with ThreadPoolExecutor(JOBS) as pool:
-            joined = list(pool.map(partial(_joined, spark, table, aggregate), folders, chosen))
+            joined = list(pool.map(partial(_joined, spark, table, aggregate, cluster_by), folders, chosen))
         removed = tuple(one.path for group in chosen for one in group)
         added = tuple(one for files in joined for one in files)
         if not _swap(table, Commit(0, COMPACTION, COMPACTION, state.version + 1, added, removed)):
@@ -152,10 +161,18 @@ def _folder(file: DataFile) -> str:
 
 
 def _joined(
-    spark: SparkSession, table: Table, aggregate: Aggregate | None, folder: str, group: Group
+    spark: SparkSession,
+    table: Table,
+    aggregate: Aggregate | None,
+    cluster_by: Sequence[str],
+    folder: str,
+    group: Group,
 ) -> list[DataFile]:
     rows = table_rows.read(spark, table, group, table_rows.columns_in_files(table))
     if aggregate is not None:
         rows = current(rows, aggregate)
-    rows.coalesce(1).write.option("compression", "zstd").parquet(table.location.of(folder))
+    rows = rows.coalesce(1)
+    if cluster_by:
+        rows = rows.sortWithinPartitions(*cluster_by)
+    rows.write.option("compression", "zstd").parquet(table.location.of(folder))
     return table_rows.files_of(table, folder, group[0].values)

@@ -147,8 +147,10 @@ class Lease(Fence):
             yield is_alone
         finally:
             if is_alone:
-                self.holder = replace(self.holder, is_alone=False)
-                self.renew()
+                with self._lock:
+                    self.holder = replace(self.holder, is_alone=False)
+                with suppress(DeltaError, OSError):  # the next renewal does it
+                    self.renew()
 
     def _become_alone(self) -> bool:
         with self._lock:
@@ -197,7 +199,7 @@ def leased(root: Folder, work: Collection[str], *, is_alone: bool = False, say: 
         yield lease
     finally:
         lease.release()
-        thread.join()
+        thread.join(lease.holder.seconds)
 
 
 def holders(root: Folder) -> list[Holder]:

@@ -20,7 +20,7 @@ from pykafka08.spark.pipeline.addresses import Address, Storage, options_for_had
 from pykafka08.spark.pipeline.settings import Pipeline
 from pykafka08.spark.pipeline.tables.stream import TableDataSource
 
-__all__ = ["brief", "cause_of", "prepare", "reach", "session"]
+__all__ = ["WITHOUT_CALL_SITES", "brief", "cause_of", "prepare", "reach", "session"]
 
 ALWAYS = {
     "spark.sql.ansi.enabled": "false",  # else one value that an expression cannot convert ends its batch, for ever
@@ -30,6 +30,10 @@ ALWAYS = {
     "spark.speculation": "false",
 }
 """What the stages rely on."""
+
+
+WITHOUT_CALL_SITES = {"spark.python.sql.dataFrameDebugging.enabled": "false"}
+"""Else PySpark asks the JVM several times for each column, so that errors tell which line of this package made it."""
 
 
 TELLING = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
@@ -53,7 +57,8 @@ def session(pipeline: Pipeline) -> SparkSession:
             raise ConfigError(f"spark.conf.{name}: the stages rely on {value!r}")
     for name in TELLING:
         PySparkLogger.getLogger(name).disabled = True
-    conf = {**session_conf(), "spark.ui.showConsoleProgress": "false"}  # it would share lines with what is told
+    conf = {**session_conf(), **WITHOUT_CALL_SITES}
+    conf["spark.ui.showConsoleProgress"] = "false"  # it would share lines with what is told
     if pipeline.spark.master.startswith("local"):
         conf["spark.driver.bindAddress"] = conf["spark.driver.host"] = "127.0.0.1"
         conf["spark.ui.enabled"] = "false"

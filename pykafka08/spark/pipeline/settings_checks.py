@@ -167,6 +167,14 @@ def _check_sinks(pipeline: Pipeline) -> Errors:
         written[place] = where
 
 
+def _check_compaction(pipeline: Pipeline) -> Errors:
+    tables = [*(f"bronze/{one}" for one in pipeline.sources), "silver", "rejects"]
+    tables += [f"gold/{one}" for one in pipeline.aggregates]
+    for table in pipeline.compaction.cluster_by:
+        if table not in tables:
+            yield f"compaction.cluster_by.{table}", f"there is no such table; there are {', '.join(tables)}"
+
+
 CHECKS: tuple[Callable[[Pipeline], Errors], ...] = (
     _check_folder,
     _check_sources,
@@ -174,4 +182,5 @@ CHECKS: tuple[Callable[[Pipeline], Errors], ...] = (
     _check_aggregates,
     _check_sinks,
     _check_telemetry,
+    _check_compaction,
 )

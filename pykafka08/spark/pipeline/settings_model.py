@@ -337,6 +337,8 @@ class Compaction:
     """Replaced files are deleted once all readers have passed them, and the table has so many further commits."""
     every_seconds: Count = 3600
     """The interval of ``run --follow``; 0: never.  Other runs compact at their end."""
+    cluster_by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Table, as ``silver`` or ``gold/NAME`` → the columns by which the rows of its joined files are sorted."""
 
 
 @dataclass(frozen=True)

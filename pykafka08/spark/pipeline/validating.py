@@ -30,7 +30,14 @@ from pykafka08.spark.pipeline.session import cause_of
 from pykafka08.spark.pipeline.settings import Aggregate, DeadLetters, Decode, Pipeline
 from pykafka08.spark.pipeline.starting import check_options, start_options
 from pykafka08.spark.pipeline.stores import Folder
-from pykafka08.spark.pipeline.tables.rows import analysed, silver_schema
+from pykafka08.spark.pipeline.tables.rows import (
+    BRONZE_PARTITIONS,
+    analysed,
+    bronze_schema,
+    gold_schema,
+    rejects_schema,
+    silver_schema,
+)
 
 __all__ = ["check_offline", "check_starts", "reach_registry", "reach_sinks", "validate"]
 
@@ -145,6 +152,26 @@ def validate(spark: SparkSession, pipeline: Pipeline) -> None:
         for measure, expression in aggregate.measures.items():
             alone = replace(aggregate, measures={measure: expression})
             _tried(f"aggregates.{name}.measures.{measure}", partial(_plan_as_stream, spark, decode, alone))
+    _check_clustering(spark, pipeline)
+
+
+def _check_clustering(spark: SparkSession, pipeline: Pipeline) -> None:
+    for table, columns in pipeline.compaction.cluster_by.items():
+        kind, _, name = table.partition("/")
+        where = f"compaction.cluster_by.{table}"
+        there = _tried(where, partial(_columns_of_table, spark, pipeline, kind, name))
+        for column in columns:
+            if column not in there:
+                raise ConfigError(f"{where}: there is no column {column!r} in the files; there are {', '.join(there)}")
+
+
+def _columns_of_table(spark: SparkSession, pipeline: Pipeline, kind: str, name: str) -> list[str]:
+    """The columns of a table that its files have, without those of its partitions."""
+    if kind == "bronze":
+        return [one for one in bronze_schema(spark).names if one not in BRONZE_PARTITIONS]
+    if kind == "gold":
+        return gold_schema(spark, pipeline.decode, pipeline.aggregates[name]).names
+    return (silver_schema if kind == "silver" else rejects_schema)(spark, pipeline.decode).names
 
 
 def _plan_as_stream(spark: SparkSession, decode: Decode, aggregate: Aggregate) -> None:

@@ -118,6 +118,20 @@ def test_status_amid_a_run(brokers: str, tmp_path: Path, capsys: pytest.CaptureF
     assert printed[4] == "  orders-0: lag 0 offsets, next 38, 19 rows/s"
 
 
+@pytest.mark.parametrize("words", [["run"], ["run", "--follow", "--stage", "decode-shop"]])
+def test_a_second_run_is_refused_before_spark_starts(
+    brokers: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    config = orders.written_config(tmp_path, brokers)
+    action, *options = words
+    with leased(settings.read(config).root, ["decode-shop"]):
+        assert main(["pipeline", action, str(config), *options]) == 2
+    told = capsys.readouterr().err
+    assert re.search(
+        r"folder: \S+/out is in use: decode-shop on \S+, process \d+, lease renewed \d s ago; end it", told
+    )
+
+
 def test_a_plan_tells_what_lies_between_the_stages(
     brokers: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -36,6 +36,16 @@ def table(tmp_path: Path) -> Table:
     return table
 
 
+def test_joined_files_are_sorted_by_the_columns_of_the_settings(spark: SparkSession, tmp_path: Path) -> None:
+    table = made(tmp_path / "table", id="long", kind="string")
+    for number, kinds in enumerate((["c", "a"], ["b", "a"])):
+        commit(table, "batch", file(table, str(number), {"id": [number, number + 10], "kind": kinds}), batch=number)
+    compacting._join(spark, table, Compaction(), None, ["kind", "id"])
+    (joined,) = table.live()
+    read = table.read(joined, ["kind", "id"]).to_pylist()
+    assert [(row["kind"], row["id"]) for row in read] == [("a", 10), ("a", 11), ("b", 1), ("c", 0)]
+
+
 def rows(spark: SparkSession, table: Table) -> list[int]:
     return sorted(row[0] for row in spark.read.parquet(*table.paths(table.live())).select("id").collect())
 

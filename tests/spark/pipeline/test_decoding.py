@@ -188,6 +188,17 @@ def test_an_avro_schema_that_is_none_is_told(spark: SparkSession, tmp_path: Path
         ('event_time = "at"', 'event_time = "map(1, 2)"', r"decode\.event_time: .*DATATYPE_MISMATCH"),
         ('format = "json"', 'format = "csv"\noptions = { sep = "" }', r"decode\.options: "),
         ("amount > 0", "amount >", r"decode\.rules\.'the amount is positive': .*PARSE_SYNTAX_ERROR"),
+        (
+            "[spark]",
+            '[compaction.cluster_by]\nsilver = ["day"]\n\n[spark]',
+            r"cluster_by\.silver: there is no column 'day' in",
+        ),
+        (
+            "[spark]",
+            '[compaction.cluster_by]\n"gold/hourly" = ["id"]\n\n[spark]',
+            "gold/hourly: there is no column 'id' in",
+        ),
+        ("[spark]", '[compaction.cluster_by]\n"bronze/shop" = ["topic"]\n\n[spark]', "there is no column 'topic' in"),
         ('["kind"]', '["king"]', r"aggregates\.hourly\.group_by: there is no column 'king'"),
         ('"sum(amount)"', '"amount"', r"aggregates\.hourly\.measures\.amount: .*MISSING_AGGREGATION"),
         ('key = ["id"]', 'key = ["identity"]', r"decode\.duplicates\.key: there is no column 'identity'"),

@@ -174,6 +174,14 @@ def test_a_suspended_process_commits_nothing_after_its_successor(
     assert Table(tmp_path / "table").state().counts == {"rows": 3}
 
 
+def test_runs_of_different_stages_compact_the_same_tables(root: Folder, tmp_path: Path) -> None:
+    made(tmp_path / "table")
+    with leased(root, ["a"]) as first, leased(root, ["b"]) as second:
+        for batch, lease in enumerate((second, first)):
+            table = Table(tmp_path / "table", lease)
+            assert table.commit(Commit(table.version + 1, "compaction", "compaction", batch))
+
+
 def commit_of(lease: Lease, folder: Path, batch: int) -> None:
     table = Table(folder / "table", lease)
     added = file(table, f"{lease.epoch}-{batch}", {"id": pa.array([batch], pa.int64())})

@@ -20,6 +20,7 @@ from pykafka08.spark.pipeline.validating import check_offline, check_starts
 from tests.security.secrets_found import SecretSearch
 from tests.spark.pipeline import orders
 from tests.spark.pipeline.killing import command
+from tests.spark.pipeline.other_readers import check_without_spark
 from tests.stores.jars import s3a_jars
 from tests.stores.places import Place
 
@@ -63,6 +64,7 @@ def test_each_record_is_somewhere_once(spark: SparkSession, stored: Place, tmp_p
         assert all(one.behind == 0 for one in status(pipeline))
         assert [one["numInputRows"] > 0 for run in runs(pipeline) for one in progress_of(run)]
         assert [one for one in verifying.verify(spark, pipeline) if not one.is_right] == []
+        check_without_spark(pipeline)
     left = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert left == [tmp_path / "orders.toml"]
     search = SecretSearch(stored.secret)

@@ -136,6 +136,35 @@ def test_values_nested_too_deeply_are_refused(registry: RegistryServer) -> None:
     assert reason == f"not avro of schema {number}: the value is nested too deeply"
 
 
+PATTERNED = {
+    "properties": {"name": {"pattern": r"^\p{Lu}[\w\-]*$"}, "link": {"pattern": r"^https?:\/\/[^\/]+$"}},
+    "patternProperties": {r"^x\-\d+$": {"type": "integer"}},
+    "additionalProperties": False,
+}
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        ({"name": "Åse-1", "link": "https://x", "x-1": 1}, ""),
+        ({"name": "åse"}, r"$.name: 'åse' does not match '^\\p{Lu}[\\w\\-]*$'"),
+        ({"link": "https://x/y"}, r"$.link: 'https://x/y' does not match '^https?:\\/\\/[^\\/]+$'"),
+        ({"x-1": "a"}, "$['x-1']: 'a' is not of type 'integer'"),
+        ({"x-١": 1, "y": 2}, "$: Additional properties are not allowed ('x-١', 'y')"),  # noqa: RUF001
+    ],
+)
+def test_patterns_are_those_of_ecma(registry: RegistryServer, value: dict[str, Any], reason: str) -> None:
+    number = registry.register("a", json.dumps(PATTERNED), "JSON")
+    (found,) = read(registry, "json", number.to_bytes(5, "big") + json.dumps(value).encode())
+    assert found == (f"not json of schema {number}: {reason}" if reason else value)
+
+
+def test_a_pattern_that_is_wrong_is_told(registry: RegistryServer) -> None:
+    wrong = registry.register("a", json.dumps({"properties": {"a": {"pattern": "("}}}), "JSON")
+    (found,) = read(registry, "json", wrong.to_bytes(5, "big") + b'{"a": "x"}')
+    assert found.startswith(f"schema {wrong} cannot be used: '(' is not a 'regex'")
+
+
 def test_json_keeps_all_digits(registry: RegistryServer) -> None:
     number = registry.register("n", "{}", "JSON")
     text = b'{"id": 0.12345678901234567890123}'

@@ -66,7 +66,8 @@ def test_a_replay_of_an_old_batch_is_refused(table: Table, checkpoint: Folder) -
         is_committed(table, checkpoint, "q", 1)
 
 
-def test_offsets_are_restored_on_every_store(stored: Place) -> None:
+@pytest.mark.parametrize("stored", ["file", "s3a"], indirect=True)
+def test_offsets_are_restored(stored: Place) -> None:
     table = made(Folder(stored.address("restored/table"), stored.storage))
     checkpoint = Folder(stored.address("restored/checkpoint"), stored.storage)
     for batch in range(2):

@@ -82,6 +82,11 @@ def test_a_small_file_is_enough(tmp_path: Path) -> None:
         ('key = ["id"]', 'key = ["id"], within_days = -1', "decode.duplicates.within_days: may not be negative"),
         ('folder = "out"', 'folder = "out"\ntrigger = "often"', "trigger: 'often' is no length of time"),
         ('folder = "out"', 'folder = "out"\ncompaction = { target_bytes = -1 }', "compaction.target_bytes: may not be"),
+        (
+            'folder = "out"',
+            'folder = "out"\ncompaction.cluster_by = { bronze = ["key"] }',
+            r"compaction\.cluster_by\.bronze: there is no such table; there are bronze/old, silver, rejects",
+        ),
         ('folder = "out"', 'folder = "out"\ncompaction = { min_files = 1 }', "compaction.min_files: 1 is less"),
         ('folder = "out"', 'folder = "out"\nmetrics = { port = 70_000 }', "metrics.port: 70000 is not between 0 and"),
         ('folder = "out"', 'folder = "out"\nmetrics = { address = "::" }', "metrics: port, textfile or both are"),

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyarrow import fs
 from pyspark.sql import SparkSession
 
 from pykafka08 import TopicPartition
 from pykafka08.spark.pipeline import backfilling, compacting, running, settings, verifying
+from pykafka08.spark.pipeline.stores import Folder
+from pykafka08.spark.pipeline.tables.storage import located
 from pykafka08.spark.pipeline.tables.table import Table
 from tests.spark.pipeline import orders
+from tests.spark.pipeline.other_readers import check_with_spark, check_without_spark
+from tests.stores.places import Place
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -64,6 +69,15 @@ class Shop:
         last.unlink()
         (commits / f".{last.name}.crc").unlink(missing_ok=True)
 
+    def replace_offsets(self, stage: str) -> int:
+        """As a second run on S3 may do to a batch that is committed; the batch."""
+        offsets = Path(self.pipeline.checkpoint(stage), "offsets")
+        last = max(int(path.name) for path in offsets.iterdir() if path.name.isdigit())
+        *lines, end = (offsets / str(last)).read_text().splitlines()
+        document = {topic: dict.fromkeys(ends, 1) for topic, ends in json.loads(end).items()}
+        (offsets / str(last)).write_text("\n".join([*lines, json.dumps(document)]))
+        return last
+
 
 @pytest.fixture(scope="module")
 def shop(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
@@ -86,6 +100,10 @@ def test_a_batch_that_is_replayed_leaves_nothing_twice(shop: Shop) -> None:
     before = [Table(folder).version for folder in (shop.pipeline.silver, shop.pipeline.gold("hourly"))]
     for stage in ("ingest-shop", "decode-shop", "aggregate-hourly"):
         shop.forget_last_commit(stage)
+    said: list[str] = []
+    last = shop.replace_offsets("ingest-shop")
+    running._restore_offsets(shop.pipeline, ["ingest-shop", "decode-shop"], said.append)
+    assert said == [f"ingest-shop: restored the offsets of batch {last}, which another run had replaced"]
     shop.produce(range(190, 270))  # some of it again: known by their key, though another batch brought them
     shop.run()
     after = [Table(folder).version for folder in (shop.pipeline.silver, shop.pipeline.gold("hourly"))]
@@ -129,6 +147,21 @@ def test_a_backfill_equals_what_the_stream_made(shop: Shop) -> None:
     ]
     assert (shop.silver(), shop.gold()) == (silver, gold)
     assert shop.wrong() == []
+
+
+def test_other_programs_read_every_table_with_equal_rows(
+    shop: Shop, places: Callable[[str], Place], tmp_path: Path
+) -> None:
+    """After replays, compactions and a backfill; silver on S3, too."""
+    check_without_spark(shop.pipeline)
+    store = places("s3a")
+    copied = Folder(store.address("copied/silver"), store.storage)
+    fs.copy_files(
+        "/", "/",
+        source_filesystem=located(shop.pipeline.silver).filesystem,
+        destination_filesystem=located(copied).filesystem,
+    )  # fmt: skip
+    check_with_spark(shop.pipeline, tmp_path, {"silver-on-s3": copied})
 
 
 def test_what_kafka_still_has_is_looked_up_by_place(shop: Shop) -> None:

@@ -137,6 +137,24 @@ def test_a_null_in_a_partition_column_is_no_text(table: Table) -> None:
     assert read.select(["id", "day"]).to_pylist() == [{"id": 7, "day": None}]
 
 
+def test_names_that_the_log_encodes(tmp_path: Path) -> None:
+    """Of a table with text in a partition column: deltalake's own files, then one that replaces them."""
+    rows = pa.table({"id": [1, 2], "kind": ["a b", "c%d"]})
+    write_deltalake(str(tmp_path / "t"), rows, partition_by=["kind"])
+    table = Table(tmp_path / "t")
+    foreign = table.live()
+    assert sorted(foreign, key=lambda one: one.path) == sorted(table.commits()[0].added, key=lambda one: one.path)
+    assert sorted(table.read(each, ["id"])["id"].to_pylist() for each in foreign) == [[1], [2]]
+    mine = replace(file(table, "x y%20z", {"id": pa.array([3], pa.int64())}), values={"kind": "k"})
+    removed = tuple(each.path for each in foreign)
+    assert table.commit(Commit(1, "backfill", "b", 0, (mine,), removed))
+    assert (table.live(), table.commits()[1].removed) == ([mine], removed)
+    assert table.expire(2, with_attempts=False) == 0  # its files are not below data/
+    assert table.commit(Commit(2, "backfill", "b", 1, (), (mine.path,)))
+    assert DeltaTable(str(tmp_path / "t")).to_pyarrow_table().num_rows == 0
+    assert table.expire(3, with_attempts=True) == 1
+
+
 def test_commits_that_are_cleaned_up_meanwhile_are_left_out(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     assert table.commit(Commit(1, "batch", "q", 0))
     monkeypatch.setattr(table_module, "versions", lambda location: [0, 1, 2])

@@ -13,6 +13,7 @@ from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT7
 
 from pykafka08.spark.pipeline.registry.client import Schema
+from pykafka08.spark.pipeline.registry.json_patterns import PATTERNS, RegressError, with_patterns
 from pykafka08.spark.pipeline.registry.wire_format import BadValueError
 
 __all__ = ["JsonReader"]
@@ -31,12 +32,12 @@ class JsonReader:
             document = json.loads(schema.text)
             others = [(name, json.loads(text)) for name, text in schema.references]
             kind = validator_for(document, default=Draft7Validator)
-            kind.check_schema(document)
+            kind.check_schema(document, format_checker=PATTERNS)
         except (SchemaError, ValueError, TypeError) as error:
             raise BadValueError(f"schema {schema.id} cannot be used: {str(error)[:LONGEST]}") from error
         resources = [(name, Resource.from_contents(one, default_specification=DRAFT7)) for name, one in others]
         known: Registry[Any] = Registry().with_resources(resources)
-        self._validator = kind(document, registry=known)
+        self._validator = with_patterns(kind)(document, registry=known)
 
     def text(self, payload: bytes, columns: StructType) -> str:
         """The value's own text, so that numbers keep all digits.  Raises BadValueError."""
@@ -51,7 +52,7 @@ class JsonReader:
             found: ValidationError | None = best_match(self._validator.iter_errors(row))
         except RecursionError as error:
             raise BadValueError(f"not json of schema {self._number}: value or schema is nested too deeply") from error
-        except Unresolvable as error:
+        except (Unresolvable, RegressError) as error:
             raise BadValueError(f"schema {self._number} cannot be used: {str(error)[:LONGEST]}") from error
         if found is not None:
             raise BadValueError(f"not json of schema {self._number}: {found.json_path}: {found.message[:LONGEST]}")

@@ -17,6 +17,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -240,7 +241,7 @@ class Table:
                     "run a pipeline once at a time"
                 )
         batches = {commit.query: commit.batch} if totals is None else {**totals.newest, commit.query: commit.batch}
-        batches |= self._epoch(found, commit.query)
+        batches |= self._epoch(found, commit)
         totals = totals or totals_at(self.location, commit.version - 1).after(commit)
         is_change = commit.kind != COMPACTION
         try:
@@ -292,16 +293,20 @@ class Table:
                 (attempts / name).delete()
         return sum(path.endswith(".parquet") and path.split("/")[1] not in named for path in there)
 
-    def _epoch(self, found: DeltaTable, query: str) -> dict[str, int]:
-        """The application transaction with the epoch of the fence.  Raises LeaseLostError after a later epoch."""
-        if self._fence is None:
+    def _epoch(self, found: DeltaTable, commit: Commit) -> dict[str, int]:
+        """The application transaction with the epoch of the fence.  Raises LeaseLostError after a later epoch.
+
+        Compactions have none: runs of different stages compact the same tables.
+        """
+        if self._fence is None or commit.kind == COMPACTION:
             return {}
-        newest = found.transaction_version(EPOCH + query)
+        name = EPOCH + commit.query
+        newest = found.transaction_version(name)
         if newest is not None and newest > self._fence.epoch:
             raise LeaseLostError(
-                f"{self.location.uri}: a process with a later lease has committed {query}; end this one"
+                f"{self.location.uri}: a process with a later lease has committed {commit.query}; end this one"
             )
-        return {EPOCH + query: self._fence.epoch}
+        return {name: self._fence.epoch}
 
     def _commit_at(self, version: int) -> Commit:
         if version not in self._known:
@@ -341,7 +346,7 @@ class Table:
 
 def _live(table: DeltaTable, column: str = "", values: Collection[str] | None = None) -> tuple[DataFile, ...]:
     """The live files in the order of their commits; with ``values`` only those with one of them in a column."""
-    rows = pa.table(table.get_add_actions(flatten=True))
+    rows = _decoded(pa.table(table.get_add_actions(flatten=True)))
     if values is not None:
         rows = rows.filter(pc.is_in(rows[column].cast(pa.string()), pa.array(values, pa.string())))
     partitions = [name for name in rows.column_names if name.startswith(PARTITION)]
@@ -352,6 +357,15 @@ def _live(table: DeltaTable, column: str = "", values: Collection[str] | None = 
         named = {name.removeprefix(PARTITION): text for name, text in zip(partitions, texts, strict=True)}
         found.append((at, DataFile(path, count or 0, size, named)))
     return tuple(one for _, one in sorted(found, key=lambda each: (each[0], each[1].path)))
+
+
+def _decoded(actions: pa.Table) -> pa.Table:
+    """Paths as files have them; in Delta's log they are percent-encoded."""
+    paths = actions["path"].cast(pa.string())
+    if pc.any(pc.match_substring(paths, "%")).as_py():
+        number = actions.column_names.index("path")
+        return actions.set_column(number, "path", pa.array([unquote(one) for one in paths.to_pylist()], pa.string()))
+    return actions
 
 
 def _adds(commit: Commit, is_change: bool) -> list[AddAction]:
