@@ -18,6 +18,7 @@ from typing import NamedTuple, Protocol
 from pykafka08.driver import TaskTree
 from pykafka08.errors import KafkaError, TlsError, TransportError
 from pykafka08.protocol.framing import FrameSplitter
+from pykafka08.security.ssl_causes import ssl_error_in
 from pykafka08.wire import Buffer
 
 __all__ = ["Dial", "Link", "Security", "Tls", "Transport", "deliver", "lost_connection", "reason_of"]
@@ -125,9 +126,7 @@ def lost_connection(error: BaseException | None, splitter: FrameSplitter) -> Kaf
 
 
 def _tls_refusal_of(error: BaseException, *, is_first: bool) -> TlsError | None:
-    inner: BaseException | None = error
-    while inner is not None and not isinstance(inner, ssl.SSLError):
-        inner = inner.__cause__ or inner.__context__
+    inner = ssl_error_in(error)
     if inner is None:
         return None
     if "ALERT" not in (inner.reason or "") and not is_first:

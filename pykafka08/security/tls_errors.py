@@ -8,6 +8,7 @@ import ssl
 from pykafka08.errors import CertificateError, TlsError
 from pykafka08.security.peer_names import came_before_certificate, names_in
 from pykafka08.security.settings import PATHS, SecurityConfig
+from pykafka08.security.ssl_causes import ssl_error_in
 from pykafka08.short_names import shortened
 
 __all__ = ["alert_error", "informed_error", "openssl_reason", "tls_error"]
@@ -99,7 +100,7 @@ def tls_error(error: BaseException, host: str, address: str, config: SecurityCon
 
     ``error`` is what the handshake raised; an SSLError is looked for among its causes.  ``config`` is the client's.
     """
-    inner = _ssl_error_in(error)
+    inner = ssl_error_in(error)
     if isinstance(inner, ssl.SSLCertVerificationError):
         return _certificate_error(inner, host, address, config)
     if inner is not None and not is_end(inner):
@@ -117,14 +118,14 @@ def tls_error(error: BaseException, host: str, address: str, config: SecurityCon
 def alert_error(error: ssl.SSLError, config: SecurityConfig | None = None) -> TlsError:
     """The error of an alert, or of bytes that are no TLS, after the client's part of the handshake."""
     reason = openssl_reason(error)
-    if "ALERT" not in reason and not reason.endswith("BAD_RECORD_MAC"):
+    if "ALERT" not in reason and not reason.endswith(("BAD_RECORD_MAC", "UNEXPECTED_MESSAGE")):
         return TlsError(f"the peer sent bytes that are not TLS after the TLS handshake ({reason}): {NO_ORDER}")
     return TlsError(f"the broker ended the TLS connection ({reason}): {_advice(reason, config)}")
 
 
 def informed_error(error: TlsError, config: SecurityConfig) -> TlsError:
     """The error of an open connection again, with advice for a client of these settings."""
-    inner = _ssl_error_in(error.__cause__)
+    inner = ssl_error_in(error.__cause__)
     if inner is not None:
         informed = alert_error(inner, config)
     elif config.uses_sasl:
@@ -161,13 +162,6 @@ def _given(config: SecurityConfig, names: tuple[str, ...]) -> str | None:
         if value is not None:
             return f"{name}={value!r}" if name.endswith(PATHS) else name
     return None
-
-
-def _ssl_error_in(error: BaseException | None) -> ssl.SSLError | None:
-    inner = error
-    while inner is not None and not isinstance(inner, ssl.SSLError):
-        inner = inner.__cause__ or inner.__context__
-    return inner
 
 
 def is_end(error: ssl.SSLError) -> bool:

@@ -24,7 +24,9 @@ LOG_PATTERN = "[%d] %p %m (%c)%n"
 
 
 def write_properties(path: Path, properties: dict[str, str]) -> None:
-    path.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
+    """As Java reads it: a line feed in a value, as in a key in PEM, is escaped."""
+    lines = [f"{key}={value}" for key, value in properties.items()]
+    path.write_text("".join(line.replace("\n", "\\n") + "\n" for line in lines))
 
 
 def broker_properties(cluster: Cluster, ident: int) -> dict[str, str]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import socket
 import ssl
+import struct
 import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
@@ -303,6 +305,25 @@ async def test_bytes_that_are_no_tls_in_place_of_the_first_answer(data: bytes, c
     assert "the peer sent bytes that are not TLS after the TLS handshake" in str(error)
     assert "check the port and security_protocol" in str(error)
     assert callers == 1
+
+
+async def test_a_reset_in_place_of_the_first_answer_is_no_fault_of_tls(ca: trustme.CA, ca_file: str) -> None:
+    """Another connection is tried: the peer may reset for the version of the first request."""
+    callers = 0
+
+    async def play(caller: Caller) -> None:
+        nonlocal callers
+        callers += 1
+        await caller.frame()
+        raw = caller.stream.extra(anyio.abc.SocketAttribute.raw_socket)
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        await anyio.aclose_forcefully(caller.stream)
+
+    async with connected(over_tls(play, server_context(ca)), tls(ca_file)) as connection:
+        error = await failure(connection)
+    assert not isinstance(error, TlsError)
+    assert "the peer closed the connection on our first request" in str(error)
+    assert callers > 1
 
 
 async def test_bytes_that_nobody_can_decrypt_are_a_refusal_only_as_the_first_answer(

@@ -110,7 +110,7 @@ async def test_connections_that_event_hubs_closes_when_idle_lose_nothing(namespa
             assert (await consumer.getone(timeout=20)).offset == number
             assert await consumer.commit() == {}
             for _ in range(3):  # of the producer's connection and the consumer's
-                with anyio.fail_after(10):
+                with anyio.fail_after(60):
                     await hubs.wait_idle_close()
         (committed,) = (await consumer.committed([TopicPartition("t", 0)])).values()
         assert committed is not None
