@@ -233,7 +233,7 @@ def test_wrong_settings_of_a_mirror(side: str) -> None:
         Mirror.from_properties(**given, topics=["t"])  # type: ignore[arg-type]
     own = {"source": "isolation.level", "target": "transactional.id"}[side]
     given[side] = {"bootstrap.servers": "h:1", own: "read_committed"}
-    with pytest.raises(ConfigError, match=rf"{own} is the mirror's own"):
+    with pytest.raises(ConfigError, match=rf"{own} cannot be changed: the mirror sets it"):
         Mirror.from_properties(**given, topics=["t"])  # type: ignore[arg-type]
 
 

@@ -245,9 +245,9 @@ NOT_KAFKA = [
     (b"HTTP/1.1 400 Bad Request\r\n\r\n", "the peer speaks HTTP"),
     (b"220 mail.example.org ESMTP\r\n", "the peer sent text that begins with '220 '"),
     (b"\xff\xff\xff\xf0" + bytes(60), "a frame of -16 bytes"),
-    (b"\x00\x00\x00\x08" + b"\xee" * 8, "an answer carries correlation id"),
-    (b"\x00\x00\x00\x00", "an answer of 0 bytes"),
-    (b"\x70\x00\x00\x01\x02", "its answer is too large, or"),
+    (b"\x00\x00\x00\x08" + b"\xee" * 8, "a response has correlation id"),
+    (b"\x00\x00\x00\x00", "a response of 0 bytes"),
+    (b"\x70\x00\x00\x01\x02", "its response is too large, or"),
 ]
 
 

@@ -249,7 +249,9 @@ async def test_delegation_tokens_stand_for_their_owner(secured: RealCluster, tmp
     for what, changed in wrong.items():
         if what == "expired":
             await expire_token(secured, token)
-        advice = "delegation token has not expired" if what != "not as a token" else "; check sasl_plain_username and"
+        advice = (
+            "delegation token that has not expired" if what != "not as a token" else "; check sasl_plain_username and"
+        )
         with anyio.fail_after(60), pytest.raises(AuthenticationError, match=advice) as caught:
             async with Admin(**{**by_token, **changed}):
                 pass

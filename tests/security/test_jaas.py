@@ -113,7 +113,7 @@ def test_plain_and_scram() -> None:
     [
         ("scram-sha-256", r"'scram-sha-256' \(did you mean 'SCRAM-SHA-256'\?\)$"),
         ("SCRAM_SHA_512", r"'SCRAM_SHA_512' \(did you mean 'SCRAM-SHA-512'\?\)$"),
-        ("GSSAPI", r"'GSSAPI' \(sasl\.mechanism is GSSAPI if a properties file does not have it\)$"),
+        ("GSSAPI", r"'GSSAPI' \(the default of sasl\.mechanism in a properties file is GSSAPI\)$"),
         ("PLAIN", "'PLAIN'$"),
     ],
 )
