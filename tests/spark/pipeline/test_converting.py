@@ -144,7 +144,7 @@ def test_a_folder_in_use_is_refused_before_spark_starts(pipeline: Pipeline) -> N
         convert(no_spark, pipeline, print)
     with Path(pipeline.root, ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_SH)  # as the versions before leases
-        with pytest.raises(ConfigError, match="a run or a backfill is at work"):
+        with pytest.raises(ConfigError, match="a run or a backfill writes to"):
             convert(no_spark, pipeline, print)
 
 

@@ -79,11 +79,11 @@ def test_a_stage_has_one_holder_on_every_store(stored: Place, monkeypatch: pytes
             ):
                 leased(root, ["b"]).__enter__()
         with pytest.raises(ConfigError, match="in use"):
-            leased(root, ["d"], is_alone=True).__enter__()
+            leased(root, ["d"], is_exclusive=True).__enter__()
         first.renew()
         first.check()
     assert work(root) == []
-    with leased(root, ["b"], is_alone=True) as third:
+    with leased(root, ["b"], is_exclusive=True) as third:
         assert third.epoch == first.epoch + 2
 
 
@@ -127,7 +127,9 @@ def test_on_another_machine_a_lease_ends_after_its_duration(
         clock.now += 1
         with leased(root, ["a"]) as other:
             assert other.epoch == lost.epoch + 1
-            with pytest.raises(LeaseLostError, match=r"the lease of a has ended.*another process has taken it"):
+            with pytest.raises(
+                LeaseLostError, match=r"the lease of a has ended: it was not renewed.*another process has taken it"
+            ):
                 lost.check()
             lost.release()
             assert work(root) == [("a",)]
@@ -144,10 +146,10 @@ def test_an_overdue_lease_that_nobody_took_goes_on(root: Folder, clock: Clock) -
 def test_a_process_is_alone_or_it_is_not(root: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
     with leased(root, ["a"]) as first:
-        with leased(root, ["b"]), first.alone() as is_alone:
-            assert not is_alone
+        with leased(root, ["b"]), first.exclusive() as is_exclusive:
+            assert not is_exclusive
         with ExitStack() as stack:
-            assert stack.enter_context(first.alone())
+            assert stack.enter_context(first.exclusive())
             waits = SimpleNamespace(time=time.time, monotonic=time.monotonic, sleep=lambda _: stack.close())
             monkeypatch.setattr(leasing, "time", waits)
             with leased(root, ["b"], say=said.append):
@@ -164,7 +166,7 @@ def test_a_suspended_process_commits_nothing_after_its_successor(
     with elsewhere(monkeypatch):
         clock.now += 61
         new = leasing._acquired(root, ("q",), False, print)
-    with pytest.raises(LeaseLostError, match="run it again"):
+    with pytest.raises(LeaseLostError, match="run this again"):
         commit_of(old, tmp_path, 1)
     commit_of(new, tmp_path, 1)
     monkeypatch.setattr(Lease, "check", lambda self: None)  # suspended between this and the commit

@@ -51,7 +51,10 @@ def test_a_replay_with_the_same_offsets_commits_nothing(table: Table, checkpoint
 def test_a_replay_with_other_offsets_is_refused(table: Table, checkpoint: Folder) -> None:
     committed(table, 0, 10)
     planned(checkpoint, 0, 30)
-    with pytest.raises(OffsetsError, match=r"checkpoint: the offsets of batch 0 are not those that .*table has of q"):
+    with pytest.raises(
+        OffsetsError,
+        match=r"checkpoint: the offsets of batch 0 differ from those that q has committed to .*table; stop",
+    ):
         is_committed(table, checkpoint, "q", 0)
 
 
