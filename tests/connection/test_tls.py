@@ -278,7 +278,7 @@ async def test_a_peer_of_another_protocol_is_named_at_once(
     [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\x15\x03\x03\x00\x02\x02\x28", b"\xee" * 300],
     ids=["HTTP", "alert", "junk"],
 )
-async def test_bytes_that_are_no_tls_in_place_of_the_first_answer(data: bytes, ca: trustme.CA, ca_file: str) -> None:
+async def test_a_first_response_that_is_not_tls_is_a_tls_error(data: bytes, ca: trustme.CA, ca_file: str) -> None:
     callers = 0
 
     async def play(caller: Caller) -> None:

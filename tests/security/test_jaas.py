@@ -117,12 +117,12 @@ def test_plain_and_scram() -> None:
         ("PLAIN", "'PLAIN'$"),
     ],
 )
-def test_the_mechanism_of_another_module(mechanism: str, advice: str) -> None:
+def test_a_mechanism_of_another_login_module_is_refused(mechanism: str, advice: str) -> None:
     with pytest.raises(ConfigError, match=rf"ScramLoginModule is for .*, but sasl_mechanism={advice}"):
         security(f'{SCRAM} required username="u" password="p";', sasl_mechanism=mechanism)
 
 
-def test_a_mechanism_in_other_letters() -> None:
+def test_a_mechanism_in_lower_case_is_refused_with_a_hint() -> None:
     config = SecurityConfig(security_protocol="SASL_SSL", sasl_mechanism="plain", sasl_plain_username="u")
     with pytest.raises(ConfigError, match=r"sasl_mechanism='plain' is not one of .*; did you mean 'PLAIN'\?$"):
         login_of(config)

@@ -321,7 +321,7 @@ def unchecked(*, host: bool) -> ssl.SSLContext:
         (ssl.create_default_context(), None),
     ],
 )
-def test_a_context_of_the_application_without_checks_is_warned_of(
+def test_an_ssl_context_without_checks_logs_a_warning(
     context: ssl.SSLContext, event: str | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):

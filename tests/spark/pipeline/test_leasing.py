@@ -1,4 +1,4 @@
-"""Leases: of several processes one works on a stage, on each kind of store, whatever became of the others."""
+"""Leases: only one process at a time works on a stage, on each kind of store, even if others were killed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ with leased(local_folder(Path(sys.argv[1])), ["decode-shop"]):
 
 
 class Clock:
-    """The time of this process and of all machines."""
+    """A clock for the wall time and the monotonic time of the module, moved by the test."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 1000.0
@@ -60,7 +60,7 @@ def work(root: Folder) -> list[tuple[str, ...]]:
 
 @contextmanager
 def elsewhere(monkeypatch: pytest.MonkeyPatch, host: str = "other") -> Iterator[None]:
-    """What happens in the block happens on another machine."""
+    """Run the block as if on another machine."""
     with monkeypatch.context() as patch:
         patch.setattr(leasing, "_machine", lambda: host)
         patch.setattr(leasing, "socket", SimpleNamespace(gethostname=lambda: host))
@@ -87,7 +87,7 @@ def test_a_stage_has_one_holder_on_every_store(stored: Place, monkeypatch: pytes
         assert third.epoch == first.epoch + 2
 
 
-def test_of_processes_at_once_one_gets_the_lease(root: Folder) -> None:
+def test_only_one_of_several_concurrent_processes_gets_the_lease(root: Folder) -> None:
     start = Barrier(4)
 
     def tries(number: int, stack: ExitStack) -> bool:
@@ -135,7 +135,7 @@ def test_on_another_machine_a_lease_ends_after_its_duration(
             assert work(root) == [("a",)]
 
 
-def test_an_overdue_lease_that_nobody_took_goes_on(root: Folder, clock: Clock) -> None:
+def test_an_overdue_lease_that_nobody_took_is_renewed(root: Folder, clock: Clock) -> None:
     lease = leasing._acquired(root, ("a",), False, print)
     clock.now += 1000
     assert holders(root) == []
@@ -143,7 +143,7 @@ def test_an_overdue_lease_that_nobody_took_goes_on(root: Folder, clock: Clock) -
     assert work(root) == [("a",)]
 
 
-def test_a_process_is_alone_or_it_is_not(root: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lease_is_exclusive_only_without_other_leases(root: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
     with leased(root, ["a"]) as first:
         with leased(root, ["b"]), first.exclusive() as is_exclusive:
@@ -190,7 +190,7 @@ def commit_of(lease: Lease, folder: Path, batch: int) -> None:
     assert table.commit(Commit(table.version + 1, "batch", "q", batch, (added,), counts={"rows": 1}))
 
 
-def test_a_folder_that_cannot_be_made_is_an_error_of_the_settings(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_a_config_error(tmp_path: Path) -> None:
     (tmp_path / "x").write_text("")
     with pytest.raises(ConfigError, match=r"^folder: .*/x: "):
         leased(local_folder(tmp_path / "x"), ["a"]).__enter__()
