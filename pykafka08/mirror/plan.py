@@ -25,7 +25,7 @@ from pykafka08.errors import (
 from pykafka08.logs import library_logger
 from pykafka08.records.record import TopicPartition
 from pykafka08.setting_hints import hint
-from pykafka08.short_names import shortened
+from pykafka08.short_names import only_name, shortened
 
 __all__ = ["Selection", "TopicPlan", "make_topics", "plan_topics"]
 
@@ -315,7 +315,7 @@ async def _wait_made(target: Admin, plans: list[TopicPlan]) -> dict[str, TopicDe
     named = ", ".join(map(shortened, missing[:MOST_NAMED])) + (", ..." if len(missing) > MOST_NAMED else "")
     raise RequestTimeoutError(
         f"topics that were created in the target had no leaders within {MADE_WITHIN_S:g} s: {named}",
-        topic=missing[0] if len(missing) == 1 else None,
+        topic=only_name(missing),
     )
 
 
