@@ -29,8 +29,8 @@ test: test-pure
 test-pure: $(VENV)/.developing peers jars
 	PYKAFKA08_FORM=pure $(BIN)/python -m pytest $(TEST_OPTIONS) -m "not spark"
 
-# Two at a time: one process has a session with the pipelines, the other runs those that start Spark by themselves, and then
-# has a session with source and sink. Spark gives its Python processes ten seconds to start, so that more are too many.
+# Two processes: one has the Spark session of the pipelines; the other runs the tests that start Spark themselves, then has
+# the session of source and sink. With more processes, Spark's Python workers may not start within Spark's ten seconds.
 test-spark: $(VENV)/.developing peers jars
 	PYKAFKA08_FORM=pure $(BIN)/python -m pytest $(TEST_OPTIONS) -m spark --numprocesses 2
 
@@ -39,9 +39,9 @@ DEST ?= build/compiled
 compiled: $(VENV)/.developing
 	$(BIN)/python tools/compiled_tree.py $(DEST)
 
-# On the compiled form: the tests of the folders that have compiled modules, of faults, and on real brokers those that write and
-# read what each release does; child processes of the tests use that form too. What the others meet of it, these meet as well.
-# Trio is left out where it cannot matter: only modules of consumer and producer are compiled and awaited.
+# Tests of the compiled form: the folders with compiled modules, the faults, and the formats of each release on real brokers.
+# Child processes of the tests use the compiled form too. The other tests run no other code of compiled modules.
+# Trio runs only for consumer, producer and faults: other compiled modules have no async code.
 # It runs at a low priority, because in CI the tests that start Spark run beside it and depend on how fast their processes start.
 COMPILED_TESTS := $(addprefix tests/, records producer consumer protocol conformance/test_vectors.py faults test_form.py test_wire.py \
 	integration/test_every_release.py::test_ten_thousand_records_with_each_codec_come_back_equal integration/test_fetching.py)
@@ -64,8 +64,8 @@ zookeeper-soak: $(VENV)/.developing
 	PYKAFKA08_SOAK=1 $(BIN)/python -m pytest tests/zookeeper tests/integration/test_legacy_groups.py \
 		tests/integration/test_legacy_faults.py
 
-# Every release, mechanism, client and tool on secured brokers, Spark and pipelines among them, and the twelve properties files
-# in Kafka's tools; an hour or two.
+# Every release, mechanism, client and tool on secured brokers, with Spark and pipelines, and the twelve properties files in
+# Kafka's tools. Takes one to two hours.
 security-soak: $(VENV)/.developing
 	PYKAFKA08_SOAK=1 $(BIN)/python -m pytest tests/security/test_oauth_broker.py \
 		$(addprefix tests/integration/test_, secured.py secured_rights.py kerberos.py java_properties.py) \
@@ -89,7 +89,7 @@ DOCKER_TESTS ?= compose or 0.8.2.2 or 0.9.0.1 or 4.3.1
 docker-test: $(VENV)/.developing jars
 	docker/with-engine $(BIN)/python -m pytest --brokers=docker tests/compose tests/integration -k "$(DOCKER_TESTS)"
 
-# The bytecode of all tests, made once: each process of a run would make it otherwise, which takes half a minute of a processor.
+# Compile all tests to bytecode once: otherwise each process of a run compiles them, in half a minute of processor time.
 bytecode: $(VENV)/.developing
 	$(BIN)/python -m pytest --collect-only --quiet --quiet > /dev/null
 

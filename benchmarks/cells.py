@@ -39,18 +39,18 @@ IN_PLAINTEXT = "in plaintext"
 class Player:
     """A client with one of its ways, on an event loop; ``name`` is how results call it.
 
-    ``is_twin``: it plays in plaintext in a cell with TLS.
+    ``is_plaintext``: it connects in plaintext in a cell with TLS.
     """
 
     client: str
     way: str
     form: Form | None = None
-    is_twin: bool = False
+    is_plaintext: bool = False
 
     @property
     def name(self) -> str:
         name = f"{self.client} {self.form.name} {self.way}" if self.form else f"{self.client} {self.way}"
-        return f"{name} {IN_PLAINTEXT}" if self.is_twin else name
+        return f"{name} {IN_PLAINTEXT}" if self.is_plaintext else name
 
 
 @dataclass(frozen=True)
@@ -216,7 +216,7 @@ _LIBRDKAFKA = (("confluent", "consume"), ("confluent", "poll"), ("confluent", "p
 
 
 def _over_tls() -> Iterator[Cell]:
-    """Small and large values over TLS; each player takes turns with itself in plaintext."""
+    """Small and large values; each client runs over TLS and in plaintext, in turns."""
     for profile in (USUAL, Profile(size=1024)):
         for cell in (_CONSUME["batches"], _CONSUME["iterate"], _PRODUCE["enqueue"], _PRODUCE["send"]):
             peers = tuple(each for each in cell.peers if each[0] == "aiokafka" or each in _LIBRDKAFKA)
@@ -249,5 +249,5 @@ def players_of(cell: Cell, forms: Iterable[Form]) -> list[Player]:
     chosen = [form for form in forms if with_uvloop or form.loop == "asyncio"]
     ours = [Player(OURS, way, form) for way in cell.ours for form in chosen]
     players = ours + [Player(client, way) for client, way in cell.peers]
-    twins = [replace(player, is_twin=True) for player in players] if cell.server == "tls" else []
-    return players + twins
+    in_plaintext = [replace(player, is_plaintext=True) for player in players] if cell.server == "tls" else []
+    return players + in_plaintext

@@ -122,11 +122,11 @@ class Playing:
         least_rounds: int = 1,
         seconds: float | None = None,
         *,
-        plain: Server | None = None,
+        plaintext_server: Server | None = None,
     ) -> None:
         """Rounds until ``most_rounds`` or ``seconds`` are over; who fails is left out from then on.
 
-        ``plain`` is the server of the players that play in plaintext where the others use TLS.
+        ``plaintext_server``: the server for players in plaintext, if ``server`` uses TLS.
         Turns are made shorter where ``least_rounds`` would not end in time else, and where the shortest would not
         by far, one round is the least.
         """
@@ -142,8 +142,8 @@ class Playing:
             for player in playing[shift:] + playing[:shift]:
                 records = cell.records or _records_of(cell, known.get(player), length)
                 turn_began = time.monotonic()
-                asked = plain if plain is not None and player.is_twin else server
-                turn = self._turn_or_none(game, asked, player, records, number)
+                used = plaintext_server if plaintext_server is not None and player.is_plaintext else server
+                turn = self._turn_or_none(game, used, player, records, number)
                 if turn is None:
                     playing.remove(player)
                     continue

@@ -173,7 +173,7 @@ def _play(cells: list[Cell], options: argparse.Namespace, playing: Playing) -> I
                 game.server = server.what
                 share = None if end is None else _share(end - time.monotonic(), cells[index:], playing)
                 least = min(LEAST_ROUNDS if cell.is_main else LEAST_ROUNDS - 1, options.rounds)
-                playing.play(game, server, options.rounds, least, share, plain=servers.get("replay"))
+                playing.play(game, server, options.rounds, least, share, plaintext_server=servers.get("replay"))
             except Exception as error:
                 playing.game_failed(game, error)
             yield game

@@ -22,7 +22,7 @@ def show_clients(machine: str, clients: dict[str, Any]) -> None:
 
 
 def show_cell(game: Game) -> None:
-    """Each player; in main cells and over TLS each of ours against each peer, and TLS against plaintext."""
+    """Show each player, in main cells and over TLS the ratios to other clients, and the ratios of TLS to plaintext."""
     print(f"\n{game.cell.name}; load at start {game.load:.1f}")
     width = max((len(name) for name in game.turns), default=0)
     for name, turns in game.turns.items():

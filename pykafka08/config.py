@@ -359,7 +359,7 @@ def build(
 
 
 def names_among(settings: Mapping[str, Any]) -> SettingNames:
-    """The names that keyword arguments bring along, from properties (``Converted.arguments``)."""
+    """The names of settings among keyword arguments that were converted from properties (``Converted.arguments``)."""
     names = settings.get(SETTING_NAMES, AS_ARGUMENTS)
     if not isinstance(names, SettingNames):
         raise ConfigError(f"{SETTING_NAMES} is of type {type(names).__name__}, not SettingNames")

@@ -1,7 +1,7 @@
 """Names of settings in errors and log lines, as the user wrote them.
 
-Code names each setting as the keyword argument that it is.  A client whose settings came from properties carries
-:class:`SettingNames` in its configuration, and translates its errors where they leave the part that raised them.
+In the code each setting has the name of its keyword argument.  A client that was configured by properties carries
+:class:`SettingNames` in its configuration, and replaces the names in an error where the error leaves a component.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _WORD = re.compile(r"(?<!\w)(?P<quote>['\"]).*?(?<!\\)(?P=quote)(?!\w)|[a-z][a-z
 class SettingNames:
     """``renamed`` maps settings to other names; the others are named as keyword arguments.
 
-    ``phrases`` are texts about settings, and what to say in their place.
+    ``phrases`` are pairs: a text about settings, and its replacement.
     """
 
     renamed: Mapping[str, str] = field(default_factory=dict)
@@ -36,25 +36,25 @@ class SettingNames:
         return self.renamed.get(setting, setting)
 
     def without(self, settings: Collection[str]) -> SettingNames:
-        """These names, but those of ``settings``, which are named as keyword arguments."""
+        """A copy that names ``settings`` as keyword arguments."""
         renamed = {setting: name for setting, name in self.renamed.items() if setting not in settings}
         return SettingNames(renamed, tuple(each for each in self.phrases if not words(each[0]) & set(settings)))
 
     def in_text(self, text: str) -> str:
-        """The text with the settings by these names; quoted values stay as they are."""
+        """Replace the settings in a text by these names; quoted values are not changed."""
         for phrase, other in self.phrases:
             text = text.replace(phrase, other)
         return _WORD.sub(lambda found: self[found[0]], text) if self.renamed else text
 
     def in_error(self, error: E) -> E:
-        """The error itself, whose text names the settings by these names."""
+        """Replace the settings in an error's text by these names; return the error."""
         if self.renamed and isinstance(error, KafkaError):
             error.args = (self.in_text(error.message), *error.args[1:])
         return error
 
     @contextmanager
     def naming(self) -> Iterator[None]:
-        """Errors of the block name the settings by these names."""
+        """Replace the settings in an error that leaves the block by these names."""
         try:
             yield
         except KafkaError as error:
@@ -63,7 +63,7 @@ class SettingNames:
 
 
 def words(text: str) -> set[str]:
-    """The words of a text that may be settings."""
+    """Words of a text that may be names of settings."""
     return {found[0] for found in _WORD.finditer(text)}
 
 

@@ -28,9 +28,9 @@ from xdist.workermanage import WorkerController
 from tests.brokers.releases import version_tuple
 
 CLUSTER = "cluster-"
-"""What the names of the units with clusters begin with."""
+"""The prefix of the names of units with clusters."""
 SPARK = f"{CLUSTER}of-spark"
-"""What the names of the units with a Spark session begin with: their tests start clusters of their own."""
+"""The prefix of the names of units with a Spark session; their tests start their own clusters."""
 MAX_PROCESSES = 6
 TOLD = "units_with_clusters"
 FOLDER = pytest.StashKey["TemporaryDirectory[str]"]()
@@ -70,7 +70,7 @@ def wanted_cluster(item: pytest.Item) -> tuple[str, bool]:
 
 
 def _kind(item: pytest.Item) -> str:
-    """The kind of cluster that the test's marker names, with a hyphen; else an empty text."""
+    """The kind of cluster in the test's marker, with a hyphen; an empty text if the marker has no kind."""
     marker = item.get_closest_marker("cluster")
     kind = marker.kwargs.get("kind") if marker is not None else None
     return f"{kind}-" if kind else ""

@@ -10,7 +10,7 @@ import pytest
 
 from pykafka08 import Admin, Consumer, Producer
 from pykafka08.admin.values import NewTopic
-from pykafka08.errors import AuthorizationError, KafkaError
+from pykafka08.errors import AuthorizationError, KafkaError, UnknownTopicError
 from pykafka08.records.record import TopicPartition
 from tests.authorization import ALICE, Rights, guarded
 
@@ -238,6 +238,20 @@ async def test_a_right_that_goes_and_returns_is_raised_once_for_each_loss(group:
                 assert await records(consumer, 1) == (["open"], [])
                 assert await consumer.getmany(timeout=0.5) == []
                 rights.give(*taken)
+
+
+@pytest.mark.parametrize("version", ["0.10.2", "0.11"])
+async def test_a_topic_that_brokers_hide_may_lack_a_right(version: str) -> None:
+    """From 0.10.1 to 0.11 they answer as if there were no such topic."""
+    async with guarded(version=version, topics={"t": 1}) as rights:
+        limits = {"default_api_timeout_ms": 1000}
+        with pytest.raises(UnknownTopicError, match="no such topic, or the user may not DESCRIBE it"):
+            async with Consumer("t", **settings(rights, **limits)) as consumer:
+                await consumer.getone()
+        limits = {"delivery_timeout_ms": 1000, "request_timeout_ms": 900, "linger_ms": 0}
+        async with Producer(**settings(rights, **limits)) as producer:
+            with pytest.raises(UnknownTopicError, match="no such topic for 1 s, or the user may not DESCRIBE it"):
+                await producer.send("t", b"x")
 
 
 async def test_idempotence_by_default_goes_without_numbers_where_the_cluster_does_not_allow_it() -> None:

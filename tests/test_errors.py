@@ -98,21 +98,21 @@ def test_copies_say_the_same(error: KafkaError) -> None:
 
 FACTS = {"broker", "topic", "partition", "group", "path", "api", "transactional_id", "mechanism"}
 NAMED_ELSEWHERE = {
-    # module or folder -> what the user reads with its errors
+    # module or folder -> why its errors need not name a broker, topic or group
     "admin/asking.py": "the cluster has no broker to name",
-    "affinity.py": "a call from elsewhere: the traceback shows it",
+    "affinity.py": "the traceback shows the wrong call",
     "cluster/client.py": "the cluster has no controller to name",
     "cluster/connections.py": "ConnectionMachine adds the broker",
     "connection": "ConnectionMachine adds the broker",
     "consumer/member.py": "the group is set on the error",
-    "consumer/processing.py": "a handler was cancelled: its traceback shows it",
+    "consumer/processing.py": "the traceback shows the handler that was cancelled",
     "group/exchange.py": "ConnectionMachine adds the broker",
     "group/offsets.py": "the cluster has no broker to name",
-    "producer/transactions/block.py": "a call in the wrong place: the traceback shows it",
+    "producer/transactions/block.py": "the traceback shows the wrong call",
     "producer/transactions/transactor.py": "the record's batch adds topic and partition",
     "protocol": "ConnectionMachine adds broker and API",
     "records": "the consumer adds topic, partition and offset",
-    "zookeeper": "the session with ZooKeeper has no other name",
+    "zookeeper": "the error is about the only session with ZooKeeper",
 }
 
 
@@ -123,7 +123,7 @@ def is_constant(text: ast.expr) -> bool:
 
 
 def unnamed_errors() -> Iterator[str]:
-    """The modules with an error whose text has no value, and that has no fact: it names nothing."""
+    """The modules with an error that names no resource: its text is constant, and it has none of ``FACTS``."""
     kinds = {name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, KafkaError)}
     kinds -= {"KafkaError", "ConfigError", "ClosedError"}
     root = Path(errors.__file__).parents[1]

@@ -36,7 +36,7 @@ class Maven:
 
     @property
     def words(self) -> list[list[str]]:
-        """The arguments of each run."""
+        """The arguments of each run of Maven."""
         return [line.split() for line in self._runs.read_text().splitlines()] if self._runs.exists() else []
 
     @property

@@ -297,7 +297,7 @@ def test_values_of_python_in_a_mapping() -> None:
         Producer.from_properties({"acks": "1"})
 
 
-def test_a_line_that_is_no_pair_is_not_shown(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_name_that_may_be_part_of_a_secret_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG):
         settings_from({f'"{SECRET}";': "", "no.such.property": ""})
     assert SECRET not in caplog.text
@@ -335,13 +335,13 @@ def test_a_file_that_is_not_text_is_not_kept_by_its_error(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "iso-8859-1"])
-def test_a_file_in_the_encoding_of_java_or_of_editors(encoding: str, tmp_path: Path) -> None:
+def test_a_properties_file_is_read_in_utf_8_or_iso_8859_1(encoding: str, tmp_path: Path) -> None:
     path = tmp_path / "client.properties"
     path.write_text("client.id=é\nssl.key.password=pässword\n", encoding=encoding)
     assert read_client_properties(path) == {"client.id": "é", "ssl.key.password": Secret("pässword")}
 
 
-def test_a_file_that_is_no_text(tmp_path: Path) -> None:
+def test_a_properties_file_in_utf_16_is_refused(tmp_path: Path) -> None:
     (tmp_path / "c").write_text("client.id=alice-secret", encoding="utf-16")
     with pytest.raises(ConfigError, match=r"it is not text in UTF-8 or ISO-8859-1$"):
         read_client_properties(tmp_path / "c")

@@ -1,4 +1,4 @@
-"""Names of settings in errors: as the user wrote them, whether as keyword arguments or as Kafka's properties."""
+"""Names of settings in errors: keyword arguments or Kafka's properties, as the user wrote them."""
 
 from __future__ import annotations
 
@@ -29,33 +29,33 @@ KINDS = (ProducerConfig, ConsumerConfig, GroupConfig, LegacyConfig)
 SETTINGS = setting_fields(ClientConfig, *KINDS).keys()
 
 TRANSLATED = {
-    # module or folder -> where its errors and log lines are translated
+    # module or folder -> the component that replaces the names in its errors and log lines
     "config.py": "build",
     "cluster": "Client and Connections",
     "connection": "ConnectionMachine",
     "consumer/consumer.py": "built_from",
     "consumer/locating.py": "Locating.halt",
     "consumer/machine.py": "Locating.halt",
-    "consumer/reactions.py": "no message: a reaction's description",
+    "consumer/reactions.py": "not in an error: the description of a reaction",
     "consumer/settings.py": "consumer_settings",
     "error_codes.py": "ConnectionMachine, the group's machines and TransactionMachine",
     "group/modern": "ModernMachine._fail",
     "group/reactions.py": "GroupMachine._fail",
     "group/requests.py": "ConnectionMachine",
     "group/settings.py": "consumer_settings",
-    "producer/queues.py": "no message: a state's description",
+    "producer/queues.py": "not in an error: the description of a state",
     "producer/request.py": "built_from and ConnectionMachine",
-    "producer/transactions/block.py": "no setting: an argument of send_offsets()",
+    "producer/transactions/block.py": "not a setting: an argument of send_offsets()",
     "producer/transactions/judgement.py": "TransactionMachine.answered",
     "producer/transactions/requests.py": "ConnectionMachine",
     "protocol/framing.py": "ConnectionMachine",
     "records": "HandingOut and built_from",
     "security": "Client and ConnectionMachine",
     "zookeeper/legacy": "LegacyConsumer and Reading",
-    "zookeeper/settings.py": "no setting of these: the session's with ZooKeeper",
+    "zookeeper/settings.py": "not settings of a client: those of the session with ZooKeeper",
 }
 ELSEWHERE = ("broker", "cli", "kafka_properties", "setting_hints.py", "setting_names.py", "spark")
-"""What is not a client's, or has names of its own: commands and Spark's options are tested beside them."""
+"""Modules that are not tested here: they belong to no client, or have their own tests (commands, Spark's options)."""
 
 
 @cache
@@ -80,12 +80,12 @@ def messages() -> list[tuple[str, str]]:
 def test_each_message_that_names_a_setting_is_translated_somewhere() -> None:
     modules = {module for module, _ in messages()}
     unknown = {module for module in modules if not module.startswith(tuple(TRANSLATED))}
-    assert unknown == set(), "say in TRANSLATED where their errors get the names that the user wrote"
+    assert unknown == set(), "add to TRANSLATED the component that replaces the names in the errors of these modules"
     assert [each for each in TRANSLATED if not any(module.startswith(each) for module in modules)] == []
     assert len(messages()) > 80
 
 
-def test_each_message_in_both_ways_of_writing() -> None:
+def test_each_message_names_properties_or_keyword_arguments() -> None:
     names = written_names({}, *KINDS)
     for _, text in messages():
         named = names.in_text(text)
@@ -94,7 +94,7 @@ def test_each_message_in_both_ways_of_writing() -> None:
         assert names.in_text(named) == named
 
 
-def test_the_name_that_was_written_counts() -> None:
+def test_texts_use_the_property_that_the_user_wrote() -> None:
     names = written_names(
         {"ssl_cafile": "ssl.ca.location", "linger_ms": "linger-ms"}, ProducerConfig, kept={"acks", "batch_size"}
     )
@@ -103,19 +103,19 @@ def test_the_name_that_was_written_counts() -> None:
     )
 
 
-def test_quoted_values_stay() -> None:
+def test_quoted_values_are_not_translated() -> None:
     names = written_names({}, ProducerConfig)
     assert names.in_text("topic 'linger_ms' of the broker's: linger_ms='batch_size'") == (
         "topic 'linger_ms' of the broker's: linger.ms='batch_size'"
     )
 
 
-def test_setting_names_of_a_wrong_type() -> None:
+def test_setting_names_of_a_wrong_type_are_refused() -> None:
     with pytest.raises(ConfigError, match="setting_names is of type dict"):
         build({"bootstrap_servers": "h:1", SETTING_NAMES: {}}, ClientConfig)
 
 
-# --- errors that come after a client was made
+# --- errors of running clients
 
 Make = Callable[..., Any]
 
@@ -179,11 +179,6 @@ async def no_position(make: Make, servers: str) -> None:
         await consumer.getone(timeout=30)
 
 
-async def no_broker(make: Make, servers: str) -> None:
-    async with make(Producer, bootstrap_servers="localhost:1", default_api_timeout_ms=1):
-        pass
-
-
 LATER: dict[str, tuple[Callable[[Make, str], Awaitable[None]], str]] = {
     "a record that is too large": (too_large, "max_request_size"),
     "no room": (no_room, "buffer_memory"),
@@ -200,7 +195,7 @@ LATER: dict[str, tuple[Callable[[Make, str], Awaitable[None]], str]] = {
 @pytest.mark.anyio
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 @pytest.mark.parametrize("what", LATER)
-async def test_a_later_error(what: str) -> None:
+async def test_an_error_of_a_running_client_names_the_setting_as_written(what: str) -> None:
     call, setting = LATER[what]
     async with EmbeddedCluster(topics={"t": 1}) as cluster:
         for make, name, other in (
@@ -216,7 +211,7 @@ async def test_a_later_error(what: str) -> None:
 @pytest.mark.anyio
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 @pytest.mark.parametrize("side", ["source", "target"])
-async def test_a_mirror(side: str) -> None:
+async def test_authentication_errors_of_a_mirror_name_the_properties(side: str) -> None:
     async with secured() as source, secured() as target:
         given = {"source": source.client_properties(), "target": target.client_properties()}
         given[side]["sasl.jaas.config"] = given[side]["sasl.jaas.config"].replace("old", "wrong")
@@ -226,14 +221,14 @@ async def test_a_mirror(side: str) -> None:
 
 
 @pytest.mark.parametrize("side", ["source", "target"])
-def test_wrong_settings_of_a_mirror(side: str) -> None:
+def test_wrong_settings_of_a_mirror_are_named_as_properties(side: str) -> None:
     given = {name: {"bootstrap.servers": "h:1"} for name in ("source", "target")}
     given[side]["ssl.truststore.location"] = "/nowhere"
     with pytest.raises(ConfigError, match=rf"{side}: ssl\.truststore\.location is given without security\.protocol"):
         Mirror.from_properties(**given, topics=["t"])  # type: ignore[arg-type]
     own = {"source": "isolation.level", "target": "transactional.id"}[side]
     given[side] = {"bootstrap.servers": "h:1", own: "read_committed"}
-    with pytest.raises(ConfigError, match=rf"{own} is the mirror's own"):
+    with pytest.raises(ConfigError, match=rf"{own} cannot be changed: the mirror sets it"):
         Mirror.from_properties(**given, topics=["t"])  # type: ignore[arg-type]
 
 
@@ -246,7 +241,7 @@ def test_wrong_settings_of_a_mirror(side: str) -> None:
         ({"zookeeper.connect": "z:1", "group.id": "g", "ssl.truststore.location": "x"}, "set security.protocol to"),
     ],
 )
-def test_wrong_settings_of_a_legacy_consumer(properties: dict[str, str], text: str) -> None:
+def test_wrong_settings_of_a_legacy_consumer_are_named_as_properties(properties: dict[str, str], text: str) -> None:
     with pytest.raises(ConfigError) as caught:
         LegacyConsumer.from_properties(properties, "t")
     assert text in str(caught.value)
@@ -255,7 +250,7 @@ def test_wrong_settings_of_a_legacy_consumer(properties: dict[str, str], text: s
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_errors_of_a_legacy_consumer() -> None:
+async def test_connection_errors_of_a_legacy_consumer_name_the_properties() -> None:
     async with old_and_secured() as old:
         wrong = old.brokers.client_properties()["sasl.jaas.config"].replace("old", "wrong")
         common = {"group.id": "g", "sasl.mechanism": "PLAIN", "sasl.jaas.config": wrong}
@@ -278,7 +273,7 @@ async def test_errors_of_a_legacy_consumer() -> None:
                 pass
 
 
-def test_spark() -> None:
+def test_errors_of_the_spark_connector_name_its_options() -> None:
     options = {"kafka.bootstrap.servers": "h:1", "kafka.ssl.truststore.location": "/nowhere"}
     with pytest.raises(ConfigError) as caught:
         consumer_settings(options, "c")
@@ -290,6 +285,6 @@ def test_spark() -> None:
     )
 
 
-def test_names_are_no_setting() -> None:
+def test_setting_names_is_not_a_setting() -> None:
     assert SETTING_NAMES not in setting_fields(ClientConfig, *KINDS)
     assert isinstance(ClientConfig(bootstrap_servers=(("h", 1),)).setting_names, SettingNames)

@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LEFT_OUT = shutil.ignore_patterns(
     ".git", ".venv*", "build", "dist", "jars", "*.pyc.*", ".*_cache", ".hypothesis", "*.egg-info"
 )
-"""Bytecode is copied, so that nothing is compiled twice; what another process is just writing (``*.pyc.*``) is not."""
+"""Names that are not copied.  Bytecode is copied, except files that another process is writing (``*.pyc.*``)."""
 STAMP = "compiled-from.txt"
 
 

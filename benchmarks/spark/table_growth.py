@@ -1,10 +1,10 @@
-"""CPU milliseconds of what a stage asks of a table, as its files grow.  Neither Spark nor files with rows are needed.
+"""CPU time of a stage's calls to a table, by the number of files.  Runs without Spark and without files of rows.
 
     python -m benchmarks.spark.table_growth [--files 1000,10000,100000] [--calls 20]
 
-A table has so many files of 365 days, by ten commits, and one checkpoint of Delta.  One line for
-each size has the medians of: the first look of a new process, a look for new commits, a look for a batch, a commit of
-one file, the files of one day, all files, and at the end the memory of the process.
+Ten commits add the files of 365 days to each table, and Delta writes one checkpoint.  For each number of files the
+command prints one line with the memory of the process and the median CPU milliseconds of these calls: open the table in
+a new process, look for new commits, look for a batch, commit one file, list the files of one day, list all files.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ STATS = json.dumps({"numRecords": 10, "minValues": {"id": 1}, "maxValues": {"id"
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Tables with more and more files.")
+    parser = argparse.ArgumentParser(description="Measure calls to tables with a growing number of files.")
     parser.add_argument("--files", default="1000,10000,100000")
     parser.add_argument("--calls", type=int, default=20)
     parser.add_argument("--measure", type=Path, help=argparse.SUPPRESS)
@@ -64,7 +64,7 @@ def main() -> int:
 
 
 def fill(folder: Path, count: int) -> None:
-    """Make a table of so many files."""
+    """Create a table with ``count`` files."""
     table = Table(folder)
     table.prepare(json.dumps(SCHEMA), ["day"])
     for batch in range(COMMITS):
@@ -80,7 +80,7 @@ def one_file(number: int) -> DataFile:
 
 
 def measured(folder: Path, calls: int) -> str:
-    """One line for a table."""
+    """Measure the calls to a table; one line of figures."""
     table, batch = Table(folder), 1_000_000
 
     def commit() -> None:

@@ -69,7 +69,7 @@ def settings_of_zookeeper(options: argparse.Namespace) -> tuple[dict[str, Any], 
             of_brokers[short] = value
     found = settings_of(of_brokers)
     if found.unknown:
-        raise ConfigError(f"settings that mean nothing here: {', '.join(found.unknown)}")
+        raise ConfigError(f"unknown settings of ZooKeeper or of Kafka's clients: {', '.join(found.unknown)}")
     if "acl" in zookeeper:
         raise ConfigError("access lists cannot be given as a property; --secure makes nodes as brokers do")
     if getattr(options, "secure", False):

@@ -36,6 +36,6 @@ def zookeeper_settings(options: argparse.Namespace) -> dict[str, Any]:
     name_of = others.pop(SETTING_NAMES)
     if others:
         names = ", ".join(name_of[each] for each in others)
-        raise ConfigError(f"settings that mean nothing to ZooKeeper: {names}")
+        raise ConfigError(f"not settings of the session with ZooKeeper: {names}")
     del session["servers"]
     return session

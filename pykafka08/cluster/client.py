@@ -76,7 +76,7 @@ class Client:
     ) -> None:
         names = config.setting_names
         if config.broker_version is not None:
-            # a release that never was is told before anything is sent
+            # An unknown release is an error before the client connects.
             with names.naming():
                 BrokerVersions.of_release(config.broker_version)
         self.config = config

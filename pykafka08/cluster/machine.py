@@ -141,7 +141,8 @@ class ClusterMachine:
             return RequestTimeoutError(f"no usable answer about the topic: {error}", topic=name)
         code = self.snapshot.topic_error(name) or ErrorCode.LEADER_NOT_AVAILABLE
         if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            return UnknownTopicError(code, "the cluster has no such topic", topic=name)
+            # Kafka 0.10.1 to 0.11 say the same of a topic that the user may not DESCRIBE
+            return UnknownTopicError(code, "the cluster has no such topic, or the user may not DESCRIBE it", topic=name)
         return UnknownTopicError(code, "the topic has no partitions yet", topic=name)
 
     def last_failure(self) -> str:

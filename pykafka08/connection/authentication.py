@@ -48,8 +48,9 @@ CREDENTIALS = {
     "GSSAPI": "check the principal, the ticket and sasl_kerberos_service_name",
 }
 """What to do about refused credentials."""
-DELEGATED = (
-    "check that the delegation token has not expired, its id in sasl_plain_username and its HMAC in sasl_plain_password"
+HINT_IF_DELEGATED = (
+    "check that sasl_plain_username and sasl_plain_password are the id and the HMAC "
+    "of a delegation token that has not expired"
 )
 
 LONGEST_REASON = 500
@@ -105,7 +106,7 @@ class Authentication:
 
     @property
     def is_handshake_open(self) -> bool:
-        """True while the answer to SaslHandshake is due, which may be that the broker does not offer the mechanism."""
+        """True until the broker answers SaslHandshake; the answer may be that it does not offer the mechanism."""
         return self._is_handshake_open
 
     def begin(self, versions: BrokerVersions, *, is_renewal: bool = False) -> None:
@@ -218,7 +219,7 @@ class Authentication:
     def _refused(self, text: str) -> AuthenticationError:
         hint = CREDENTIALS.get(self._setting) or CREDENTIALS.get(self.mechanism)
         if self._is_delegation_token:
-            hint = DELEGATED
+            hint = HINT_IF_DELEGATED
         details = f" ({self._refusal})" if self._refusal else ""
         ending = f"; {hint}" if hint and "credentials" in text else ""
         return AuthenticationError(f"{text}{details}{ending}", mechanism=self.mechanism, broker=self.broker)

@@ -113,7 +113,6 @@ class Connection:
             known = BrokerVersions.of_release(config.broker_version)
         self._login = login
         self._mechanism: Mechanism | None = None
-        mechanism = login.name if login is not None else None
         self._setup_deadline = self._dial_at + config.socket_connection_setup_timeout_ms / 1000
         self._machine = ConnectionMachine(
             name,
@@ -126,7 +125,7 @@ class Connection:
                 was_served=was_served,
                 knows_api_versions=knows_api_versions,
                 probe=probe,
-                mechanism=mechanism,
+                mechanism=None if login is None else login.name,
                 uses_tls=config.security.uses_tls,
             ),
             self._authentication(login, name, was_served=was_served) if login is not None else None,

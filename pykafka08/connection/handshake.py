@@ -59,7 +59,7 @@ __all__ = [
     "Step",
     "answered_api_versions",
     "check_first_answer",
-    "name_as_foreign",
+    "explain_foreign_peer",
 ]
 
 NOT_KAFKA = "not a Kafka listener? (a ZooKeeper, TLS or SASL port behaves so: see security_protocol)"
@@ -68,7 +68,7 @@ NOT_KAFKA_OVER_TLS = (
     "a client certificate, or refuses the client's, without an alert: see ssl_certfile and ssl_keyfile)"
 )
 
-FOREIGN = "the peer does not speak Kafka's protocol"
+OTHER_PROTOCOL = "the peer does not speak Kafka's protocol"
 
 API_VERSIONS_VERSION = 3
 """Known to every broker since 2.4; asking for 4 would cost brokers up to 3.8 a second round trip."""
@@ -307,25 +307,25 @@ def _decode_api_versions(frame: Buffer, offset: int, version: int) -> ApiVersion
     return ApiVersionsResponse.decode(frame, version, offset)
 
 
-def check_first_answer(frame: Buffer, id_due: int | None) -> None:
-    """RemoteProtocolError if an answer of the handshake does not begin with the correlation id that is due.
+def check_first_answer(frame: Buffer, expected_id: int | None) -> None:
+    """Raise RemoteProtocolError if a response of the handshake does not begin with ``expected_id``, the correlation id.
 
-    ``id_due`` is None if no request was sent.
+    ``expected_id`` is None if no request was sent.
     """
-    if id_due is None:
-        fault = f"{len(frame)} bytes came before a request was sent"
+    if expected_id is None:
+        fault = f"it sent {len(frame)} bytes before any request"
     elif len(frame) < INT32.size:
-        fault = f"an answer of {len(frame)} bytes has no correlation id"
-    elif (found := INT32.unpack_from(frame)[0]) != id_due:
-        fault = f"an answer carries correlation id {found}, {id_due} was due"
+        fault = f"a response of {len(frame)} bytes has no correlation id"
+    elif (found := INT32.unpack_from(frame)[0]) != expected_id:
+        fault = f"a response has correlation id {found} instead of {expected_id}"
     else:
         return
-    raise RemoteProtocolError(f"{FOREIGN}: {fault}")
+    raise RemoteProtocolError(f"{OTHER_PROTOCOL}: {fault}")
 
 
-def name_as_foreign(error: RemoteProtocolError) -> None:
-    """Say what bytes that are not frames mean where the peer has never answered a request."""
+def explain_foreign_peer(error: RemoteProtocolError) -> None:
+    """Say in the error that the peer may not be a Kafka broker, because it has not answered any request yet."""
     if isinstance(error, ResponseTooLargeError):
-        error.args = (f"{error.message}: its answer is too large, or {FOREIGN}",)
+        error.args = (f"{error.message}: its response is too large, or {OTHER_PROTOCOL}",)
     else:
-        error.args = (f"{FOREIGN}: {error.message}",)
+        error.args = (f"{OTHER_PROTOCOL}: {error.message}",)

@@ -28,7 +28,7 @@ from pykafka08.connection.actions import Action, Authenticate, Close, Redial, Su
 from pykafka08.connection.authentication import Authentication
 from pykafka08.connection.call import Call, Content, Outcome, may_be_held
 from pykafka08.connection.deadlines import Deadlines
-from pykafka08.connection.handshake import Handshake, Probe, check_first_answer, name_as_foreign
+from pykafka08.connection.handshake import Handshake, Probe, check_first_answer, explain_foreign_peer
 from pykafka08.connection.silence import Silence
 from pykafka08.connection.throttle import throttled_for
 from pykafka08.errors import (
@@ -117,7 +117,7 @@ class ConnectionMachine:
         self._renew_at = math.inf
         self._is_renewing = False
         self._is_holding = False
-        self._failure: KafkaError | None = None
+        self._mechanism_failure: KafkaError | None = None
         self._setup_deadline = setup_deadline
         self._request_timeout = request_timeout
         self._renewal_timeout = renewal_timeout
@@ -240,13 +240,13 @@ class ConnectionMachine:
             return
         if self.state is State.AUTHENTICATING and isinstance(error, TransportError):
             assert self._authentication is not None
-            self._poison(self._failure or self._authentication.closed(error))
+            self._poison(self._mechanism_failure or self._authentication.closed(error))
             return
         if self.state is State.READY and isinstance(error, ResponseTooLargeError) and self._open:
             self._answer_too_large(error)
             return
         if self.state is State.HANDSHAKE and isinstance(error, RemoteProtocolError):
-            name_as_foreign(error)
+            explain_foreign_peer(error)
         self._poison(error)
 
     def token_made(
@@ -284,8 +284,8 @@ class ConnectionMachine:
         if self.state is State.AUTHENTICATING and self._authentication is not None:
             error = self._authentication.without_credentials(error)
             if self._authentication.is_handshake_open:
-                # If the broker does not offer the mechanism, credentials would not help: its answer decides.
-                self._failure = error
+                # The broker may answer that it does not offer the mechanism: then this error would mislead.
+                self._mechanism_failure = error
                 return True
         self._poison(self._renewal_error(error))
         return True
@@ -474,7 +474,7 @@ class ConnectionMachine:
         assert call.version is not None
         correlation_id, offset = split_response(response_class, call.version, frame)
         if correlation_id != call.correlation_id:
-            raise self._broken(f"an answer carries correlation id {correlation_id}, {call.correlation_id} was due")
+            raise self._broken(f"a response has correlation id {correlation_id} instead of {call.correlation_id}")
         if call.is_setup:
             self._open.popleft()
             self._setup_answered(response_class, call.version, frame, offset, now)
@@ -501,8 +501,8 @@ class ConnectionMachine:
         answer = response_class.decode(frame, version, offset)
         if isinstance(answer, SaslHandshakeResponse):
             authentication.handshake_answered(answer)
-            if self._failure is not None:
-                self._poison(self._failure)
+            if self._mechanism_failure is not None:
+                self._poison(self._mechanism_failure)
                 return
             self._continue_authentication(now)
         else:
@@ -557,8 +557,8 @@ class ConnectionMachine:
         waited = f" within {now - self._open[0].sent_at:.3g} s" if self._open else " in time"
         if self.state is State.AUTHENTICATING:
             assert self._authentication is not None
-            if self._failure is not None:
-                return self._failure
+            if self._mechanism_failure is not None:
+                return self._mechanism_failure
             if self._waits_for_mechanism:
                 return self._authentication.not_finished("within socket_connection_setup_timeout_ms")
             return TransportError(f"the broker did not answer{waited}, during SASL authentication")

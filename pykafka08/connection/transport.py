@@ -110,11 +110,11 @@ def reason_of(error: BaseException) -> str:
 
 
 def lost_connection(error: BaseException | None, splitter: FrameSplitter) -> KafkaError:
-    """Ours for the end of a stream: a close by the peer when ``error`` is None.
+    """The client's error for the end of a stream; ``error`` is None if the peer closed the connection.
 
-    TlsError for an alert: in TLS 1.3 a broker refuses a client's certificate after the client's part of the handshake.
-    Kafka up to 3.0 sends bytes that nobody can decrypt before such an alert.  TlsError also for bytes that are not TLS
-    where the first answer was due: the peer would send them again on another connection.
+    An alert is a TlsError: in TLS 1.3 a broker refuses a client's certificate after the client's part of the handshake.
+    Kafka up to 3.0 sends bytes that cannot be decrypted before such an alert.  If the peer sends bytes that are not TLS
+    instead of the first response, the error is a TlsError too, because another connection would fail in the same way.
     """
     if error is None:
         return TransportError("the peer closed the connection" + " inside a frame" * splitter.is_mid_frame)

@@ -122,7 +122,7 @@ class Committing(Positions):
 
     def _open_member(self) -> ConsumerMember:
         if self._group_config is None:
-            raise ConfigError(f"offsets are a group's: give a {self._config.setting_names['group_id']}")
+            raise ConfigError(f"committed offsets need a consumer group: set {self._config.setting_names['group_id']}")
         self._reader.open_fetcher(to_read=False)
         assert self._member is not None
         return self._member

@@ -42,6 +42,7 @@ from pykafka08.kafka_properties import PropertiesSource, built_from, guarded
 from pykafka08.records.batch_records import is_prepared, prepare
 from pykafka08.records.record import Record, TopicPartition
 from pykafka08.security.settings import protect
+from pykafka08.short_names import only_name
 
 __all__ = ["Consumer"]
 
@@ -374,9 +375,7 @@ class Consumer(Committing):
             cause = self._member.coordinator.trouble
         because = "" if cause is None else f"; last: {cause}{age}"
         topics = {tp.topic for tp in self.assignment()}
-        late = RequestTimeoutError(
-            f"no record came within {timeout} seconds{because}", topic=topics.pop() if len(topics) == 1 else None
-        )
+        late = RequestTimeoutError(f"no record came within {timeout} seconds{because}", topic=only_name(topics))
         late.group = self._group_id
         late.__cause__ = cause
         return at_deadline(late, self._refusal(self.assignment()))

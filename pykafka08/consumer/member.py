@@ -201,7 +201,7 @@ class ConsumerMember:
         except ClosedError:
             if self._closing is not None:
                 raise
-            # It left for a while, as nothing was asked for: what it had is others' by now.
+            # No call asked for records, so the member left its group: other members may own its partitions now.
             setting = self._parts.group.setting_names[MAX_POLL_INTERVAL]
             refused |= {tp: _left(tp, setting) for tp in fresh}
         done = {tp: each.offset for tp, each in fresh.items() if tp not in refused}
@@ -227,13 +227,15 @@ class ConsumerMember:
         """Who this is, and where it would read on, for a producer's transaction."""
         if self._is_auto:
             auto_commit = self._parts.config.setting_names["enable_auto_commit"]
-            raise ConfigError(f"offsets of a transaction are committed with it alone: set {auto_commit}=False")
+            raise ConfigError(f"a transaction commits the consumer's offsets itself: set {auto_commit}=False")
         if self._reader.workload is not None:
             raise ConfigError("process() reads ahead of its handlers: read in a loop what a transaction is to commit")
         group, coordinator = self._parts.group, self.coordinator
         offsets = self.sent.take()
         if offsets and self._topics and coordinator.generation < 0:
-            error = PartitionRevokedError("this member is out of the group, and back in it soon: abort, and read on")
+            error = PartitionRevokedError(
+                "this member is rejoining its group: abort the transaction, then continue to read"
+            )
             error.group = group.group_id
             raise error
         member = GroupMetadata(group.group_id, coordinator.generation, coordinator.member_id, group.group_instance_id)
@@ -372,8 +374,8 @@ class ConsumerMember:
     async def _leave_for_a_while(self, idle: float, limit: float) -> None:
         setting = self._parts.group.setting_names[MAX_POLL_INTERVAL]
         self._exceeded = PollIntervalExceededError(
-            f"no record was asked for in {idle:.1f} s, and {setting} allows {limit:g}: the group goes on "
-            f"without this consumer; the next call joins it again",
+            f"no call asked for records for {idle:.1f} s, and {setting} allows {limit:g} s: the consumer has left its "
+            f"group; the next call rejoins it",
             idle=idle,
             limit=limit,
         )
@@ -391,5 +393,5 @@ class ConsumerMember:
 
 
 def _left(tp: TopicPartition, setting: str) -> PartitionRevokedError:
-    text = f"the offset was not committed: the member has left its group, as nothing was asked for in {setting}"
+    text = f"the offset was not committed: the member has left its group, as no call asked for records within {setting}"
     return PartitionRevokedError(text, topic=tp.topic, partition=tp.partition)

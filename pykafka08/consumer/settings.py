@@ -29,7 +29,7 @@ def consumer_settings(settings: Mapping[str, Any]) -> tuple[ClientConfig, Consum
 
 
 def _group_settings(own: dict[str, Any]) -> GroupConfig | None:
-    """ConfigError for a wrong setting, also if there is no group."""
+    """The group's settings, None without a group.  Raises ConfigError for a wrong setting in both cases."""
     strategy = own.get(STRATEGY)
     if isinstance(strategy, str):
         own[STRATEGY] = tuple(name.strip() for name in strategy.split(","))

@@ -251,7 +251,7 @@ class GroupCoordinator:
             self._machine.subscribe_pattern("".join(patterns))
         elif patterns:
             protocol = self._config.setting_names["group_protocol"]
-            raise ConfigError(f"the broker finds topics by a SubscriptionPattern with {protocol}='consumer' alone")
+            raise ConfigError(f"a SubscriptionPattern, whose topics the broker finds, needs {protocol}='consumer'")
         self._topics = wanted
         self._client.use_topics(wanted)
         self._machine.subscribe(wanted)

@@ -103,7 +103,7 @@ def _guarded(value: object) -> Secret | HiddenValue:
 def protected(properties: Mapping[str, Any]) -> dict[str, str | Secret]:
     """A copy as texts, with secrets as :class:`Secret`.
 
-    ConfigError for a value that is not a string, number, boolean or path.
+    Raises ConfigError for a value that is not a string, number, boolean or path.
     """
     properties = cast("Mapping[str, Any]", guarded(properties))
     texts = {name: _as_text(value) for name, value in properties.items()}
@@ -261,7 +261,7 @@ def _pass_over(found: Converted, name: str, dotted: str, value: str | Secret, ty
         meant = hint(dotted.replace(".", "_"), types, lambda each: each.replace("_", "."))
         raise ConfigError(f"{name}: no such security property is known" + (f"; {meant}" if meant else ""))
     else:
-        # A line that is no pair may be a part of a secret.
+        # A name with other characters may be a part of a secret: a line of the file without a name and a value.
         found.unknown.append(name if re.fullmatch(r"[\w.-]+", name, re.ASCII) else "***")
 
 

@@ -20,9 +20,9 @@ PHRASES = (
     ("sasl_plain_password", "a password in sasl.jaas.config"),
     ("sasl_oauthbearer_unsecured_login", "unsecuredLogin options in sasl.jaas.config"),
 )
-"""Phrases in errors, and the properties of Kafka that they are about."""
+"""Phrases in errors about settings, and the texts that replace them for a user of Kafka's properties."""
 LIBRDKAFKAS = {"sasl_plain_username": "sasl.username", "sasl_plain_password": "sasl.password"}
-"""Kafka has no such properties, so that one of them shows that the other is meant by librdkafka's name, too."""
+"""Kafka has no such properties: if the user wrote one of them, errors use librdkafka's name for the other, too."""
 
 
 def written_names(

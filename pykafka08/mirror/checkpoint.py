@@ -55,9 +55,9 @@ class Checkpoint:
 
     @classmethod
     def parse(cls, offset: int, metadata: str, target: TopicPartition | None = None) -> Checkpoint | None:
-        """What :meth:`metadata` wrote; None for an empty text: an old broker that keeps none.
+        """The checkpoint that :meth:`metadata` wrote; None for an empty text, because old brokers keep no metadata.
 
-        MirrorError, about the partition ``target``, for anything else.
+        Raises MirrorError for any other text; the error names the partition ``target``.
         """
         if not metadata:
             return None
@@ -71,11 +71,11 @@ class Checkpoint:
             )
         except (ValueError, TypeError, KeyError, IndexError) as error:
             raise MirrorError(
-                f"the progress kept in the target is not a mirror's: {metadata!r:.100}", **place
+                f"the offset in the target was not committed by a mirror: its metadata is {metadata!r:.100}", **place
             ) from error
         if form != FORM:
             raise MirrorError(
-                f"the progress kept in the target is of form {form!r}; this release knows {FORM}", **place
+                f"the offset in the target has metadata of format {form!r}; this release reads format {FORM}", **place
             )
         return made
 

@@ -71,7 +71,7 @@ PATIENCE_S = 300.0
 REFUSED_S = 60.0
 """Seconds after which a mirror with ``follow`` tries again the topics that the user had no right to."""
 LEADER_S = 3.0
-"""For naming the leader of a partition in an error."""
+"""The longest time to look up the leader of a partition for an error."""
 REVIEW_S = 10.0
 """How often a mirror that follows looks for the ends of logs, new partitions and topics, and offsets of groups."""
 CLIENT_SETTINGS = frozenset({*setting_fields(ClientConfig), SETTING_NAMES})
@@ -146,7 +146,7 @@ class Mirror:
         for settings, own in ((source_settings, SOURCE_OWN), (target_settings, TARGET_OWN)):
             for setting in own & settings.keys():
                 name_of = names_among(settings)
-                raise ConfigError(f"{name_of[setting]} is the mirror's own: it decides whether records are copied once")
+                raise ConfigError(f"{name_of[setting]} cannot be changed: the mirror sets it to copy each record once")
         self._settings = ({**SOURCE, **source_settings}, {**TARGET, **target_settings})
         common = [{k: v for k, v in each.items() if k in CLIENT_SETTINGS} for each in self._settings]
         self._common = (common[0], common[1])

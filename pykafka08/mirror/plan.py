@@ -25,7 +25,7 @@ from pykafka08.errors import (
 from pykafka08.logs import library_logger
 from pykafka08.records.record import TopicPartition
 from pykafka08.setting_hints import hint
-from pykafka08.short_names import shortened
+from pykafka08.short_names import only_name, shortened
 
 __all__ = ["Selection", "TopicPlan", "make_topics", "plan_topics"]
 
@@ -41,7 +41,7 @@ COPIED_CONFIGS = (
 )
 """Settings of a topic that its copy is made with, where the source tells them (0.11)."""
 MOST_NAMED = 5
-"""Topics in one error."""
+"""The number of topics that one error names."""
 MADE_WITHIN_S = 60
 PAUSE_S = 0.1
 
@@ -314,8 +314,8 @@ async def _wait_made(target: Admin, plans: list[TopicPlan]) -> dict[str, TopicDe
     missing = [plan.target for plan in plans if not _has_leaders(plan, described)]
     named = ", ".join(map(shortened, missing[:MOST_NAMED])) + (", ..." if len(missing) > MOST_NAMED else "")
     raise RequestTimeoutError(
-        f"topics that were made in the target had no leaders within {MADE_WITHIN_S:g} s: {named}",
-        topic=missing[0] if len(missing) == 1 else None,
+        f"topics that were created in the target had no leaders within {MADE_WITHIN_S:g} s: {named}",
+        topic=only_name(missing),
     )
 
 

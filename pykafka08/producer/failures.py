@@ -158,9 +158,9 @@ def expired(
     seconds = batch.deadline - batch.created
     leader = queue.leader if queue is not None else None
     if leader is None and topic.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-        return broker_error(
-            topic.error, f"the cluster had no such topic for {seconds:g} s", api="Metadata", topic=topic.name
-        )
+        # Kafka 0.10.1 to 0.11 say the same of a topic that the user may not DESCRIBE
+        text = f"the cluster had no such topic for {seconds:g} s, or the user may not DESCRIBE it"
+        return broker_error(topic.error, text, api="Metadata", topic=topic.name)
     if leader is None and topic.error:
         code = ErrorCode.of(topic.error)
         why = f"metadata says {code.name if isinstance(code, ErrorCode) else code} of the topic"

@@ -48,6 +48,7 @@ from pykafka08.producer.transactions.sending import machine_of
 from pykafka08.producer.waits import metadata_of, wait_for_room, waiter_of
 from pykafka08.records.record import NewRecord, TopicPartition
 from pykafka08.security.settings import protect
+from pykafka08.short_names import only_name
 
 __all__ = ["Producer"]
 
@@ -387,7 +388,7 @@ class Producer(ColumnProducing):
             left = self._machine.counters.in_buffer
             text = f"{left} records were not acknowledged within {timeout:g} s; they are under way"
             topics = {batch.topic for batch in pending if not batch.is_done}
-            late = RequestTimeoutError(text, topic=topics.pop() if len(topics) == 1 else None)
+            late = RequestTimeoutError(text, topic=only_name(topics))
             raise at_deadline(late, self._refusal(batch for batch in pending if not batch.is_done))
         self._check_open()
 

@@ -12,7 +12,7 @@ __all__ = ["Room"]
 
 
 class Room:
-    """``capacity`` bytes, of which ``used()`` are taken; first come, first served.  ``setting`` names it in errors.
+    """``capacity`` bytes, of which ``used()`` are taken; first come, first served; errors name it ``setting``.
 
     Room that was promised to a caller who has not run yet counts as taken, so that nobody slips in before it.
     """

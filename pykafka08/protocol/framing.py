@@ -34,7 +34,7 @@ _OTHER_PROTOCOLS: tuple[tuple[bytes, str, type[KafkaError]], ...] = (
     (b"SSH-", "the peer speaks SSH", RemoteProtocolError),
 )
 _TEXT = frozenset(b"\r\n\t" + bytes(range(0x20, 0x7F)))
-"""As a size, four of these bytes are more than 150 MB."""
+"""Bytes of text.  Four of them, read as the size of a frame, are more than 150 MB."""
 
 
 class FrameSplitter:

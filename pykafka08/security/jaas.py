@@ -166,7 +166,7 @@ def jaas_settings(login: JaasLogin, mechanism: str | None) -> tuple[str, dict[st
         mechanism = known.mechanisms[0]
     if mechanism not in known.mechanisms:
         meant = meant_mechanism(mechanism, known.mechanisms)
-        advice = "sasl.mechanism is GSSAPI if a properties file does not have it" if mechanism == "GSSAPI" else meant
+        advice = "the default of sasl.mechanism in a properties file is GSSAPI" if mechanism == "GSSAPI" else meant
         raise ConfigError(
             f"{PROPERTY}: {login.short_name} is for {' and '.join(known.mechanisms)}, but "
             f"sasl_mechanism={mechanism!r:.60}" + (f" ({advice})" if advice else "")
@@ -183,7 +183,7 @@ def jaas_settings(login: JaasLogin, mechanism: str | None) -> tuple[str, dict[st
 
 
 def meant_mechanism(name: str, known: Iterable[str]) -> str | None:
-    """``did you mean 'PLAIN'?`` if the name is that of a mechanism in other letters; None if it is not."""
+    """``did you mean 'PLAIN'?`` if only case, blanks or dashes differ from a known name; otherwise None."""
     meant = name.strip().upper().replace("_", "-")
     return next((f"did you mean {each!r}?" for each in known if each.replace("_", "-") == meant), None)
 

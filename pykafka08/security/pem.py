@@ -1,7 +1,7 @@
-"""PEM texts in the line breaks that OpenSSL reads.
+"""Line breaks of PEM texts as OpenSSL needs them.
 
-A property whose lines end with a backslash, as certificates of KIP-651 are often written, is one line with blanks.
-Java takes any white space in PEM.
+A property that is continued over lines with a backslash becomes one line with blanks; certificates are often written so
+(KIP-651).  Java accepts any white space in PEM, OpenSSL does not.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import textwrap
 __all__ = ["with_line_breaks"]
 
 _BLOCK = re.compile(rb"-----BEGIN ([^-\r\n]+)-----([A-Za-z0-9+/=\s]*)-----END \1-----")
-"""Base64 alone: blocks with headers, such as those of old encrypted keys, stay as they are."""
+"""Only blocks of plain Base64: blocks with headers, such as those of old encrypted keys, are not changed."""
 
 
 def with_line_breaks(pem: bytes) -> bytes:
-    """The same with each block of Base64 on lines of 64 letters."""
+    """The PEM text with each block of Base64 on lines of 64 characters."""
     return _BLOCK.sub(_lines, pem)
 
 

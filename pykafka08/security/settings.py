@@ -354,7 +354,7 @@ class SecurityConfig:
     """File with the principal's key, from which tickets are renewed; by default the ticket of ``kinit`` is used."""
     sasl_kerberos_ticket_cache: str | None = None
     """Credential cache of ``kinit`` to use without a keytab; by default the one of the Kerberos library."""
-    # Not a setting: their names in errors and log lines.
+    # Not a setting: the names of the settings in errors and log lines.
     setting_names: SettingNames = field(default=AS_ARGUMENTS, compare=False, repr=False)
 
     def __post_init__(self) -> None:

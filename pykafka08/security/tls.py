@@ -40,7 +40,7 @@ EITHER = (
 VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 TRUSTED = ("ssl_cadata", "ssl_cafile", "ssl_truststore_certificates", "ssl_truststore_location")
 OLD_VERSIONS = ("SSLv2Hello", "SSLv3", "TLSv1", "TLSv1.1")
-"""Java has them; they are never used here."""
+"""Versions that Java's setting may name; this client never uses them."""
 ANY_VERSION = ("TLS", "TLSV1.3")
 NO_HOST_CHECK = "any certificate of a trusted CA is accepted, for any host"
 NO_CHECK = "anyone on the network path can read and change everything"
@@ -103,15 +103,17 @@ class TlsContexts:
         for one, other in EITHER:
             if getattr(config, one) is not None and getattr(config, other) is not None:
                 raise ConfigError(f"{one} and {other} exclude each other: set only one")
-        for store in ("ssl_truststore", "ssl_keystore"):  # as Java refuses it
+        for store in ("ssl_truststore", "ssl_keystore"):  # Java refuses it too
             if getattr(config, f"{store}_password") is not None and getattr(config, f"{store}_location") is None:
-                raise ConfigError(f"{store}_password is given without {store}_location: give both, or neither")
+                raise ConfigError(f"{store}_password is given without {store}_location: set both, or neither")
         if config.ssl_context is not None:
             others = sorted(name for name in _changed(config) if name.startswith("ssl_") and name != "ssl_context")
             if others:
                 raise ConfigError(f"ssl_context has its own certificates: leave out {', '.join(others)}")
             if config.ssl_context.protocol is ssl.PROTOCOL_TLS_SERVER:
-                raise ConfigError("ssl_context is one for servers: make it with ssl.create_default_context()")
+                raise ConfigError(
+                    "ssl_context is a context for servers: create one for clients with ssl.create_default_context()"
+                )
 
     def _warn(self) -> None:
         if self._context.verify_mode is ssl.CERT_NONE:
@@ -150,11 +152,11 @@ class TlsContexts:
             shown = f"{config.ssl_enabled_protocols!r:.100}"
             if not {*VERSIONS, *OLD_VERSIONS}.issuperset(names):
                 known = ", ".join(VERSIONS)
-                raise ConfigError(f"ssl_enabled_protocols={shown} has a name that is no TLS version; there are {known}")
+                raise ConfigError(f"ssl_enabled_protocols={shown} has an unknown TLS version: use {known}")
             versions = [VERSIONS[name] for name in names if name in VERSIONS]
             if not versions:
                 raise ConfigError(f"ssl_enabled_protocols={shown} has none of {', '.join(VERSIONS)}")
-        # As in Java, upper and lower case are the same in this setting, and in ssl_enabled_protocols they are not.
+        # As in Java, case does not matter in ssl_protocol, but it does in ssl_enabled_protocols.
         newest = (config.ssl_protocol or "TLS").upper()
         if newest not in ANY_VERSION:
             by_name = {name.upper(): version for name, version in VERSIONS.items()}
@@ -260,7 +262,7 @@ def _load_revoked(context: ssl.SSLContext, path: str) -> None:
 
 
 def _readable(certificates: str | bytes) -> str | bytes:
-    """PEM text without the letters that Python refuses, which stand in comments alone, and in lines; or DER."""
+    """PEM as OpenSSL and Python read it; DER is not changed.  Only comments have letters that are not ASCII."""
     if isinstance(certificates, bytes):
         return certificates
     return with_line_breaks(certificates.encode("ascii", "ignore")).decode()

@@ -116,7 +116,7 @@ def tls_error(error: BaseException, host: str, address: str, config: SecurityCon
 
 
 def alert_error(error: ssl.SSLError, config: SecurityConfig | None = None) -> TlsError:
-    """The error of an alert, or of bytes that are no TLS, after the client's part of the handshake."""
+    """The error for an alert, or for bytes that are not TLS, after the client's part of the handshake."""
     reason = openssl_reason(error)
     if "ALERT" not in reason and not reason.endswith(("BAD_RECORD_MAC", "UNEXPECTED_MESSAGE")):
         return TlsError(f"the peer sent bytes that are not TLS after the TLS handshake ({reason}): {NO_ORDER}")

@@ -81,7 +81,9 @@ def _up_parser() -> argparse.ArgumentParser:
         "--mutual-ssl", action="store_true", help="with --ssl: adds the listener MUTUAL_SSL, which demands certificates"
     )
     p.add_argument(
-        "--certificates", type=Path, help="with --ssl: a folder for CA and certificates, made once for several clusters"
+        "--certificates",
+        type=Path,
+        help="with --ssl: a folder with a CA and certificates for several clusters; created if missing",
     )
     p.add_argument("--kraft", action="store_true", help="without ZooKeeper (3.3 and later; 4.x always)")
     p.add_argument("--docker", action="store_true", help="containers instead of processes (docker/README.md)")

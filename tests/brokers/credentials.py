@@ -75,8 +75,8 @@ def write_client_configs(cluster: Cluster) -> None:
             )
 
 
-def take_certificates(cluster: Cluster, kept: Path | None) -> None:
-    """Certificates of the cluster's own, or those in the folder ``kept``, where they are made the first time."""
+def provide_certificates(cluster: Cluster, kept: Path | None) -> None:
+    """Create certificates for the cluster, or copy those of the folder ``kept``; the first call creates them there."""
     home = cluster.folder / "ssl"
     if kept is None:
         make_certificates(home)

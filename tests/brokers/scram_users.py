@@ -1,4 +1,4 @@
-"""SCRAM users written into ZooKeeper as Kafka's own tool writes them, without a JVM for each."""
+"""Write SCRAM users to ZooKeeper as Kafka's tool does, without starting a JVM for each user."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class _ZooKeeper:
                 self._ask(CLOSE, b"")
 
     def create(self, path: str, data: bytes) -> None:
-        """Create a node, and those above it that do not exist."""
+        """Create a node and its missing parents."""
         parts = path.strip("/").split("/")
         for length in range(1, len(parts) + 1):
             above = "/" + "/".join(parts[:length])
@@ -71,7 +71,7 @@ class _ZooKeeper:
                 raise ClusterError(f"ZooKeeper did not create {above}: error {code}")
 
     def _ask(self, operation: int, body: bytes) -> int:
-        """The error code of the answer."""
+        """Send a request; return the error code of the response."""
         self._xid += 1
         self._send(struct.pack(">ii", self._xid, operation) + body)
         _, _, code = struct.unpack_from(">iqi", self._receive())

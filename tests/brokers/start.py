@@ -140,7 +140,7 @@ def _check(plan: Plan, version: Version) -> None:
         (plan.ssl and version < (0, 9), "Kafka has SSL since 0.9"),
         (plan.mutual_ssl and not plan.ssl, "--mutual-ssl goes with --ssl"),
         (plan.certificates is not None and not plan.ssl, "--certificates goes with --ssl"),
-        (plan.mutual_ssl and version < (1, 0), "Kafka has settings of a single listener since 1.0"),
+        (plan.mutual_ssl and version < (1, 0), "releases before 1.0 have no settings for a single listener"),
         (bool(plan.sasl) and version < (0, 9), "Kafka has SASL since 0.9"),
         (bool(set(plan.sasl) - {"gssapi"}) and version < (0, 10), "Kafka has SASL/PLAIN since 0.10.0"),
         (("gssapi" in plan.sasl) != (plan.kerberos is not None), "--sasl gssapi goes with --kerberos"),
@@ -196,7 +196,7 @@ def _prepare(cluster: Cluster, plan: Plan) -> None:
     if cluster.sasl:
         credentials.write_jaas(cluster)
     if plan.ssl:
-        credentials.take_certificates(cluster, plan.certificates)
+        credentials.provide_certificates(cluster, plan.certificates)
     credentials.write_client_configs(cluster)
     for node in nodes:
         (cluster.folder / "data" / str(node)).mkdir()

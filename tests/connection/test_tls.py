@@ -257,9 +257,9 @@ NOT_KAFKA = [
     (b"HTTP/1.1 400 Bad Request\r\n\r\n", "the peer speaks HTTP"),
     (b"220 mail.example.org ESMTP\r\n", "the peer sent text that begins with '220 '"),
     (b"\xff\xff\xff\xf0" + bytes(60), "a frame of -16 bytes"),
-    (b"\x00\x00\x00\x08" + b"\xee" * 8, "an answer carries correlation id"),
-    (b"\x00\x00\x00\x00", "an answer of 0 bytes"),
-    (b"\x70\x00\x00\x01\x02", "its answer is too large, or"),
+    (b"\x00\x00\x00\x08" + b"\xee" * 8, "a response has correlation id"),
+    (b"\x00\x00\x00\x00", "a response of 0 bytes"),
+    (b"\x70\x00\x00\x01\x02", "its response is too large, or"),
 ]
 
 
@@ -290,7 +290,7 @@ async def test_a_peer_of_another_protocol_is_named_at_once(
     [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\x15\x03\x03\x00\x02\x02\x28", b"\xee" * 300],
     ids=["HTTP", "alert", "junk"],
 )
-async def test_bytes_that_are_no_tls_in_place_of_the_first_answer(data: bytes, ca: trustme.CA, ca_file: str) -> None:
+async def test_a_first_response_that_is_not_tls_is_a_tls_error(data: bytes, ca: trustme.CA, ca_file: str) -> None:
     callers = 0
 
     async def play(caller: Caller) -> None:

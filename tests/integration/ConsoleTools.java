@@ -7,10 +7,10 @@ import org.apache.kafka.tools.ConsoleProducer;
 import org.apache.kafka.tools.consumer.ConsoleConsumer;
 
 /**
- * Kafka's console producer or consumer once for each file of arguments, in one JVM.
+ * Runs Kafka's console producer or consumer for each file of arguments, in one JVM.
  *
- * The first line of a file is what the producer is given as its input, or empty for the consumer; then there is one
- * argument a line. A line "== FILE" stands before the output of each.
+ * The first line of a file is the producer's input, or empty for the consumer; each other line is an argument. A line
+ * "== FILE" precedes the output of each run.
  */
 public class ConsoleTools {
     public static void main(String[] files) throws Exception {

@@ -1,4 +1,4 @@
-"""Access control lists of real brokers: entries are in force, or gone, when a call returns.
+"""Access control lists of real brokers; each call waits until the brokers apply the change.
 
 A right is ``"READ topic NAME"``; a name that ends with ``*`` is a prefix.
 """
@@ -15,25 +15,25 @@ from pykafka08.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAcls
 from pykafka08.protocol.messages.describe_acls import DescribeAclsRequest
 from tests.integration.clusters import RealCluster
 
-__all__ = ["EVERYTHING_ON_THE_CLUSTER", "allow", "take"]
+__all__ = ["EVERYTHING_ON_THE_CLUSTER", "allow", "revoke"]
 
 EVERYTHING_ON_THE_CLUSTER = f"ALL cluster {CLUSTER_NAME}"
 ANY, LITERAL, PREFIXED, ALLOW = 1, 3, 4, 3
 
 
 async def allow(cluster: RealCluster, principal: str, *rights: str) -> None:
-    """Add entries."""
+    """Add entries that allow a principal these rights."""
     entries = [_entry(principal, right) for right in rights]
     async with _client(cluster) as client:
         response = await client.request_any(CreateAclsRequest(creations=entries))
         assert {each.error_code for each in response.results} == {0}, response
-        # The controller has them, the broker a moment later.
+        # The broker gets the entries from the controller, shortly after the response.
         while not {_key(entry) for entry in entries} <= await _in_force(cluster, client):  # noqa: ASYNC110 - no event tells when
             await anyio.sleep(0.01)
 
 
-async def take(cluster: RealCluster, principal: str, *rights: str) -> None:
-    """Remove entries."""
+async def revoke(cluster: RealCluster, principal: str, *rights: str) -> None:
+    """Remove the entries of a principal for these rights."""
     entries = [_entry(principal, right) for right in rights]
     async with _client(cluster) as client:
         response = await client.request_any(DeleteAclsRequest(filters=[_filter(entry) for entry in entries]))

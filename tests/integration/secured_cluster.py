@@ -1,4 +1,4 @@
-"""The secured broker that the tests of several files share: every listener and mechanism of its release.
+"""The secured broker of several test modules, with every listener and mechanism of its release.
 
 It has an authorizer: everyone may do what no access control list is about.  Sessions are short where the release can
 limit them.
@@ -33,7 +33,7 @@ from tests.security.oidc_endpoint import OidcEndpoint
 __all__ = ["REAUTHENTICATED_MS", "SecuredBrokers", "mechanisms_of", "settings_of"]
 
 REAUTHENTICATED_MS = 2000
-"""A session's life on releases that limit it (2.2 and later)."""
+"""The longest session on releases that limit sessions (2.2 and later)."""
 PASSWORDS = "plain,scram-sha-256,scram-sha-512"
 LISTENERS = ("sasl_plaintext", "sasl_ssl")
 AUTHORIZERS = {
@@ -41,7 +41,7 @@ AUTHORIZERS = {
     (2, 4): "kafka.security.authorizer.AclAuthorizer",
     (0, 9): "kafka.security.auth.SimpleAclAuthorizer",
 }
-"""By the first release that has it."""
+"""The broker's class, by the first release that has it."""
 
 SecuredBrokers = Callable[[str], RealCluster]
 
@@ -99,7 +99,7 @@ def _configuration(release: tuple[int, ...], endpoint: OidcEndpoint, folder: Pat
 
 
 def _write_oauth_files(cluster: RealCluster) -> None:
-    """Client properties beside those that ``kafka-up`` has written."""
+    """Write properties files with tokens next to the files of ``kafka-up``."""
     login = oauth_login(cluster.recorded())
     tls = dict(line.split("=", 1) for line in client_file(cluster, "SSL", None).read_text().splitlines())
     for protocol, more in (("SASL_PLAINTEXT", {}), ("SASL_SSL", tls)):

@@ -1,4 +1,4 @@
-"""A long stream of records through connections whose sessions are renewed while the user's credentials change."""
+"""Write and read a long stream of records while sessions are renewed and the user's credentials change."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from pykafka08.protocol.messages.alter_user_scram_credentials import (
 from tests.integration.clusters import RealCluster
 from tests.integration.reading import read_records
 
-__all__ = ["check_stream", "delete_scram_user", "set_scram_password", "until_accepted"]
+__all__ = ["check_stream", "delete_scram_user", "set_scram_password", "wait_until_accepted"]
 
 STEPS = 100
 HASHES = {"SCRAM-SHA-256": (1, "sha256"), "SCRAM-SHA-512": (2, "sha512")}
-"""Kafka's number of a mechanism, and its hash."""
+"""The number of each mechanism in Kafka's protocol, and its hash."""
 ITERATIONS = 4096
 
 
@@ -38,7 +38,7 @@ async def check_stream(
 ) -> None:
     """Write ``count`` records in about ``seconds`` and read them in a group; ``change`` is called halfway.
 
-    None may be lost, doubled or out of order.
+    No record may be lost, duplicated or out of order.
     """
     topic = cluster.new_topic("streamed")
     half = anyio.Event()
@@ -66,7 +66,7 @@ async def check_stream(
 
 
 async def set_scram_password(cluster: RealCluster, user: str, mechanism: str, password: str) -> None:
-    """Make the user, or change the password; 2.7 and later."""
+    """Create a user, or change the password (Kafka 2.7 and later)."""
     number, name = HASHES[mechanism]
     salt = secrets.token_bytes(24)
     credential = ScramCredentialUpsertion(
@@ -79,8 +79,8 @@ async def set_scram_password(cluster: RealCluster, user: str, mechanism: str, pa
     await _alter(cluster, AlterUserScramCredentialsRequest(upsertions=[credential]))
 
 
-async def until_accepted(settings: dict[str, Any]) -> None:
-    """Until a new user can log in: the controller knows a user first, and the broker a moment later."""
+async def wait_until_accepted(settings: dict[str, Any]) -> None:
+    """Wait until a new user can log in: the broker gets the user from the controller."""
     while True:
         try:
             async with Admin(**settings):

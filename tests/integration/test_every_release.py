@@ -18,7 +18,7 @@ LINES_PER_CODEC = 500
 PARTITIONS = 3
 IS_SOAK = bool(os.environ.get("PYKAFKA08_SOAK"))
 EVERY_CODEC = ("0.8.2.2", "0.10.2.2", "4.3.1")
-"""A release of each record format, whose Java producer sends with each codec: each takes a JVM.  In a soak all do."""
+"""A release of each record format; its Java producer sends with each codec.  In a soak, every release does."""
 
 pytestmark = pytest.mark.anyio
 

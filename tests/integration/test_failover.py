@@ -25,7 +25,7 @@ OURS_S = 60
 
 IDEMPOTENCE_SINCE = (0, 11)
 RUNS = [("0.8.2.2", "trio"), ("2.8.2", "asyncio"), ("4.3.1", "asyncio")]
-"""Each way that Kafka has led partitions, and both event loops; each costs three brokers and half a minute."""
+"""A release of each kind of leader election, on both event loops; each run starts three brokers for half a minute."""
 if os.environ.get("PYKAFKA08_SOAK"):
     RUNS += [("0.8.2.2", "asyncio"), ("0.11.0.3", "asyncio"), ("4.3.1", "trio")]
 

@@ -15,7 +15,7 @@ import pytest
 from pykafka08 import AuthorizationError, Consumer, Producer, TopicPartition
 from tests.brokers.tools import tool_command
 from tests.cli.console import run_here
-from tests.integration.acls import allow, take
+from tests.integration.acls import allow, revoke
 from tests.integration.clusters import RealCluster
 from tests.integration.reading import read_records
 from tests.integration.secured_cluster import SecuredBrokers, settings_of
@@ -30,7 +30,7 @@ LINES = [f"line {number}" for number in range(50)]
 MODULES = "org.apache.kafka.common.security"
 JAVA = Path(__file__).with_name("ConsoleTools.java")
 USERS = {"certificate": "User:CN=client", "password": "User:alice"}
-"""Who alone may read a topic."""
+"""The only user who may read a topic, by the kind of login."""
 
 
 class Run(NamedTuple):
@@ -54,21 +54,11 @@ def login(module: str) -> str:
 
 
 def properties_of(cluster: RealCluster, folder: Path) -> dict[str, dict[str, str]]:
-    """Twelve files by what is special about each."""
+    """Twelve properties files, by a name for the feature that each tests."""
     ssl = cluster.folder / "ssl"
     made = ["-storepass", STORE_PASSWORD, "-noprompt"]
-    keytool(
-        "-importcert",
-        "-alias",
-        "ca",
-        "-file",
-        f"{ssl}/ca.pem",
-        "-keystore",
-        f"{folder}/t.jks",
-        "-storetype",
-        "JKS",
-        *made,
-    )
+    imported = ["-importcert", "-alias", "ca", "-file", f"{ssl}/ca.pem"]
+    keytool(*imported, "-keystore", f"{folder}/t.jks", "-storetype", "JKS", *made)
     from_p12 = ["-srckeystore", f"{ssl}/client.p12", "-srcstoretype", "PKCS12", "-srcstorepass", STORE_PASSWORD]
     to_jks = ["-destkeystore", f"{folder}/k.jks", "-deststoretype", "JKS", "-deststorepass", STORE_PASSWORD]
     alias = ["-srcalias", "client", "-destkeypass", KEY_PASSWORD, "-noprompt"]
@@ -102,7 +92,7 @@ def properties_of(cluster: RealCluster, folder: Path) -> dict[str, dict[str, str
     own_pem = {"ssl.keystore.type": "PEM", "ssl.keystore.location": f"{folder}/own.pem"}
     inline = {
         "ssl.truststore.type": "PEM",
-        # As lines that end with a backslash are read.
+        # As lines that end with a backslash are read: joined, with blanks.
         "ssl.truststore.certificates": (ssl / "ca.pem").read_text().replace("\n", " "),
         "ssl.keystore.type": "PEM",
         "ssl.keystore.key": key.replace("\n", " "),
@@ -146,14 +136,14 @@ def written(path: Path, properties: dict[str, str]) -> Path:
 
 
 def login_of(properties: dict[str, str]) -> str:
-    """How a client with these properties authenticates."""
+    """The kind of login of a client with these properties: ``password``, ``certificate`` or ``none``."""
     if "sasl.mechanism" in properties:
         return "password"
     return "certificate" if any(name.startswith("ssl.keystore") for name in properties) else "none"
 
 
 def by_java(cluster: RealCluster, runs: list[Run], folder: Path) -> list[list[str]]:
-    """What Kafka's console tools print in each of these runs, which share a JVM."""
+    """Run Kafka's console tools in one JVM; return the lines that each run prints."""
     files = [folder / f"{number}.arguments" for number in range(len(runs))]
     for file, run in zip(files, runs, strict=True):
         file.write_text("\n".join([run.given, *run.arguments]))
@@ -170,7 +160,7 @@ def by_java(cluster: RealCluster, runs: list[Run], folder: Path) -> list[list[st
 
 
 def by_ours(run: Run) -> list[str]:
-    """What our tool prints; in a process of its own in a long run."""
+    """Run our tool; return the lines that it prints.  In a soak, each run has its own process."""
     words = ["produce" if run.given else "consume", *run.arguments]
     if not IS_SOAK:
         ran = run_here(*words, given=f"{run.given}\n".encode())
@@ -183,8 +173,8 @@ def by_ours(run: Run) -> list[str]:
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_one_file_serves_kafkas_tools_and_ours(secured: RealCluster, tmp_path: Path) -> None:
-    """With a certificate or a password in the file a topic is read, and written, that nobody else may use."""
+async def test_one_properties_file_works_with_kafkas_tools_and_ours(secured: RealCluster, tmp_path: Path) -> None:
+    """Each file reads and writes a topic that only the user of its certificate or password may use."""
     topics = {login: secured.new_topic(login) for login in ("none", *USERS)}
     written_to = {login: secured.new_topic(f"{login}-written") for login in topics}
     for topic in topics.values():
@@ -219,7 +209,7 @@ async def test_one_file_serves_kafkas_tools_and_ours(secured: RealCluster, tmp_p
     assert theirs.result() == ours
     assert ours[: len(reads)] == [LINES] * len(reads)
     for login, user in USERS.items():
-        await take(secured, user, f"ALL topic {topics[login]}", f"ALL topic {written_to[login]}")
+        await revoke(secured, user, f"ALL topic {topics[login]}", f"ALL topic {written_to[login]}")
     if IS_SOAK:
         got = []
         for topic in written_to.values():

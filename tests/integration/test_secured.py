@@ -20,7 +20,7 @@ from tests.integration.clusters import RealCluster
 from tests.integration.reading import read_records
 from tests.integration.secured_clients import check_clients, check_tools
 from tests.integration.secured_cluster import REAUTHENTICATED_MS, SecuredBrokers, mechanisms_of, settings_of
-from tests.integration.streams import check_stream, delete_scram_user, set_scram_password, until_accepted
+from tests.integration.streams import check_stream, delete_scram_user, set_scram_password, wait_until_accepted
 from tests.security.authority import Authority
 from tests.security.oauth_broker import SIGNED
 from tests.security.oidc_endpoint import OidcEndpoint
@@ -104,7 +104,7 @@ async def test_every_client_and_tool_takes_the_file_of_kafkas_tools(secured: Rea
 async def test_streams_outlive_renewed_sessions_and_changed_credentials(
     secured: RealCluster, endpoint: OidcEndpoint
 ) -> None:
-    """Nothing is lost, doubled or out of order while sessions end every two seconds and credentials change."""
+    """Sessions end every two seconds and credentials change; no record is lost, duplicated or out of order."""
     async with anyio.create_task_group() as group:
         for mechanism in CHANGED:
             if mechanism.startswith("SCRAM"):
@@ -119,7 +119,7 @@ async def _stream_with_scram(cluster: RealCluster, mechanism: str) -> None:
     user, passwords = f"of-{mechanism}", ["old-secret"]
     await set_scram_password(cluster, user, mechanism, passwords[-1])
     settings = settings_of(cluster, "SASL_SSL", mechanism, user, sasl_plain_password=lambda: passwords[-1])
-    await until_accepted(settings)
+    await wait_until_accepted(settings)
 
     async def change() -> None:
         await set_scram_password(cluster, user, mechanism, "new-secret")
@@ -129,7 +129,7 @@ async def _stream_with_scram(cluster: RealCluster, mechanism: str) -> None:
 
 
 async def _stream_with_tokens(cluster: RealCluster, endpoint: OidcEndpoint) -> None:
-    """Each session has a token of its own, which expires with it."""
+    """Each session has its own token, and ends when the token expires."""
     settings = settings_of(cluster, "SASL_SSL", "OAUTHBEARER")
     endpoint.issued.clear()
     endpoint.lifetime = REAUTHENTICATED_MS / 1000
@@ -139,7 +139,7 @@ async def _stream_with_tokens(cluster: RealCluster, endpoint: OidcEndpoint) -> N
 
 
 async def _stream_with_plain(cluster: RealCluster) -> None:
-    """Brokers read the passwords of PLAIN at their start only: the broker is restarted with another."""
+    """Restart the broker with another password: brokers read the passwords of PLAIN only when they start."""
     jaas, passwords = cluster.folder / "conf" / "jaas.conf", ["bob-secret"]
     before = jaas.read_text()
     settings = settings_of(cluster, "SASL_SSL", "PLAIN", "bob", sasl_plain_password=lambda: passwords[-1])
@@ -159,14 +159,14 @@ async def _stream_with_plain(cluster: RealCluster) -> None:
 @pytest.mark.soak
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 @pytest.mark.parametrize("release", LIMITING, indirect=True)
-async def test_a_user_who_is_deleted_is_told_at_the_end_of_the_session(secured: RealCluster) -> None:
-    """Clients that run try again for as long as a connection may take to be set up, and raise then."""
+async def test_a_deleted_user_is_refused_at_the_end_of_the_session(secured: RealCluster) -> None:
+    """Running clients retry for ``socket_connection_setup_timeout_ms``, then raise the error."""
     topic, user = secured.new_topic("deleted"), "to-be-deleted"
     await set_scram_password(secured, user, "SCRAM-SHA-512", f"{user}-secret")
     settings = settings_of(
         secured, "SASL_SSL", "SCRAM-SHA-512", user, socket_connection_setup_timeout_ms=1000, retry_backoff_max_ms=200
     )
-    await until_accepted(settings)
+    await wait_until_accepted(settings)
 
     async def write() -> None:
         async with Producer(**settings) as producer:

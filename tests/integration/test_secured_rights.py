@@ -1,4 +1,4 @@
-"""Access control lists on real brokers: who a client is, what a refusal says, rights that return, delegation tokens."""
+"""Access control lists on real brokers: users of certificates, errors, restored rights, delegation tokens."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tests.brokers.model import MUTUAL_SSL
 from tests.brokers.properties import write_properties
 from tests.brokers.releases import version_tuple
 from tests.cli.console import console_here
-from tests.integration.acls import EVERYTHING_ON_THE_CLUSTER, allow, take
+from tests.integration.acls import EVERYTHING_ON_THE_CLUSTER, allow, revoke
 from tests.integration.clusters import RealCluster
 from tests.integration.reading import read_records
 from tests.integration.secured_clients import client_file
@@ -48,7 +48,7 @@ OLD = ("2.8.2",)
 OLD_AND_NEW = ("1.1.1", "2.8.2", "3.9.2", "4.3.1") if IS_SOAK else ("2.8.2", "4.3.1")
 CERTIFICATE = "User:CN=client"
 TOKENED = ("2.8.2", "4.3.1") if IS_SOAK else ("4.3.1",)
-"""Releases on which delegation tokens are tried; with ZooKeeper, and without."""
+"""Releases of the tests with delegation tokens: with ZooKeeper, and with KRaft."""
 
 
 @pytest.fixture(scope="module", params=("4.3.1",))
@@ -64,7 +64,7 @@ def secured(release: str, secured_brokers: SecuredBrokers) -> RealCluster:
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 @pytest.mark.parametrize("release", OLD_AND_NEW, indirect=True)
 async def test_the_user_is_the_subject_of_the_certificate(secured: RealCluster, tmp_path: Path) -> None:
-    """Only CN=client may use the topic: no other certificate of the same CA, nobody without one, and no other user."""
+    """Only CN=client may use the topic; other certificates of the CA, other users and anonymous clients are refused."""
     topic = secured.new_topic("certified")
     await allow(secured, CERTIFICATE, f"ALL topic {topic}", "ALL group certified")
     guest = Authority.loaded(secured.folder / "ssl").issue("guest", is_for_clients=True)
@@ -90,11 +90,11 @@ async def test_the_user_is_the_subject_of_the_certificate(secured: RealCluster, 
         with anyio.fail_after(60), pytest.raises(AuthorizationError, match=f"may not DESCRIBE topic '{topic}'"):
             async with Consumer(topic, auto_offset_reset="earliest", **settings) as consumer:
                 assert not await consumer.getone(), who
-    await take(secured, CERTIFICATE, f"ALL topic {topic}", "ALL group certified")
+    await revoke(secured, CERTIFICATE, f"ALL topic {topic}", "ALL group certified")
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_a_tool_without_a_certificate_says_it_in_one_line(secured: RealCluster, tmp_path: Path) -> None:
+async def test_a_tool_without_a_certificate_prints_one_line(secured: RealCluster, tmp_path: Path) -> None:
     lines = client_file(secured, "SSL", None).read_text().splitlines()
     file = tmp_path / "client.properties"
     file.write_text("\n".join(line for line in lines if ".key" not in line))
@@ -107,7 +107,7 @@ async def test_a_tool_without_a_certificate_says_it_in_one_line(secured: RealClu
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 @pytest.mark.parametrize("release", OLD_AND_NEW if IS_SOAK else OLD, indirect=True)
-async def test_what_acls_refuse_is_one_error_that_names_it(secured: RealCluster, release: str) -> None:
+async def test_each_refusal_by_an_acl_is_one_error_that_names_the_resource(secured: RealCluster, release: str) -> None:
     settings = settings_of(secured, "SASL_SSL", "PLAIN", "bob")
     servers, topic = settings.pop("bootstrap_servers"), secured.new_topic("guarded")
     topics = (f"ALL topic {topic}", "ALL topic refused")
@@ -169,13 +169,15 @@ async def test_what_acls_refuse_is_one_error_that_names_it(secured: RealCluster,
             with anyio.fail_after(60), pytest.raises(AuthorizationError, match=f"the user may not {text}"):
                 await act()
     finally:
-        await take(secured, "User:ANONYMOUS", *others)
+        await revoke(secured, "User:ANONYMOUS", *others)
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 @pytest.mark.parametrize("group_protocol", ["classic", "consumer"])
-async def test_a_right_goes_and_returns_while_two_topics_are_read(secured: RealCluster, group_protocol: str) -> None:
-    """While one topic is refused the other is read; afterwards no record of either is lost or doubled."""
+async def test_a_right_is_revoked_and_restored_while_two_topics_are_read(
+    secured: RealCluster, group_protocol: str
+) -> None:
+    """The consumer reads one topic while the other is refused; no record of either is lost or delivered twice."""
     lost, kept = secured.new_topic("lost"), secured.new_topic("kept")
     group = f"{lost}-{group_protocol}"
     rights = (f"READ topic {lost}", f"READ topic {kept}", f"READ group {group}")
@@ -195,7 +197,7 @@ async def test_a_right_goes_and_returns_while_two_topics_are_read(secured: RealC
             for record in await read_records(consumer, 2):
                 got[record.topic].append(record.value)
             assert await consumer.commit() == {}
-            await take(secured, "User:alice", f"READ topic {lost}")
+            await revoke(secured, "User:alice", f"READ topic {lost}")
             with pytest.raises(AuthorizationError, match=f"topic '{lost}'"), anyio.fail_after(60):
                 await consumer.getone()
             await producer.send(lost, b"refused " + turn)
@@ -207,14 +209,14 @@ async def test_a_right_goes_and_returns_while_two_topics_are_read(secured: RealC
     assert got[lost] == [b"1", b"refused 1", b"2", b"refused 2"]
     assert [value for value in got[kept] if value in (b"1", b"2")] == [b"1", b"2"]
     assert len(got[kept]) == 8
-    await take(secured, "User:alice", *rights)
-    await take(secured, CERTIFICATE, f"ALL topic {lost}", f"ALL topic {kept}")
+    await revoke(secured, "User:alice", *rights)
+    await revoke(secured, CERTIFICATE, f"ALL topic {lost}", f"ALL topic {kept}")
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 @pytest.mark.parametrize("release", TOKENED, indirect=True)
-async def test_delegation_tokens_stand_for_their_owner(secured: RealCluster, tmp_path: Path) -> None:
-    """A token is the user that asked for it until it expires (KIP-48), in settings and in a file of Kafka's tools."""
+async def test_a_delegation_token_authenticates_as_its_owner(secured: RealCluster, tmp_path: Path) -> None:
+    """A token authenticates as the user who created it until it expires (KIP-48), as settings and in a file."""
     topic = secured.new_topic("delegated")
     await allow(secured, "User:alice", f"ALL topic {topic}")
     token = await create_token(secured)
@@ -249,20 +251,22 @@ async def test_delegation_tokens_stand_for_their_owner(secured: RealCluster, tmp
     for what, changed in wrong.items():
         if what == "expired":
             await expire_token(secured, token)
-        advice = "delegation token has not expired" if what != "not as a token" else "; check sasl_plain_username and"
+        advice = (
+            "delegation token that has not expired" if what != "not as a token" else "; check sasl_plain_username and"
+        )
         with anyio.fail_after(60), pytest.raises(AuthenticationError, match=advice) as caught:
             async with Admin(**{**by_token, **changed}):
                 pass
         assert secret not in str(caught.value), what
-    await take(secured, "User:alice", f"ALL topic {topic}")
+    await revoke(secured, "User:alice", f"ALL topic {topic}")
 
 
 async def create_token(cluster: RealCluster) -> CreateDelegationTokenResponse:
-    """A token of alice that the broker knows."""
+    """Create a token of alice; wait until the broker knows it."""
     async with client_of_alice(cluster) as client:
         token = await client.request_any(CreateDelegationTokenRequest(max_lifetime_ms=-1))
         assert token.error_code == 0
-        # The controller has it, the broker a moment later.
+        # The broker gets the token from the controller, shortly after the response.
         while token.token_id not in await token_ids(client):  # noqa: ASYNC110 - no event tells when
             await anyio.sleep(0.01)
     return token
@@ -282,6 +286,6 @@ def client_of_alice(cluster: RealCluster) -> Client:
 
 
 async def token_ids(client: Client) -> set[str]:
-    """The tokens that the broker knows."""
+    """Ids of the tokens that the broker knows."""
     answer = await client.request_any(DescribeDelegationTokenRequest(owners=None))
     return {each.token_id for each in answer.tokens}

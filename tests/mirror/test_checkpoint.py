@@ -64,7 +64,7 @@ def test_the_points_around_an_offset() -> None:
 
 @pytest.mark.parametrize("text", ["{}", "[]", "3", "by hand", '{"mirror":9,"points":[]}', '{"mirror":1,"points":[1]}'])
 def test_what_others_have_committed_is_refused(text: str) -> None:
-    with pytest.raises(MirrorError, match="not a mirror's"):
+    with pytest.raises(MirrorError, match="was not committed by a mirror"):
         Checkpoint.parse(0, text)
 
 

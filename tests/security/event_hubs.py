@@ -186,7 +186,7 @@ async def event_hubs(
     idle_s: float = 240,
     reset_from: int = RESET_FROM,
 ) -> AsyncIterator[EventHubs]:
-    """The proxy in front of the broker at ``upstream`` ("host:port"); ``tls`` is its own server context.
+    """The proxy in front of the broker at ``upstream`` ("host:port"); ``tls`` is the TLS context of the proxy.
 
     ``reset_from`` is the first version of ApiVersions that resets the connection.
     """

@@ -1,4 +1,4 @@
-"""Real brokers with OAUTHBEARER: they take signed tokens of an :class:`OidcEndpoint`, or before 3.4 unsigned ones."""
+"""Real brokers with OAUTHBEARER and signed tokens of an :class:`OidcEndpoint`; before 3.4 with unsigned tokens."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ __all__ = [
 
 CLASSES = "org.apache.kafka.common.security.oauthbearer."
 CLIENT, CLIENT_SECRET = "app", "app-secret"
-"""What the OpenID Connect provider knows; the broker sees the user ``app``."""
+"""The client credentials of the OpenID Connect provider; for the broker the user is ``app``."""
 SIGNED, UNSIGNED = (3, 4), (2, 0)
-"""Releases whose brokers check signed tokens with the handler that Kafka 4 has; older ones take tokens of anybody."""
+"""Releases whose brokers check signed tokens with the handler that Kafka 4 has; older ones accept unsigned tokens."""
 LOGIN_HANDLER = f"{CLASSES}OAuthBearerLoginCallbackHandler"
-"""Only Kafka's own tools need it."""
+"""A handler that only Kafka's own tools need."""
 SYSTEM_PROPERTY = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
 LISTENERS = ("sasl_plaintext",)
 
@@ -57,7 +57,7 @@ def unsigned_properties(listeners: Sequence[str] = LISTENERS) -> list[str]:
 
 
 def oauth_login(cluster: Cluster) -> dict[str, str]:
-    """Client credentials for a token of the provider that the broker trusts, or an unsigned token for alice."""
+    """The login of a client: with client credentials for a signed token, or with an unsigned token for alice."""
     issuers = [one.value for one in cluster.props if one.key == "sasl.oauthbearer.expected.issuer"]
     if not issuers:
         return {"sasl.mechanism": "OAUTHBEARER", "sasl.jaas.config": _unsigned("alice")}

@@ -113,16 +113,16 @@ def test_plain_and_scram() -> None:
     [
         ("scram-sha-256", r"'scram-sha-256' \(did you mean 'SCRAM-SHA-256'\?\)$"),
         ("SCRAM_SHA_512", r"'SCRAM_SHA_512' \(did you mean 'SCRAM-SHA-512'\?\)$"),
-        ("GSSAPI", r"'GSSAPI' \(sasl\.mechanism is GSSAPI if a properties file does not have it\)$"),
+        ("GSSAPI", r"'GSSAPI' \(the default of sasl\.mechanism in a properties file is GSSAPI\)$"),
         ("PLAIN", "'PLAIN'$"),
     ],
 )
-def test_the_mechanism_of_another_module(mechanism: str, advice: str) -> None:
+def test_a_mechanism_of_another_login_module_is_refused(mechanism: str, advice: str) -> None:
     with pytest.raises(ConfigError, match=rf"ScramLoginModule is for .*, but sasl_mechanism={advice}"):
         security(f'{SCRAM} required username="u" password="p";', sasl_mechanism=mechanism)
 
 
-def test_a_mechanism_in_other_letters() -> None:
+def test_a_mechanism_in_lower_case_is_refused_with_a_hint() -> None:
     config = SecurityConfig(security_protocol="SASL_SSL", sasl_mechanism="plain", sasl_plain_username="u")
     with pytest.raises(ConfigError, match=r"sasl_mechanism='plain' is not one of .*; did you mean 'PLAIN'\?$"):
         login_of(config)

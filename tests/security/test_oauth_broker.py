@@ -18,7 +18,7 @@ from joserfc.jwk import ECKey
 
 from pykafka08 import AuthenticationError, AuthorizationError, Consumer, Producer
 from tests.brokers.properties import write_properties
-from tests.integration.acls import allow, take
+from tests.integration.acls import allow, revoke
 from tests.integration.clusters import RealCluster
 from tests.integration.reading import read_records
 from tests.integration.secured_clients import check_clients, check_tools
@@ -41,7 +41,7 @@ def broker(secured_brokers: SecuredBrokers) -> RealCluster:
 async def test_every_client_and_tool_takes_the_file_of_kafkas_tools(
     broker: RealCluster, endpoint: OidcEndpoint
 ) -> None:
-    beginning = endpoint.token("app")[:80]  # later there are times, which differ
+    beginning = endpoint.token("app")[:80]  # later parts hold times, which differ
     search = SecretSearch(CLIENT_SECRET, beginning)
     endpoint.issued.clear()
     await check_clients(broker, "SASL_SSL", "OAUTHBEARER", search=search)
@@ -51,10 +51,10 @@ async def test_every_client_and_tool_takes_the_file_of_kafkas_tools(
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_the_jwt_bearer_grant(
+async def test_the_user_of_a_jwt_bearer_grant_is_its_subject(
     broker: RealCluster, endpoint: OidcEndpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The provider gives a token for an assertion that the client has signed (KIP-1139); the user is its subject."""
+    """The provider issues a token for an assertion that the client has signed (KIP-1139)."""
     key = ECKey.generate_key("P-256", private=True)
     (tmp_path / "key.pem").write_bytes(key.as_pem(private=True))
     endpoint.assertion_keys["orders"] = key
@@ -98,8 +98,8 @@ async def test_the_jwt_bearer_grant(
         words = ["--bootstrap-server", settings["bootstrap_servers"], "--topic", topic, "--from-beginning"]
         shown = broker.tool("console-consumer", *words, "--max-messages", "1", "--command-config", str(file))
         assert shown == "value\n"
-    await take(broker, "User:carol", f"ALL topic {topic}")
-    await take(broker, "User:app", f"ALL topic {hidden}")
+    await revoke(broker, "User:carol", f"ALL topic {topic}")
+    await revoke(broker, "User:app", f"ALL topic {hidden}")
 
 
 REFUSED: tuple[tuple[Callable[[OidcEndpoint], str], str], ...] = (

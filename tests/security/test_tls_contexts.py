@@ -248,7 +248,7 @@ def test_changed_files_are_used_and_broken_ones_are_not(
         ({"ssl_enabled_protocols": "TLSv1.1"}, "ssl_enabled_protocols"),
         (
             {"ssl_enabled_protocols": "TLSv1.3,tlsv1.2"},
-            "ssl_enabled_protocols='TLSv1.3,tlsv1.2' has a name that is no TLS",
+            "ssl_enabled_protocols='TLSv1.3,tlsv1.2' has an unknown TLS version",
         ),
         ({"ssl_protocol": "SSLv3"}, "ssl_protocol='SSLv3'"),
         ({"ssl_protocol": "TLSv1.2", "ssl_enabled_protocols": "TLSv1.3"}, "no TLS version in common"),
@@ -256,7 +256,7 @@ def test_changed_files_are_used_and_broken_ones_are_not(
         ({"ssl_cipher_suites": "SSL_RSA_WITH_RC4_128_MD5"}, "ssl_cipher_suites"),
         ({"ssl_ciphers": "NO-SUCH-CIPHER"}, "ssl_ciphers"),
         ({"ssl_context": ssl.create_default_context(), "ssl_cafile": "x"}, "leave out ssl_cafile"),
-        ({"ssl_context": ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)}, "ssl_context is one for servers"),
+        ({"ssl_context": ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)}, "ssl_context is a context for servers"),
     ],
 )
 def test_settings_that_cannot_be_used_are_named(settings: dict[str, Any], text: str) -> None:
@@ -321,7 +321,7 @@ def unchecked(*, host: bool) -> ssl.SSLContext:
         (ssl.create_default_context(), None),
     ],
 )
-def test_a_context_of_the_application_without_checks_is_warned_of(
+def test_an_ssl_context_without_checks_logs_a_warning(
     context: ssl.SSLContext, event: str | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):

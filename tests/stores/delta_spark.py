@@ -1,4 +1,4 @@
-"""A Spark job with Delta Lake's own connector, in a JVM of its own: no line of this project is in it.
+"""Run a Spark job with Delta Lake's own connector in a separate JVM, without code of this project.
 
 Its Spark is the newest release that Delta Lake supports; the one of the installed PySpark may be newer.
 """
@@ -27,7 +27,7 @@ TIMEOUT_S = 500
 def read_by_spark(
     tables: Mapping[str, str], streamed: Mapping[str, str], hadoop: Mapping[str, str], folder: Path
 ) -> dict[str, pa.Table]:
-    """Names and addresses of tables to the rows that the job has read, with one query or as a stream, by name."""
+    """Read tables with the job, in one query (``tables``) or as a stream (``streamed``); return their rows by name."""
     provide_java()
     words = [f"read={name}={address}" for name, address in tables.items()]
     words += [f"stream={name}={address}" for name, address in streamed.items()]

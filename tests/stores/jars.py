@@ -48,7 +48,7 @@ DELTA = (
     ("org.apache.spark", "spark-sql_2.13", "4.2.0"),
     ("io.delta", "delta-spark_4.2_2.13", "4.4.0"),
 )
-"""The newest connector, and the newest Spark that it works with."""
+"""The newest connector, and the newest Spark that it supports."""
 
 
 def hadoop_release() -> str:

@@ -73,7 +73,10 @@ def _asked(call: Call, asked: MetadataRequestTopic, is_creation_allowed: bool) -
         return _asked_by_id(call, asked.topic_id)
     denied = call.denied(AclResourceType.TOPIC, asked.name)
     if denied:
-        return MetadataResponseTopic(error_code=denied, name=asked.name)
+        is_hidden = call.personality >= (0, 10, 1) and call.personality < (1, 0)  # as if there were no such topic
+        return MetadataResponseTopic(
+            error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_hidden else denied, name=asked.name
+        )
     topic = call.cluster.topics.find(asked.name)
     if topic is not None:
         return _described(call, topic)

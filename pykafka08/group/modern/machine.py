@@ -28,7 +28,7 @@ from pykafka08.group.reactions import Api, Reaction, reaction_to_failure
 from pykafka08.group.settings import GroupConfig
 from pykafka08.group.states import State
 from pykafka08.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
-from pykafka08.short_names import shortened
+from pykafka08.short_names import only_name, shortened
 
 __all__ = ["ModernMachine"]
 
@@ -114,8 +114,7 @@ class ModernMachine(MemberLife):
             names = ", ".join(map(shortened, topics[:MOST_NAMED]))
             more = f" and {len(topics) - MOST_NAMED} more" if len(topics) > MOST_NAMED else ""
             message = f"{message or 'at least one topic is refused'}; the member subscribes to {names}{more}"
-        topic = topics[0] if len(topics) == 1 else None
-        return self._refusal(API, response.error_code, message, topic=topic)
+        return self._refusal(API, response.error_code, message, topic=only_name(topics))
 
     def request_failed(self, attempt: int, api: Api, error: KafkaError, now: float) -> None:
         """An error code, or no answer."""

@@ -259,7 +259,7 @@ def _offsets_to_send(
             raise ConfigError("a consumer knows its group: give no group_id with it")
         return source.group_offsets()
     if not group_id:
-        raise ConfigError("offsets are a group's: give a group_id with them")
+        raise ConfigError("committed offsets need a consumer group: give a group_id with them")
     return GroupMetadata(group_id), {
         tp: each if isinstance(each, OffsetAndMetadata) else OffsetAndMetadata(each) for tp, each in source.items()
     }

@@ -17,7 +17,7 @@
     validating   what would end a run, before it
     verifying    proof from offsets and rows
     backfilling  dates anew, with the same functions
-    leasing      who writes to the folder
+    leasing      leases of the processes that write to the folder
     converting   folders of earlier versions made Delta tables
     old_layout   those folders
     compacting   small files of a table made one

@@ -65,14 +65,14 @@ def check_days(first: date, last: date) -> None:
 
 
 def backfill(spark: SparkSession, pipeline: Pipeline, first: date, last: date) -> list[Backfilled]:
-    """Make the days ``first`` to ``last`` (both included, event time in UTC) anew, silver and then each gold table.
+    """Compute the days ``first`` to ``last`` (both included, event time in UTC) again: silver, then each gold table.
 
     If the process is killed, at any point, repeat the backfill.  Until then silver has the old or the new rows, records
     may be in rejects, too, and gold may have old windows.
 
     Raises:
-        ConfigError: as :func:`check_days`, or another backfill is at work.
-        LeaseLostError: another backfill has begun, because the store did not answer for so long.
+        ConfigError: as :func:`check_days`, or another backfill is running.
+        LeaseLostError: the lease was not renewed in time, and another backfill has taken it.
     """
     check_days(first, last)
     with leased(pipeline.root, [WORK]) as lease:
@@ -274,7 +274,7 @@ def _without_duplicates(scope: _Scope, candidates: DataFrame) -> DataFrame:
 
 
 def _counts_by_was(rows: DataFrame) -> Counter[str]:
-    """:data:`WAS` → number of rows."""
+    """The number of rows for each value of :data:`WAS`."""
     return Counter({row[0]: row[1] for row in rows.groupBy(WAS).count().collect()})
 
 

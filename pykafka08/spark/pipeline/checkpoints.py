@@ -11,7 +11,7 @@ __all__ = ["SOURCE_LINE", "last_commit", "offset_text", "planned_position", "pos
 
 
 SOURCE_LINE = 2
-"""The line of a batch's file that has the end offset of the first source."""
+"""The line with the end offset of the first source in a batch's file of offsets."""
 
 
 def last_commit(checkpoint: Folder) -> int:

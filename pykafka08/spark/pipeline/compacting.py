@@ -61,7 +61,7 @@ def versions(pipeline: Pipeline) -> dict[str, int]:
 
 
 def delete_attempts(pipeline: Pipeline) -> int:
-    """Delete the files that no commit names; the number of files.  No other process may write."""
+    """Delete the files that no commit names, and return their number.  No other process may write meanwhile."""
     return sum(_expire(pipeline, name, table, None) for name, table in _tables(pipeline).items())
 
 

@@ -51,7 +51,7 @@ class _Part:
 def convert(start: Callable[[], SparkSession], pipeline: Pipeline, say: Say) -> None:
     """Convert the folder of a pipeline.  If the process is killed, at any point, repeat the conversion.
 
-    ``start`` gives the session; it is not called if there is nothing to convert.
+    ``start`` creates the session; it is not called if there is nothing to convert.
 
     Raises:
         ConfigError: there is nothing to convert, a run is at work, or the folder of an earlier conversion exists.
@@ -67,14 +67,14 @@ def convert(start: Callable[[], SparkSession], pipeline: Pipeline, say: Say) -> 
     if kept.exists():
         raise ConfigError(f"folder: {kept} exists, from an earlier conversion; move or delete it, then repeat this one")
     if old_layout.is_at_work(root):
-        raise ConfigError(f"folder: a run or a backfill is at work in {root}; repeat the conversion after its end")
-    with leased(pipeline.root, [WORK], is_alone=True) as lease:
+        raise ConfigError(f"folder: a run or a backfill writes to {root}; repeat the conversion after it has ended")
+    with leased(pipeline.root, [WORK], is_exclusive=True) as lease:
         shutil.rmtree(made, ignore_errors=True)
         for name in COPIED:
             if (root / name).exists():
                 shutil.copytree(root / name, made / name)
         _Conversion(start(), pipeline, made, say).run()
-        lease.stop_renewing()  # its table goes with the old folder
+        lease.stop_renewing()  # the table of the lease is moved with the old folder
         root.rename(kept)
         made.rename(root)
     say(f"{root} has Delta tables now; {kept} is the old folder, and may be deleted")

@@ -1,8 +1,8 @@
 """Leases of a pipeline's folder: the runs and backfills that write to it now, on this machine or on any store.
 
-The newest commit of the table ``_lease`` names the holders.  A renewal is the table's next version, which one of
-several writers makes.  The lease of a killed process ends after its duration, or at once if the process was on this
-machine.  Every commit to another table carries the epoch of its lease, see :class:`Lease`.
+The newest commit of the table ``_lease`` names the holders.  Each renewal commits the next version of this table; if
+several processes try at once, Delta lets only one commit.  The lease of a killed process ends after its duration, or at
+once if the process was on this machine.  Every commit to another table carries the epoch of its lease (:class:`Lease`).
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ __all__ = ["BACKFILL", "CONVERSION", "Holder", "Lease", "holders", "leased"]
 
 FOLDER = "_lease"
 BACKFILL, CONVERSION = "backfill", "conversion"
-"""Work that is not a stage."""
+"""Names of work that is not a stage."""
 DURATION_S = 60.0
 RENEWALS = 4
 """The number of renewals in one duration."""
-LOOK_S = 1.0
-"""Seconds between attempts while another process is alone in the folder."""
+RETRY_S = 1.0
+"""Seconds between attempts while another process holds the folder exclusively."""
 Say = Callable[[str], None]
 
 
@@ -46,27 +46,27 @@ class Holder:
     owner: str
     """A random id."""
     work: tuple[str, ...]
-    """Stages, :data:`BACKFILL` or :data:`CONVERSION`.  Two holders never have one of them at once."""
+    """Stages, :data:`BACKFILL` or :data:`CONVERSION`.  Only one holder at a time has each of them."""
     epoch: int
     """Later leases have higher epochs."""
     host: str
     pid: int
     process: str
-    """The boot, the namespace and the start of the process, as far as the system tells them."""
+    """Identifies the process: the boot of its machine, its namespace and its start, if the system tells them."""
     renewed: float
     """The time of the last renewal in seconds since 1970."""
     seconds: float
     """The duration of the lease after its last renewal."""
-    is_alone: bool = False
-    """Whether no other process may get a lease meanwhile."""
+    is_exclusive: bool = False
+    """Whether other processes are refused leases."""
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> Holder:
-        """The holder in a commit."""
+        """The holder that a commit describes."""
         return cls(**{**document, "work": tuple(document["work"])})
 
     def is_live(self) -> bool:
-        """Whether the lease holds: its duration has not passed, and its process is not known to have ended."""
+        """Whether the lease is valid: its duration has not passed, and its process is not known to have ended."""
         if time.time() - self.renewed > self.seconds:
             return False
         is_here = self.process.partition(" ")[0] == _machine()
@@ -79,20 +79,20 @@ class Holder:
 
 @dataclass(frozen=True)
 class _Holders:
-    """The newest version of the table."""
+    """The holders in the newest version of the table."""
 
     version: int = -1
     epoch: int = 0
     """The highest epoch so far."""
     every: tuple[Holder, ...] = ()
-    """The next commit leaves out those whose lease has ended."""
+    """All holders in the version; their leases may have ended.  The next commit removes such holders."""
 
     @classmethod
     def of(cls, version: int, note: Mapping[str, Any]) -> _Holders:
         return cls(version, note.get("epoch", 0), tuple(Holder.of(one) for one in note.get("holders", ())))
 
     def live(self, but: str = "") -> list[Holder]:
-        """The holders whose lease has not ended, without one owner."""
+        """The holders whose lease has not ended, except the owner ``but``."""
         return [one for one in self.every if one.owner != but and one.is_live()]
 
     def has(self, owner: str) -> bool:
@@ -103,8 +103,8 @@ class _Holders:
 class Lease(Fence):
     """A lease that this process holds and renews in a thread.
 
-    Tables that are opened with it call :meth:`check` before each commit, and the commit carries the epoch: so a process
-    that was suspended for longer than its lease commits nothing more to a table to which its successor has committed.
+    A table that is opened with the lease calls :meth:`check` before each commit, and the commit carries the epoch.  A
+    process that was suspended for longer than its lease cannot commit to a table after its successor has committed.
     """
 
     log: NoteLog
@@ -119,40 +119,40 @@ class Lease(Fence):
         return self.holder.epoch
 
     def check(self) -> None:
-        """Raise LeaseLostError if the lease has ended; a lease that is overdue is renewed first."""
+        """Renew the lease if it is overdue.  Raises LeaseLostError if another process has taken it."""
         if not self._is_lost and time.monotonic() - self._renewed > self.holder.seconds:
             self.renew()
         if self._is_lost:
             raise LeaseLostError(
-                f"{self.log.uri}: the lease of {', '.join(self.holder.work)} has ended, because it was not renewed for "
-                f"{self.holder.seconds:g} s, and another process has taken it; end this one, or run it again after that"
+                f"{self.log.uri}: the lease of {', '.join(self.holder.work)} has ended: it was not renewed for "
+                f"{self.holder.seconds:g} s, and another process has taken it; run this again after the other has ended"
             )
 
     def renew(self) -> None:
-        """Renew the lease.  It is lost if another process has taken it for ended."""
+        """Renew the lease.  It is lost if another process has removed it, because it was overdue."""
         with self._lock:
             is_made = False
             while not is_made and not self._is_lost:
                 found = _read(self.log)
                 self._is_lost = not found.has(self.holder.owner)
                 is_made = not self._is_lost and self._replace(
-                    found, found.live(self.holder.owner), self.holder.is_alone
+                    found, found.live(self.holder.owner), self.holder.is_exclusive
                 )
 
     @contextmanager
-    def alone(self) -> Iterator[bool]:
-        """Let no other process have a lease meanwhile; yields False without any effect if another one has a lease."""
-        is_alone = self._become_alone()
+    def exclusive(self) -> Iterator[bool]:
+        """Refuse leases to other processes in the block.  Yields False, without effect, if another one has a lease."""
+        is_exclusive = self._become_exclusive()
         try:
-            yield is_alone
+            yield is_exclusive
         finally:
-            if is_alone:
+            if is_exclusive:
                 with self._lock:
-                    self.holder = replace(self.holder, is_alone=False)
-                with suppress(DeltaError, OSError):  # the next renewal does it
+                    self.holder = replace(self.holder, is_exclusive=False)
+                with suppress(DeltaError, OSError):  # the next renewal ends it
                     self.renew()
 
-    def _become_alone(self) -> bool:
+    def _become_exclusive(self) -> bool:
         with self._lock:
             found = _read(self.log)
             if not found.has(self.holder.owner) or found.live(self.holder.owner):
@@ -160,11 +160,11 @@ class Lease(Fence):
             return self._replace(found, [], True)
 
     def stop_renewing(self) -> None:
-        """End the renewals; the lease holds for its duration."""
+        """Stop renewing the lease; it ends after its duration."""
         self._ended.set()
 
     def release(self) -> None:
-        """Give the lease back.  If the store does not answer, the lease ends after its duration."""
+        """Release the lease.  If the store does not answer, the lease ends after its duration."""
         self.stop_renewing()
         with self._lock, suppress(DeltaError, OSError):
             found = _read(self.log)
@@ -172,13 +172,13 @@ class Lease(Fence):
                 found = _read(self.log)
 
     def keep_renewing(self) -> None:
-        """Renew the lease again and again until its release; errors of the store are for the next attempt."""
+        """Renew the lease regularly until its release.  After an error of the store the next renewal tries again."""
         while not self._ended.wait(self.holder.seconds / RENEWALS):
             with suppress(DeltaError, OSError):
                 self.renew()
 
-    def _replace(self, found: _Holders, others: Sequence[Holder], is_alone: bool) -> bool:
-        began, renewed = time.monotonic(), replace(self.holder, renewed=time.time(), is_alone=is_alone)
+    def _replace(self, found: _Holders, others: Sequence[Holder], is_exclusive: bool) -> bool:
+        began, renewed = time.monotonic(), replace(self.holder, renewed=time.time(), is_exclusive=is_exclusive)
         is_made = _commit(self.log, found, [*others, renewed])
         if is_made:
             self.holder, self._renewed = renewed, began
@@ -186,13 +186,13 @@ class Lease(Fence):
 
 
 @contextmanager
-def leased(root: Folder, work: Collection[str], *, is_alone: bool = False, say: Say = print) -> Iterator[Lease]:
-    """Hold the lease of some work in a folder.  Waits while another process deletes files there.
+def leased(root: Folder, work: Collection[str], *, is_exclusive: bool = False, say: Say = print) -> Iterator[Lease]:
+    """Hold a lease of ``work``, stages or other work in a folder.  Waits while another process deletes files there.
 
     Raises:
-        ConfigError: another process holds the lease of some of it, or, with ``is_alone``, any lease.
+        ConfigError: another process has a lease of the same work, or, with ``is_exclusive``, any lease.
     """
-    lease = _acquired(root, tuple(work), is_alone, say)
+    lease = _acquired(root, tuple(work), is_exclusive, say)
     thread = threading.Thread(target=lease.keep_renewing, name="pykafka08-lease", daemon=True)
     thread.start()
     try:
@@ -204,33 +204,33 @@ def leased(root: Folder, work: Collection[str], *, is_alone: bool = False, say: 
 
 def holders(root: Folder) -> list[Holder]:
     """The processes that write to a folder now.  Raises ConfigError if its store does not answer."""
-    with _named(root):
+    with _store_errors(root):
         return _read(NoteLog(root / FOLDER)).live()
 
 
-def _acquired(root: Folder, work: tuple[str, ...], is_alone: bool, say: Say) -> Lease:
+def _acquired(root: Folder, work: tuple[str, ...], is_exclusive: bool, say: Say) -> Lease:
     log = _log(root)
-    is_told = False
+    is_reported = False
     while True:
         found = _read(log)
-        mine, others = _new(found.epoch + 1, work, is_alone), found.live()
-        first = next((one for one in others if is_alone or set(one.work) & set(work)), None)
+        mine, others = _new(found.epoch + 1, work, is_exclusive), found.live()
+        first = next((one for one in others if is_exclusive or set(one.work) & set(work)), None)
         if first is not None:
             raise ConfigError(
-                f"folder: {root} is in use: {first}; end it, or wait for its end (if it was killed on another machine, "
-                f"its lease ends {first.seconds:g} s after the last renewal)"
+                f"folder: {root} is in use: {first}; stop it or wait until it ends (if it was killed on another "
+                f"machine, its lease ends {first.seconds:g} s after the last renewal)"
             )
-        if any(one.is_alone for one in others):
-            if not is_told:
+        if any(one.is_exclusive for one in others):
+            if not is_reported:
                 say(f"waiting for {others[0]}, which deletes files in {root}")
-            is_told = True
-            time.sleep(LOOK_S)
+            is_reported = True
+            time.sleep(RETRY_S)
         elif _commit(log, found, [*others, mine], mine.epoch):
             return Lease(log, mine)
 
 
 def _log(root: Folder) -> NoteLog:
-    with _named(root):
+    with _store_errors(root):
         if root.is_local:
             Path(root).mkdir(parents=True, exist_ok=True)
         log = NoteLog(root / FOLDER)
@@ -239,8 +239,8 @@ def _log(root: Folder) -> NoteLog:
 
 
 @contextmanager
-def _named(root: Folder) -> Iterator[None]:
-    """Errors of the store as ConfigError."""
+def _store_errors(root: Folder) -> Iterator[None]:
+    """Raise errors of the store as ConfigError, which names the folder."""
     try:
         yield
     except OSError as error:
@@ -249,7 +249,7 @@ def _named(root: Folder) -> Iterator[None]:
         raise ConfigError(f"folder: {root}: {next(iter(str(error).splitlines()), '')}") from error
 
 
-def _new(epoch: int, work: tuple[str, ...], is_alone: bool) -> Holder:
+def _new(epoch: int, work: tuple[str, ...], is_exclusive: bool) -> Holder:
     return Holder(
         owner=uuid.uuid4().hex,
         work=work,
@@ -259,7 +259,7 @@ def _new(epoch: int, work: tuple[str, ...], is_alone: bool) -> Holder:
         process=_process(os.getpid()),
         renewed=time.time(),
         seconds=DURATION_S,
-        is_alone=is_alone,
+        is_exclusive=is_exclusive,
     )
 
 
@@ -273,7 +273,7 @@ def _commit(log: NoteLog, found: _Holders, live: Sequence[Holder], epoch: int | 
 
 
 def _process(pid: int) -> str:
-    """The machine and the start of a process; the machine alone if the process has ended."""
+    """The machine and the start of a process; only the machine if the process has ended."""
     try:
         state, *rest = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

@@ -102,8 +102,8 @@ def is_unnamed(pipeline: Pipeline) -> bool:
 
 
 def is_at_work(root: Path) -> bool:
-    """Whether a process of an earlier version writes to a folder: it holds a lock of the file ``.lock``."""
-    import fcntl  # which Windows lacks
+    """Whether a process of an earlier version writes to a folder; such a process locks the file ``.lock``."""
+    import fcntl  # Windows has no fcntl
 
     try:
         with (root / ".lock").open("rb") as file:

@@ -1,8 +1,7 @@
-"""Offsets of batches, which commits carry, against those in the checkpoint.
+"""Offsets of batches in commits and in checkpoints: compare them at a replay, restore them at the start of a run.
 
-Spark's checkpoints on object stores do not exclude a second writer.  A run that was suspended while another one took
-over may replace the offsets of a batch that is committed.  The commit has the right ones, which a run restores at its
-start.
+Spark's checkpoints on object stores do not exclude a second writer.  A run that was suspended while another run took
+over may replace the offsets of a committed batch in the checkpoint.  The commit still has the right offsets.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ __all__ = ["OffsetsError", "is_committed", "restore_offsets"]
 
 
 class OffsetsError(RuntimeError):
-    """The checkpoint's offsets of a batch are not those of the commit."""
+    """The offsets of a batch differ between the checkpoint and the commit."""
 
 
 def is_committed(table: Table, checkpoint: Folder, query: str, batch: int) -> bool:
-    """Whether a batch is in the table, so that its replay commits nothing.
+    """Whether the table has a batch, so that its replay commits nothing.
 
     Raises:
-        OffsetsError: a batch with other offsets is there, or a later one.  Skipping this batch could skip records.
+        OffsetsError: the table has the batch with other offsets, or a later batch.  Skipping it could skip records.
     """
     newest = table.newest(query)
     if batch > newest:
@@ -37,16 +36,16 @@ def is_committed(table: Table, checkpoint: Folder, query: str, batch: int) -> bo
     committed = table.offsets(query)
     if committed and committed != offset_text(checkpoint, batch):
         raise OffsetsError(
-            f"{checkpoint}: the offsets of batch {batch} are not those that {table.location.uri} has of {query}; end "
-            "other runs of this pipeline, then run it again, which restores the offsets"
+            f"{checkpoint}: the offsets of batch {batch} differ from those that {query} has committed to "
+            f"{table.location.uri}; stop other runs of this pipeline, then run it again, which restores the offsets"
         )
     return True
 
 
 def restore_offsets(table: Table, checkpoint: Folder, query: str) -> int:
-    """Replace the offsets of the newest committed batch in the checkpoint if they are of another run.
+    """Write the offsets of the newest commit to the checkpoint if another run has replaced them.
 
-    No query may run meanwhile.  The batch whose offsets were replaced; -1 if they were right.
+    Returns the batch whose offsets were restored; -1 if they were right.  No query may run meanwhile.
     """
     batch, committed = table.newest(query), table.offsets(query)
     file = checkpoint / "offsets" / str(batch)
@@ -54,7 +53,7 @@ def restore_offsets(table: Table, checkpoint: Folder, query: str) -> int:
         return -1
     lines = file.read_text().splitlines()
     lines[SOURCE_LINE] = committed
-    if checkpoint.is_local:  # Hadoop's checksum
+    if checkpoint.is_local:  # Hadoop's checksum of the old text
         Path(checkpoint, "offsets", f".{batch}.crc").unlink(missing_ok=True)
     file.write_text("\n".join(lines))
     return batch

@@ -158,8 +158,8 @@ def run(
             else:
                 run_once(spark, pipeline, select(pipeline, chosen, lease), say)
                 if compacts:
-                    with lease.alone() as is_alone:
-                        _compact(spark, pipeline, lease, None if is_alone else {}, say)
+                    with lease.exclusive() as is_exclusive:
+                        _compact(spark, pipeline, lease, None if is_exclusive else {}, say)
         except (PySparkException, LeaseLostError, DeltaError) as error:  # of a query or its start, or of a compaction
             say(f"failed: {error}")
             return False
@@ -226,8 +226,8 @@ def _restore_offsets(pipeline: Pipeline, names: Sequence[str], say: Say) -> None
 
 
 def _delete_attempts(pipeline: Pipeline, lease: Lease, say: Say) -> None:
-    with lease.alone() as is_alone:
-        deleted = delete_attempts(pipeline) if is_alone else 0
+    with lease.exclusive() as is_exclusive:
+        deleted = delete_attempts(pipeline) if is_exclusive else 0
     if deleted:
         say(f"{deleted} files of killed attempts and replaced files were deleted")
 
@@ -287,7 +287,7 @@ def follow(
 
     Raises:
         pyspark.errors.PySparkException: a stage failed, or ended though it was not stopped.
-        LeaseLostError: another process has taken over.
+        LeaseLostError: another process has taken the lease.
     """
     running: dict[str, StreamingQuery] = {}
     attempts: Counter[str] = Counter()
@@ -366,7 +366,7 @@ class _Rounds:
         try:
             _compact(self._spark, self._pipeline, self._lease, self._until, self._say)
             self._until = versions(self._pipeline)
-        except (PySparkException, DeltaError, OSError) as error:  # the stages go on, and so does the next round
+        except (PySparkException, DeltaError, OSError) as error:  # stages continue, and the next round tries again
             self._say(f"compaction failed, and will be tried again: {next(iter(str(error).splitlines()), '')}")
         self._last = time.monotonic()
 

@@ -33,7 +33,7 @@ ALWAYS = {
 
 
 WITHOUT_CALL_SITES = {"spark.python.sql.dataFrameDebugging.enabled": "false"}
-"""Else PySpark asks the JVM several times for each column, so that errors tell which line of this package made it."""
+"""Saves several calls to the JVM for each column, by which PySpark's errors would name lines of this package."""
 
 
 TELLING = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
@@ -58,7 +58,7 @@ def session(pipeline: Pipeline) -> SparkSession:
     for name in TELLING:
         PySparkLogger.getLogger(name).disabled = True
     conf = {**session_conf(), **WITHOUT_CALL_SITES}
-    conf["spark.ui.showConsoleProgress"] = "false"  # it would share lines with what is told
+    conf["spark.ui.showConsoleProgress"] = "false"  # progress bars would overwrite messages
     if pipeline.spark.master.startswith("local"):
         conf["spark.driver.bindAddress"] = conf["spark.driver.host"] = "127.0.0.1"
         conf["spark.ui.enabled"] = "false"

@@ -172,7 +172,7 @@ def _check_compaction(pipeline: Pipeline) -> Errors:
     tables += [f"gold/{one}" for one in pipeline.aggregates]
     for table in pipeline.compaction.cluster_by:
         if table not in tables:
-            yield f"compaction.cluster_by.{table}", f"there is no such table; there are {', '.join(tables)}"
+            yield f"compaction.cluster_by.{table}", f"unknown table; the tables are {', '.join(tables)}"
 
 
 CHECKS: tuple[Callable[[Pipeline], Errors], ...] = (

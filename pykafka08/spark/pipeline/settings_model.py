@@ -338,7 +338,7 @@ class Compaction:
     every_seconds: Count = 3600
     """The interval of ``run --follow``; 0: never.  Other runs compact at their end."""
     cluster_by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Table, as ``silver`` or ``gold/NAME`` → the columns by which the rows of its joined files are sorted."""
+    """Columns by which compaction sorts the rows of a joined file, by table (``silver``, ``gold/NAME``)."""
 
 
 @dataclass(frozen=True)

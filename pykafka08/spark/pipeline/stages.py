@@ -74,7 +74,7 @@ class Stage:
     """The stages whose output it reads."""
     writer: Callable[[SparkSession], DataStreamWriter]
     tables: tuple[Folder, ...] = ()
-    """The tables that it commits to."""
+    """The tables that the stage commits to."""
 
     def start(self, spark: SparkSession, pipeline: Pipeline, trigger: Mapping[str, Any]) -> StreamingQuery:
         """Start the query; ``trigger`` has the arguments of ``DataStreamWriter.trigger``."""
@@ -83,7 +83,7 @@ class Stage:
 
 
 def stages(pipeline: Pipeline, fence: Fence | None = None) -> list[Stage]:
-    """All stages, each after the stages that it reads from.  They commit to tables while ``fence`` holds."""
+    """All stages, each after the stages that it reads from.  They commit only while ``fence`` is valid."""
     made = [
         Stage(f"ingest-{name}", (), _ingest(pipeline, source, fence), (pipeline.bronze(name),))
         for name, source in pipeline.sources.items()

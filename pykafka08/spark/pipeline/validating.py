@@ -166,7 +166,7 @@ def _check_clustering(spark: SparkSession, pipeline: Pipeline) -> None:
 
 
 def _columns_of_table(spark: SparkSession, pipeline: Pipeline, kind: str, name: str) -> list[str]:
-    """The columns of a table that its files have, without those of its partitions."""
+    """The columns in the files of a table; the files do not have the partition columns."""
     if kind == "bronze":
         return [one for one in bronze_schema(spark).names if one not in BRONZE_PARTITIONS]
     if kind == "gold":

@@ -16,6 +16,7 @@ from pykafka08.driver import current_time, library_logger
 from pykafka08.errors import ClosedError, KafkaError, RequestTimeoutError
 from pykafka08.errors.deadline import at_deadline
 from pykafka08.records.record import TopicPartition
+from pykafka08.short_names import only_name
 from pykafka08.zookeeper.legacy.claims import Claims, revoked
 from pykafka08.zookeeper.legacy.offsets import LegacyOffsets
 from pykafka08.zookeeper.legacy.settings import LegacyConfig
@@ -147,10 +148,9 @@ class Commits:
             return refused | answered
         self._check_open()
         if anyio.current_time() >= scope.deadline:
-            topics = {tp.topic for tp in taken}
             late = RequestTimeoutError(
                 f"the offsets of {len(taken)} partitions were not committed within {timeout:g} s",
-                topic=topics.pop() if len(topics) == 1 else None,
+                topic=only_name({tp.topic for tp in taken}),
             )
             late.group = self._config.group_id
             raise at_deadline(late, self._offsets.refusal())

@@ -175,13 +175,13 @@ class LegacyConfig:
 
 _TYPE_OF = {each.name: str(each.type) for each in fields(LegacyConfig)}
 _OBJECTS = ("zookeeper_settings", "security", SETTING_NAMES)
-"""Settings that no property can give."""
+"""Settings that cannot be given as properties."""
 
 
 def settings_of(
     properties: Mapping[str, str | Secret], elsewhere: tuple[str, ...] = ()
 ) -> tuple[dict[str, Any], list[str]]:
-    """Keyword arguments out of Java's names and texts, ``setting_names`` among them, and notes on unknown names.
+    """Keyword arguments from Java's properties, with ``setting_names``, and notes on unknown names.
 
     Security settings have the names of later clients: those of 0.8 to 1.1 had none.
     """

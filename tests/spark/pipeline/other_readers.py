@@ -1,6 +1,6 @@
-"""A table's rows as polars, DuckDB, pyarrow and Delta Lake's connector for Spark read them: no code of the pipeline.
+"""Read a table's rows with polars, DuckDB, pyarrow and Delta Lake's connector for Spark, without the pipeline's code.
 
-DuckDB's own reader of Delta tables is an extension that it downloads, so it reads the Arrow data set of deltalake here.
+DuckDB downloads its reader of Delta tables as an extension, so here it reads the Arrow data set of deltalake.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def tables_of(pipeline: Pipeline) -> dict[str, Folder]:
 
 
 def check_without_spark(pipeline: Pipeline) -> None:
-    """Each reader finds equal rows in each table, also with a condition by which it may leave out files."""
+    """Check that the readers find equal rows in each table, also with conditions that let them skip files."""
     for name, folder in tables_of(pipeline).items():
         expected = _pyarrow(folder)
         assert expected.num_rows > 0, name
@@ -44,7 +44,7 @@ def check_without_spark(pipeline: Pipeline) -> None:
 
 
 def check_with_spark(pipeline: Pipeline, folder: Path, others: Mapping[str, Folder]) -> None:
-    """A Spark job reads equal rows from all tables and from ``others``, and from gold also as a stream."""
+    """Check that a Spark job reads equal rows from all tables and ``others``, and from gold also as a stream."""
     tables = {**tables_of(pipeline), **others}
     streamed = {f"stream-of-{name}": one for name, one in tables.items() if name.startswith("gold")}
     hadoop: dict[str, str] = {}
@@ -76,7 +76,7 @@ CONDITIONS = {
         ("kind = 'b' AND amount > 0", (pl.col("kind") == "b") & (pl.col("amount") > 0)),
     ],
 }
-"""Conditions by the first part of a table's name, in SQL and for polars."""
+"""Conditions in SQL and for polars, by the first part of a table's name."""
 
 
 def _pyarrow(folder: Folder) -> pa.Table:
@@ -84,7 +84,7 @@ def _pyarrow(folder: Folder) -> pa.Table:
 
 
 def _polars(folder: Folder, condition: pl.Expr | None = None) -> pa.Table:
-    if folder.address.scheme == "hdfs":  # which its own reader does not know
+    if folder.address.scheme == "hdfs":  # polars' own reader does not support HDFS
         rows = pl.scan_pyarrow_dataset(_delta(folder).to_pyarrow_dataset())
     else:
         options = options_for_delta(folder.address, folder.storage)

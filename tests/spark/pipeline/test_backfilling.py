@@ -117,7 +117,7 @@ class Order(NamedTuple):
 
 
 class Shop:
-    """A topic of one partition, bronze and silver."""
+    """A pipeline with the source ``shop``, a topic of one partition."""
 
     def __init__(self, spark: SparkSession, brokers: str, topic: str, path: Path) -> None:
         self._spark = spark

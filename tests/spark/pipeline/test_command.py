@@ -128,7 +128,7 @@ def test_a_second_run_is_refused_before_spark_starts(
         assert main(["pipeline", action, str(config), *options]) == 2
     told = capsys.readouterr().err
     assert re.search(
-        r"folder: \S+/out is in use: decode-shop on \S+, process \d+, lease renewed \d s ago; end it", told
+        r"folder: \S+/out is in use: decode-shop on \S+, process \d+, lease renewed \d s ago; stop it", told
     )
 
 

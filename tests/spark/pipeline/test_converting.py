@@ -143,8 +143,8 @@ def test_a_folder_in_use_is_refused_before_spark_starts(pipeline: Pipeline) -> N
     with leased(pipeline.root, ["decode-shop"]), pytest.raises(ConfigError, match=r"out is in use: decode-shop on"):
         convert(no_spark, pipeline, print)
     with Path(pipeline.root, ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_SH)  # as the versions before leases
-        with pytest.raises(ConfigError, match="a run or a backfill is at work"):
+        fcntl.flock(lock, fcntl.LOCK_SH)  # as versions without leases lock the folder
+        with pytest.raises(ConfigError, match="a run or a backfill writes to"):
             convert(no_spark, pipeline, print)
 
 

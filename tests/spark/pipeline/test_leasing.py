@@ -1,4 +1,4 @@
-"""Leases: of several processes one works on a stage, on each kind of store, whatever became of the others."""
+"""Leases: only one process at a time works on a stage, on each kind of store, even if others were killed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ with leased(local_folder(Path(sys.argv[1])), ["decode-shop"]):
 
 
 class Clock:
-    """The time of this process and of all machines."""
+    """A clock for the wall time and the monotonic time of the module, moved by the test."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 1000.0
@@ -60,7 +60,7 @@ def work(root: Folder) -> list[tuple[str, ...]]:
 
 @contextmanager
 def elsewhere(monkeypatch: pytest.MonkeyPatch, host: str = "other") -> Iterator[None]:
-    """What happens in the block happens on another machine."""
+    """Run the block as if on another machine."""
     with monkeypatch.context() as patch:
         patch.setattr(leasing, "_machine", lambda: host)
         patch.setattr(leasing, "socket", SimpleNamespace(gethostname=lambda: host))
@@ -79,15 +79,15 @@ def test_a_stage_has_one_holder_on_every_store(stored: Place, monkeypatch: pytes
             ):
                 leased(root, ["b"]).__enter__()
         with pytest.raises(ConfigError, match="in use"):
-            leased(root, ["d"], is_alone=True).__enter__()
+            leased(root, ["d"], is_exclusive=True).__enter__()
         first.renew()
         first.check()
     assert work(root) == []
-    with leased(root, ["b"], is_alone=True) as third:
+    with leased(root, ["b"], is_exclusive=True) as third:
         assert third.epoch == first.epoch + 2
 
 
-def test_of_processes_at_once_one_gets_the_lease(root: Folder) -> None:
+def test_only_one_of_several_concurrent_processes_gets_the_lease(root: Folder) -> None:
     start = Barrier(4)
 
     def tries(number: int, stack: ExitStack) -> bool:
@@ -127,13 +127,15 @@ def test_on_another_machine_a_lease_ends_after_its_duration(
         clock.now += 1
         with leased(root, ["a"]) as other:
             assert other.epoch == lost.epoch + 1
-            with pytest.raises(LeaseLostError, match=r"the lease of a has ended.*another process has taken it"):
+            with pytest.raises(
+                LeaseLostError, match=r"the lease of a has ended: it was not renewed.*another process has taken it"
+            ):
                 lost.check()
             lost.release()
             assert work(root) == [("a",)]
 
 
-def test_an_overdue_lease_that_nobody_took_goes_on(root: Folder, clock: Clock) -> None:
+def test_an_overdue_lease_that_nobody_took_is_renewed(root: Folder, clock: Clock) -> None:
     lease = leasing._acquired(root, ("a",), False, print)
     clock.now += 1000
     assert holders(root) == []
@@ -141,13 +143,13 @@ def test_an_overdue_lease_that_nobody_took_goes_on(root: Folder, clock: Clock) -
     assert work(root) == [("a",)]
 
 
-def test_a_process_is_alone_or_it_is_not(root: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lease_is_exclusive_only_without_other_leases(root: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
     with leased(root, ["a"]) as first:
-        with leased(root, ["b"]), first.alone() as is_alone:
-            assert not is_alone
+        with leased(root, ["b"]), first.exclusive() as is_exclusive:
+            assert not is_exclusive
         with ExitStack() as stack:
-            assert stack.enter_context(first.alone())
+            assert stack.enter_context(first.exclusive())
             waits = SimpleNamespace(time=time.time, monotonic=time.monotonic, sleep=lambda _: stack.close())
             monkeypatch.setattr(leasing, "time", waits)
             with leased(root, ["b"], say=said.append):
@@ -164,7 +166,7 @@ def test_a_suspended_process_commits_nothing_after_its_successor(
     with elsewhere(monkeypatch):
         clock.now += 61
         new = leasing._acquired(root, ("q",), False, print)
-    with pytest.raises(LeaseLostError, match="run it again"):
+    with pytest.raises(LeaseLostError, match="run this again"):
         commit_of(old, tmp_path, 1)
     commit_of(new, tmp_path, 1)
     monkeypatch.setattr(Lease, "check", lambda self: None)  # suspended between this and the commit
@@ -188,7 +190,7 @@ def commit_of(lease: Lease, folder: Path, batch: int) -> None:
     assert table.commit(Commit(table.version + 1, "batch", "q", batch, (added,), counts={"rows": 1}))
 
 
-def test_a_folder_that_cannot_be_made_is_an_error_of_the_settings(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_a_config_error(tmp_path: Path) -> None:
     (tmp_path / "x").write_text("")
     with pytest.raises(ConfigError, match=r"^folder: .*/x: "):
         leased(local_folder(tmp_path / "x"), ["a"]).__enter__()

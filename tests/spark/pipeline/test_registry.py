@@ -100,7 +100,7 @@ def test_avro_is_read_with_the_readers_schema(registry: RegistryServer) -> None:
 
 
 def test_json_schema_with_a_reference(registry: RegistryServer) -> None:
-    # here, because it takes seconds, which each process of a run would take when it collects the tests
+    # imported here: the import takes seconds, which would delay the collection of tests in each process
     from confluent_kafka.schema_registry.json_schema import JSONSerializer
 
     registry.register("city", '{"type": "object", "properties": {"city": {"type": "string"}}}', "JSON")
@@ -153,13 +153,15 @@ PATTERNED = {
         ({"x-١": 1, "y": 2}, "$: Additional properties are not allowed ('x-١', 'y')"),  # noqa: RUF001
     ],
 )
-def test_patterns_are_those_of_ecma(registry: RegistryServer, value: dict[str, Any], reason: str) -> None:
+def test_patterns_are_regular_expressions_of_ecma_262(
+    registry: RegistryServer, value: dict[str, Any], reason: str
+) -> None:
     number = registry.register("a", json.dumps(PATTERNED), "JSON")
     (found,) = read(registry, "json", number.to_bytes(5, "big") + json.dumps(value).encode())
     assert found == (f"not json of schema {number}: {reason}" if reason else value)
 
 
-def test_a_pattern_that_is_wrong_is_told(registry: RegistryServer) -> None:
+def test_a_schema_with_an_invalid_pattern_is_refused(registry: RegistryServer) -> None:
     wrong = registry.register("a", json.dumps({"properties": {"a": {"pattern": "("}}}), "JSON")
     (found,) = read(registry, "json", wrong.to_bytes(5, "big") + b'{"a": "x"}')
     assert found.startswith(f"schema {wrong} cannot be used: '(' is not a 'regex'")

@@ -1,4 +1,4 @@
-"""Offsets of a batch in its commit and in the checkpoint: a replay with others is refused, and they are restored."""
+"""Offsets in commits and checkpoints: a replay with other offsets is refused, and a run restores the offsets."""
 
 from __future__ import annotations
 
@@ -51,12 +51,15 @@ def test_a_replay_with_the_same_offsets_commits_nothing(table: Table, checkpoint
 def test_a_replay_with_other_offsets_is_refused(table: Table, checkpoint: Folder) -> None:
     committed(table, 0, 10)
     planned(checkpoint, 0, 30)
-    with pytest.raises(OffsetsError, match=r"checkpoint: the offsets of batch 0 are not those that .*table has of q"):
+    with pytest.raises(
+        OffsetsError,
+        match=r"checkpoint: the offsets of batch 0 differ from those that q has committed to .*table; stop",
+    ):
         is_committed(table, checkpoint, "q", 0)
 
 
 def test_a_replay_of_an_old_batch_is_refused(table: Table, checkpoint: Folder) -> None:
-    """Its records may be others: the batches of a new checkpoint begin at 0 again."""
+    """The batch may have other records, because batches of a new checkpoint start at 0 again."""
     for batch in range(3):
         committed(table, batch, 10 * batch)
     planned(checkpoint, 1, 10)
@@ -81,8 +84,8 @@ def test_offsets_are_restored(stored: Place) -> None:
     assert restore_offsets(table, checkpoint, "q") == -1
 
 
-def test_a_commit_without_offsets_is_taken_as_it_is(table: Table, checkpoint: Folder) -> None:
-    """As those of earlier versions."""
+def test_a_batch_without_offsets_in_its_commit_is_committed(table: Table, checkpoint: Folder) -> None:
+    """Commits of earlier versions have no offsets."""
     assert table.commit(Commit(1, "batch", "q", 0))
     planned(checkpoint, 0, 30)
     assert is_committed(table, checkpoint, "q", 0)

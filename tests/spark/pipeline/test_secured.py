@@ -140,7 +140,7 @@ def union(frames: list[DataFrame]) -> DataFrame:
 
 
 class Carried(NamedTuple):
-    """A stream from some ways into one; each record's key tells its way."""
+    """A stream that reads with each login in ``sources`` and writes with ``sink``; record keys name both."""
 
     sources: list[str]
     sink: str
@@ -177,8 +177,10 @@ def streams(cluster: RealCluster) -> list[Carried]:
 
 
 @pytest.mark.parametrize("cluster", EVERY_RELEASE, indirect=True)
-def test_batches_and_streams_take_every_way_in(spark: SparkSession, cluster: RealCluster, tmp_path: Path) -> None:
-    """Written in batches, carried on by streams, and read in batches."""
+def test_batches_and_streams_with_each_protocol_and_mechanism(
+    spark: SparkSession, cluster: RealCluster, tmp_path: Path
+) -> None:
+    """Batches write the records, streams copy them to another topic, and batches read them."""
     topics = source, target = cluster.new_topic("open-source"), cluster.new_topic("open-target")
     given, carried = ways(cluster), streams(cluster)
     writers = [way for way in given if way not in ALIKE]
@@ -447,7 +449,7 @@ def test_no_secret_is_in_plans_logs_and_errors(
 
 
 def test_without_register_spark_shows_keys_and_passphrases(spark: SparkSession) -> None:
-    """Spark itself hides options with the words password, secret or token in name or value, as in JAAS."""
+    """Spark itself hides only options whose name or value contains password, secret or token, such as JAAS."""
     login = "org.apache.kafka.common.security.{} required {};"
     hidden = {
         "kafka.sasl.jaas.config": login.format("plain.PlainLoginModule", 'username="alice" password="hidden-1"'),

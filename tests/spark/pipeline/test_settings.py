@@ -85,7 +85,7 @@ def test_a_small_file_is_enough(tmp_path: Path) -> None:
         (
             'folder = "out"',
             'folder = "out"\ncompaction.cluster_by = { bronze = ["key"] }',
-            r"compaction\.cluster_by\.bronze: there is no such table; there are bronze/old, silver, rejects",
+            r"compaction\.cluster_by\.bronze: unknown table; the tables are bronze/old, silver, rejects",
         ),
         ('folder = "out"', 'folder = "out"\ncompaction = { min_files = 1 }', "compaction.min_files: 1 is less"),
         ('folder = "out"', 'folder = "out"\nmetrics = { port = 70_000 }', "metrics.port: 70000 is not between 0 and"),

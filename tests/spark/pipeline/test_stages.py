@@ -70,7 +70,7 @@ class Shop:
         (commits / f".{last.name}.crc").unlink(missing_ok=True)
 
     def replace_offsets(self, stage: str) -> int:
-        """As a second run on S3 may do to a batch that is committed; the batch."""
+        """Replace the offsets of a committed batch, as a second run on S3 may do; return the batch."""
         offsets = Path(self.pipeline.checkpoint(stage), "offsets")
         last = max(int(path.name) for path in offsets.iterdir() if path.name.isdigit())
         *lines, end = (offsets / str(last)).read_text().splitlines()
@@ -152,7 +152,7 @@ def test_a_backfill_equals_what_the_stream_made(shop: Shop) -> None:
 def test_other_programs_read_every_table_with_equal_rows(
     shop: Shop, places: Callable[[str], Place], tmp_path: Path
 ) -> None:
-    """After replays, compactions and a backfill; silver on S3, too."""
+    """The tables have had replays, compactions and a backfill; silver is on S3, too."""
     check_without_spark(shop.pipeline)
     store = places("s3a")
     copied = Folder(store.address("copied/silver"), store.storage)

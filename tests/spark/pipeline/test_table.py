@@ -137,8 +137,8 @@ def test_a_null_in_a_partition_column_is_no_text(table: Table) -> None:
     assert read.select(["id", "day"]).to_pylist() == [{"id": 7, "day": None}]
 
 
-def test_names_that_the_log_encodes(tmp_path: Path) -> None:
-    """Of a table with text in a partition column: deltalake's own files, then one that replaces them."""
+def test_paths_that_are_percent_encoded_in_the_log(tmp_path: Path) -> None:
+    """Text in a partition column: files that deltalake has named, then a file of the pipeline that replaces them."""
     rows = pa.table({"id": [1, 2], "kind": ["a b", "c%d"]})
     write_deltalake(str(tmp_path / "t"), rows, partition_by=["kind"])
     table = Table(tmp_path / "t")
@@ -207,8 +207,8 @@ def test_a_new_reader_gets_all_live_files_after_commits_are_cleaned_up(table: Ta
     assert table.state().counts == {"read": 90}
 
 
-def test_an_object_that_was_kept_reads_on(table: Table) -> None:
-    """In several threads, and though the commits that it has not read were cleaned up."""
+def test_a_table_object_reads_commits_of_other_writers(table: Table) -> None:
+    """Several threads use the object, and commits that it has not read were cleaned up."""
     grow(table, 3)
     kept = Table(table.location.uri)
     assert kept.version == 3
@@ -223,7 +223,7 @@ def test_an_object_that_was_kept_reads_on(table: Table) -> None:
     assert (kept.version, kept.newest("r"), kept.newest("q")) == (10, 0, 9)
 
 
-def test_the_live_files_of_some_days(table: Table) -> None:
+def test_live_returns_only_the_files_of_the_given_days(table: Table) -> None:
     first, second, none = one(table, "a", 1), one(table, "b", 2, day=DAYS[1]), one(table, "c", 3)
     assert table.commit(Commit(1, "batch", "q", 0, (first, second, replace(none, values={"day": ""}))))
     assert table.live(days=[DAYS[1]]) == [second]

@@ -1,4 +1,4 @@
-"""Patterns of JSON Schemas: regular expressions of ECMA-262, unlike Python's in ``\\p{L}``, ``\\d`` and ``\\/``."""
+"""Patterns of JSON Schemas: regular expressions of ECMA-262.  ``\\p{L}``, ``\\d`` and ``\\/`` differ in Python."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from regress import Regex, RegressError
 __all__ = ["PATTERNS", "RegressError", "with_patterns"]
 
 PATTERNS = FormatChecker(())
-"""Checks the patterns in a schema."""
+"""The checker of the patterns in a schema."""
 
 
 def with_patterns(kind: Any) -> Any:
-    """A class of validators with the patterns of ECMA-262."""
+    """Extend a class of validators, so that it reads patterns as ECMA-262 defines them."""
     keywords = {
         "pattern": _pattern,
         "patternProperties": _pattern_properties,
@@ -36,7 +36,7 @@ PATTERNS.checks("regex", raises=RegressError)(_is_pattern)
 
 @lru_cache(maxsize=1024)
 def _compiled(pattern: str) -> Regex:
-    """With the flag ``u``, as JSON Schema says, or without it, because many schemas escape more than ``u`` allows."""
+    """Compile with the flag ``u``, as JSON Schema says, or without it if ``u`` does not allow its escapes."""
     try:
         return Regex(pattern, "u")
     except RegressError:

@@ -51,7 +51,7 @@ def note_of(commit: Commit, totals: Totals) -> dict[str, Any]:
 
 
 def note_at(location: Location, version: int) -> Mapping[str, Any]:
-    """The pipeline's part of a version's ``commitInfo``; empty without one."""
+    """The pipeline's part of a version's ``commitInfo``; empty if another program committed the version."""
     note: Mapping[str, Any] = _info(_actions(location, version)).get(NOTE, {})
     return note
 

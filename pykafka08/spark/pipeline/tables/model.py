@@ -60,7 +60,7 @@ class Totals:
     newest: Mapping[str, int] = field(default_factory=dict)
     """Query → its last batch."""
     offsets: Mapping[str, str] = field(default_factory=dict)
-    """Query → the end offset of its last batch."""
+    """The end offset of the last batch of each query."""
 
     def after(self, commit: Commit) -> Totals:
         """The totals with one more commit."""

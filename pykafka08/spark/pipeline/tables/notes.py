@@ -1,4 +1,4 @@
-"""A Delta table without rows, whose commits hold JSON documents; of several writers of one version one succeeds."""
+"""A Delta table without rows, whose commits hold JSON documents.  Only one writer can commit each version."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from pykafka08.spark.pipeline.tables.storage import located
 __all__ = ["NoteLog"]
 
 CONFIGURATION = {"delta.logRetentionDuration": "interval 1 hours"}
-"""Only the newest document is read."""
+"""Old commits may be deleted early, because only the newest document is read."""
 
 
 class NoteLog:
-    """The documents in a folder.  One thread at a time may call it."""
+    """The documents in a folder.  Not thread-safe."""
 
     def __init__(self, folder: Folder) -> None:
         self._location = located(folder)
@@ -44,7 +44,7 @@ class NoteLog:
             )
 
     def newest(self) -> tuple[int, Mapping[str, Any]]:
-        """The newest version and its document, which may be empty; -1 without a table."""
+        """The newest version and its document, which may be empty; version -1 if there is no table."""
         table = self._updated()
         return (-1, {}) if table is None else (table.version(), note_at(self._location, table.version()))
 

@@ -43,11 +43,11 @@ BRONZE_PARTITIONS = ["topic", "ingest_date"]
 
 
 _known: dict[Hashable, StructType] = {}
-"""Columns by what decides them: each batch needs them, and Spark takes longer to analyse them than to count a batch."""
+"""Analysed columns by the settings that decide them.  Each batch needs them, and Spark analyses them slowly."""
 
 
 def analysed(spark: SparkSession, decode: Decode) -> StructType:
-    """The columns of silver, from an analysis of all expressions; raises Spark's errors about them."""
+    """Let Spark analyse all expressions, and return the columns of silver.  Raises Spark's errors about expressions."""
     return accepted(_decoded_nothing(spark, decode)).schema
 
 
@@ -60,7 +60,7 @@ def silver_schema(spark: SparkSession, decode: Decode) -> StructType:
 
 
 def rejects_schema(spark: SparkSession, decode: Decode) -> StructType:
-    """The columns of the table of refused records, which are the same for all settings."""
+    """The columns of the table of refused records; they do not depend on settings."""
     if "rejects" not in _known:
         _known["rejects"] = rejected(_decoded_nothing(spark, decode)).schema
     return _known["rejects"]

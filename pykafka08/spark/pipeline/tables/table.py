@@ -44,7 +44,7 @@ KNOWN = 10_000
 PARTITION = "partition."
 """The prefix of partition columns in deltalake's list of files."""
 EPOCH = "pykafka08-epoch-"
-"""The prefix of the application transactions with the epochs of leases, by query."""
+"""The prefix of the application transactions that hold the epoch of a query's lease."""
 
 
 class BatchTakenError(RuntimeError):
@@ -52,15 +52,15 @@ class BatchTakenError(RuntimeError):
 
 
 class LeaseLostError(RuntimeError):
-    """The lease of this process has ended, so that it may not commit."""
+    """Another process has taken the lease of this process, which must not commit any more."""
 
 
 class Fence(Protocol):
-    """What a writer must hold to commit."""
+    """A lease that a writer must hold to commit."""
 
     @property
     def epoch(self) -> int:
-        """Later writers of a query have higher epochs."""
+        """The epoch of the writer; later writers of a query have higher epochs."""
         ...
 
     def check(self) -> None:
@@ -71,7 +71,7 @@ class Fence(Protocol):
 class Table:
     """The table in a folder.  Other processes may commit; each call reads the newest version.
 
-    With ``fence`` commits are made only while it holds, and not after those of a later epoch of the same query.
+    With ``fence``, a commit fails if the fence is lost, or if a writer of a later epoch has committed the same query.
     """
 
     def __init__(self, folder: str | Path | Folder, fence: Fence | None = None) -> None:
@@ -81,7 +81,7 @@ class Table:
         self._known: dict[int, Commit] = {}
         """Version → commit, for the commits read last.  Commits never change."""
         self._newest = threading.local()
-        """deltalake's table of each thread, which reads only new commits when it is used again."""
+        """deltalake's table of each thread.  A table that is used again reads only new commits."""
 
     @property
     def version(self) -> int:
@@ -101,7 +101,7 @@ class Table:
         return State(found.version(), _live(found), totals_at(self.location, found.version()))
 
     def live(self, version: int | None = None, *, days: Collection[str] | None = None) -> list[DataFile]:
-        """The live files, now or at a version, in the order of their commits; of ``days`` or of all days."""
+        """The live files in the order of their commits, now or at a version; with ``days``, only of these days."""
         found = self._opened(version)
         return [] if found is None else list(_live(found, f"{PARTITION}day", days))
 
@@ -224,7 +224,7 @@ class Table:
         Raises:
             BatchTakenError: the batch has a commit already.  Two runs have read the same batch, which Spark's
                 checkpoints do not exclude on object stores.
-            LeaseLostError: the fence does not hold any more.
+            LeaseLostError: another process has taken the lease.
         """
         if self._fence is not None:
             self._fence.check()
@@ -294,9 +294,12 @@ class Table:
         return sum(path.endswith(".parquet") and path.split("/")[1] not in named for path in there)
 
     def _epoch(self, found: DeltaTable, commit: Commit) -> dict[str, int]:
-        """The application transaction with the epoch of the fence.  Raises LeaseLostError after a later epoch.
+        """The application transaction with the epoch of the fence.
 
-        Compactions have none: runs of different stages compact the same tables.
+        A compaction has no epoch, because runs of different stages compact the same tables.
+
+        Raises:
+            LeaseLostError: a process with a later epoch has committed.
         """
         if self._fence is None or commit.kind == COMPACTION:
             return {}
@@ -304,7 +307,7 @@ class Table:
         newest = found.transaction_version(name)
         if newest is not None and newest > self._fence.epoch:
             raise LeaseLostError(
-                f"{self.location.uri}: a process with a later lease has committed {commit.query}; end this one"
+                f"{self.location.uri}: a process with a later lease has committed {commit.query}; stop this process"
             )
         return {name: self._fence.epoch}
 
@@ -345,7 +348,7 @@ class Table:
 
 
 def _live(table: DeltaTable, column: str = "", values: Collection[str] | None = None) -> tuple[DataFile, ...]:
-    """The live files in the order of their commits; with ``values`` only those with one of them in a column."""
+    """The live files in the order of their commits; with ``values``, only the files with these values of a column."""
     rows = _decoded(pa.table(table.get_add_actions(flatten=True)))
     if values is not None:
         rows = rows.filter(pc.is_in(rows[column].cast(pa.string()), pa.array(values, pa.string())))
@@ -360,7 +363,7 @@ def _live(table: DeltaTable, column: str = "", values: Collection[str] | None = 
 
 
 def _decoded(actions: pa.Table) -> pa.Table:
-    """Paths as files have them; in Delta's log they are percent-encoded."""
+    """Decode the paths of files, which are percent-encoded in Delta's log."""
     paths = actions["path"].cast(pa.string())
     if pc.any(pc.match_substring(paths, "%")).as_py():
         number = actions.column_names.index("path")
