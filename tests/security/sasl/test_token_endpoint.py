@@ -30,6 +30,7 @@ from cryptography.hazmat.primitives.serialization import (
 from joserfc.jwk import ECKey, RSAKey
 
 from pykafka08.errors import AuthenticationError, ConfigError, KafkaError, TransportError
+from pykafka08.security.oauth import token_endpoint
 from pykafka08.security.oauth.shared_token import RefreshTimes, SharedToken
 from pykafka08.security.oauth.sources import source_of
 from pykafka08.security.oauth.token import OAuthToken
@@ -237,18 +238,16 @@ async def test_a_long_retry_after_ends_the_tries(endpoint: OidcEndpoint) -> None
         await token_of(endpoint)
 
 
-async def test_a_silent_endpoint_ends_before_the_callers_deadline(endpoint: OidcEndpoint) -> None:
+async def test_a_silent_endpoint_ends_before_the_callers_deadline(
+    endpoint: OidcEndpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """So that the error says which server did not answer."""
-    release = anyio.Event()
+    monkeypatch.setattr(token_endpoint, "DEADLINE_MARGIN", 20.0)  # a busy machine may take seconds for it
     blocked = threading.Event()
-    endpoint.before_answer = lambda: blocked.wait(20)
+    endpoint.before_answer = lambda: blocked.wait(60)
     try:
-        with anyio.move_on_after(0.5) as scope:
-            with pytest.raises(TransportError, match=r"127\.0\.0\.1.* did not answer in time"):
-                await token_of(endpoint)
-            release.set()
-        assert release.is_set()
-        assert not scope.cancelled_caught
+        with anyio.fail_after(20.5), pytest.raises(TransportError, match=r"127\.0\.0\.1.* did not answer in time"):
+            await token_of(endpoint)
     finally:
         blocked.set()
 
