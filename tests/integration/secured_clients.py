@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import anyio
 
@@ -17,12 +18,14 @@ from tests.integration.clusters import RealCluster
 from tests.integration.reading import read_records
 from tests.security.secrets_found import SecretSearch, everything_is_sent
 
-__all__ = ["CLIENTS", "check_clients", "check_tools", "client_file"]
+__all__ = ["CLIENTS", "DEADLINE_S", "PATIENT", "check_clients", "check_tools", "client_file"]
 
 RECORDS = 100
 VALUES = [b"%d" % number for number in range(RECORDS)]
 LINES = b"".join(value + b"\n" for value in VALUES)
 DEADLINE_S = 60
+PATIENT: dict[str, Any] = {"socket_connection_setup_timeout_ms": 4 * DEADLINE_S * 1000}
+"""Settings with which an error that came only at the end of the set-up time would come too late for a test."""
 
 
 def client_file(cluster: RealCluster, protocol: str, mechanism: str | None) -> Path:

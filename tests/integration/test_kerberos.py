@@ -14,7 +14,7 @@ from pykafka08 import Admin, AuthenticationError, Consumer, Producer, TopicParti
 from tests.brokers.releases import version_tuple
 from tests.integration.clusters import Clusters, RealCluster
 from tests.integration.reading import read_records
-from tests.integration.secured_clients import check_clients, check_tools
+from tests.integration.secured_clients import DEADLINE_S, PATIENT, check_clients, check_tools
 from tests.security.cloud_page import KERBEROS, PAIRS, replaced, write_kerberos_files
 from tests.security.kdc import HOST, REALM, Kdc
 from tests.security.kerberos_secrets import TOKEN_START, keys_of_keytab, search_for_tokens, secrets_of_ticket_cache
@@ -128,8 +128,8 @@ async def test_wrong_credentials_are_refused_at_once(secured: RealCluster, kerbe
         ({"sasl_kerberos_keytab": "absent"}, "cannot read sasl_kerberos_keytab='absent'"),
     )
     for changed, text in wrong:
-        producer = Producer(**settings_of(secured, kerberos, "SASL_PLAINTEXT", **changed))
-        with anyio.fail_after(60), pytest.raises(AuthenticationError, match=text) as caught, search.of_logs():
+        producer = Producer(**settings_of(secured, kerberos, "SASL_PLAINTEXT", **PATIENT, **changed))
+        with anyio.fail_after(DEADLINE_S), pytest.raises(AuthenticationError, match=text) as caught, search.of_logs():
             async with producer:
                 pass
         search.of_error(text, caught.value)

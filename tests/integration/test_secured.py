@@ -18,7 +18,7 @@ from pykafka08 import Admin, AuthenticationError, Consumer, Producer, TlsError, 
 from tests.brokers.model import MUTUAL_SSL
 from tests.integration.clusters import RealCluster
 from tests.integration.reading import read_records
-from tests.integration.secured_clients import check_clients, check_tools
+from tests.integration.secured_clients import DEADLINE_S, PATIENT, check_clients, check_tools
 from tests.integration.secured_cluster import REAUTHENTICATED_MS, SecuredBrokers, mechanisms_of, settings_of
 from tests.integration.streams import check_stream, delete_scram_user, set_scram_password, wait_until_accepted
 from tests.security.authority import Authority
@@ -261,7 +261,7 @@ async def test_what_is_wrong_is_said_at_once(secured: RealCluster, tmp_path: Pat
             continue
         if listener == MUTUAL_SSL and secured.release < (1, 1):
             continue
-        settings = settings_of(secured, protocol, mechanism, **changed)
+        settings = settings_of(secured, protocol, mechanism, **PATIENT, **changed)
         if "ssl_certfile" in changed:
             settings["ssl_certfile"] = str(tmp_path / changed["ssl_certfile"])
         if mechanism == "GSSAPI":
@@ -270,7 +270,7 @@ async def test_what_is_wrong_is_said_at_once(secured: RealCluster, tmp_path: Pat
             del settings["sasl_plain_username"], settings["sasl_plain_password"]
         settings["bootstrap_servers"] = secured.listener(listener)
         for client in (Producer, Consumer, Admin) if IS_SOAK else (Producer,):
-            with anyio.fail_after(60), pytest.raises(kind) as caught:
+            with anyio.fail_after(DEADLINE_S), pytest.raises(kind) as caught:
                 async with client(**settings):
                     pass
             assert text in str(caught.value), what

@@ -37,7 +37,7 @@ from tests.cli.console import console_here
 from tests.integration.acls import EVERYTHING_ON_THE_CLUSTER, allow, revoke
 from tests.integration.clusters import RealCluster
 from tests.integration.reading import read_records
-from tests.integration.secured_clients import client_file
+from tests.integration.secured_clients import DEADLINE_S, PATIENT, client_file
 from tests.integration.secured_cluster import SecuredBrokers, settings_of
 from tests.security.authority import Authority
 
@@ -254,8 +254,8 @@ async def test_a_delegation_token_authenticates_as_its_owner(secured: RealCluste
         advice = (
             "delegation token that has not expired" if what != "not as a token" else "; check sasl_plain_username and"
         )
-        with anyio.fail_after(60), pytest.raises(AuthenticationError, match=advice) as caught:
-            async with Admin(**{**by_token, **changed}):
+        with anyio.fail_after(DEADLINE_S), pytest.raises(AuthenticationError, match=advice) as caught:
+            async with Admin(**{**by_token, **PATIENT, **changed}):
                 pass
         assert secret not in str(caught.value), what
     await revoke(secured, "User:alice", f"ALL topic {topic}")

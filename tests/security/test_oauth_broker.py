@@ -21,7 +21,7 @@ from tests.brokers.properties import write_properties
 from tests.integration.acls import allow, revoke
 from tests.integration.clusters import RealCluster
 from tests.integration.reading import read_records
-from tests.integration.secured_clients import check_clients, check_tools
+from tests.integration.secured_clients import DEADLINE_S, PATIENT, check_clients, check_tools
 from tests.integration.secured_cluster import SecuredBrokers
 from tests.security.oauth_broker import CLASSES, CLIENT_SECRET, LOGIN_HANDLER
 from tests.security.oidc_endpoint import OidcEndpoint
@@ -117,10 +117,11 @@ async def test_a_refused_token_is_one_clear_error(broker: RealCluster, endpoint:
         "bootstrap_servers": broker.listener("SASL_PLAINTEXT"),
         "security_protocol": "SASL_PLAINTEXT",
         "sasl_mechanism": "OAUTHBEARER",
+        **PATIENT,
     }
     for make, text in REFUSED:
         token = make(endpoint)
-        with anyio.fail_after(60), pytest.raises(AuthenticationError, match=text) as caught:
+        with anyio.fail_after(DEADLINE_S), pytest.raises(AuthenticationError, match=text) as caught:
             async with Producer(**settings, sasl_oauth_token_provider=lambda made=token: made):
                 pass
         assert "token" in str(caught.value)
