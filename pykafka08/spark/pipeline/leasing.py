@@ -22,7 +22,7 @@ from typing import Any
 from deltalake.exceptions import DeltaError
 
 from pykafka08.errors import ConfigError
-from pykafka08.spark.pipeline.stores import Folder
+from pykafka08.spark.pipeline.stores import Folder, first_line
 from pykafka08.spark.pipeline.tables.notes import NoteLog
 from pykafka08.spark.pipeline.tables.table import Fence, LeaseLostError
 
@@ -246,7 +246,7 @@ def _store_errors(root: Folder) -> Iterator[None]:
     except OSError as error:
         raise ConfigError(f"folder: {error.filename or root}: {error.strerror or error}") from error
     except DeltaError as error:
-        raise ConfigError(f"folder: {root}: {next(iter(str(error).splitlines()), '')}") from error
+        raise ConfigError(f"folder: {root}: {first_line(error)}") from error
 
 
 def _new(epoch: int, work: tuple[str, ...], is_exclusive: bool) -> Holder:

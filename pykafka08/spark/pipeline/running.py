@@ -32,7 +32,7 @@ from pykafka08.spark.pipeline.session import session
 from pykafka08.spark.pipeline.settings import Pipeline
 from pykafka08.spark.pipeline.stages import Stage, stages
 from pykafka08.spark.pipeline.status import PROGRESS, late_updates
-from pykafka08.spark.pipeline.stores import Folder
+from pykafka08.spark.pipeline.stores import Folder, first_line
 from pykafka08.spark.pipeline.tables.table import Fence, LeaseLostError, Table
 from pykafka08.spark.pipeline.validating import check_starts, validate
 
@@ -367,7 +367,7 @@ class _Rounds:
             _compact(self._spark, self._pipeline, self._lease, self._until, self._say)
             self._until = versions(self._pipeline)
         except (PySparkException, DeltaError, OSError) as error:  # stages continue, and the next round tries again
-            self._say(f"compaction failed, and will be tried again: {next(iter(str(error).splitlines()), '')}")
+            self._say(f"compaction failed, and will be tried again: {first_line(error)}")
         self._last = time.monotonic()
 
 

@@ -24,7 +24,7 @@ from typing import Any, Protocol
 from pykafka08.errors import ConfigError
 from pykafka08.spark.pipeline.addresses import Address, Storage, options_for_delta
 
-__all__ = ["Files", "Folder", "files_of", "local_folder"]
+__all__ = ["Files", "Folder", "files_of", "first_line", "local_folder"]
 
 EXTRA = "pip install 'pykafka08[stores]'"
 DRAFT = ".draft-"
@@ -264,12 +264,12 @@ class ObjectFiles:
         try:
             yield
         except AlreadyExistsError as error:
-            raise FileExistsError(_first_line(error)) from None
+            raise FileExistsError(first_line(error)) from None
         except (BaseError, FileNotFoundError) as error:  # its text has many lines
             said = str(error)
             if isinstance(error, FileNotFoundError) and not any(one in said for one in NO_BUCKET):
-                raise FileNotFoundError(_first_line(error)) from None
-            cause = next((match[1] for match in CAUSES.finditer(said)), _first_line(error))
+                raise FileNotFoundError(first_line(error)) from None
+            cause = next((match[1] for match in CAUSES.finditer(said)), first_line(error))
             raise ConfigError(f"folder: {self._address.spark}: {cause}") from None
 
 
@@ -284,7 +284,8 @@ def _store(address: Address, storage: Storage) -> Any:
     return make(address.delta, config=of_store, client_options=of_client)
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
+    """The first line of an error's text; its type if the text is empty."""
     return next(iter(str(error).splitlines()), type(error).__name__)
 
 
@@ -360,11 +361,11 @@ class HdfsFiles:
         try:
             yield
         except FileNotFoundError as error:
-            raise FileNotFoundError(_first_line(error)) from None
+            raise FileNotFoundError(first_line(error)) from None
         except FileExistsError as error:
-            raise FileExistsError(_first_line(error)) from None
+            raise FileExistsError(first_line(error)) from None
         except (OSError, RuntimeError, ValueError) as error:
-            raise ConfigError(f"folder: {self._address.spark}: {_first_line(error)}") from None
+            raise ConfigError(f"folder: {self._address.spark}: {first_line(error)}") from None
 
 
 @lru_cache(maxsize=8)
