@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import socket
 from collections.abc import Awaitable, Callable
 from functools import cache
 from pathlib import Path
@@ -270,6 +271,20 @@ async def test_connection_errors_of_a_legacy_consumer_name_the_properties() -> N
         arguments = {**credentials(old.brokers), "sasl_plain_password": "wrong"}
         with pytest.raises(AuthenticationError, match="check sasl_plain_username and sasl_plain_password"):
             async with old.consumer("t", **arguments):
+                pass
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("name", ["default.api.timeout.ms", "default_api_timeout_ms"])
+async def test_the_error_of_a_silent_bootstrap_address_names_the_time_limit_as_written(name: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        servers = f"127.0.0.1:{silent.getsockname()[1]}"
+        if name in setting_fields(ClientConfig):
+            producer = Producer(servers, default_api_timeout_ms=200)
+        else:
+            producer = Producer.from_properties({"bootstrap.servers": servers, name: "200"})
+        with pytest.raises(NoBrokersError, match=rf"{re.escape(name)}=200 was over"):
+            async with producer:
                 pass
 
 
