@@ -158,7 +158,7 @@ class Authentication:
             if self._setting != self.mechanism:
                 wanted = f"{self.mechanism}, which {wanted} uses"
             raise self._refused(f"the broker does not offer {wanted}; it offers {offered}")
-        if answer.error_code == ErrorCode.ILLEGAL_SASL_STATE:
+        if answer.error_code == ErrorCode.ILLEGAL_SASL_STATE and not self.is_renewal:
             raise self._refused(
                 "the listener does not use SASL: set security_protocol to "
                 f"{'SSL' if self._uses_tls else 'PLAINTEXT'}, or connect to another port"

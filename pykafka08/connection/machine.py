@@ -29,6 +29,7 @@ from pykafka08.connection.authentication import Authentication
 from pykafka08.connection.call import Call, Content, Outcome, may_be_held
 from pykafka08.connection.deadlines import Deadlines
 from pykafka08.connection.handshake import Handshake, Probe, check_first_answer, explain_foreign_peer
+from pykafka08.connection.session import Session
 from pykafka08.connection.silence import Silence
 from pykafka08.connection.throttle import throttled_for
 from pykafka08.errors import (
@@ -54,12 +55,6 @@ from pykafka08.wire import INT32, Buffer
 __all__ = ["ConnectionMachine", "State"]
 
 LAST_CORRELATION_ID = 2**31 - 1
-
-RENEWED_AT = (0.75, 0.85)
-"""Between which parts of its life a SASL session is renewed, so that connections do not all do it at once."""
-
-RENEWAL_PAUSE = 0.05
-"""Part of a session's life after which a token that could not be had is asked for again."""
 
 
 class State(Enum):
@@ -112,9 +107,7 @@ class ConnectionMachine:
         self._authentication = authentication
         self._may_pass = may_pass
         self.last_refusal = last_refusal
-        self._renewed_at = RENEWED_AT[0] + jitter * (RENEWED_AT[1] - RENEWED_AT[0])
-        self._session_ends_at = math.inf
-        self._renew_at = math.inf
+        self._session = Session(jitter)
         self._is_renewing = False
         self._is_holding = False
         self._mechanism_failure: KafkaError | None = None
@@ -276,10 +269,8 @@ class ConnectionMachine:
 
     def authentication_failed(self, error: KafkaError, now: float) -> bool:
         """The mechanism has no token, or does not accept the broker's.  False if it will be asked again later."""
-        if self.state is State.READY and not self._is_renewing and now < self._session_ends_at:
-            assert self._authentication is not None
-            pause = max(1.0, self._authentication.lifetime * RENEWAL_PAUSE)
-            self._renew_at = now + pause
+        if self.state is State.READY and not self._is_renewing and not self._session.has_ended(now):
+            self._session.retry_later(now)
             return False
         if self.state is State.AUTHENTICATING and self._authentication is not None:
             error = self._authentication.without_credentials(error)
@@ -326,12 +317,14 @@ class ConnectionMachine:
             self._poison(self._unrenewed_error())
         while (due := self._deadlines.pop_due(now)) is not None:
             self._expire(due, now)
+        if self.state is State.READY and now >= self._session.hold_at:
+            self._is_holding, self._session.hold_at = True, math.inf
         if self.state is State.READY and now >= self._throttled_until and not self._is_holding:
             # The broker has read nothing until now, so its silence begins only now.
             self._silence.quiet_since = max(self._silence.quiet_since, self._throttled_until)
             self._throttled_until = 0.0
             self._send_held(now)
-        if self.state is State.READY and now >= self._renew_at:
+        if self.state is State.READY and now >= self._session.renew_at:
             self._begin_authentication(now, is_renewal=True)
         if self.state is State.READY and not self._open and now >= self.last_activity + self._max_idle:
             self.was_idle = True
@@ -352,7 +345,7 @@ class ConnectionMachine:
         else:
             if self._throttled_until and not self._is_holding:
                 times.append(self._throttled_until)
-            times += (self._renew_at, self._renewal_ends_at)
+            times += (self._session.hold_at, self._session.renew_at, self._renewal_ends_at)
             times.append(self._silence.suspect_at(self._open[0]) if self._open else self.last_activity + self._max_idle)
         return min(times)
 
@@ -394,7 +387,7 @@ class ConnectionMachine:
     def _begin_authentication(self, now: float, *, is_renewal: bool = False) -> None:
         assert self._authentication is not None
         assert self._handshake.versions is not None
-        self._renew_at = math.inf
+        self._session.renewal_begun()
         self._authentication.begin(self._handshake.versions, is_renewal=is_renewal)
         self._actions.append(Authenticate(None))
         self._continue_authentication(now)
@@ -413,8 +406,7 @@ class ConnectionMachine:
             if self._is_renewing and not self._is_holding and now >= self._throttled_until:
                 self._send_held(now)
             return
-        lifetime = authentication.lifetime or math.inf
-        self._renew_at, self._session_ends_at = now + lifetime * self._renewed_at, now + lifetime
+        self._session.begun(authentication.lifetime, now, is_renewal=self._is_renewing)
         if self._is_renewing:
             self._is_renewing = self._is_holding = False
             if now >= self._throttled_until:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import secrets
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import anyio
+import pytest
 
 from pykafka08 import Admin, AuthenticationError, Consumer, Producer
 from pykafka08.cluster.client import Client
@@ -31,26 +34,32 @@ ITERATIONS = 4096
 async def check_stream(
     cluster: RealCluster,
     settings: dict[str, Any],
+    log: pytest.LogCaptureFixture,
     *,
     count: int,
     seconds: float,
     change: Callable[[], Awaitable[object]] | None = None,
+    closes: bool = False,
 ) -> None:
     """Write ``count`` records in about ``seconds`` and read them in a group; ``change`` is called halfway.
 
-    No record may be lost, duplicated or out of order.
+    No record may be lost, duplicated or out of order.  Producer and consumer renew sessions, and no connection is
+    closed but by ``change``, where ``closes`` says so.
     """
+    log.set_level(logging.DEBUG, logger="pykafka08.connection")
     topic = cluster.new_topic("streamed")
     half = anyio.Event()
 
     async def write() -> None:
-        async with Producer(**settings) as producer:
+        async with Producer(client_id=f"{topic}-producer", **settings) as producer:
             for start in range(0, count, count // STEPS):
                 for number in range(start, start + count // STEPS):
                     producer.enqueue(topic, b"%d" % number)
                 if start == count // 2:
                     half.set()
                 await anyio.sleep(seconds / STEPS)
+            await producer.flush()
+            _check_sessions(log, f"{topic}-producer", closes=closes)
 
     async def change_halfway() -> None:
         await half.wait()
@@ -60,9 +69,23 @@ async def check_stream(
     async with anyio.create_task_group() as group:
         group.start_soon(write)
         group.start_soon(change_halfway)
-        async with Consumer(topic, group_id=topic, auto_offset_reset="earliest", **settings) as consumer:
+        async with Consumer(
+            topic, group_id=topic, auto_offset_reset="earliest", client_id=f"{topic}-consumer", **settings
+        ) as consumer:
             got = await read_records(consumer, count)
+            _check_sessions(log, f"{topic}-consumer", closes=closes)
     assert [record.value for record in got] == [b"%d" % number for number in range(count)]
+
+
+def _check_sessions(log: pytest.LogCaptureFixture, client_id: str, *, closes: bool) -> None:
+    """Every authentication but the first on each connection renews its session."""
+    events = Counter(
+        record.event  # type: ignore[attr-defined] - a fact of each message of the library
+        for record in log.records
+        if getattr(record, "client_id", None) == client_id
+    )
+    assert events["connection.authenticated"] > events["connection.ready"] > 0, events
+    assert closes or not events["connection.closed"], events
 
 
 async def set_scram_password(cluster: RealCluster, user: str, mechanism: str, password: str) -> None:

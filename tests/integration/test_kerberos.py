@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.to_thread
 import pytest
 
 from pykafka08 import Admin, AuthenticationError, Consumer, Producer, TopicPartition
@@ -15,6 +16,7 @@ from tests.brokers.releases import version_tuple
 from tests.integration.clusters import Clusters, RealCluster
 from tests.integration.reading import read_records
 from tests.integration.secured_clients import DEADLINE_S, PATIENT, check_clients, check_tools
+from tests.integration.streams import check_stream
 from tests.security.cloud_page import KERBEROS, PAIRS, replaced, write_kerberos_files
 from tests.security.kdc import HOST, REALM, Kdc
 from tests.security.kerberos_secrets import TOKEN_START, keys_of_keytab, search_for_tokens, secrets_of_ticket_cache
@@ -28,6 +30,8 @@ RELEASES = EVERY if IS_SOAK else (EVERY[0], EVERY[-1])
 """Bare tokens without a Kafka request, and SaslAuthenticate; the soak has SaslHandshake with bare tokens as well."""
 RECORDS = 500
 REAUTHENTICATED_MS = 2000 if IS_SOAK else 1000
+TICKET_S = 2
+"""Life of the tickets of a stream; the Kerberos library gets a new one after half of it."""
 STREAMED = 100_000 if IS_SOAK else 20_000
 
 
@@ -140,21 +144,24 @@ async def test_wrong_credentials_are_refused_at_once(secured: RealCluster, kerbe
 @pytest.mark.parametrize(
     "release", [release for release in RELEASES if version_tuple(release) >= (2, 2)], indirect=True
 )
-async def test_a_stream_outlives_renewed_sessions(secured: RealCluster, kerberos: Kdc) -> None:
-    """Nothing is lost, doubled or out of order while sessions end again and again (KIP-368)."""
-    topic = secured.new_topic("streamed")
-    settings = settings_of(secured, kerberos, "SASL_SSL")
-    steps = 100
+async def test_a_stream_outlives_renewed_sessions_and_changed_keys(
+    secured: RealCluster, kerberos: Kdc, caplog: pytest.LogCaptureFixture
+) -> None:
+    """No record is lost, duplicated or out of order while sessions and tickets end and both sides' keys change."""
+    keytab = kerberos.keytab(f"carol-{secured.version}")
+    to_keytab = f"ktadd -k {keytab} carol"
+    kerberos.admin("addprinc -randkey carol", must_succeed=False)
+    kerberos.admin(f"modprinc -maxlife {TICKET_S}seconds carol", to_keytab)
+    settings = settings_of(
+        secured, kerberos, "SASL_SSL", sasl_kerberos_principal="carol", sasl_kerberos_keytab=str(keytab)
+    )
 
-    async def write() -> None:
-        async with Producer(**settings) as producer:
-            for start in range(0, STREAMED, STREAMED // steps):
-                for number in range(start, start + STREAMED // steps):
-                    producer.enqueue(topic, b"%d" % number)
-                await anyio.sleep(3 * REAUTHENTICATED_MS / 1000 / steps)
+    async def change() -> None:
+        asked_before.append(len(kerberos.requests("AS_REQ")))
+        broker = f"ktadd -k {kerberos.keytab('kafka')} kafka/localhost kafka/127.0.0.1"
+        await anyio.to_thread.run_sync(kerberos.admin, to_keytab, broker)
 
-    async with anyio.create_task_group() as group:
-        group.start_soon(write)
-        async with Consumer(topic, group_id=topic, auto_offset_reset="earliest", **settings) as consumer:
-            got = await read_records(consumer, STREAMED)
-    assert [record.value for record in got] == [b"%d" % number for number in range(STREAMED)]
+    asked_before: list[int] = []
+    seconds = 3 * REAUTHENTICATED_MS / 1000
+    await check_stream(secured, settings, caplog, count=STREAMED, seconds=seconds, change=change)
+    assert len(kerberos.requests("AS_REQ")) > asked_before[0], "no ticket with the new key"

@@ -102,20 +102,20 @@ async def test_every_client_and_tool_takes_the_file_of_kafkas_tools(secured: Rea
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 @pytest.mark.parametrize("release", LIMITING, indirect=True)
 async def test_streams_outlive_renewed_sessions_and_changed_credentials(
-    secured: RealCluster, endpoint: OidcEndpoint
+    secured: RealCluster, endpoint: OidcEndpoint, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Sessions end every two seconds and credentials change; no record is lost, duplicated or out of order."""
     async with anyio.create_task_group() as group:
         for mechanism in CHANGED:
             if mechanism.startswith("SCRAM"):
-                group.start_soon(_stream_with_scram, secured, mechanism)
+                group.start_soon(_stream_with_scram, secured, mechanism, caplog)
             elif mechanism == "OAUTHBEARER":
-                group.start_soon(_stream_with_tokens, secured, endpoint)
+                group.start_soon(_stream_with_tokens, secured, endpoint, caplog)
     if "PLAIN" in CHANGED:
-        await _stream_with_plain(secured)
+        await _stream_with_plain(secured, caplog)
 
 
-async def _stream_with_scram(cluster: RealCluster, mechanism: str) -> None:
+async def _stream_with_scram(cluster: RealCluster, mechanism: str, log: pytest.LogCaptureFixture) -> None:
     user, passwords = f"of-{mechanism}", ["old-secret"]
     await set_scram_password(cluster, user, mechanism, passwords[-1])
     settings = settings_of(cluster, "SASL_SSL", mechanism, user, sasl_plain_password=lambda: passwords[-1])
@@ -125,20 +125,20 @@ async def _stream_with_scram(cluster: RealCluster, mechanism: str) -> None:
         await set_scram_password(cluster, user, mechanism, "new-secret")
         passwords.append("new-secret")
 
-    await check_stream(cluster, settings, count=STREAMED, seconds=STREAM_S, change=change)
+    await check_stream(cluster, settings, log, count=STREAMED, seconds=STREAM_S, change=change)
 
 
-async def _stream_with_tokens(cluster: RealCluster, endpoint: OidcEndpoint) -> None:
+async def _stream_with_tokens(cluster: RealCluster, endpoint: OidcEndpoint, log: pytest.LogCaptureFixture) -> None:
     """Each session has its own token, and ends when the token expires."""
     settings = settings_of(cluster, "SASL_SSL", "OAUTHBEARER")
     endpoint.issued.clear()
     endpoint.lifetime = REAUTHENTICATED_MS / 1000
-    await check_stream(cluster, settings, count=STREAMED, seconds=STREAM_S)
+    await check_stream(cluster, settings, log, count=STREAMED, seconds=STREAM_S)
     endpoint.lifetime = 3600
     assert cluster.release < SIGNED or len(set(endpoint.issued)) >= STREAM_S * 1000 // REAUTHENTICATED_MS
 
 
-async def _stream_with_plain(cluster: RealCluster) -> None:
+async def _stream_with_plain(cluster: RealCluster, log: pytest.LogCaptureFixture) -> None:
     """Restart the broker with another password: brokers read the passwords of PLAIN only when they start."""
     jaas, passwords = cluster.folder / "conf" / "jaas.conf", ["bob-secret"]
     before = jaas.read_text()
@@ -151,7 +151,7 @@ async def _stream_with_plain(cluster: RealCluster) -> None:
         await anyio.to_thread.run_sync(partial(cluster.start, 1))
 
     try:
-        await check_stream(cluster, settings, count=STREAMED, seconds=STREAM_S, change=change)
+        await check_stream(cluster, settings, log, count=STREAMED, seconds=STREAM_S, change=change, closes=True)
     finally:
         jaas.write_text(before)
 
