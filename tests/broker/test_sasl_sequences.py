@@ -83,6 +83,8 @@ async def test_requests_out_of_order(steps: list[Step], answers: list[int | str]
         ([PLAIN, METADATA], [0, CLOSED]),
         ([PLAIN, PLAIN, METADATA], [0, 34, CLOSED]),
         ([SCRAM, METADATA], [34, CLOSED]),
+        # A second renewal within a second is refused; the connection goes on.
+        ([PLAIN, ALICE, PLAIN, ALICE, METADATA], [0, 0, 34, TWICE, 0]),
     ],
 )
 async def test_renewals_of_a_session(steps: list[Step], answers: list[int | str]) -> None:

@@ -247,9 +247,25 @@ def test_a_session_ends_with_its_token() -> None:
         ["SASL_PLAINTEXT"], Personality("4.3"), ScramUsers(), check_token=lambda _: Principal("alice", NOW + 60)
     )
     session = SaslSession(protection)
-    assert session.handshake("OAUTHBEARER", 1) == ErrorCode.NONE
+    assert session.handshake("OAUTHBEARER", 1, 0) == ErrorCode.NONE
     assert not session.allows(ApiKey.METADATA, NOW)
     assert session.authenticate(b"n,,\x01auth=Bearer token\x01\x01", NOW) == (b"", 60_000)
     assert session.allows(ApiKey.METADATA, NOW + 59)
     assert not session.allows(ApiKey.METADATA, NOW + 60)
     assert session.allows(ApiKey.SASL_HANDSHAKE, NOW + 60)
+
+
+def test_a_session_is_renewed_at_most_once_a_second() -> None:
+    protection = Protection(
+        ["SASL_PLAINTEXT"], Personality("4.3"), ScramUsers(), check_token=lambda _: Principal("alice", NOW + 60)
+    )
+    session = SaslSession(protection)
+    for began, code in (
+        (NOW, ErrorCode.NONE),
+        (NOW, ErrorCode.NONE),
+        (NOW + 0.99, ErrorCode.ILLEGAL_SASL_STATE),
+        (NOW + 1, ErrorCode.NONE),
+    ):
+        assert session.handshake("OAUTHBEARER", 1, began) == code
+        if not code:
+            session.authenticate(b"n,,\x01auth=Bearer token\x01\x01", began)

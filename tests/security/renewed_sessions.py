@@ -16,6 +16,8 @@ from contextlib import contextmanager
 import anyio
 import pytest
 
+import pykafka08.broker.security.sasl_session
+import pykafka08.connection.session
 from pykafka08.broker.security.sasl_session import SaslSession
 from pykafka08.broker.session import Session
 
@@ -72,4 +74,6 @@ def renewed_sessions() -> Iterator[RenewedSessions]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(SaslSession, "authenticate", authenticate)
         patch.setattr(Session, "closed", closed)
+        patch.setattr(pykafka08.connection.session, "RENEWAL_INTERVAL", 0.0)
+        patch.setattr(pykafka08.broker.security.sasl_session, "RENEWAL_INTERVAL_S", 0.0)
         yield sessions

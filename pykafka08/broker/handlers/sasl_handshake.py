@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from pykafka08.broker.call import Call, Reply
 from pykafka08.broker.handlers import handles
 from pykafka08.error_codes import ErrorCode
@@ -18,6 +20,5 @@ def sasl_handshake(call: Call, request: SaslHandshakeRequest) -> Reply:
     if call.sasl is None:
         return SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)
     mechanisms = call.cluster.protection.mechanisms
-    return SaslHandshakeResponse(
-        error_code=call.sasl.handshake(request.mechanism, call.version), mechanisms=list(mechanisms)
-    )
+    code = call.sasl.handshake(request.mechanism, call.version, time.time())
+    return SaslHandshakeResponse(error_code=code, mechanisms=list(mechanisms))

@@ -7,6 +7,8 @@ Sources: KIP-43, KIP-152, KIP-368.
 
 from __future__ import annotations
 
+from math import inf
+
 from pykafka08.broker.security.mechanisms import Principal, Refused, SaslExchange
 from pykafka08.broker.security.protection import Protection
 from pykafka08.error_codes import ErrorCode
@@ -16,6 +18,8 @@ __all__ = ["SaslSession"]
 
 LONGEST_SESSION_MS = 2**63 - 1
 """The largest INT64; seconds as a float round it up."""
+RENEWAL_INTERVAL_S = 1.0
+"""Within this time a connection takes no second renewal (KIP-368)."""
 ILLEGAL = "SaslAuthenticate request received after successful authentication"
 
 
@@ -27,6 +31,7 @@ class SaslSession:
         self._mechanism: str | None = None
         self._exchange: SaslExchange | None = None
         self._ends_at: float | None = None
+        self._renewed_at = -inf
         self._has_versions = False
         self.principal: Principal | None = None
         self.takes_bare_tokens = False
@@ -51,10 +56,13 @@ class SaslSession:
         self._has_versions = self._protection.serves_versions_once
         return ErrorCode.NONE
 
-    def handshake(self, mechanism: str, version: int) -> int:
+    def handshake(self, mechanism: str, version: int, now: float) -> int:
         """Begin, or begin again with the same mechanism in a session that ends; an error code."""
-        if self.principal is not None and self._ends_at is None:
+        is_renewal = self.principal is not None and self._exchange is None
+        if is_renewal and (self._ends_at is None or now - self._renewed_at < RENEWAL_INTERVAL_S):
             return ErrorCode.ILLEGAL_SASL_STATE
+        if is_renewal:
+            self._renewed_at = now
         if self._exchange is not None:
             self.has_failed = True
             return ErrorCode.ILLEGAL_SASL_STATE
