@@ -26,6 +26,7 @@ from tests.integration.reading import read_records
 __all__ = ["check_stream", "delete_scram_user", "set_scram_password", "wait_until_accepted"]
 
 STEPS = 100
+RENEWED_S = 60
 HASHES = {"SCRAM-SHA-256": (1, "sha256"), "SCRAM-SHA-512": (2, "sha512")}
 """The number of each mechanism in Kafka's protocol, and its hash."""
 ITERATIONS = 4096
@@ -43,8 +44,8 @@ async def check_stream(
 ) -> None:
     """Write ``count`` records in about ``seconds`` and read them in a group; ``change`` is called halfway.
 
-    No record may be lost, duplicated or out of order.  Producer and consumer renew sessions, and no connection is
-    closed but by ``change``, where ``closes`` says so.
+    No record may be lost, duplicated or out of order.  Producer and consumer renew sessions, and the broker refuses
+    none of their renewals, unless ``closes`` says that ``change`` closes connections.
     """
     log.set_level(logging.DEBUG, logger="pykafka08.connection")
     topic = cluster.new_topic("streamed")
@@ -59,7 +60,7 @@ async def check_stream(
                     half.set()
                 await anyio.sleep(seconds / STEPS)
             await producer.flush()
-            _check_sessions(log, f"{topic}-producer", closes=closes)
+            await _until_renewed(log, f"{topic}-producer")
 
     async def change_halfway() -> None:
         await half.wait()
@@ -73,17 +74,26 @@ async def check_stream(
             topic, group_id=topic, auto_offset_reset="earliest", client_id=f"{topic}-consumer", **settings
         ) as consumer:
             got = await read_records(consumer, count)
-            _check_sessions(log, f"{topic}-consumer", closes=closes)
+            await _until_renewed(log, f"{topic}-consumer")
+    refused = [
+        message
+        for message in map(logging.LogRecord.getMessage, log.records)
+        if f"client_id={topic}-" in message and "could not be renewed" in message
+    ]
+    assert closes or not refused
     assert [record.value for record in got] == [b"%d" % number for number in range(count)]
 
 
-def _check_sessions(log: pytest.LogCaptureFixture, client_id: str, *, closes: bool) -> None:
-    """Every authentication but the first on each connection renews its session."""
-    events = Counter(
-        str(vars(record).get("event")) for record in log.records if vars(record).get("client_id") == client_id
-    )
-    assert events["connection.authenticated"] > events["connection.ready"] > 0, events
-    assert closes or not events["connection.closed"], events
+async def _until_renewed(log: pytest.LogCaptureFixture, client_id: str) -> None:
+    """Wait for an authentication that is not the first of its connection: on a busy machine, one may come too late."""
+    with anyio.fail_after(RENEWED_S):
+        while True:
+            events = Counter(
+                str(vars(record).get("event")) for record in log.records if vars(record).get("client_id") == client_id
+            )
+            if events["connection.authenticated"] > events["connection.ready"]:
+                return
+            await anyio.sleep(0.05)
 
 
 async def set_scram_password(cluster: RealCluster, user: str, mechanism: str, password: str) -> None:
