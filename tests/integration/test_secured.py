@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import ssl
 from collections.abc import Awaitable, Callable, Iterator
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -144,16 +143,19 @@ async def _stream_with_plain(cluster: RealCluster, log: pytest.LogCaptureFixture
     before = jaas.read_text()
     settings = settings_of(cluster, "SASL_SSL", "PLAIN", "bob", sasl_plain_password=lambda: passwords[-1])
 
+    def restart(text: str) -> None:
+        cluster.stop(1)
+        jaas.write_text(text)
+        cluster.start(1)
+
     async def change() -> None:
-        await anyio.to_thread.run_sync(partial(cluster.stop, 1))
-        jaas.write_text(before.replace("bob-secret", "new-secret"))
         passwords.append("new-secret")
-        await anyio.to_thread.run_sync(partial(cluster.start, 1))
+        await anyio.to_thread.run_sync(restart, before.replace("bob-secret", "new-secret"))
 
     try:
         await check_stream(cluster, settings, log, count=STREAMED, seconds=STREAM_S, change=change, closes=True)
     finally:
-        jaas.write_text(before)
+        await anyio.to_thread.run_sync(restart, before)
 
 
 @pytest.mark.soak
