@@ -12,8 +12,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests.security.kdc import running_kdc
+from tests.security.oauth_broker import unsigned_properties
+
 __all__ = ["Broker", "SecuredBroker", "broker_for", "secured_broker"]
 
+USER = "alice"
 REPOSITORY = Path(__file__).resolve().parent.parent
 TOOLS = REPOSITORY / "tests" / "brokers"
 
@@ -46,23 +50,40 @@ def _real(release: str) -> Iterator[Broker]:
 
 
 class SecuredBroker(NamedTuple):
-    """A real broker with all listeners, by security protocol, and the PEM file of its CA."""
+    """A real broker with all listeners, by security protocol, the PEM file of its CA, and its KDC's environment."""
 
     listeners: dict[str, str]
     ca_file: str
+    environment: dict[str, str]
 
 
 @contextmanager
 def secured_broker(release: str) -> Iterator[SecuredBroker]:
-    """Kafka ``release`` with TLS, PLAIN and SCRAM; its user is alice, with the password alice-secret."""
-    with _started(release, "--ssl", "--sasl", "plain,scram-sha-256,scram-sha-512") as cluster:
-        listeners = {
-            "PLAINTEXT": cluster["bootstrap"],
-            "SSL": cluster["bootstrap_ssl"],
-            "SASL_PLAINTEXT": cluster["bootstrap_sasl"],
-            "SASL_SSL": cluster["bootstrap_sasl_ssl"],
-        }
-        yield SecuredBroker(listeners, cluster["ssl"]["ca"])
+    """Kafka ``release`` with TLS and every mechanism; its user is alice, with the password alice-secret, and a ticket.
+
+    Tokens of OAUTHBEARER are unsigned.
+    """
+    mechanisms = "plain,scram-sha-256,scram-sha-512,gssapi"
+    props = [
+        f"sasl.enabled.mechanisms={mechanisms.upper()},OAUTHBEARER",
+        *unsigned_properties(("sasl_plaintext", "sasl_ssl")),
+    ]
+    with tempfile.TemporaryDirectory(prefix="benchmark-") as folder, running_kdc(Path(folder)) as kdc:
+        kdc.kinit(USER, password=f"{USER}-secret")
+        options = ["--ssl", "--sasl", mechanisms, "--kerberos", folder]
+        options += [word for prop in props for word in ("--prop", prop)]
+        with _started(release, *options) as cluster:
+            yield _secured(cluster, kdc.environment)
+
+
+def _secured(cluster: dict[str, Any], environment: dict[str, str]) -> SecuredBroker:
+    listeners = {
+        "PLAINTEXT": cluster["bootstrap"],
+        "SSL": cluster["bootstrap_ssl"],
+        "SASL_PLAINTEXT": cluster["bootstrap_sasl"],
+        "SASL_SSL": cluster["bootstrap_sasl_ssl"],
+    }
+    return SecuredBroker(listeners, cluster["ssl"]["ca"], environment)
 
 
 @contextmanager
