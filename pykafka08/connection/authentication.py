@@ -95,6 +95,8 @@ class Authentication:
         self._token: bytes | None = None
         self._ends_with_token = False
         self._refusal: str | None = None
+        self.failure: KafkaError | None = None
+        """The mechanism's error while the answer to SaslHandshake is due; the broker may answer that it lacks it."""
         self._has_sent_token = False
         self._sent: list[Secret] = []
         self._is_answer_due = False
@@ -103,11 +105,6 @@ class Authentication:
     def takes_bare_frames(self) -> bool:
         """True if the next frame from the broker is a token without a header."""
         return self._is_answer_due and self._token_version is None and not self.is_done
-
-    @property
-    def is_handshake_open(self) -> bool:
-        """True until the broker answers SaslHandshake; the answer may be that it does not offer the mechanism."""
-        return self._is_handshake_open
 
     def begin(self, versions: BrokerVersions, *, is_renewal: bool = False) -> None:
         """Authenticate with a broker that serves these versions."""
@@ -131,6 +128,14 @@ class Authentication:
         self._ends_with_token = not is_answered and self._token_version is None
         self.is_done = token is None
 
+    def failed(self, error: KafkaError) -> KafkaError | None:
+        """The error after ``error`` of the mechanism; None if it is kept as :attr:`failure` for now."""
+        error = self.without_credentials(error)
+        if not self._is_handshake_open:
+            return error
+        self.failure = error
+        return None
+
     def next_messages(self) -> list[tuple[Request[Any], int] | bytes]:
         """What can be sent now: requests with their versions, and bare tokens."""
         messages: list[tuple[Request[Any], int] | bytes] = []
@@ -150,7 +155,7 @@ class Authentication:
         return messages
 
     def handshake_answered(self, answer: SaslHandshakeResponse) -> None:
-        """Raises AuthenticationError if the broker does not offer the mechanism."""
+        """Raises AuthenticationError if the broker does not offer the mechanism, else :attr:`failure` if it is set."""
         self._is_handshake_open = False
         if answer.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
             offered = ", ".join(sorted(shortened(each) for each in answer.mechanisms[:MOST_MECHANISMS])) or "none"
@@ -166,6 +171,8 @@ class Authentication:
         if answer.error_code:
             code = ErrorCode.of(answer.error_code)
             raise self._refused(f"the broker refused SaslHandshake: {getattr(code, 'name', code)}")
+        if self.failure is not None:
+            raise self.failure
 
     def token_answered(self, answer: SaslAuthenticateResponse) -> bytes:
         """The broker's token; AuthenticationError if it refused ours."""
@@ -207,6 +214,8 @@ class Authentication:
 
     def closed(self, error: TransportError) -> KafkaError:
         """The error of a connection that ended before authentication did."""
+        if self.failure is not None:
+            return self.failure
         if self._has_sent_token and self._token_version is None:
             refused = self._refused(
                 "the broker closed the connection after the credentials were sent, as releases before 1.0 do to refuse "

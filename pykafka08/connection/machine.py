@@ -110,7 +110,6 @@ class ConnectionMachine:
         self._session = Session(jitter)
         self._is_renewing = False
         self._is_holding = False
-        self._mechanism_failure: KafkaError | None = None
         self._setup_deadline = setup_deadline
         self._request_timeout = request_timeout
         self._renewal_timeout = renewal_timeout
@@ -233,7 +232,7 @@ class ConnectionMachine:
             return
         if self.state is State.AUTHENTICATING and isinstance(error, TransportError):
             assert self._authentication is not None
-            self._poison(self._mechanism_failure or self._authentication.closed(error))
+            self._poison(self._authentication.closed(error))
             return
         if self.state is State.READY and isinstance(error, ResponseTooLargeError) and self._open:
             self._answer_too_large(error)
@@ -273,11 +272,10 @@ class ConnectionMachine:
             self._session.retry_later(now)
             return False
         if self.state is State.AUTHENTICATING and self._authentication is not None:
-            error = self._authentication.without_credentials(error)
-            if self._authentication.is_handshake_open:
-                # The broker may answer that it does not offer the mechanism: then this error would mislead.
-                self._mechanism_failure = error
+            failure = self._authentication.failed(error)
+            if failure is None:
                 return True
+            error = failure
         self._poison(self._renewal_error(error))
         return True
 
@@ -493,9 +491,6 @@ class ConnectionMachine:
         answer = response_class.decode(frame, version, offset)
         if isinstance(answer, SaslHandshakeResponse):
             authentication.handshake_answered(answer)
-            if self._mechanism_failure is not None:
-                self._poison(self._mechanism_failure)
-                return
             self._continue_authentication(now)
         else:
             assert isinstance(answer, SaslAuthenticateResponse)
@@ -549,8 +544,8 @@ class ConnectionMachine:
         waited = f" within {now - self._open[0].sent_at:.3g} s" if self._open else " in time"
         if self.state is State.AUTHENTICATING:
             assert self._authentication is not None
-            if self._mechanism_failure is not None:
-                return self._mechanism_failure
+            if self._authentication.failure is not None:
+                return self._authentication.failure
             if self._waits_for_mechanism:
                 return self._authentication.not_finished("within socket_connection_setup_timeout_ms")
             return TransportError(f"the broker did not answer{waited}, during SASL authentication")
