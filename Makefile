@@ -65,9 +65,9 @@ zookeeper-soak: $(VENV)/.developing
 		tests/integration/test_legacy_faults.py
 
 # Every release, mechanism, client and tool on secured brokers, with Spark and pipelines, and the twelve properties files in
-# Kafka's tools. Takes one to two hours.
+# Kafka's tools; half an hour.
 security-soak: $(VENV)/.developing
-	PYKAFKA08_SOAK=1 $(BIN)/python -m pytest tests/security/test_oauth_broker.py \
+	PYKAFKA08_SOAK=1 $(BIN)/python -m pytest --numprocesses 2 tests/security/test_oauth_broker.py \
 		$(addprefix tests/integration/test_, secured.py secured_rights.py kerberos.py java_properties.py) \
 		$(addprefix tests/spark/pipeline/test_, secured.py refused_credentials.py)
 
