@@ -110,6 +110,8 @@ class ConnectionMachine:
         self._session = Session(jitter)
         self._is_renewing = False
         self._is_holding = False
+        self._token_asked_at = math.inf
+        self._token_sent_at = now
         self._setup_deadline = setup_deadline
         self._request_timeout = request_timeout
         self._renewal_timeout = renewal_timeout
@@ -184,7 +186,8 @@ class ConnectionMachine:
             outcome.set_exception(self.error)
             return
         call = Call(content, version, outcome, deadline)
-        if self.state is State.READY and now >= self._throttled_until and not self._is_holding:
+        is_free = now >= self._throttled_until and not self._is_holding and now < self._session.hold_at
+        if self.state is State.READY and is_free:
             self._send_held(now)  # none, but in the moment in which throttling ends
             self._send_call(call, now)
         else:
@@ -262,14 +265,17 @@ class ConnectionMachine:
         if self._authentication.is_renewal:
             self._is_renewing = True
             self._is_holding = not may_be_followed and token is not None
+            self._session.token_made()
         self._authentication.token_made(token, is_answered=is_answered, refusal=refusal)
         self._continue_authentication(now)
         return self._authentication.is_done
 
     def authentication_failed(self, error: KafkaError, now: float) -> bool:
         """The mechanism has no token, or does not accept the broker's.  False if it will be asked again later."""
-        if self.state is State.READY and not self._is_renewing and not self._session.has_ended(now):
+        is_in_time = not self._is_renewing and not self._is_holding and not self._session.has_ended(now)
+        if self.state is State.READY and is_in_time:
             self._session.retry_later(now)
+            self._token_asked_at = math.inf
             return False
         if self.state is State.AUTHENTICATING and self._authentication is not None:
             failure = self._authentication.failed(error)
@@ -281,7 +287,7 @@ class ConnectionMachine:
 
     def _renewal_error(self, error: KafkaError) -> KafkaError:
         """An error that calls repeat themselves after: the next connection tells whether the credentials are wrong."""
-        if not self._is_renewing or not isinstance(error, AuthenticationError):
+        if self.state is not State.READY or not isinstance(error, AuthenticationError):
             return error
         lost = TransportError(f"the SASL session could not be renewed: {error.message}; the connection is closed")
         lost.__cause__ = error
@@ -324,7 +330,7 @@ class ConnectionMachine:
             self._send_held(now)
         if self.state is State.READY and now >= self._session.renew_at:
             self._begin_authentication(now, is_renewal=True)
-        if self.state is State.READY and not self._open and now >= self.last_activity + self._max_idle:
+        if self.state is State.READY and now >= self._idle_ends_at:
             self.was_idle = True
             self._poison(TransportError(f"closed after {self._max_idle:g} s without use", broker=self.broker))
         if self.state is State.READY and self._open and now >= self._silence.suspect_at(self._open[0]):
@@ -344,7 +350,7 @@ class ConnectionMachine:
             if self._throttled_until and not self._is_holding:
                 times.append(self._throttled_until)
             times += (self._session.hold_at, self._session.renew_at, self._renewal_ends_at)
-            times.append(self._silence.suspect_at(self._open[0]) if self._open else self.last_activity + self._max_idle)
+            times.append(self._silence.suspect_at(self._open[0]) if self._open else self._idle_ends_at)
         return min(times)
 
     # --- sending --------------------------------------------------------------------------------------------------
@@ -373,19 +379,27 @@ class ConnectionMachine:
         self.last_activity = used_last
 
     @property
+    def _idle_ends_at(self) -> float:
+        return math.inf if self._open or self._held else self.last_activity + self._max_idle
+
+    @property
     def _renewal_ends_at(self) -> float:
         """The deadline of the present step of a renewal: the broker's answer, or the mechanism's next token.
 
-        The broker's time begins when it has answered the requests before, which it may keep back.
+        The broker's time begins when it has answered the requests before, which it may keep back.  A late first token
+        ends the connection only if requests wait for it.
         """
-        if not self._is_renewing or not (self._open[0].is_setup if self._open else self._is_holding):
+        if not self._is_renewing:
+            return self._token_asked_at + self._renewal_timeout if self._is_holding else math.inf
+        if not (self._open[0].is_setup if self._open else self._is_holding):
             return math.inf
         return max(self._silence.quiet_since, self._throttled_until) + self._renewal_timeout
 
     def _begin_authentication(self, now: float, *, is_renewal: bool = False) -> None:
         assert self._authentication is not None
         assert self._handshake.versions is not None
-        self._session.renewal_begun()
+        self._session.token_asked_for()
+        self._token_asked_at = now
         self._authentication.begin(self._handshake.versions, is_renewal=is_renewal)
         self._actions.append(Authenticate(None))
         self._continue_authentication(now)
@@ -404,7 +418,8 @@ class ConnectionMachine:
             if self._is_renewing and not self._is_holding and now >= self._throttled_until:
                 self._send_held(now)
             return
-        self._session.begun(authentication.lifetime, now, is_renewal=self._is_renewing)
+        self._token_asked_at = math.inf
+        self._session.begun(authentication.lifetime, self._token_sent_at, now, is_renewal=self._is_renewing)
         if self._is_renewing:
             self._is_renewing = self._is_holding = False
             if now >= self._throttled_until:
@@ -467,6 +482,7 @@ class ConnectionMachine:
             raise self._broken(f"a response has correlation id {correlation_id} instead of {call.correlation_id}")
         if call.is_setup:
             self._open.popleft()
+            self._token_sent_at = call.sent_at
             self._setup_answered(response_class, call.version, frame, offset, now)
             return
         response = None if call.outcome is None else response_class.decode(frame, call.version, offset)
@@ -517,7 +533,7 @@ class ConnectionMachine:
         if call.response is None:
             is_ready = self.state is State.READY
             why = (
-                "the SASL session is being renewed"
+                "the SASL session must be renewed first"
                 if self._is_holding
                 else refusal.message
                 if refusal is not None
@@ -557,7 +573,7 @@ class ConnectionMachine:
         within = f"within {self._renewal_timeout:.3g} s"
         late = (
             f"no answer to {self._open[0].name} {within}"
-            if self._open
+            if self._open and self._open[0].is_setup
             else self._authentication.not_finished(within).message
         )
         return TransportError(f"the SASL session could not be renewed: {late}; the connection is closed")

@@ -19,9 +19,8 @@ RETRY_PART = 0.05
 class Session:
     """The times of one connection's session: without a limit until the broker tells one.
 
-    A session may end before the broker takes its renewal, for example that of a token that expires soon.  Then requests
-    are held from ``hold_at``, and sent after the renewal: the broker closes the connection at a request after
-    ``ends_at``, but it takes the renewal.
+    The broker closes the connection at a request after ``ends_at``, but it still takes a renewal.  So requests are held
+    from ``hold_at`` until the renewal, if the broker does not take one before the end, or if there is no token by then.
     """
 
     __slots__ = ("_life", "_part", "ends_at", "hold_at", "renew_at")
@@ -31,21 +30,25 @@ class Session:
         self._life = 0.0
         self.ends_at = self.renew_at = self.hold_at = inf
 
-    def begun(self, life: float, now: float, *, is_renewal: bool) -> None:
-        """The broker limits the session to ``life`` seconds; 0: it does not."""
+    def begun(self, life: float, token_sent_at: float, now: float, *, is_renewal: bool) -> None:
+        """The broker limits the session to ``life`` seconds after it received the last token; 0: it does not."""
         self._life = life
-        self.hold_at = inf
+        self.ends_at = self.renew_at = self.hold_at = inf
         if not life:
-            self.ends_at = self.renew_at = inf
             return
-        self.ends_at = now + life
-        wanted = now + life * self._part
+        self.ends_at = token_sent_at + life
+        wanted = token_sent_at + life * self._part
         self.renew_at = max(wanted, now + RENEWAL_INTERVAL) if is_renewal else wanted
         if self.renew_at > wanted:
             self.hold_at = wanted
 
-    def renewal_begun(self) -> None:
-        self.renew_at = self.hold_at = inf
+    def token_asked_for(self) -> None:
+        """A renewal begins."""
+        self.renew_at, self.hold_at = inf, min(self.hold_at, self.ends_at)
+
+    def token_made(self) -> None:
+        """The renewal is sent, before all later requests."""
+        self.hold_at = inf
 
     def has_ended(self, now: float) -> bool:
         return now >= self.ends_at

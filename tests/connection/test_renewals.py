@@ -14,7 +14,7 @@ from pykafka08.errors import AuthenticationError, TransportError
 from pykafka08.protocol.messages.sasl_authenticate import SaslAuthenticateResponse
 from pykafka08.protocol.messages.sasl_handshake import SaslHandshakeResponse
 from tests.connection.answers import metadata
-from tests.connection.sasl_peer import FIRST, SECOND, Peer, closing_error, renewing
+from tests.connection.sasl_peer import FIRST, SECOND, Ended, Peer, closing_error, renewing
 
 
 def test_a_limited_session_is_renewed_in_time_with_one_flight() -> None:
@@ -162,7 +162,8 @@ def test_a_token_that_cannot_be_had_is_asked_for_again_while_the_session_lasts()
     assert peer.polled(again) == [Authenticate(None)]
     call = peer.submit(now=100)
     assert peer.machine.authentication_failed(failure, 100)
-    assert call.error is failure
+    assert isinstance(call.error, TransportError), "the next connection tells whether the credentials are wrong"
+    assert call.error.__cause__ is failure
 
 
 def test_calls_of_a_connection_that_cannot_renew_may_be_sent_on_another() -> None:
@@ -277,8 +278,119 @@ def test_a_renewal_follows_the_one_before_after_a_second() -> None:
 
 def test_no_renewal_is_early_where_the_session_outlives_the_interval() -> None:
     session = Session(0.5)
-    session.begun(2.0, 10.0, is_renewal=True)
+    session.begun(2.0, 10.0, 10.1, is_renewal=True)
     assert (session.renew_at, session.hold_at, session.ends_at) == (11.6, inf, 12.0)
+
+
+def test_a_session_begins_when_the_token_was_sent() -> None:
+    """The broker's session begins when it has checked the token, and the requests travel as long as the token did."""
+    peer = Peer()
+    (handshake,) = peer.sent()
+    peer.answers(handshake, SaslHandshakeResponse(mechanisms=["SCRAM-SHA-256"]), 1)
+    peer.polled(1)
+    peer.machine.token_made(FIRST, 2)
+    (token,) = peer.sent()
+    peer.answers(token, SaslAuthenticateResponse(auth_bytes=b"ok", session_lifetime_ms=10_000), 9)
+    peer.polled(9)
+    peer.machine.token_made(None, 9)
+    assert peer.machine.next_wakeup() == 2 + 8
+
+
+def test_a_renewed_session_may_have_no_limit() -> None:
+    peer = Peer()
+    peer.authenticate(lifetime_ms=10_000)
+    peer.renew(8, lifetime_ms=0)
+    peer.submit(now=100, timeout=0)
+    assert [each.name for each in peer.sent()] == ["Metadata"]
+    assert peer.polled(100) == []
+
+
+def holding(timeout: float = 60) -> tuple[Peer, Ended]:
+    """A connection that holds a call, because its session ends before the broker takes the next renewal."""
+    peer = Peer()
+    peer.authenticate(lifetime_ms=400)
+    peer.renew(0.33, lifetime_ms=400)
+    held = peer.submit(now=0.66, timeout=timeout)
+    assert peer.sent() == [], "submit may come before poll"
+    assert peer.polled(0.67) == []
+    assert peer.submit(now=0.67).error is None
+    assert peer.sent() == []
+    return peer, held
+
+
+def test_a_token_that_is_late_in_the_hold_ends_the_connection() -> None:
+    peer, held = holding()
+    assert peer.polled(1.33) == [Authenticate(None)]
+    gives_up_at = 1.33 + 10
+    assert peer.polled(gives_up_at - 0.001) == []
+    assert peer.machine.next_wakeup() == pytest.approx(gives_up_at)
+    peer.polled(gives_up_at + 0.001)
+    assert isinstance(held.error, TransportError)
+    assert "could not be renewed: SASL authentication was not finished within 10 s" in str(held.error)
+
+
+def test_a_token_that_cannot_be_had_in_the_hold_ends_the_connection_at_once() -> None:
+    """Calls are repeated on the next connection, which tells whether the credentials are wrong."""
+    peer, held = holding()
+    peer.polled(1.33)
+    assert peer.machine.authentication_failed(AuthenticationError("the token endpoint is away"), 1.4)
+    assert isinstance(held.error, TransportError)
+    assert "could not be renewed: the token endpoint is away" in str(held.error)
+
+
+def test_a_call_whose_time_ends_in_the_hold_says_why() -> None:
+    peer, held = holding(timeout=0.1)
+    peer.polled(0.77)
+    assert "was not sent before its deadline: the SASL session must be renewed first" in str(held.error)
+
+
+def test_a_connection_that_holds_calls_is_not_idle() -> None:
+    peer, held = holding(timeout=2000)
+    peer.machine.last_activity = -1000.0
+    assert peer.polled(1.0) == []
+    assert (peer.machine.state, held.error) == (State.READY, None)
+
+
+def test_calls_are_held_from_the_end_of_a_session_until_there_is_a_token() -> None:
+    peer = Peer()
+    peer.authenticate(lifetime_ms=10_000)
+    assert peer.polled(8.5) == [Authenticate(None)]
+    before = peer.submit(now=9.9)
+    (asked,) = peer.sent()
+    peer.answers(asked, metadata(), 9.9)
+    assert before.results
+    held = peer.submit(now=10)
+    peer.polled(10)
+    assert peer.sent() == []
+    peer.machine.token_made(FIRST, 11)
+    handshake, token = peer.sent()
+    peer.answers(handshake, SaslHandshakeResponse(mechanisms=["SCRAM-SHA-256"]), 11)
+    peer.answers(token, SaslAuthenticateResponse(auth_bytes=b"ok", session_lifetime_ms=10_000), 11)
+    peer.polled(11)
+    peer.machine.token_made(None, 11)
+    (asked,) = peer.sent()
+    peer.answers(asked, metadata(), 11)
+    assert held.results
+
+
+def test_held_calls_wait_for_the_end_of_throttling_too() -> None:
+    peer = Peer()
+    peer.authenticate(lifetime_ms=400)
+    peer.renew(0.33, lifetime_ms=400)
+    throttled = peer.submit(now=0.5)
+    (asked,) = peer.sent()
+    held = peer.submit(now=0.66, timeout=60)
+    answer = metadata()
+    answer.throttle_time_ms = 5000
+    peer.answers(asked, answer, 0.66)
+    assert throttled.results
+    peer.polled(0.67)
+    peer.renew(1.33, lifetime_ms=100_000)
+    assert peer.sent() == []
+    peer.polled(5.67)
+    (asked,) = peer.sent()
+    peer.answers(asked, metadata(), 5.67)
+    assert held.results
 
 
 def test_a_broker_that_refuses_a_renewal_is_not_said_to_lack_sasl() -> None:

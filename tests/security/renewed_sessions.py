@@ -45,12 +45,15 @@ class RenewedSessions:
         self._renewals.pop(session, None)
 
     async def renewed(self) -> None:
-        """Wait until every session that is open now is renewed, or closed."""
-        seen = dict(self._renewals)
+        """Wait until a session is renewed, and every other one that is open now is renewed or closed."""
+        seen, total = dict(self._renewals), self.total
         assert seen
         with anyio.fail_after(DEADLINE_S):
-            while any(self._renewals.get(session) == count for session, count in seen.items()):  # noqa: ASYNC110
+            while self.total == total or self._is_any_unchanged(seen):  # noqa: ASYNC110 - no event tells of closed sessions
                 await anyio.sleep(0.01)
+
+    def _is_any_unchanged(self, seen: dict[SaslSession, int]) -> bool:
+        return any(self._renewals.get(session) == count for session, count in seen.items())
 
 
 @contextmanager

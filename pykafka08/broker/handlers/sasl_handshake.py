@@ -20,5 +20,5 @@ def sasl_handshake(call: Call, request: SaslHandshakeRequest) -> Reply:
     if call.sasl is None:
         return SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)
     mechanisms = call.cluster.protection.mechanisms
-    code = call.sasl.handshake(request.mechanism, call.version, time.time())
+    code = call.sasl.handshake(request.mechanism, call.version, time.monotonic())
     return SaslHandshakeResponse(error_code=code, mechanisms=list(mechanisms))
