@@ -31,6 +31,7 @@ __all__ = [
     "REGISTRY_SECRETS",
     "Reference",
     "Registry",
+    "Retention",
     "Rule",
     "Source",
     "SparkSettings",
@@ -79,13 +80,17 @@ def _duration(text: str) -> str:
     return text
 
 
-def _window(text: str) -> str:
-    seconds = duration_seconds(text)
-    if "month" in text.lower() or "year" in text.lower():
-        raise ValueError(f"{text!r} has months or years, which differ in length; use days or weeks")
-    if seconds <= 0:
+def _period(text: str) -> str:
+    if duration_seconds(text) <= 0:
         raise ValueError(f"{text!r} is not above zero")
     return text
+
+
+def _window(text: str) -> str:
+    duration_seconds(text)
+    if "month" in text.lower() or "year" in text.lower():
+        raise ValueError(f"{text!r} has months or years, which differ in length; use days or weeks")
+    return _period(text)
 
 
 def duration_seconds(text: str) -> float:
@@ -342,6 +347,23 @@ class Compaction:
 
 
 @dataclass(frozen=True)
+class Retention:
+    """How long rows stay in each table; without a length of time, for ever."""
+
+    bronze: Annotated[str, _or_empty(_period)] = ""
+    """By the timestamp of the record; rows without one, by the ingest date."""
+    silver: Annotated[str, _or_empty(_period)] = ""
+    """By the event date, whole days."""
+    rejects: Annotated[str, _or_empty(_period)] = ""
+    """By the timestamp of the record; rows without one, by the commit."""
+    gold: Annotated[str, _or_empty(_period)] = ""
+    """By the end of the window."""
+    files: Annotated[str, _or_empty(_duration)] = ""
+    """How long files stay that compaction, a backfill or retention has removed; by default until all stages have read
+    later commits."""
+
+
+@dataclass(frozen=True)
 class Alerts:
     """Bounds that ``status --check`` and the end of a run check."""
 
@@ -404,6 +426,7 @@ class Pipeline:
     aggregates: Mapping[Name, Aggregate] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
     compaction: Compaction = field(default_factory=Compaction)
+    retention: Retention = field(default_factory=Retention)
     alerts: Alerts | None = None
     metrics: Metrics | None = None
     lineage: Lineage | None = None
