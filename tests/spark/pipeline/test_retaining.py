@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from typing import cast
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
+from pyspark.sql import SparkSession
 
 from pykafka08 import TopicPartition
 from pykafka08.cli.main import main
-from pykafka08.spark.pipeline import compacting, retaining
+from pykafka08.spark.pipeline import compacting, retaining, running
 from pykafka08.spark.pipeline.leasing import BACKFILL, leased
 from pykafka08.spark.pipeline.settings import Pipeline, read
 from pykafka08.spark.pipeline.stores import Folder
@@ -110,6 +112,20 @@ def test_offsets_of_a_file_with_several_partitions_are_read(pipeline: Pipeline, 
         TopicPartition("orders", 0): (OffsetRange(7, 8, 2),),
         TopicPartition("orders", 2): (OffsetRange(3, 3, 1),),
     }
+
+
+def test_a_round_of_a_run_that_follows_removes_old_rows(
+    pipeline: Pipeline, bronze: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit(bronze, NEW_ROWS, record_file(bronze, OLD, 0), query="ingest-shop")
+    read_up_to(pipeline, "bronze/shop", 1)
+    monkeypatch.setattr(running, "compact", lambda *_, **__: {})
+    said: list[str] = []
+    with leased(pipeline.root, ["decode-shop"]) as lease:
+        rounds = running._Rounds(cast(SparkSession, None), pipeline, lease, said.append)
+        rounds._last = float("-inf")
+        rounds.go_on()
+    assert said == ["retention of bronze/shop: 1 rows in 1 files removed, until 2024-02-20T00:00:00.000Z"]
 
 
 def test_ranges_that_touch_are_one_and_the_smallest_gaps_are_closed() -> None:

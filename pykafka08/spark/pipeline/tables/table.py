@@ -401,8 +401,9 @@ def _bounded(table: DeltaTable, columns: Sequence[str]) -> list[FileBounds]:
     files = {one.path: one for one in _live(table)}
     rows = _decoded(pa.table(table.get_add_actions(flatten=True)))
     kept = [name for name in columns if f"min.{name}" in rows.column_names]
+    sides = [f"{side}.{name}" for name in kept for side in ("min", "max")]
     found = []
-    for row in rows.to_pylist():
+    for row in rows.select(["path", "modification_time", *sides]).to_pylist():
         pairs = {name: (row[f"min.{name}"], row[f"max.{name}"]) for name in kept}
         bounds = {name: pair for name, pair in pairs.items() if None not in pair}
         committed = datetime.fromtimestamp(row["modification_time"] / 1000, timezone.utc)
