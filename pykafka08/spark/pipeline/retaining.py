@@ -67,6 +67,8 @@ def retain(pipeline: Pipeline, *, now: datetime | None = None, say: Say = print)
     made: list[Removal] = []
     try:
         with leased(pipeline.root, [RETENTION, BACKFILL], say=say) as lease:
+            if is_interrupted(Table(pipeline.rejects).state()):
+                raise ConfigError("a backfill was interrupted, and needs the records again; repeat it first")
             for removal in _removed(pipeline, now or datetime.now(timezone.utc), lease):
                 made.append(removal)
                 say(f"retention of {removal}")
@@ -77,8 +79,6 @@ def retain(pipeline: Pipeline, *, now: datetime | None = None, say: Say = print)
 
 def _removed(pipeline: Pipeline, now: datetime, fence: Fence) -> Iterator[Removal]:
     settings = pipeline.retention
-    if is_interrupted(Table(pipeline.rejects).state()):
-        return  # the backfill must be repeated, and needs the records again
     if settings.bronze:
         before = now - _period(settings.bronze)
         for name in pipeline.sources:

@@ -175,7 +175,8 @@ def test_nothing_is_removed_during_or_after_an_interrupted_backfill(pipeline: Pi
         assert retained(pipeline, said) == []
     assert said[0].startswith(f"retention will be tried again by the next run or round: folder: {pipeline.root} is in")
     commit(rejects, REPLACED, query=BEGUN)
-    assert retained(pipeline) == []
+    assert retained(pipeline, said) == []
+    assert said[1].endswith("a backfill was interrupted, and needs the records again; repeat it first")
 
 
 class Killed(BaseException):

@@ -90,6 +90,7 @@ def test_a_small_file_is_enough(tmp_path: Path) -> None:
         ('folder = "out"', 'folder = "out"\ncompaction = { min_files = 1 }', "compaction.min_files: 1 is less"),
         ('folder = "out"', 'folder = "out"\nretention = { bronze = "a while" }', "retention.bronze: 'a while' is no"),
         ('folder = "out"', 'folder = "out"\nretention = { silver = "0 days" }', "retention.silver: '0 days' is not"),
+        ('folder = "out"', 'folder = "out"\nretention = { gold = "1001 years" }', "retention.gold: '1001 years' is"),
         ('folder = "out"', 'folder = "out"\nretention = { silver = "1 day" }', "retention.silver: '1 day' is less"),
         ('folder = "out"', 'folder = "out"\nretention = { files = "-1 day" }', "retention.files: '-1 day' is not"),
         ('folder = "out"', 'folder = "out"\nmetrics = { port = 70_000 }', "metrics.port: 70000 is not between 0 and"),
