@@ -310,6 +310,7 @@ def _profile(pipeline: Pipeline, options: argparse.Namespace) -> int:
 
 def _status(pipeline: Pipeline, options: argparse.Namespace) -> int:
     from pykafka08.spark.pipeline.leasing import holders
+    from pykafka08.spark.pipeline.retaining import removals
     from pykafka08.spark.pipeline.status import status
 
     at_work = "; ".join(f"at work: {one}" for one in holders(pipeline.root))
@@ -330,6 +331,8 @@ def _status(pipeline: Pipeline, options: argparse.Namespace) -> int:
             _say(f"  and {len(shown) - WORST:,} partitions that are behind less; --all shows them")
     for line in _expectations(pipeline):
         _say(line)
+    for removal in removals(pipeline):
+        _say(f"retention of {removal}")
     refusal = next((one.refusal for one in found if one.refusal is not None), None)
     if refusal is not None:
         raise refusal

@@ -21,6 +21,7 @@
     converting   folders of earlier versions made Delta tables
     old_layout   those folders
     compacting   small files of a table made one
+    retaining    old rows of a table removed
     status       lag, throughput, last batch, by stage and partition
     charts       a run as pictures
     report       a run as a page

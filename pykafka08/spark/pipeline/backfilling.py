@@ -31,9 +31,12 @@ from pykafka08.spark.pipeline.tables.table import Fence, Table
 from pykafka08.spark.pipeline.verifying import (
     BEGUN,
     DONE,
+    all_bronze,
+    is_in_range,
     is_interrupted,
     refused_ahead,
     rejects_of,
+    removed_places,
     silver_of,
 )
 
@@ -45,6 +48,8 @@ ACCEPTED, REFUSED, NOWHERE = "accepted", "refused", "nowhere"
 """Values of :data:`WAS`: in silver, in rejects, or dropped as a duplicate."""
 IN_BRONZE = ("topic", "partition", "offset")
 """Names of a record's place in bronze; silver has them behind an underscore."""
+SHOWN = 3
+"""The number of partitions that an error names."""
 AS_IN_BRONZE = ("key", "value", "headers", *(f"_{one} AS {one}" for one in (*IN_BRONZE, "timestamp")))
 """What was refused, as the columns of bronze that decoding reads."""
 
@@ -71,15 +76,46 @@ def backfill(spark: SparkSession, pipeline: Pipeline, first: date, last: date) -
     may be in rejects, too, and gold may have old windows.
 
     Raises:
-        ConfigError: as :func:`check_days`, or another backfill is running.
+        ConfigError: as :func:`check_days`, another backfill is running, or retention has removed rows of these days
+            from silver, or their records from bronze.
         LeaseLostError: the lease was not renewed in time, and another backfill has taken it.
     """
     check_days(first, last)
     with leased(pipeline.root, [WORK]) as lease:
+        _check_silver(pipeline, first)
         made = [_silver(spark, pipeline, lease, first, last)]
         for name, one in pipeline.aggregates.items():
             made.append(_gold(spark, pipeline, lease, name, one, first, last))
         return made
+
+
+def _check_silver(pipeline: Pipeline, first: date) -> None:
+    """Raise ConfigError if retention has removed the first day from silver, or a later one."""
+    totals = Table(pipeline.silver).totals()
+    until = totals.retention.get("until", "")
+    if first.isoformat() <= until:
+        raise ConfigError(
+            f"silver: retention has removed {totals.counts['removed']:,} rows of the days until {until}; choose days "
+            "after it"
+        )
+
+
+def _check_bronze(spark: SparkSession, scope: _Scope) -> None:
+    """Raise ConfigError if retention has removed records from bronze whose rows the backfill would replace."""
+    if not scope.has_removed:
+        return
+    ranges = F.broadcast(removed_places(spark, scope.pipeline, scope.pipeline.sources))
+    rows = scope.was_good.join(ranges, is_in_range(PLACE), "left_semi")
+    rows = rows.join(all_bronze(spark, scope.pipeline), list(PLACE), "left_anti")
+    counted = rows.groupBy(*PLACE[:3]).agg(F.count("*"), F.min("_offset"), F.max("_offset")).orderBy(*PLACE[:3])
+    found = counted.collect()
+    if found:
+        shown = ", ".join(f"{one[1]}-{one[2]} from offset {one[4]} to {one[5]}" for one in found[:SHOWN])
+        more = f" and {len(found) - SHOWN} partitions more" if len(found) > SHOWN else ""
+        raise ConfigError(
+            f"bronze/{found[0][0]}: retention has removed {sum(one[3] for one in found):,} records of these days "
+            f"({shown}{more}), which a backfill would have to decode again; choose days whose records bronze has"
+        )
 
 
 def _silver(spark: SparkSession, pipeline: Pipeline, fence: Fence, first: date, last: date) -> Backfilled:
@@ -91,6 +127,7 @@ def _silver(spark: SparkSession, pipeline: Pipeline, fence: Fence, first: date, 
     is_made = False
     while not is_made:
         scope = _scope(spark, pipeline, first, last)
+        _check_bronze(spark, scope)
         with ExitStack() as until:
             records = _records(spark, scope, until)
             candidates = _persisted(_candidates(scope, records), until)
@@ -159,6 +196,8 @@ class _Scope:
     """Whether a backfill was interrupted; a record in both silver and rejects then counts as accepted."""
     newest: Mapping[str, int]
     """Query → its last batch that silver has taken."""
+    has_removed: bool
+    """Whether retention has removed records from bronze."""
     is_all_there: bool
     """Whether silver has a row for every record that it has taken: none was left out as a duplicate."""
     was_good: DataFrame
@@ -190,6 +229,7 @@ def _scope(spark: SparkSession, pipeline: Pipeline, first: date, last: date) -> 
         old=old,
         is_torn=is_torn,
         newest=state.newest,
+        has_removed=any(Table(pipeline.bronze(name)).totals().retention for name in pipeline.sources),
         is_all_there=not is_torn and not ahead and state.counts.get("read", 0) == state.rows + refused.rows,
         was_good=table_rows.read(spark, silver, old, good).select(*PLACE),
         was_bad=was_bad,

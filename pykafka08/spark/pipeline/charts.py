@@ -70,7 +70,7 @@ def _stages(rows_axis: Any, rate_axis: Any, documents: list[dict[str, Any]]) -> 
 def _reasons(axis: Any, pipeline: Pipeline) -> None:
     silver = Table(pipeline.silver).state()
     reasons = reasons_of(pipeline)
-    duplicates, accepted = silver.counts.get("duplicates", 0), silver.rows
+    duplicates, accepted = silver.counts.get("duplicates", 0), silver.rows + silver.removed
     reasons.update({"duplicate": duplicates} if duplicates else {})
     shown = reasons.most_common(12)
     axis.barh([name for name, _ in shown], [count for _, count in shown], color="#ee6677")

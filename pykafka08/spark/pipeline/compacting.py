@@ -1,7 +1,8 @@
 """Compaction: Spark joins small files into one, a commit replaces them, and later the old files are deleted.
 
-Gold has a row for each change of a window.  Its compaction keeps the newest row of each window, in one file.  Replaced
-files are deleted once every stage that reads the table has committed a later version.
+Gold has a row for each change of a window.  Its compaction keeps the newest row of each window, in one file, and no
+windows older than ``retention.gold``.  Removed files are deleted once every stage that reads the table has committed a
+later version, and ``retention.files`` has passed.
 """
 
 from __future__ import annotations
@@ -10,24 +11,38 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import datetime, timedelta, timezone
 from functools import partial
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from pykafka08.spark.pipeline.aggregating import current
 from pykafka08.spark.pipeline.checkpoints import version_read
 from pykafka08.spark.pipeline.settings import Aggregate, Compaction, Pipeline
+from pykafka08.spark.pipeline.settings_model import duration_seconds
 from pykafka08.spark.pipeline.stores import Folder
 from pykafka08.spark.pipeline.tables import rows as table_rows
-from pykafka08.spark.pipeline.tables.model import COMPACTION, Commit, DataFile
+from pykafka08.spark.pipeline.tables.model import COMPACTION, Commit, DataFile, text_of
 from pykafka08.spark.pipeline.tables.table import Fence, Table
 
-__all__ = ["Compacted", "compact", "delete_attempts", "readers_of", "versions"]
+__all__ = [
+    "Compacted",
+    "compact",
+    "delete_attempts",
+    "readers_of",
+    "swap",
+    "tables",
+    "version_passed",
+    "versions",
+]
 
 JOBS = 4
 """The number of groups of files that are joined at once, each by one task."""
 PER_COMMIT = 64
 """The number of groups that one commit replaces.  If a compaction is killed, the commits before stay."""
+END = "window_end"
+"""The column of gold by which windows are retained."""
 Group = list[DataFile]
 Compacted = tuple[int, int, int]
 """Files before, files after, files deleted."""
@@ -47,9 +62,12 @@ def compact(
     """
     aggregates = {f"gold/{name}": one for name, one in pipeline.aggregates.items()}
     made = {}
-    for name, table in _tables(pipeline, fence).items():
-        before = len(table.live())
-        _join(spark, table, pipeline.compaction, aggregates.get(name), pipeline.compaction.cluster_by.get(name, ()))
+    for name, table in tables(pipeline, fence).items():
+        before, cluster_by = len(table.live()), pipeline.compaction.cluster_by.get(name, ())
+        if name in aggregates:
+            _join_gold(spark, table, pipeline, aggregates[name], cluster_by)
+        else:
+            _join(spark, table, pipeline.compaction, cluster_by)
         deleted = _expire(pipeline, name, table, None if until is None else until.get(name, -1))
         made[name] = before, len(table.live()), deleted
     return made
@@ -57,15 +75,16 @@ def compact(
 
 def versions(pipeline: Pipeline) -> dict[str, int]:
     """The newest version of each table, by folder."""
-    return {name: table.version for name, table in _tables(pipeline).items()}
+    return {name: table.version for name, table in tables(pipeline).items()}
 
 
 def delete_attempts(pipeline: Pipeline) -> int:
     """Delete the files that no commit names, and return their number.  No other process may write meanwhile."""
-    return sum(_expire(pipeline, name, table, None) for name, table in _tables(pipeline).items())
+    return sum(_expire(pipeline, name, table, None) for name, table in tables(pipeline).items())
 
 
-def _tables(pipeline: Pipeline, fence: Fence | None = None) -> dict[str, Table]:
+def tables(pipeline: Pipeline, fence: Fence | None = None) -> dict[str, Table]:
+    """The tables of a pipeline by folder."""
     folders = {f"bronze/{name}": pipeline.bronze(name) for name in pipeline.sources}
     folders |= {"silver": pipeline.silver, "rejects": pipeline.rejects}
     folders |= {f"gold/{name}": pipeline.gold(name) for name in pipeline.aggregates}
@@ -86,32 +105,51 @@ def readers_of(pipeline: Pipeline, folder: Folder) -> list[str]:
     ]
 
 
-def _join(
-    spark: SparkSession,
-    table: Table,
-    settings: Compaction,
-    aggregate: Aggregate | None,
-    cluster_by: Sequence[str] = (),
-) -> None:
-    """Join small files.  With ``aggregate`` only the newest row of each window is kept, otherwise all rows.
+def _join(spark: SparkSession, table: Table, settings: Compaction, cluster_by: Sequence[str] = ()) -> None:
+    """Join small files.
 
     ``cluster_by``: columns by which the rows of each new file are sorted.
     """
     state = table.state()
-    groups = list(_groups(state.files, settings) if aggregate is None else _whole(state.files, settings))
+    groups = list(_groups(state.files, settings))
     attempt = table.attempt(COMPACTION, state.version + 1)
     for at in range(0, len(groups), PER_COMMIT):
         chosen = groups[at : at + PER_COMMIT]
         folders = [f"{attempt}/{_folder(group[0])}{number:06d}" for number, group in enumerate(chosen, at)]
         with ThreadPoolExecutor(JOBS) as pool:
-            joined = list(pool.map(partial(_joined, spark, table, aggregate, cluster_by), folders, chosen))
+            joined = list(pool.map(partial(_joined, spark, table, cluster_by), folders, chosen))
         removed = tuple(one.path for group in chosen for one in group)
         added = tuple(one for files in joined for one in files)
-        if not _swap(table, Commit(0, COMPACTION, COMPACTION, state.version + 1, added, removed)):
+        if not swap(table, Commit(0, COMPACTION, COMPACTION, state.version + 1, added, removed)):
             break
 
 
-def _swap(table: Table, commit: Commit) -> bool:
+def _join_gold(
+    spark: SparkSession, table: Table, pipeline: Pipeline, aggregate: Aggregate, cluster_by: Sequence[str]
+) -> None:
+    """Keep the newest row of each window in one file, without the windows that ``retention.gold`` has ended."""
+    state, period = table.state(), pipeline.retention.gold
+    now = datetime.now(timezone.utc).replace(microsecond=0)
+    before = now - timedelta(seconds=duration_seconds(period)) if period else None
+    ends = [one.bounds[END][0] for one in table.bounded([END]) if END in one.bounds]
+    has_old = before is not None and any(end <= before for end in ends)
+    if not has_old and len(state.files) < pipeline.compaction.min_files:
+        return
+    rows = current(table_rows.read(spark, table, state.files, table_rows.columns_in_files(table)), aggregate)
+    counts: dict[str, int] = {}
+    retention: dict[str, str] = {}
+    if before is not None and has_old:
+        is_old = F.col(END) <= before
+        counts["removed"] = rows.where(is_old).count()
+        retention["until"] = max(state.totals.retention.get("until", ""), text_of(before))
+        rows = rows.where(~is_old)
+    version = state.version + 1
+    attempt = table.attempt(COMPACTION, version)
+    added, removed = _written(table, rows, cluster_by, attempt, {}), tuple(one.path for one in state.files)
+    swap(table, Commit(0, COMPACTION, COMPACTION, version, tuple(added), removed, counts, retention=retention))
+
+
+def swap(table: Table, commit: Commit) -> bool:
     """Commit after the newest version; False if another commit has replaced one of the files."""
     removed, is_made = set(commit.removed), False
     while not is_made:
@@ -124,11 +162,17 @@ def _swap(table: Table, commit: Commit) -> bool:
 
 def _expire(pipeline: Pipeline, name: str, table: Table, until: int | None) -> int:
     """Delete the files that no reader needs; the number of files."""
-    readers, version = readers_of(pipeline, pipeline.root / name), table.version
-    passed = min((version_read(pipeline.checkpoint(name)) for name in readers), default=version)
-    kept = pipeline.compaction.keep_commits
-    last = min(passed, version - kept, version if until is None else until)
-    return table.expire(last + 1, with_attempts=until is None)
+    age = duration_seconds(pipeline.retention.files) if pipeline.retention.files else 0.0
+    table.keep_commits(age)
+    version, kept = table.version, pipeline.compaction.keep_commits
+    last = min(version_passed(pipeline, name, table), version - kept, version if until is None else until)
+    return table.expire(last + 1, with_attempts=until is None, age=age)
+
+
+def version_passed(pipeline: Pipeline, name: str, table: Table) -> int:
+    """The newest version of a table that every stage has read completely; -1 if one of them has read nothing."""
+    readers = readers_of(pipeline, pipeline.root / name)
+    return min((version_read(pipeline.checkpoint(one)) for one in readers), default=table.version)
 
 
 def _groups(files: Iterable[DataFile], settings: Compaction) -> Iterator[Group]:
@@ -149,30 +193,21 @@ def _groups(files: Iterable[DataFile], settings: Compaction) -> Iterator[Group]:
             yield group
 
 
-def _whole(files: Sequence[DataFile], settings: Compaction) -> Iterator[Group]:
-    """All files as one group, because a row may replace one in any of them."""
-    if len(files) >= settings.min_files:
-        yield list(files)
-
-
 def _folder(file: DataFile) -> str:
     """The folder of its partition, as Spark names it."""
     return "".join(f"{name}={value}/" for name, value in file.values.items())
 
 
-def _joined(
-    spark: SparkSession,
-    table: Table,
-    aggregate: Aggregate | None,
-    cluster_by: Sequence[str],
-    folder: str,
-    group: Group,
-) -> list[DataFile]:
+def _joined(spark: SparkSession, table: Table, cluster_by: Sequence[str], folder: str, group: Group) -> list[DataFile]:
     rows = table_rows.read(spark, table, group, table_rows.columns_in_files(table))
-    if aggregate is not None:
-        rows = current(rows, aggregate)
+    return _written(table, rows, cluster_by, folder, group[0].values)
+
+
+def _written(
+    table: Table, rows: DataFrame, cluster_by: Sequence[str], folder: str, values: Mapping[str, str]
+) -> list[DataFile]:
     rows = rows.coalesce(1)
     if cluster_by:
         rows = rows.sortWithinPartitions(*cluster_by)
     rows.write.option("compression", "zstd").parquet(table.location.of(folder))
-    return table_rows.files_of(table, folder, group[0].values)
+    return table_rows.files_of(table, folder, values)

@@ -16,6 +16,7 @@ from pykafka08.spark.offsets_json import offsets_of
 from pykafka08.spark.pipeline.charts import groups_of, reasons_of
 from pykafka08.spark.pipeline.durations import seconds_of
 from pykafka08.spark.pipeline.expectations import expectations, of_runs
+from pykafka08.spark.pipeline.retaining import removals
 from pykafka08.spark.pipeline.settings import Pipeline
 from pykafka08.spark.pipeline.status import ended_at, progress_of, runs
 from pykafka08.spark.pipeline.stores import Folder
@@ -74,11 +75,12 @@ def write(pipeline: Pipeline, run: Folder) -> Path:
         f"Run of {began:{DATE} %H:%M:%S} UTC" if began else f"Run {run.name}: no batch had a row"
     )
     silver, rejects = Table(pipeline.silver).state(), Table(pipeline.rejects)
+    refused = rejects.state()
     accepted: Counter[str] = Counter()
     for one in silver.files:
         accepted[one.day] += one.rows
-    duplicates, rejected = silver.counts.get("duplicates", 0), rejects.state().rows
-    _tiles(body, documents, sum(accepted.values()), rejected, duplicates)
+    duplicates = silver.counts.get("duplicates", 0)
+    _tiles(body, documents, silver.rows + silver.removed, refused.rows + refused.removed, duplicates)
     if began is not None:
         _stages(body, documents, began, rejects_of(rejects))
     _expectations(body, pipeline, run)
@@ -86,6 +88,7 @@ def write(pipeline: Pipeline, run: Folder) -> Path:
     newest = _newest_event(pipeline)
     for name in pipeline.aggregates:
         _aggregate(body, pipeline, name, newest.get(f"aggregate-{name}"))
+    _retention(body, pipeline)
     path = Path(pipeline.reports, run.name, "report.html")
     path.write_text("<!doctype html>\n" + tostring(html, encoding="unicode", method="html"), encoding="utf-8")
     return path
@@ -188,6 +191,14 @@ def _silver(body: Element, reasons: Counter[str], accepted: Counter[str], duplic
         title = "accepted rows by event date"
         shown = sorted(accepted)[-DAYS:]
         _card(charts, title).append(bars(title, [accepted[day] for day in shown], shown))
+
+
+def _retention(body: Element, pipeline: Pipeline) -> None:
+    removed = removals(pipeline)
+    if removed:
+        SubElement(body, "h2").text = "Removed by retention so far"
+        rows = [(one.table, f"{one.rows:,}", f"{one.files:,}", f"{one.bytes:,}", one.until) for one in removed]
+        _table(body, ("table", "rows", "files", "bytes", "until"), rows)
 
 
 def _aggregate(body: Element, pipeline: Pipeline, name: str, newest: datetime | None) -> None:

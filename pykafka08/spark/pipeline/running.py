@@ -28,6 +28,7 @@ from pykafka08.spark.pipeline.compacting import compact, delete_attempts, versio
 from pykafka08.spark.pipeline.expectations import with_counts
 from pykafka08.spark.pipeline.leasing import Lease, leased
 from pykafka08.spark.pipeline.replaying import restore_offsets
+from pykafka08.spark.pipeline.retaining import retain
 from pykafka08.spark.pipeline.session import session
 from pykafka08.spark.pipeline.settings import Pipeline
 from pykafka08.spark.pipeline.stages import Stage, stages
@@ -158,6 +159,7 @@ def run(
             else:
                 run_once(spark, pipeline, select(pipeline, chosen, lease), say)
                 if compacts:
+                    retain(pipeline, say=say)
                     with lease.exclusive() as is_exclusive:
                         _compact(spark, pipeline, lease, None if is_exclusive else {}, say)
         except (PySparkException, LeaseLostError, DeltaError) as error:  # of a query or its start, or of a compaction
@@ -364,6 +366,7 @@ class _Rounds:
         if time.monotonic() - self._last < self._pipeline.compaction.every_seconds:
             return
         try:
+            retain(self._pipeline, say=self._say)
             _compact(self._spark, self._pipeline, self._lease, self._until, self._say)
             self._until = versions(self._pipeline)
         except (PySparkException, DeltaError, OSError) as error:  # stages continue, and the next round tries again

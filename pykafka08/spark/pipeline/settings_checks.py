@@ -175,6 +175,21 @@ def _check_compaction(pipeline: Pipeline) -> Errors:
             yield f"compaction.cluster_by.{table}", f"unknown table; the tables are {', '.join(tables)}"
 
 
+def _check_retention(pipeline: Pipeline) -> Errors:
+    retention, decode = pipeline.retention, pipeline.decode
+    for name, one in pipeline.aggregates.items():
+        open_s = duration_seconds(one.window) + duration_seconds(one.watermark)
+        if retention.gold and duration_seconds(retention.gold) < open_s:
+            yield (
+                "retention.gold",
+                f"{retention.gold!r} is less than window and watermark of aggregates.{name}, in which windows change",
+            )
+    within = [one.within_days for one in (*decode.uniqueness, decode.duplicates) if one is not None]
+    days = max(within, default=-1) + 1
+    if retention.silver and duration_seconds(retention.silver) < days * 86_400:
+        yield "retention.silver", f"{retention.silver!r} is less than the {days} days in which keys are compared"
+
+
 CHECKS: tuple[Callable[[Pipeline], Errors], ...] = (
     _check_folder,
     _check_sources,
@@ -183,4 +198,5 @@ CHECKS: tuple[Callable[[Pipeline], Errors], ...] = (
     _check_sinks,
     _check_telemetry,
     _check_compaction,
+    _check_retention,
 )

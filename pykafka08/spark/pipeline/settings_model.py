@@ -31,6 +31,7 @@ __all__ = [
     "REGISTRY_SECRETS",
     "Reference",
     "Registry",
+    "Retention",
     "Rule",
     "Source",
     "SparkSettings",
@@ -45,6 +46,8 @@ LEVELS = ("warn", "quarantine", "fail")
 """Rows that break an expectation are kept, refused, or refused up to a threshold beyond which the batch fails."""
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+LONGEST_RETENTION_S = 1000 * 372 * 86_400.0
+"""A thousand years as :mod:`durations` counts them; the calendar goes back to the year 1 only."""
 REGISTRY_SECRETS = ("basic_auth_user_info", "bearer_auth_token")
 """Settings of ``[decode.registry]`` whose values no error, log or plan shows."""
 
@@ -79,13 +82,23 @@ def _duration(text: str) -> str:
     return text
 
 
-def _window(text: str) -> str:
-    seconds = duration_seconds(text)
-    if "month" in text.lower() or "year" in text.lower():
-        raise ValueError(f"{text!r} has months or years, which differ in length; use days or weeks")
-    if seconds <= 0:
+def _period(text: str) -> str:
+    if duration_seconds(text) <= 0:
         raise ValueError(f"{text!r} is not above zero")
     return text
+
+
+def _retention(text: str) -> str:
+    if duration_seconds(text) > LONGEST_RETENTION_S:
+        raise ValueError(f"{text!r} is more than 1,000 years; leave it out to keep rows for ever")
+    return _period(text)
+
+
+def _window(text: str) -> str:
+    duration_seconds(text)
+    if "month" in text.lower() or "year" in text.lower():
+        raise ValueError(f"{text!r} has months or years, which differ in length; use days or weeks")
+    return _period(text)
 
 
 def duration_seconds(text: str) -> float:
@@ -342,6 +355,23 @@ class Compaction:
 
 
 @dataclass(frozen=True)
+class Retention:
+    """How long rows stay in each table; without a length of time, for ever."""
+
+    bronze: Annotated[str, _or_empty(_retention)] = ""
+    """By the timestamp of the record; rows without one, by the ingest date."""
+    silver: Annotated[str, _or_empty(_retention)] = ""
+    """By the event date, whole days."""
+    rejects: Annotated[str, _or_empty(_retention)] = ""
+    """By the timestamp of the record; rows without one, by the commit."""
+    gold: Annotated[str, _or_empty(_retention)] = ""
+    """By the end of the window."""
+    files: Annotated[str, _or_empty(_duration)] = ""
+    """How long files stay that compaction, a backfill or retention has removed; by default until all stages have read
+    later commits."""
+
+
+@dataclass(frozen=True)
 class Alerts:
     """Bounds that ``status --check`` and the end of a run check."""
 
@@ -404,6 +434,7 @@ class Pipeline:
     aggregates: Mapping[Name, Aggregate] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
     compaction: Compaction = field(default_factory=Compaction)
+    retention: Retention = field(default_factory=Retention)
     alerts: Alerts | None = None
     metrics: Metrics | None = None
     lineage: Lineage | None = None

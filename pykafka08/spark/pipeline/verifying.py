@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -22,13 +22,29 @@ from pykafka08.spark.pipeline.settings import Aggregate, DeadLetters, Pipeline, 
 from pykafka08.spark.pipeline.starting import Offsets, committed_offsets, kafka_options, started
 from pykafka08.spark.pipeline.tables import rows as table_rows
 from pykafka08.spark.pipeline.tables.model import NEW_ROWS, State
+from pykafka08.spark.pipeline.tables.removed import read_ranges
 from pykafka08.spark.pipeline.tables.table import Table
 
-__all__ = ["Finding", "all_bronze", "bronze_of", "last_header", "places_in_kafka", "verify"]
+__all__ = [
+    "Finding",
+    "all_bronze",
+    "bronze_of",
+    "is_in_range",
+    "last_header",
+    "places_in_kafka",
+    "removed_places",
+    "verify",
+]
 
 BEGUN, DONE = "backfill-begun", "backfill-done"
 """Queries of a backfill's commits to rejects: one before its commit to silver, one after it."""
 DECODE = "decode-"
+IN_KAFKA = ("topic", "partition", "offset")
+"""The columns of a record's place in bronze, and in a topic as Spark reads it."""
+REMOVED = (
+    "r_source STRING, r_topic STRING, r_partition INT, r_first BIGINT, r_last BIGINT, r_rows BIGINT, r_is_whole BOOLEAN"
+)
+"""The columns of :func:`removed_places`."""
 OF_SECURITY = tuple(PREFIX + each for each in SECURITY)
 
 
@@ -87,29 +103,62 @@ def _ingested(spark: SparkSession, pipeline: Pipeline, source: Source, *, agains
         F.count("*"), F.countDistinct("offset"), F.min("offset"), F.max("offset")
     )
     found = {(one[0], one[1]): tuple(one)[2:] for one in counted.collect()}
+    ranges = removed_places(spark, pipeline, [source.name])
+    removed = Table(pipeline.bronze(source.name)).state().removed
+    again = _removed_and_there(rows, source.name, ranges) if removed else 0
     covered = {(tp.topic, tp.partition): (start.get(tp, 0), at) for tp, at in end.items()}
-    doubled = sum(count - distinct for count, distinct, _, _ in found.values())
+    doubled = again + sum(count - distinct for count, distinct, _, _ in found.values())
     outside = sum(
         1
         for place, (_, _, first, last) in found.items()
         if place not in covered or first < covered[place][0] or last >= covered[place][1]
     )
     expected = sum(last - first for first, last in covered.values())
-    distinct = sum(each[1] for each in found.values())
+    distinct = sum(each[1] for each in found.values()) + removed - again
     holes = expected - distinct
     text = (
         f"{distinct:,} rows of {expected:,} offsets in {len(covered)} partitions, {doubled:,} doubled, {holes:,} holes"
     )
+    if removed:
+        text += f", {removed:,} removed by retention"
     if outside:
         text += f", {outside} partitions beyond their offsets"
     if against_kafka and holes:
         there = places_in_kafka(spark, source, {tp: start.get(tp, 0) for tp in end}, end)
         missing = there.join(rows, ["topic", "partition", "offset"], "left_anti")
+        if removed:
+            missing = missing.join(F.broadcast(ranges), is_in_range(IN_KAFKA, source.name), "left_anti")
         (holes,) = _counts(missing, "count(*)")
         text += f"; of what Kafka has in these ranges {holes:,} are missing"
     elif holes:
         text += " (compacted or transactional topics have some: --kafka counts what is there)"
     return Finding(stage, not (doubled or outside or holes), text)
+
+
+def removed_places(spark: SparkSession, pipeline: Pipeline, sources: Iterable[str]) -> DataFrame:
+    """The ranges of offsets that retention has removed from bronze, a row for each."""
+    rows = [
+        (source, *partition, *one, one.is_whole)
+        for source in sources
+        for partition, ranges in read_ranges(Table(pipeline.bronze(source))).items()
+        for one in ranges
+    ]
+    return spark.createDataFrame(rows, REMOVED)
+
+
+def is_in_range(place: Sequence[str], source: str = "") -> Column:
+    """Whether the row of a record is in a range of :data:`REMOVED`.  ``place``: its columns."""
+    topic, partition, offset = (F.col(one) for one in place[-3:])
+    origin = F.lit(source) if source else F.col(place[0])
+    is_of_partition = (origin == F.col("r_source")) & (topic == F.col("r_topic")) & (partition == F.col("r_partition"))
+    return is_of_partition & offset.between(F.col("r_first"), F.col("r_last"))
+
+
+def _removed_and_there(rows: DataFrame, source: str, ranges: DataFrame) -> int:
+    """The number of places in bronze whose records retention has removed, so that they must have been there twice."""
+    whole = F.broadcast(ranges.where("r_is_whole"))
+    places = rows.select(*IN_KAFKA).distinct()
+    return places.join(whole, is_in_range(IN_KAFKA, source), "left_semi").count()
 
 
 def places_in_kafka(spark: SparkSession, source: Source, start: Offsets, end: Offsets) -> DataFrame:
@@ -161,14 +210,23 @@ def _decoded(spark: SparkSession, pipeline: Pipeline) -> Finding:
     places = silver_of(spark, pipeline).select(*PLACE).unionByName(rejects_of(spark, pipeline).select(*PLACE))
     places = places.withColumn("in_bronze", F.lit(0)).withColumn("in_silver", F.lit(1))
     each = bronze.unionByName(places).groupBy(*PLACE).agg(F.sum("in_bronze").alias("b"), F.sum("in_silver").alias("s"))
-    counted = ("sum(b)", "sum(s)", "count_if(s > 0)", "count_if(s = 0)", "count_if(b = 0)")
-    there, rows, distinct, missing, invented = _counts(each, *counted)
-    pending = there - read
-    lost = missing - (pending - ahead) - duplicates
+    from_bronze = sum(Table(pipeline.bronze(name)).state().removed for name in pipeline.sources)
+    removed = silver.removed + rejects.state().removed
+    if from_bronze:
+        ranges = F.broadcast(removed_places(spark, pipeline, pipeline.sources))
+        each = each.join(ranges, is_in_range(PLACE), "left")
+    is_removed = "r_source is not null" if from_bronze else "false"
+    counted = ("sum(b)", "sum(s)", "count_if(s > 0)", "count_if(b > 0)", f"count_if(b = 0 and not {is_removed})")
+    there, rows, distinct, places_there, invented = _counts(each, *counted)
+    pending = there + from_bronze - read
+    known = distinct - invented + removed
+    lost = places_there + from_bronze - known - (pending - ahead) - duplicates
     text = (
         f"{rows:,} rows of {read:,}, {duplicates:,} duplicates by key, {rows - distinct:,} doubled, {lost:,} lost, "
         f"{invented:,} of unknown origin, {pending:,} pending"
     )
+    if removed:
+        text += f", {removed:,} removed by retention"
     if rows != distinct and is_interrupted(rejects.state()):
         text += " (a backfill was interrupted: repeat it)"
     return Finding("decode", rows == distinct and lost == 0 and invented == 0 and pending >= 0, text)
@@ -216,8 +274,9 @@ def gold_of(spark: SparkSession, pipeline: Pipeline, name: str) -> DataFrame:
 
 def _aggregated(spark: SparkSession, pipeline: Pipeline, name: str, aggregate: Aggregate) -> Finding:
     key = key_of(aggregate)
-    gold = gold_of(spark, pipeline, name)
-    anew = windowed(silver_of(spark, pipeline), aggregate)
+    is_kept = _is_kept(pipeline, name)
+    gold = gold_of(spark, pipeline, name).where(is_kept)
+    anew = windowed(silver_of(spark, pipeline), aggregate).where(is_kept)
     pairs = gold.alias("g").join(
         anew.alias("a"), [F.col(f"g.{one}").eqNullSafe(F.col(f"a.{one}")) for one in key], "full_outer"
     )
@@ -225,11 +284,24 @@ def _aggregated(spark: SparkSession, pipeline: Pipeline, name: str, aggregate: A
     for measure in aggregate.measures:
         differ = differ | ~_alike(pairs, anew, measure)
     windows, differing = _counts(pairs.select(differ.alias("differs")), "count(*)", "count_if(differs)")
-    replaced = Table(pipeline.gold(name)).state().rows - gold.count()
+    replaced = Table(pipeline.gold(name)).state().rows - gold_of(spark, pipeline, name).count()
     text = f"{windows:,} windows, {differing:,} differ from silver, {replaced:,} rows are of earlier batches"
     if differing:
         text += " (rows later than the watermark, or still pending: a backfill of their dates takes them in)"
+    if Table(pipeline.gold(name)).state().removed or Table(pipeline.silver).state().removed:
+        text += "; windows of removed days are not compared"
     return Finding(f"aggregate-{name}", differing == 0, text)
+
+
+def _is_kept(pipeline: Pipeline, name: str) -> Column:
+    """Whether retention has removed neither a window from gold, nor rows of its days from silver."""
+    of_gold, of_silver = (Table(one).totals().retention.get("until") for one in (pipeline.gold(name), pipeline.silver))
+    is_kept = F.lit(True)
+    if of_gold:
+        is_kept = is_kept & (F.col("window_end") > F.lit(of_gold).cast("timestamp"))
+    if of_silver:
+        is_kept = is_kept & (F.to_date("window_start") > F.lit(of_silver).cast("date"))
+    return is_kept
 
 
 def _alike(pairs: DataFrame, anew: DataFrame, measure: str) -> Column:
@@ -254,6 +326,10 @@ def _published(spark: SparkSession, pipeline: Pipeline, name: str, aggregate: Ag
         F.max_by(F.col("value").cast("string"), "offset").alias("value")
     )
     pairs = expected.withColumnRenamed("value", "gold").join(newest, "key", "full_outer")
+    until = Table(pipeline.gold(name)).totals().retention.get("until")
+    if until:
+        end = F.get_json_object("key", "$.window_end").cast("timestamp")
+        pairs = pairs.where(F.col("gold").isNotNull() | (end > F.lit(until).cast("timestamp")))
     rows, missing, differing = _counts(
         pairs,
         "count_if(value is not null)",

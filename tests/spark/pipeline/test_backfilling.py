@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import time
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple
 from unittest.mock import Mock
 
 import anyio
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import StreamingQueryException
@@ -19,10 +21,12 @@ from pyspark.sql.readwriter import DataFrameWriter
 
 from pykafka08 import Producer
 from pykafka08.errors import ConfigError
-from pykafka08.spark.pipeline import backfilling, running, settings, stages, verifying
+from pykafka08.spark.pipeline import backfilling, compacting, retaining, running, settings, stages, verifying
 from pykafka08.spark.pipeline.tables import rows as table_rows
+from pykafka08.spark.pipeline.tables.model import Commit
 from pykafka08.spark.pipeline.tables.table import Table
 from tests.spark.pipeline import orders
+from tests.spark.pipeline.made_tables import file
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -52,6 +56,11 @@ measures = { orders = "count(*)", amount = "sum(amount)" }
 """Like :data:`UNREAD` a section that may follow :data:`BY_KEY`."""
 
 
+RETENTION = """
+[retention]
+bronze = "30 days"
+rejects = "60 days"
+"""
 UNREAD = """
 [sources.other]
 bootstrap_servers = "nowhere:9092"
@@ -121,14 +130,14 @@ class Shop:
 
     def __init__(self, spark: SparkSession, brokers: str, topic: str, path: Path) -> None:
         self._spark = spark
-        self._brokers = brokers
-        self._topic = topic
+        self.brokers = brokers
+        self.topic = topic
         self._path = path
         self.write("")
 
     def write(self, duplicates: str, **changes: str) -> None:
         """The settings; ``changes``: other texts for some of them."""
-        text = CONFIG.replace("BROKERS", self._brokers).replace("TOPIC", self._topic).replace("DUPLICATES", duplicates)
+        text = CONFIG.replace("BROKERS", self.brokers).replace("TOPIC", self.topic).replace("DUPLICATES", duplicates)
         for key, value in changes.items():
             before, _, after = text.partition(f"{key} = ")
             text = f"{before}{key} = {value}\n{after.partition(chr(10))[2]}"
@@ -137,9 +146,9 @@ class Shop:
 
     def take(self, *taken: Order, only: tuple[str, ...] = ()) -> None:
         async def send() -> None:
-            async with Producer(bootstrap_servers=self._brokers) as producer:
+            async with Producer(bootstrap_servers=self.brokers) as producer:
                 for one in taken:
-                    producer.enqueue(self._topic, one.value(), partition=0, timestamp_ms=one.time)
+                    producer.enqueue(self.topic, one.value(), partition=0, timestamp_ms=one.time)
                 await producer.flush()
 
         anyio.run(send)
@@ -295,6 +304,60 @@ def test_of_bronze_files_without_rows_of_the_days_no_value_is_read(
     shop.write(duplicates + UNREAD)
     assert shop.backfill(FIRST, FIRST) == (1, 1)
     assert (shop.silver(), shop.rejected(), shop.wrong()) == (silver, [3], [])
+
+
+def test_rows_that_retention_removes_are_known_to_verify_and_backfill(shop: Shop, spark: SparkSession) -> None:
+    now = int(time.time() * 1000)
+    shop.write(BY_KEY + WINDOWS + RETENTION)
+    shop.take(Order(1, 5), Order(1, 6), Order(2, -1))
+    shop.take(Order(3, 7, SECOND, time=now), Order(4, -1, time=now))
+    shop.take(Order(5, 8), only=("ingest-shop",))  # old, and not decoded yet
+    removed = [(one.table, one.rows, one.files) for one in retaining.retain(shop.pipeline)]
+    assert removed == [("bronze/shop", 3, 1), ("rejects", 1, 1)]
+    assert shop.wrong() == []
+    shop.take()
+    assert [str(one) for one in retaining.retain(shop.pipeline)] == [
+        "bronze/shop: 1 rows in 1 files removed, until 1970-01-01T00:00:00.001Z"
+    ]
+    assert retaining.retain(shop.pipeline) == []
+    with pytest.raises(
+        ConfigError, match=r"^bronze/shop: .* 2 records of these days \(orders-\d+-0 from offset 0 to 5\)"
+    ):
+        shop.backfill(FIRST, SECOND)
+    assert shop.backfill(SECOND, SECOND) == (1, 1)
+    shop.take(Order(1, 9, time=now))  # a duplicate of a row whose record bronze has lost
+    assert shop.silver() == [(1, 5, FIRST), (3, 7, SECOND), (5, 8, FIRST)]
+    compacting.compact(spark, shop.pipeline)
+    firsts = {pq.read_table(one, columns=["offset"])["offset"][0].as_py() for one in shop.bronze()}
+    assert (firsts, shop.wrong()) == ({3, 6}, [])  # the files with the offsets 0 to 2, and 5, are deleted
+
+    published = f'bootstrap_servers = "{shop.brokers}"\ntopic = "{shop.topic}-daily"\n'
+    shop.write(BY_KEY + WINDOWS + published + RETENTION + 'silver = "1 year"\ngold = "1 year"')
+    shop.take()  # the stages pass the compaction
+    retaining.retain(shop.pipeline)
+    compacting.compact(spark, shop.pipeline)
+    assert (shop.silver(), verifying.gold_of(spark, shop.pipeline, "daily").count(), shop.wrong()) == ([], 0, [])
+    with pytest.raises(ConfigError, match=r"^silver: retention has removed 3 rows of the days until 2024-03-02;"):
+        shop.backfill(SECOND, SECOND)
+    shop.take(Order(6, 1, date(2099, 1, 1), time=now))
+    tamper(shop)
+    found = verifying.verify(spark, shop.pipeline, against_kafka=True)
+    wrong = {one.stage: one.text for one in found if not one.is_right}
+    assert wrong.keys() == {"ingest-shop", "decode", "aggregate-daily"}  # publish-daily has no window too many
+    missing = "1 doubled, 1 holes, 4 removed by retention; of what Kafka has in these ranges 1 are missing"
+    assert missing in wrong["ingest-shop"]
+    assert "0 doubled, 1 lost, 0 of unknown origin" in wrong["decode"]
+
+
+def tamper(shop: Shop) -> None:
+    """Bring a removed record of bronze back, and take the newest row from bronze and from silver."""
+    bronze, silver = Table(shop.pipeline.bronze("shop")), Table(shop.pipeline.silver)
+    old = next(one for one in bronze.live() if one.rows == 1)
+    rows = {"partition": pa.array([0], pa.int32()), "offset": pa.array([0], pa.int64())}
+    written = file(bronze, f"again/topic={old.values['topic']}/ingest_date=2024-03-01", rows)
+    again = bronze.data_file(written.path, old.values)
+    assert bronze.commit(Commit(bronze.version + 1, "backfill", "of another", 0, (again,), (old.path,)))
+    assert silver.commit(Commit(silver.version + 1, "backfill", "of another", 0, (), (silver.live()[-1].path,)))
 
 
 def spoil_values(path: Path) -> None:

@@ -40,7 +40,7 @@ def test_joined_files_are_sorted_by_the_columns_of_the_settings(spark: SparkSess
     table = made(tmp_path / "table", id="long", kind="string")
     for number, kinds in enumerate((["c", "a"], ["b", "a"])):
         commit(table, "batch", file(table, str(number), {"id": [number, number + 10], "kind": kinds}), batch=number)
-    compacting._join(spark, table, Compaction(), None, ["kind", "id"])
+    compacting._join(spark, table, Compaction(), ["kind", "id"])
     (joined,) = table.live()
     read = table.read(joined, ["kind", "id"]).to_pylist()
     assert [(row["kind"], row["id"]) for row in read] == [("a", 10), ("a", 11), ("b", 1), ("c", 0)]
@@ -54,7 +54,7 @@ def test_a_commit_of_others_meanwhile_is_kept(
     spark: SparkSession, table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A commit that adds a file changes nothing; after a commit that replaces a joined file, compaction gives up."""
-    swap = compacting._swap
+    swap = compacting.swap
 
     def amid(table: Table, commit: Commit) -> bool:
         meanwhile()
@@ -68,10 +68,10 @@ def test_a_commit_of_others_meanwhile_is_kept(
         new = file(table, "new", {"id": [100]}, DAYS[0])
         table.commit(Commit(table.version + 1, "backfill", "b", 0, (new,), (old.path,)))
 
-    monkeypatch.setattr(compacting, "_swap", amid)
+    monkeypatch.setattr(compacting, "swap", amid)
     meanwhile = brings
-    compacting._join(spark, table, Compaction(), None)
+    compacting._join(spark, table, Compaction())
     assert (rows(spark, table), len(table.live())) == ([0, 1, 2, 3, 4], 3)
     meanwhile = replaces
-    compacting._join(spark, table, Compaction(), None)
+    compacting._join(spark, table, Compaction())
     assert table.commits()[-1].kind == "backfill"

@@ -14,7 +14,8 @@ import pytest
 from pykafka08.spark.pipeline import report, settings
 from pykafka08.spark.pipeline.settings import Pipeline
 from pykafka08.spark.pipeline.stores import local_folder
-from pykafka08.spark.pipeline.tables.model import DataFile
+from pykafka08.spark.pipeline.tables.model import Commit, DataFile
+from pykafka08.spark.pipeline.tables.table import Table
 from tests.spark.pipeline import orders
 from tests.spark.pipeline.made_tables import commit, file, made
 
@@ -110,6 +111,16 @@ def test_a_window_that_the_newest_event_is_in_is_hatched(tmp_path: Path, run: Pa
         "1970-01-01 01:00: 4",
         "1970-01-01 02:00 (unfinished): 5",
     ]
+
+
+def test_rows_that_retention_has_removed_were_accepted(tmp_path: Path, run: Path) -> None:
+    pipeline = filled(tmp_path, run)
+    counts = {"removed": 41, "removed_files": 2, "removed_bytes": 1_000}
+    removal = Commit(2, "retention", "retention", 2, counts=counts, retention={"until": "2024-02-28"})
+    assert Table(pipeline.silver).commit(removal)
+    page = Page(report.write(pipeline, local_folder(run)))
+    assert page.text["b"][3:] == ["100", "1", "0"]
+    assert page.text["td"][-5:] == ["silver", "41", "2", "1,000", "2024-02-28"]
 
 
 def test_a_run_without_a_row_has_a_page(tmp_path: Path, run: Path) -> None:

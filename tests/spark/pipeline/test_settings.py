@@ -88,6 +88,11 @@ def test_a_small_file_is_enough(tmp_path: Path) -> None:
             r"compaction\.cluster_by\.bronze: unknown table; the tables are bronze/old, silver, rejects",
         ),
         ('folder = "out"', 'folder = "out"\ncompaction = { min_files = 1 }', "compaction.min_files: 1 is less"),
+        ('folder = "out"', 'folder = "out"\nretention = { bronze = "a while" }', "retention.bronze: 'a while' is no"),
+        ('folder = "out"', 'folder = "out"\nretention = { silver = "0 days" }', "retention.silver: '0 days' is not"),
+        ('folder = "out"', 'folder = "out"\nretention = { gold = "1001 years" }', "retention.gold: '1001 years' is"),
+        ('folder = "out"', 'folder = "out"\nretention = { silver = "1 day" }', "retention.silver: '1 day' is less"),
+        ('folder = "out"', 'folder = "out"\nretention = { files = "-1 day" }', "retention.files: '-1 day' is not"),
         ('folder = "out"', 'folder = "out"\nmetrics = { port = 70_000 }', "metrics.port: 70000 is not between 0 and"),
         ('folder = "out"', 'folder = "out"\nmetrics = { address = "::" }', "metrics: port, textfile or both are"),
         ('folder = "out"', 'folder = "out"\nlineage = {}', "lineage: url, file or both are needed"),
@@ -174,6 +179,13 @@ def test_a_length_of_time_that_spark_would_not_take_is_named(given: dict[str, st
 def test_lengths_of_time_as_spark_writes_them(window: str, tmp_path: Path) -> None:
     parsed = parse(GOOD + _aggregate({"window": window, "watermark": "0 seconds", "slide": "5 milliseconds"}), tmp_path)
     assert parsed.aggregates["hourly"].window == window
+
+
+def test_a_window_of_gold_is_not_removed_while_it_changes(tmp_path: Path) -> None:
+    aggregate = _aggregate({"window": "1 day", "watermark": "2 days"})
+    parse(f'{GOOD}{aggregate}[retention]\ngold = "3 days"\nsilver = "1 year"', tmp_path)
+    with pytest.raises(ConfigError, match=r"^retention\.gold: '71 hours' is less than window and watermark of aggreg"):
+        parse(f'{GOOD}{aggregate}[retention]\ngold = "71 hours"', tmp_path)
 
 
 def test_a_watermark_may_be_of_months(tmp_path: Path) -> None:

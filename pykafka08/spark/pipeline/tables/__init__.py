@@ -6,6 +6,7 @@
     notes        a table whose commits are JSON documents
     statistics   Delta's statistics of a file, from its Parquet footer
     table        reading a table's state, and committing to it
+    removed      offset ranges of the records that retention has removed
     position     offsets of streams, and the ends of batches with limits
     rows         DataFrames into tables, and back
     stream       a table's commits as a stream, in Spark

@@ -30,10 +30,10 @@ def commit_of(location: Location, version: int) -> Commit:
     added = tuple(_added(one["add"]) for one in actions if "add" in one)
     removed = tuple(unquote(one["remove"]["path"]) for one in actions if "remove" in one)
     info = _info(actions)
-    note = info.get(NOTE)
+    note, at = info.get(NOTE), info.get("timestamp", 0) / 1000
     if note is None:
-        return Commit(version, _foreign_kind(info, actions), "", -1, added, removed)
-    return Commit(version, note["kind"], note["query"], note["batch"], added, removed, note["counts"])
+        return Commit(version, _foreign_kind(info, actions), "", -1, added, removed, at=at)
+    return Commit(version, note["kind"], note["query"], note["batch"], added, removed, note["counts"], at=at)
 
 
 def last_checkpoint(location: Location) -> int:

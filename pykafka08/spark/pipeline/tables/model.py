@@ -5,12 +5,24 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from typing import Any
 
-__all__ = ["BACKFILL", "COMPACTION", "NEW_ROWS", "Commit", "DataFile", "State", "Totals"]
+__all__ = [
+    "BACKFILL",
+    "COMPACTION",
+    "NEW_ROWS",
+    "RETENTION",
+    "Commit",
+    "DataFile",
+    "FileBounds",
+    "State",
+    "Totals",
+    "text_of",
+]
 
-NEW_ROWS, BACKFILL, COMPACTION = "batch", "backfill", "compaction"
-"""Kinds of commits: new rows, rows that replace others, and the same rows in fewer files."""
+NEW_ROWS, BACKFILL, COMPACTION, RETENTION = "batch", "backfill", "compaction", "retention"
+"""Kinds of commits: new rows, rows that replace others, the same rows in fewer files, and the removal of old rows."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +45,17 @@ class DataFile:
 
 
 @dataclass(frozen=True)
+class FileBounds:
+    """A live file with its statistics."""
+
+    file: DataFile
+    bounds: Mapping[str, tuple[Any, Any]]
+    """Column → smallest and largest value, for the columns that have them."""
+    committed: datetime
+    """The time of the commit that added the file."""
+
+
+@dataclass(frozen=True)
 class Commit:
     """A commit."""
 
@@ -48,6 +71,10 @@ class Commit:
     """Counts of rows: ``read``, ``accepted``, ``rejected``, ``duplicates`` or ``rows``."""
     offsets: str = ""
     """The end offset of the batch in its source, as in the query's checkpoint."""
+    retention: Mapping[str, str] = field(default_factory=dict)
+    """See :attr:`Totals.retention`; empty if the commit removes no old rows."""
+    at: float = field(default=0.0, compare=False)
+    """The time of the commit in seconds since 1970; 0 if it is not committed yet."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +88,9 @@ class Totals:
     """Query → its last batch."""
     offsets: Mapping[str, str] = field(default_factory=dict)
     """The end offset of the last batch of each query."""
+    retention: Mapping[str, str] = field(default_factory=dict)
+    """``until``: the newest time or day of the rows that retention has removed; ``ranges``: the path of the file with
+    their offsets (``removed.py``)."""
 
     def after(self, commit: Commit) -> Totals:
         """The totals with one more commit."""
@@ -68,7 +98,8 @@ class Totals:
         counts.update(commit.counts)
         brought[commit.kind] += sum(one.rows for one in commit.added)
         ends = {**self.offsets, commit.query: commit.offsets} if commit.offsets else self.offsets
-        return Totals(dict(counts), dict(brought), {**self.newest, commit.query: commit.batch}, ends)
+        newest = {**self.newest, commit.query: commit.batch}
+        return Totals(dict(counts), dict(brought), newest, ends, {**self.retention, **commit.retention})
 
     def document(self) -> dict[str, Any]:
         """The totals as a JSON object."""
@@ -103,3 +134,13 @@ class State:
     def rows(self) -> int:
         """Rows in all live files."""
         return sum(one.rows for one in self.files)
+
+    @property
+    def removed(self) -> int:
+        """Rows that retention has removed."""
+        return self.counts.get("removed", 0)
+
+
+def text_of(at: datetime) -> str:
+    """A time in UTC as in the statistics of files; texts of later times are greater."""
+    return at.astimezone(timezone.utc).replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"

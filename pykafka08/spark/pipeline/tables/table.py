@@ -10,11 +10,13 @@ Spark writes the files; this module needs no Spark.
 from __future__ import annotations
 
 import json
+import math
 import threading
 import time
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import unquote
@@ -29,7 +31,16 @@ from deltalake.transaction import AddAction, RemoveAction
 from pykafka08.errors import ConfigError
 from pykafka08.spark.pipeline.stores import Folder, local_folder
 from pykafka08.spark.pipeline.tables.log import NOTE, commit_of, last_checkpoint, note_of, totals_at, versions
-from pykafka08.spark.pipeline.tables.model import COMPACTION, NEW_ROWS, Commit, DataFile, State, Totals
+from pykafka08.spark.pipeline.tables.model import (
+    COMPACTION,
+    NEW_ROWS,
+    RETENTION,
+    Commit,
+    DataFile,
+    FileBounds,
+    State,
+    Totals,
+)
 from pykafka08.spark.pipeline.tables.statistics import statistics_of
 from pykafka08.spark.pipeline.tables.storage import located
 
@@ -37,8 +48,10 @@ __all__ = ["BatchTakenError", "Fence", "LeaseLostError", "Table"]
 
 DATA = "data"
 """The folder of the attempts' folders."""
-CONFIGURATION = {"delta.logRetentionDuration": "interval 1 days"}
+LOG_RETENTION = "delta.logRetentionDuration"
+CONFIGURATION = {LOG_RETENTION: "interval 1 days"}
 """A stream makes thousands of commits a day; :meth:`Table.expire` deletes old ones once all stages have read them."""
+DAY_S = 86_400
 KNOWN = 10_000
 """The number of commits that are kept in memory."""
 PARTITION = "partition."
@@ -105,6 +118,15 @@ class Table:
         found = self._opened(version)
         return [] if found is None else list(_live(found, f"{PARTITION}day", days))
 
+    def bounded(self, columns: Sequence[str]) -> list[FileBounds]:
+        """The live files with the smallest and largest values of columns."""
+        found = self._opened()
+        return [] if found is None else _bounded(found, columns)
+
+    def totals(self) -> Totals:
+        """The sums over all commits."""
+        return totals_at(self.location, self.version)
+
     def commits(self, after: int = -1, until: int | None = None) -> list[Commit]:
         """The commits with ``after < version <= until``, in order.
 
@@ -142,7 +164,7 @@ class Table:
     def files_since(self, kinds: Collection[str], after: int, until: int) -> list[DataFile]:
         """The files that commits of these kinds with ``after < version <= until`` added, in order.
 
-        With ``after=-1``, if commits or files are gone: the live files at ``until``.
+        With ``after=-1``, if commits, files or rows are gone: the live files at ``until``.
 
         Raises:
             LookupError: some of these commits were cleaned up.
@@ -150,12 +172,13 @@ class Table:
         if until < 0:
             return []
         try:
-            files = [one for commit in self.commits(after, until) if commit.kind in kinds for one in commit.added]
+            commits = self.commits(after, until)
         except LookupError:
             if after >= 0:
                 raise
             return self.live(until)
-        if after < 0 and not self._exist(files):
+        files = [one for commit in commits if commit.kind in kinds for one in commit.added]
+        if after < 0 and (any(one.kind == RETENTION for one in commits) or not self._exist(files)):
             return self.live(until)
         return files
 
@@ -263,24 +286,36 @@ class Table:
             raise
         return True
 
-    def expire(self, before: int, *, with_attempts: bool) -> int:
+    def keep_commits(self, seconds: float) -> None:
+        """Keep commits, which name the files to delete, for a day longer than ``seconds``."""
+        interval = f"interval {1 + math.ceil(seconds / DAY_S)} days"
+        found = self._updated()
+        if found is not None and found.metadata().configuration.get(LOG_RETENTION) != interval:
+            if self._fence is not None:
+                self._fence.check()
+            found.alter.set_table_properties({LOG_RETENTION: interval})
+
+    def expire(self, before: int, *, with_attempts: bool, age: float = 0.0) -> int:
         """Delete the files that commits below ``before`` removed, and old commits that a checkpoint covers.
 
-        ``with_attempts``: also delete folders that no commit names, which is safe only if no process writes.  Returns
-        the number of files.
+        ``with_attempts``: also delete folders that no commit names, which is safe only if no process writes.
+        ``age``: files are deleted this number of seconds after the commit that removed them.  Returns the number of
+        files.
         """
         found = self._opened()
         if found is None:
             return 0
         live = {one.path for one in _live(found)}
         commits = self.existing_commits()
-        gone = {path for one in commits if one.version < before for path in one.removed} - live
+        last = time.time() - age
+        gone = {path for one in commits if one.version < before and one.at <= last for path in one.removed} - live
         there = {one.path for one in self.location.files(DATA) if one.is_file}
         for path in sorted(gone & there):
             self.location.filesystem.delete_file(path)
         deleted = len(gone & there)
         if with_attempts:
             named = live | {path for one in commits for path in (*one.removed, *(each.path for each in one.added))}
+            named |= {self.totals().retention.get("ranges", "")}
             deleted += self._expire_attempts(there - gone, {path.split("/")[1] for path in named if "/" in path})
         if before > last_checkpoint(self.location) >= 0:
             found.cleanup_metadata()
@@ -296,12 +331,12 @@ class Table:
     def _epoch(self, found: DeltaTable, commit: Commit) -> dict[str, int]:
         """The application transaction with the epoch of the fence.
 
-        A compaction has no epoch, because runs of different stages compact the same tables.
+        Compaction and retention have no epoch, because runs of different stages compact the same tables.
 
         Raises:
             LeaseLostError: a process with a later epoch has committed.
         """
-        if self._fence is None or commit.kind == COMPACTION:
+        if self._fence is None or commit.kind in (COMPACTION, RETENTION):
             return {}
         name = EPOCH + commit.query
         newest = found.transaction_version(name)
@@ -360,6 +395,20 @@ def _live(table: DeltaTable, column: str = "", values: Collection[str] | None = 
         named = {name.removeprefix(PARTITION): text for name, text in zip(partitions, texts, strict=True)}
         found.append((at, DataFile(path, count or 0, size, named)))
     return tuple(one for _, one in sorted(found, key=lambda each: (each[0], each[1].path)))
+
+
+def _bounded(table: DeltaTable, columns: Sequence[str]) -> list[FileBounds]:
+    files = {one.path: one for one in _live(table)}
+    rows = _decoded(pa.table(table.get_add_actions(flatten=True)))
+    kept = [name for name in columns if f"min.{name}" in rows.column_names]
+    sides = [f"{side}.{name}" for name in kept for side in ("min", "max")]
+    found = []
+    for row in rows.select(["path", "modification_time", *sides]).to_pylist():
+        pairs = {name: (row[f"min.{name}"], row[f"max.{name}"]) for name in kept}
+        bounds = {name: pair for name, pair in pairs.items() if None not in pair}
+        committed = datetime.fromtimestamp(row["modification_time"] / 1000, timezone.utc)
+        found.append(FileBounds(files[row["path"]], bounds, committed))
+    return found
 
 
 def _decoded(actions: pa.Table) -> pa.Table:
