@@ -89,6 +89,13 @@ class Call:
         self.overdue = deadline
         """When a missing answer, or bytes that do not leave, close the connection."""
 
+    def lateness(self, now: float, *, is_written: bool) -> str:
+        """How long an answer, or the writing of a request, has taken."""
+        waited = f"within {now - self.sent_at:.3g} s"
+        if is_written:
+            return f"no answer to {self.name} {waited}"
+        return f"{self.name} could not be written {waited}: the peer takes no more bytes"
+
     def end(self, response: Any) -> None:
         """Tell the outcome, once."""
         outcome, self.outcome = self.outcome, None

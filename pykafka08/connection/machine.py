@@ -42,7 +42,7 @@ from pykafka08.errors import (
     SecurityError,
     TransportError,
 )
-from pykafka08.errors.deadline import with_refusal
+from pykafka08.errors.deadline import passing, with_refusal
 from pykafka08.protocol.headers import RequestHeads, split_response
 from pykafka08.protocol.messages.produce import ProduceRequest
 from pykafka08.protocol.messages.sasl_authenticate import SaslAuthenticateResponse
@@ -108,10 +108,6 @@ class ConnectionMachine:
         self._may_pass = may_pass
         self.last_refusal = last_refusal
         self._session = Session(jitter)
-        self._is_renewing = False
-        self._is_holding = False
-        self._token_asked_at = math.inf
-        self._token_sent_at = now
         self._setup_deadline = setup_deadline
         self._request_timeout = request_timeout
         self._renewal_timeout = renewal_timeout
@@ -149,7 +145,7 @@ class ConnectionMachine:
         """True if the peer is suspected, or a renewal given up, earlier than ``moment``, should nothing more come."""
         if not self._open or self.state is not State.READY:
             return False
-        if self._is_renewing and self._renewal_ends_at < moment:
+        if self._session.is_renewing and self._renewal_ends_at < moment:
             return True
         return self._silence.suspect_at(self._open[0]) < moment
 
@@ -186,7 +182,7 @@ class ConnectionMachine:
             outcome.set_exception(self.error)
             return
         call = Call(content, version, outcome, deadline)
-        is_free = now >= self._throttled_until and not self._is_holding and now < self._session.hold_at
+        is_free = now >= self._throttled_until and not self._session.is_holding and now < self._session.hold_at
         if self.state is State.READY and is_free:
             self._send_held(now)  # none, but in the moment in which throttling ends
             self._send_call(call, now)
@@ -207,7 +203,7 @@ class ConnectionMachine:
         if self.state is State.CLOSED:
             return
         self._silence.quiet_since = now
-        if not self._is_renewing:  # a renewal is no use of the connection
+        if not self._session.is_renewing:  # a renewal is no use of the connection
             self.last_activity = now
         try:
             if self.state is State.HANDSHAKE:
@@ -263,19 +259,15 @@ class ConnectionMachine:
             return False
         assert self._authentication is not None
         if self._authentication.is_renewal:
-            self._is_renewing = True
-            self._is_holding = not may_be_followed and token is not None
-            self._session.token_made()
+            self._session.token_made(may_be_followed=may_be_followed or token is None)
         self._authentication.token_made(token, is_answered=is_answered, refusal=refusal)
         self._continue_authentication(now)
         return self._authentication.is_done
 
     def authentication_failed(self, error: KafkaError, now: float) -> bool:
         """The mechanism has no token, or does not accept the broker's.  False if it will be asked again later."""
-        is_in_time = not self._is_renewing and not self._is_holding and not self._session.has_ended(now)
-        if self.state is State.READY and is_in_time:
+        if self.state is State.READY and self._session.may_retry(now):
             self._session.retry_later(now)
-            self._token_asked_at = math.inf
             return False
         if self.state is State.AUTHENTICATING and self._authentication is not None:
             failure = self._authentication.failed(error)
@@ -322,8 +314,8 @@ class ConnectionMachine:
         while (due := self._deadlines.pop_due(now)) is not None:
             self._expire(due, now)
         if self.state is State.READY and now >= self._session.hold_at:
-            self._is_holding, self._session.hold_at = True, math.inf
-        if self.state is State.READY and now >= self._throttled_until and not self._is_holding:
+            self._session.hold()
+        if self.state is State.READY and now >= self._throttled_until and not self._session.is_holding:
             # The broker has read nothing until now, so its silence begins only now.
             self._silence.quiet_since = max(self._silence.quiet_since, self._throttled_until)
             self._throttled_until = 0.0
@@ -347,7 +339,7 @@ class ConnectionMachine:
         if self.state is not State.READY:
             times.append(self._setup_deadline)
         else:
-            if self._throttled_until and not self._is_holding:
+            if self._throttled_until and not self._session.is_holding:
                 times.append(self._throttled_until)
             times += (self._session.hold_at, self._session.renew_at, self._renewal_ends_at)
             times.append(self._silence.suspect_at(self._open[0]) if self._open else self._idle_ends_at)
@@ -371,7 +363,7 @@ class ConnectionMachine:
         self._send_held(now)
 
     def _write_setup(self, request: Request[Any], version: int, now: float) -> None:
-        if not self._is_renewing:
+        if not self._session.is_renewing:
             self._write(Call(request, version, None, self._setup_deadline), request, version, now)
             return
         used_last = self.last_activity
@@ -389,17 +381,16 @@ class ConnectionMachine:
         The broker's time begins when it has answered the requests before, which it may keep back.  A late first token
         ends the connection only if requests wait for it.
         """
-        if not self._is_renewing:
-            return self._token_asked_at + self._renewal_timeout if self._is_holding else math.inf
-        if not (self._open[0].is_setup if self._open else self._is_holding):
+        if not self._session.is_renewing:
+            return self._session.asked_at + self._renewal_timeout if self._session.is_holding else math.inf
+        if not (self._open[0].is_setup if self._open else self._session.is_holding):
             return math.inf
         return max(self._silence.quiet_since, self._throttled_until) + self._renewal_timeout
 
     def _begin_authentication(self, now: float, *, is_renewal: bool = False) -> None:
         assert self._authentication is not None
         assert self._handshake.versions is not None
-        self._session.token_asked_for()
-        self._token_asked_at = now
+        self._session.token_asked_for(now)
         self._authentication.begin(self._handshake.versions, is_renewal=is_renewal)
         self._actions.append(Authenticate(None))
         self._continue_authentication(now)
@@ -415,13 +406,12 @@ class ConnectionMachine:
             else:
                 self._write_setup(*message, now)
         if not authentication.is_done:
-            if self._is_renewing and not self._is_holding and now >= self._throttled_until:
+            if self._session.is_renewing and not self._session.is_holding and now >= self._throttled_until:
                 self._send_held(now)
             return
-        self._token_asked_at = math.inf
-        self._session.begun(authentication.lifetime, self._token_sent_at, now, is_renewal=self._is_renewing)
-        if self._is_renewing:
-            self._is_renewing = self._is_holding = False
+        was_ready = self.state is State.READY
+        self._session.begun(authentication.lifetime, now)
+        if was_ready:
             if now >= self._throttled_until:
                 self._send_held(now)
         else:
@@ -482,7 +472,7 @@ class ConnectionMachine:
             raise self._broken(f"a response has correlation id {correlation_id} instead of {call.correlation_id}")
         if call.is_setup:
             self._open.popleft()
-            self._token_sent_at = call.sent_at
+            self._session.token_sent_at = call.sent_at
             self._setup_answered(response_class, call.version, frame, offset, now)
             return
         response = None if call.outcome is None else response_class.decode(frame, call.version, offset)
@@ -526,7 +516,9 @@ class ConnectionMachine:
         if call.overdue > now:
             self._deadlines.add(call.overdue, call, self.open_calls)
             return
-        self._poison(TransportError(f"{self._lateness(call, now)}; the connection is closed"))
+        self._poison(
+            TransportError(f"{call.lateness(now, is_written=call not in self._unanswered)}; the connection is closed")
+        )
 
     def _timeout_error(self, call: Call, now: float) -> RequestTimeoutError:
         refusal = self.last_refusal if self.state in SETTING_UP else None
@@ -534,7 +526,7 @@ class ConnectionMachine:
             is_ready = self.state is State.READY
             why = (
                 "the SASL session must be renewed first"
-                if self._is_holding
+                if self._session.is_holding
                 else refusal.message
                 if refusal is not None
                 else "the broker throttles this client"
@@ -545,14 +537,8 @@ class ConnectionMachine:
             )
             text = f"{call.name} was not sent before its deadline: {why}"
         else:
-            text = self._lateness(call, now)
+            text = call.lateness(now, is_written=call not in self._unanswered)
         return with_refusal(RequestTimeoutError(text, broker=self.broker, api=call.name), refusal)
-
-    def _lateness(self, call: Call, now: float) -> str:
-        waited = f"within {now - call.sent_at:.3g} s"
-        if call in self._unanswered:
-            return f"{call.name} could not be written {waited}: the peer takes no more bytes"
-        return f"no answer to {call.name} {waited}"
 
     def _setup_error(self, now: float) -> KafkaError:
         if self.state is State.CONNECTING:
@@ -602,7 +588,7 @@ class ConnectionMachine:
         if isinstance(error, SecurityError):
             self.is_refused = True
             if self._may_pass and not self.was_ready:
-                error = _passing(error)
+                error = passing(error)
         self.state, self.error = State.CLOSED, error
         calls = [*self._open, *self._unanswered, *self._held]
         for emptied in (self._open, self._held, self._unanswered, self._deadlines, self._out):
@@ -610,10 +596,3 @@ class ConnectionMachine:
         self._actions.append(Close(error))
         for call in calls:
             call.fail(error)
-
-
-def _passing(error: SecurityError) -> TransportError:
-    """The refusal as an error after which calls are retried."""
-    lost = TransportError(f"{error.message}; tried again, as it worked before", broker=error.broker)
-    lost.__cause__ = error
-    return lost

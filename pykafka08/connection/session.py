@@ -23,36 +23,57 @@ class Session:
     from ``hold_at`` until the renewal, if the broker does not take one before the end, or if there is no token by then.
     """
 
-    __slots__ = ("_life", "_part", "ends_at", "hold_at", "renew_at")
+    __slots__ = (
+        "_life",
+        "_part",
+        "asked_at",
+        "ends_at",
+        "hold_at",
+        "is_holding",
+        "is_renewing",
+        "renew_at",
+        "token_sent_at",
+    )
 
     def __init__(self, jitter: float) -> None:
         self._part = RENEWED_AT[0] + jitter * (RENEWED_AT[1] - RENEWED_AT[0])
         self._life = 0.0
-        self.ends_at = self.renew_at = self.hold_at = inf
+        self.ends_at = self.renew_at = self.hold_at = self.asked_at = inf
+        self.is_renewing = False
+        """True from the first token of a renewal to its end; ``asked_at`` is when that token was asked for."""
+        self.is_holding = False
+        """True if requests wait for the renewal."""
+        self.token_sent_at = 0.0
 
-    def begun(self, life: float, token_sent_at: float, now: float, *, is_renewal: bool) -> None:
+    def begun(self, life: float, now: float) -> None:
         """The broker limits the session to ``life`` seconds after it received the last token; 0: it does not."""
-        self._life = life
-        self.ends_at = self.renew_at = self.hold_at = inf
+        was_renewed, self._life = self.is_renewing, life
+        self.is_renewing = self.is_holding = False
+        self.ends_at = self.renew_at = self.hold_at = self.asked_at = inf
         if not life:
             return
-        self.ends_at = token_sent_at + life
-        wanted = token_sent_at + life * self._part
-        self.renew_at = max(wanted, now + RENEWAL_INTERVAL) if is_renewal else wanted
+        self.ends_at = self.token_sent_at + life
+        wanted = self.token_sent_at + life * self._part
+        self.renew_at = max(wanted, now + RENEWAL_INTERVAL) if was_renewed else wanted
         if self.renew_at > wanted:
             self.hold_at = wanted
 
-    def token_asked_for(self) -> None:
+    def hold(self) -> None:
+        """Requests wait from now on."""
+        self.is_holding, self.hold_at = True, inf
+
+    def token_asked_for(self, now: float) -> None:
         """A renewal begins."""
-        self.renew_at, self.hold_at = inf, min(self.hold_at, self.ends_at)
+        self.renew_at, self.asked_at, self.hold_at = inf, now, min(self.hold_at, self.ends_at)
 
-    def token_made(self) -> None:
-        """The renewal is sent, before all later requests."""
-        self.hold_at = inf
+    def token_made(self, *, may_be_followed: bool) -> None:
+        """A token of the renewal is sent, before all later requests; ``may_be_followed``: these need not wait."""
+        self.is_renewing, self.is_holding, self.hold_at = True, not may_be_followed, inf
 
-    def has_ended(self, now: float) -> bool:
-        return now >= self.ends_at
+    def may_retry(self, now: float) -> bool:
+        """Whether there is time to ask again for a token that could not be had."""
+        return not self.is_renewing and not self.is_holding and now < self.ends_at
 
     def retry_later(self, now: float) -> None:
         """No token could be had."""
-        self.renew_at = now + max(1.0, self._life * RETRY_PART)
+        self.renew_at, self.asked_at = now + max(1.0, self._life * RETRY_PART), inf

@@ -15,7 +15,7 @@ from typing import TypeVar
 from pykafka08.errors.client import RequestTimeoutError, SecurityError, TransportError
 from pykafka08.errors.root import KafkaError
 
-__all__ = ["at_deadline", "raising_refusals", "refusal_of", "with_refusal"]
+__all__ = ["at_deadline", "passing", "raising_refusals", "refusal_of", "with_refusal"]
 
 E = TypeVar("E", bound=KafkaError)
 
@@ -34,6 +34,13 @@ def with_refusal(error: E, refusal: SecurityError | None) -> E:
     if refusal is not None and refusal_of(error) is None:
         error.__cause__ = refusal
     return error
+
+
+def passing(refusal: SecurityError) -> TransportError:
+    """The refusal as an error after which calls are retried."""
+    lost = TransportError(f"{refusal.message}; tried again, as it worked before", broker=refusal.broker)
+    lost.__cause__ = refusal
+    return lost
 
 
 def at_deadline(error: KafkaError, refusal: SecurityError | None = None) -> KafkaError:

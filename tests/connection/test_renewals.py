@@ -278,7 +278,8 @@ def test_a_renewal_follows_the_one_before_after_a_second() -> None:
 
 def test_no_renewal_is_early_where_the_session_outlives_the_interval() -> None:
     session = Session(0.5)
-    session.begun(2.0, 10.0, 10.1, is_renewal=True)
+    session.token_sent_at, session.is_renewing = 10.0, True
+    session.begun(2.0, 10.1)
     assert (session.renew_at, session.hold_at, session.ends_at) == (11.6, inf, 12.0)
 
 
