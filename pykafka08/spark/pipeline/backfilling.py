@@ -20,6 +20,7 @@ from pykafka08.spark.pipeline.aggregating import current, windowed
 from pykafka08.spark.pipeline.checkpoints import planned_position
 from pykafka08.spark.pipeline.decoding import PLACE, accepted, decoded, rejected
 from pykafka08.spark.pipeline.duplicates import first_of_each, not_there
+from pykafka08.spark.pipeline.gold_sql import resolved
 from pykafka08.spark.pipeline.judging import referenced, refused_as_not_unique
 from pykafka08.spark.pipeline.leasing import BACKFILL as WORK
 from pykafka08.spark.pipeline.leasing import leased
@@ -71,10 +72,11 @@ def backfill(spark: SparkSession, pipeline: Pipeline, first: date, last: date) -
     may be in rejects, too, and gold may have old windows.
 
     Raises:
-        ConfigError: as :func:`check_days`, or another backfill is running.
+        ConfigError: as :func:`check_days` or :func:`gold_sql.resolved`, or another backfill is running.
         LeaseLostError: the lease was not renewed in time, and another backfill has taken it.
     """
     check_days(first, last)
+    pipeline = resolved(spark, pipeline)
     with leased(pipeline.root, [WORK]) as lease:
         made = [_silver(spark, pipeline, lease, first, last)]
         for name, one in pipeline.aggregates.items():
