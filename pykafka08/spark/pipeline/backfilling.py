@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -289,9 +289,9 @@ def _gold(
     first: date,
     last: date,
 ) -> Backfilled:
-    """All of a gold table, which is small, with the windows of these days anew; it is published again."""
+    """All of a gold table, which is small, with the windows that overlap these days anew; they are published again."""
     table = Table(pipeline.gold(name), fence)
-    is_of_days = F.to_date("window_start").between(first, last)
+    is_of_days = (F.col("window_start") < F.lit(last + timedelta(days=1))) & (F.col("window_end") > F.lit(first))
     windows = windowed(silver_of(spark, pipeline), aggregate).where(is_of_days).persist()
     is_made = False
     while not is_made:
