@@ -200,7 +200,7 @@ def _validate(pipeline: Pipeline, options: argparse.Namespace) -> int:
     from pykafka08.spark.pipeline.running import validated
     from pykafka08.spark.pipeline.workers import try_workers
 
-    spark = validated(pipeline)
+    spark, _ = validated(pipeline)
     try:
         _say(try_workers(spark, is_local=pipeline.root.is_local))
         columns = columns_of(pipeline.decode)  # Spark alone reads the schema

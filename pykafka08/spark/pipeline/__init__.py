@@ -9,6 +9,7 @@
     decoding     raw records to typed rows; rules; what is refused, and why
     duplicates   one row for each business key
     aggregating  windows over event time
+    gold_sql     checks of aggregates that are written as SQL
     replaying    offsets of batches in commits and in checkpoints
     stages       each stage as a query with a checkpoint
     running      stages one after the other, or all at once

@@ -7,19 +7,29 @@ it, so never for the newest ones, and a second query with a second state would b
 
 from __future__ import annotations
 
+import threading
+
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from pykafka08.errors import ConfigError
 from pykafka08.spark.pipeline.settings import Aggregate
 
-__all__ = ["BATCH", "current", "key_of", "windowed"]
+__all__ = ["BATCH", "WINDOW", "current", "key_of", "queried", "windowed"]
 
 BATCH = "_batch"
 """Column of gold: the micro-batch a row is of; the highest is the newest."""
+WINDOW = "window"
+"""Column of a query's result: the window, with ``start`` and ``end``."""
+SILVER = "silver"
+"""The table that queries read."""
+_view = threading.Lock()
+"""Held while the temporary view :data:`SILVER` of a session exists."""
 
 
 def key_of(aggregate: Aggregate) -> list[str]:
     """The columns by which rows of gold, and the records in Kafka, are replaced."""
+    _check_is_resolved(aggregate)
     return ["window_start", "window_end", *aggregate.group_by]
 
 
@@ -27,6 +37,9 @@ def windowed(rows: DataFrame, aggregate: Aggregate) -> DataFrame:
     """``window_start, window_end``, the group, the measures; of a stream: as of its watermark."""
     if rows.isStreaming:
         rows = rows.withWatermark("event_time", aggregate.watermark)
+    if aggregate.sql:
+        _check_is_resolved(aggregate)
+        return _of_query(queried(rows, aggregate.sql), aggregate)
     window = F.window("event_time", aggregate.window, aggregate.slide or None)
     measures = [F.expr(expression).alias(name) for name, expression in aggregate.measures.items()]
     grouped = rows.groupBy(window.alias("_window"), *aggregate.group_by).agg(*measures)
@@ -36,6 +49,33 @@ def windowed(rows: DataFrame, aggregate: Aggregate) -> DataFrame:
         *aggregate.group_by,
         *aggregate.measures,
     )
+
+
+def queried(silver: DataFrame, sql: str) -> DataFrame:
+    """The result of a query over ``silver``.  Replaces a temporary view with this name in the session.
+
+    Raises:
+        pyspark.errors.PySparkException: Spark cannot parse or analyse the query.
+    """
+    with _view:
+        silver.createOrReplaceTempView(SILVER)
+        try:
+            return silver.sparkSession.sql(sql)
+        finally:
+            silver.sparkSession.catalog.dropTempView(SILVER)
+
+
+def _of_query(result: DataFrame, aggregate: Aggregate) -> DataFrame:
+    """The columns of gold from the result of a query, which has the window as one column or as two."""
+    bounds = [F.col(f"{WINDOW}.start").alias("window_start"), F.col(f"{WINDOW}.end").alias("window_end")]
+    if "window_start" in map(str.lower, result.columns):
+        bounds = [F.col(name).alias(name) for name in ("window_start", "window_end")]
+    return result.select(*bounds, *aggregate.group_by, *aggregate.measures)
+
+
+def _check_is_resolved(aggregate: Aggregate) -> None:
+    if aggregate.sql and not aggregate.measures:
+        raise ConfigError("the columns of an aggregate with sql are not known yet; call gold_sql.resolved first")
 
 
 def current(gold: DataFrame, aggregate: Aggregate) -> DataFrame:

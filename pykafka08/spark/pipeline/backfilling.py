@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -20,6 +20,7 @@ from pykafka08.spark.pipeline.aggregating import current, windowed
 from pykafka08.spark.pipeline.checkpoints import planned_position
 from pykafka08.spark.pipeline.decoding import PLACE, accepted, decoded, rejected
 from pykafka08.spark.pipeline.duplicates import first_of_each, not_there
+from pykafka08.spark.pipeline.gold_sql import resolved
 from pykafka08.spark.pipeline.judging import referenced, refused_as_not_unique
 from pykafka08.spark.pipeline.leasing import BACKFILL as WORK
 from pykafka08.spark.pipeline.leasing import leased
@@ -76,11 +77,12 @@ def backfill(spark: SparkSession, pipeline: Pipeline, first: date, last: date) -
     may be in rejects, too, and gold may have old windows.
 
     Raises:
-        ConfigError: as :func:`check_days`, another backfill is running, or retention has removed rows of these days
-            from silver, or their records from bronze.
+        ConfigError: as :func:`check_days` or :func:`gold_sql.resolved`, another backfill is running, or retention has
+            removed rows of these days from silver, or their records from bronze.
         LeaseLostError: the lease was not renewed in time, and another backfill has taken it.
     """
     check_days(first, last)
+    pipeline = resolved(spark, pipeline)
     with leased(pipeline.root, [WORK]) as lease:
         _check_silver(pipeline, first)
         made = [_silver(spark, pipeline, lease, first, last)]
@@ -327,9 +329,9 @@ def _gold(
     first: date,
     last: date,
 ) -> Backfilled:
-    """All of a gold table, which is small, with the windows of these days anew; it is published again."""
+    """All of a gold table, which is small, with the windows that overlap these days anew; they are published again."""
     table = Table(pipeline.gold(name), fence)
-    is_of_days = F.to_date("window_start").between(first, last)
+    is_of_days = (F.col("window_start") < F.lit(last + timedelta(days=1))) & (F.col("window_end") > F.lit(first))
     windows = windowed(silver_of(spark, pipeline), aggregate).where(is_of_days).persist()
     is_made = False
     while not is_made:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +17,15 @@ from pykafka08.spark.pipeline.status import progress_of
 from pykafka08.spark.pipeline.stores import Folder
 from pykafka08.spark.pipeline.tables.table import Table
 
-__all__ = ["draw", "groups_of", "reasons_of"]
+__all__ = ["draw", "groups_of", "reasons_of", "window_of"]
 
 WINDOWS_SHOWN = 2_000
 COLORS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#aa3377", "#66ccee")
 """Told apart by everyone (Paul Tol's bright scheme); of one measure so many groups are drawn."""
 COUNTING = ("count(*)", "count(1)")
 """Measures that say how large a group is; without one the groups with most windows are drawn."""
+UNITS = (("day", 86_400), ("hour", 3600), ("minute", 60), ("second", 1), ("microsecond", 1e-6))
+"""Units of a window's length in seconds."""
 COUNTS = StrMethodFormatter("{x:,.0f}")
 RUN_NAME = "%Y%m%dT%H%M%S.%fZ"
 
@@ -123,12 +125,25 @@ def _gold(axis: Any, pipeline: Pipeline, name: str) -> None:
         label = ", ".join(map(str, group)) or measure
         axis.plot([at for at, _ in shown], [value for _, value in shown], color=color, label=label, linewidth=0.9)
     axis.tick_params(axis="x", rotation=30)
-    axis.set_xlabel(f"start of the window of {aggregate.window} (UTC)")
+    axis.set_xlabel(f"start of the window of {window_of(pipeline, name)} (UTC)" if groups else "")
     axis.set_ylabel(f"{measure} = {aggregate.measures[measure]}", fontsize=8)
     if groups:
         axis.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
     of_all = f", the {len(COLORS)} largest of {len(groups)} groups" if len(groups) > len(COLORS) else ""
     axis.set_title(f"{name}: {measure}{of_all}")
+
+
+def window_of(pipeline: Pipeline, name: str) -> str:
+    """The length of an aggregate's windows as Spark writes it; for a query as in gold, which must have a window."""
+    aggregate = pipeline.aggregates[name]
+    if not aggregate.sql:
+        return aggregate.window
+    table = Table(pipeline.gold(name))
+    bounds = table.read(table.live()[0], ["window_start", "window_end"])
+    length = bounds.column("window_end")[0].as_py() - bounds.column("window_start")[0].as_py()
+    unit, seconds = next(one for one in UNITS if not length % timedelta(seconds=one[1]))
+    count = length // timedelta(seconds=seconds)
+    return f"{count} {unit}{'s' if count != 1 else ''}"
 
 
 def groups_of(pipeline: Pipeline, name: str) -> dict[tuple[Any, ...], list[tuple[datetime, Any]]]:

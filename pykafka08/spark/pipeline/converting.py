@@ -19,6 +19,7 @@ from pyspark.sql.types import StructType
 
 from pykafka08.errors import ConfigError
 from pykafka08.spark.pipeline import old_layout
+from pykafka08.spark.pipeline.gold_sql import resolved
 from pykafka08.spark.pipeline.leasing import CONVERSION as WORK
 from pykafka08.spark.pipeline.leasing import leased
 from pykafka08.spark.pipeline.old_layout import OldEntry, OldFile, OldState
@@ -88,7 +89,7 @@ class _Conversion:
         self._say = say
 
     def run(self) -> None:
-        pipeline, spark = self._pipeline, self._spark
+        spark, pipeline = self._spark, resolved(self._spark, self._pipeline)
         for name in pipeline.sources:
             self._bronze(name)
         good, bad = (of(spark, pipeline.decode) for of in (table_rows.silver_schema, table_rows.rejects_schema))

@@ -13,7 +13,7 @@ from typing import Any
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 from pykafka08.spark.offsets_json import offsets_of
-from pykafka08.spark.pipeline.charts import groups_of, reasons_of
+from pykafka08.spark.pipeline.charts import groups_of, reasons_of, window_of
 from pykafka08.spark.pipeline.durations import seconds_of
 from pykafka08.spark.pipeline.expectations import expectations, of_runs
 from pykafka08.spark.pipeline.retaining import removals
@@ -205,7 +205,6 @@ def _aggregate(body: Element, pipeline: Pipeline, name: str, newest: datetime | 
     """The first measure: a panel for each of the largest groups, all with one scale."""
     aggregate = pipeline.aggregates[name]
     measure = next(iter(aggregate.measures))
-    length = timedelta(seconds=seconds_of(aggregate.window) or 0)
     every = groups_of(pipeline, name)
     groups = {
         group: [(_utc(start), float(value)) for start, value in points if value is not None][-WINDOWS:]
@@ -214,11 +213,13 @@ def _aggregate(body: Element, pipeline: Pipeline, name: str, newest: datetime | 
     values = [value for points in groups.values() for _, value in points]
     if not values:
         return
+    window = window_of(pipeline, name)
+    length = timedelta(seconds=seconds_of(window) or 0)
     most_recent = max(start for points in groups.values() for start, _ in points)
     SubElement(body, "h2").text = f"{name}: {measure} = {aggregate.measures[measure]}"
     of_all = f"The {GROUPS} largest of {len(every):,} groups. " if len(every) > GROUPS else ""
     SubElement(body, "p").text = (
-        f"{of_all}Windows of {aggregate.window}, all panels with one scale. "
+        f"{of_all}Windows of {window}, all panels with one scale. "
         "Hatched: unfinished, the window had not ended at the newest event."
     )
     charts = SubElement(body, "div", {"class": "charts"})

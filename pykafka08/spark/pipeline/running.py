@@ -146,7 +146,7 @@ def run(
     ):
         check_starts(pipeline, chosen)
         listeners = stack.enter_context(_telemetry(pipeline, say))
-        spark = validated(pipeline)
+        spark, pipeline = validated(pipeline)
         log = RunLog(pipeline)
         try:
             _restore_offsets(pipeline, chosen, say)
@@ -200,15 +200,18 @@ def _never() -> bool:
     return False
 
 
-def validated(pipeline: Pipeline) -> SparkSession:
-    """A session in which schema, expressions and rules were checked.  If one fails, it is stopped: ConfigError."""
+def validated(pipeline: Pipeline) -> tuple[SparkSession, Pipeline]:
+    """A session in which the settings were checked, and the pipeline that :func:`validate` returns.
+
+    Raises:
+        ConfigError: a setting is wrong; the session is stopped.
+    """
     spark = session(pipeline)
     try:
-        validate(spark, pipeline)
+        return spark, validate(spark, pipeline)
     except ConfigError:
         spark.stop()
         raise
-    return spark
 
 
 def _draw(pipeline: Pipeline, folder: Folder, say: Say) -> None:

@@ -79,13 +79,17 @@ def read(path: str | Path) -> Pipeline:
     Raises:
         ConfigError: the file cannot be read, is not TOML, or has a key or value that means nothing.
     """
+    return parse(_text_of(Path(path)), Path(path).resolve().parent)
+
+
+def _text_of(path: Path) -> str:
+    """The text of a file.  Raises ConfigError, which names the file, if it cannot be read."""
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: not UTF-8: {error.reason} at byte {error.start}") from error
-    return parse(text, Path(path).resolve().parent)
 
 
 def parse(text: str, folder: Path) -> Pipeline:
@@ -128,6 +132,7 @@ def parse(text: str, folder: Path) -> Pipeline:
     root = Folder(address_of(pipeline.folder, folder))
     check_path(root.address)
     decode = _with_whole_paths(pipeline.decode, folder)
+    aggregates = {name: _with_query(name, one, folder) for name, one in pipeline.aggregates.items()}
     metrics, lineage = pipeline.metrics, pipeline.lineage
     if metrics is not None and metrics.textfile:
         metrics = dataclasses.replace(metrics, textfile=str(folder / metrics.textfile))
@@ -136,7 +141,13 @@ def parse(text: str, folder: Path) -> Pipeline:
     runs = str(root / "runs") if root.is_local else f"{pipeline.name}-runs"
     reports = str(folder / (pipeline.reports or runs))
     return dataclasses.replace(
-        pipeline, folder=str(root), reports=reports, decode=decode, metrics=metrics, lineage=lineage
+        pipeline,
+        folder=str(root),
+        reports=reports,
+        decode=decode,
+        aggregates=aggregates,
+        metrics=metrics,
+        lineage=lineage,
     )
 
 
@@ -147,6 +158,18 @@ def _with_whole_paths(decode: Decode, folder: Path) -> Decode:
     references = tuple(dataclasses.replace(one, to=address_of(one.to, folder).spark) for one in decode.references)
     schema = str(folder / schema) if schema else ""
     return dataclasses.replace(decode, avro_schema=schema, registry=registry, references=references)
+
+
+def _with_query(name: str, aggregate: Aggregate, folder: Path) -> Aggregate:
+    """The aggregate with the query of its ``sql_file`` as ``sql``."""
+    if not aggregate.sql_file:
+        return aggregate
+    path = folder / aggregate.sql_file
+    try:
+        text = _text_of(path)
+    except ConfigError as error:
+        raise ConfigError(f"aggregates.{name}.sql_file: {error.message}") from error
+    return dataclasses.replace(aggregate, sql=text, sql_file=str(path))
 
 
 def source_of(bootstrap_servers: str, topics: Iterable[str], properties: str, folder: Path) -> Source:

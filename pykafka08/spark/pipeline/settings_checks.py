@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pykafka08.errors import ConfigError
 from pykafka08.spark.pipeline.addresses import address_of, errors_of
-from pykafka08.spark.pipeline.settings_model import OF_REGISTRY, Decode, Pipeline, duration_seconds
+from pykafka08.spark.pipeline.settings_model import OF_REGISTRY, Aggregate, Decode, Pipeline, duration_seconds
 
 __all__ = ["CHECKS"]
 
@@ -135,16 +135,29 @@ def _check_registry(decode: Decode) -> Errors:
 def _check_aggregates(pipeline: Pipeline) -> Errors:
     for name, aggregate in pipeline.aggregates.items():
         where = f"aggregates.{name}"
-        if not aggregate.measures:
-            yield f"{where}.measures", "at least one is needed"
+        yield from _check_query(where, aggregate)
         if bool(aggregate.topic) != bool(aggregate.bootstrap_servers):
             yield where, "topic and bootstrap_servers are needed together"
-        if aggregate.slide and duration_seconds(aggregate.slide) > duration_seconds(aggregate.window):
+        both = aggregate.slide and aggregate.window
+        if both and duration_seconds(aggregate.slide) > duration_seconds(aggregate.window):
             yield f"{where}.slide", f"{aggregate.slide!r} is longer than the window"
         columns = ["window_start", "window_end", "_batch", *aggregate.group_by, *aggregate.measures]
         for column, count in Counter(columns).items():
             if count > 1:
                 yield where, f"two columns of gold would be named {column!r}"
+
+
+def _check_query(where: str, aggregate: Aggregate) -> Errors:
+    """An aggregate has a query, or the keys that the query replaces."""
+    if aggregate.sql and aggregate.sql_file:
+        yield f"{where}.sql_file", "sql has a query too; remove one of them"
+    query = "sql_file" if aggregate.sql_file else "sql" if aggregate.sql else ""
+    for key in ("window", "slide", "group_by", "measures"):
+        is_set = bool(getattr(aggregate, key))
+        if query and is_set:
+            yield f"{where}.{key}", f"not used with {query}, whose query says it; remove it"
+        if not query and not is_set and key in ("window", "measures"):
+            yield f"{where}.{key}", "missing; set window and measures, or write the aggregate as sql or sql_file"
 
 
 def _check_telemetry(pipeline: Pipeline) -> Errors:
@@ -178,7 +191,7 @@ def _check_compaction(pipeline: Pipeline) -> Errors:
 def _check_retention(pipeline: Pipeline) -> Errors:
     retention, decode = pipeline.retention, pipeline.decode
     for name, one in pipeline.aggregates.items():
-        open_s = duration_seconds(one.window) + duration_seconds(one.watermark)
+        open_s = duration_seconds(one.window or "0 seconds") + duration_seconds(one.watermark)  # SQL is read later
         if retention.gold and duration_seconds(retention.gold) < open_s:
             yield (
                 "retention.gold",

@@ -316,13 +316,18 @@ class DeadLetters:
 class Aggregate:
     """Measures over windows of event time: the table ``gold/NAME``, and with `topic` records by window and group."""
 
-    window: Window
     watermark: Duration
     """The longest delay of a row, such as ``1 hour``; later rows are in silver only, until a backfill."""
-    measures: Mapping[str, str]
-    """Column name → SQL aggregate."""
+    window: Window = ""
+    """The length of a window, unless `sql` or `sql_file` is set."""
     slide: Annotated[str, _or_empty(_window)] = ""
     group_by: tuple[str, ...] = ()
+    measures: Mapping[str, str] = field(default_factory=dict)
+    """Column name → SQL aggregate.  Spark fills this field and `group_by` for an aggregate with a query."""
+    sql: str = ""
+    """A query over the table ``silver``, in place of `window`, `slide`, `group_by` and `measures`."""
+    sql_file: str = ""
+    """A file with such a query."""
     bootstrap_servers: str = ""
     topic: Annotated[str, _or_empty(_topic)] = ""
     exactly_once: Flag = True

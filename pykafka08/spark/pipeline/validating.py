@@ -22,6 +22,7 @@ from pykafka08.spark.options import write_options
 from pykafka08.spark.pipeline import changes
 from pykafka08.spark.pipeline.aggregating import windowed
 from pykafka08.spark.pipeline.decoding import BRONZE_SCHEMA, COORDINATES, columns_of, decoded
+from pykafka08.spark.pipeline.gold_sql import check_as_stream, empty_stream, resolved
 from pykafka08.spark.pipeline.judging import referenced_keys
 from pykafka08.spark.pipeline.refusals import REFUSALS, refusal_at
 from pykafka08.spark.pipeline.registry.client import TYPES, RegistryError, SchemaRegistry
@@ -128,8 +129,10 @@ async def _brokers(settings: ClientConfig) -> int:
         return len(client.metadata.brokers)
 
 
-def validate(spark: SparkSession, pipeline: Pipeline) -> None:
-    """Check schema, expressions and rules without rows, and options of decoding with one row.
+def validate(spark: SparkSession, pipeline: Pipeline) -> Pipeline:
+    """Check schema, expressions, rules and queries without rows, and options of decoding with one row.
+
+    Returns the pipeline with the columns of its queries, as :func:`gold_sql.resolved` does.
 
     Raises:
         ConfigError: one of them is wrong; the text names its key.
@@ -145,7 +148,10 @@ def validate(spark: SparkSession, pipeline: Pipeline) -> None:
                 raise ConfigError(f"decode.{where}.key: there is no column {column!r}")
     for reference in decode.references:
         _tried(f"decode.references.to: {reference.to}", partial(referenced_keys, spark, pipeline, reference))
+    pipeline = resolved(spark, pipeline)
     for name, aggregate in pipeline.aggregates.items():
+        if aggregate.sql:
+            continue
         for column in aggregate.group_by:
             if column not in columns:
                 raise ConfigError(f"aggregates.{name}.group_by: there is no column {column!r}")
@@ -153,6 +159,7 @@ def validate(spark: SparkSession, pipeline: Pipeline) -> None:
             alone = replace(aggregate, measures={measure: expression})
             _tried(f"aggregates.{name}.measures.{measure}", partial(_plan_as_stream, spark, decode, alone))
     _check_clustering(spark, pipeline)
+    return pipeline
 
 
 def _check_clustering(spark: SparkSession, pipeline: Pipeline) -> None:
@@ -175,14 +182,7 @@ def _columns_of_table(spark: SparkSession, pipeline: Pipeline, kind: str, name: 
 
 
 def _plan_as_stream(spark: SparkSession, decode: Decode, aggregate: Aggregate) -> None:
-    """Raise the errors of a start of the stage: in streams Spark refuses more, such as ``count(DISTINCT …)``."""
-    schema = silver_schema(spark, decode)
-    nothing = [F.lit(None).cast(field.dataType).alias(field.name) for field in schema]
-    rows = spark.readStream.format("rate").load().select(*nothing)
-    plan = windowed(rows, aggregate)._jdf.queryExecution().analyzed()
-    spark_sql = spark._jvm.org.apache.spark.sql  # type: ignore[union-attr]
-    mode = spark_sql.streaming.OutputMode.Update()
-    spark_sql.catalyst.analysis.UnsupportedOperationChecker.checkForStreaming(plan, mode)
+    check_as_stream(windowed(empty_stream(spark, decode), aggregate))
 
 
 def _decoded_columns(spark: SparkSession, decode: Decode) -> list[str]:

@@ -18,6 +18,7 @@ from pykafka08.spark.client_properties import PREFIX, SECURITY
 from pykafka08.spark.offsets_json import write_offsets
 from pykafka08.spark.pipeline.aggregating import current, key_of, windowed
 from pykafka08.spark.pipeline.decoding import PLACE
+from pykafka08.spark.pipeline.gold_sql import resolved
 from pykafka08.spark.pipeline.settings import Aggregate, DeadLetters, Pipeline, Source
 from pykafka08.spark.pipeline.starting import Offsets, committed_offsets, kafka_options, started
 from pykafka08.spark.pipeline.tables import rows as table_rows
@@ -59,6 +60,7 @@ class Finding:
 
 def verify(spark: SparkSession, pipeline: Pipeline, *, against_kafka: bool = False) -> Iterator[Finding]:
     """One finding after the other; ``against_kafka``: the ranges are read again and counted, for topics with holes."""
+    pipeline = resolved(spark, pipeline)
     for source in pipeline.sources.values():
         yield _ingested(spark, pipeline, source, against_kafka=against_kafka)
     yield _decoded(spark, pipeline)

@@ -74,7 +74,7 @@ def check(out: Path, brokers: str, sent: Sent) -> None:
     letters = [_letter(one) for one in records(brokers, orders.LETTERS)]
     assert Counter(letters) == Counter(sent.refused().items())
     totals = records(brokers, orders.TOTALS)
-    assert _newest(totals) == sent.windows()
+    assert newest(totals) == sent.windows()
     assert len(totals) == brought(out / "gold/hourly")
 
 
@@ -145,7 +145,8 @@ def _letter(message: Message) -> tuple[Place, bytes]:
     return place, message.value()
 
 
-def _newest(totals: list[Message]) -> dict[tuple[str, datetime], tuple[int, int]]:
+def newest(totals: list[Message]) -> dict[tuple[str, datetime], tuple[int, int]]:
+    """Kind and hour → orders, amount, of the last record of each window."""
     found = {}
     for message in totals:
         row = json.loads(message.value())

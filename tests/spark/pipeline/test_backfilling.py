@@ -49,11 +49,12 @@ DUPLICATES
 """
 WINDOWS = """
 [aggregates.daily]
-window = "1 day"
+window = "2 days"
+slide = "1 day"
 watermark = "1 day"
 measures = { orders = "count(*)", amount = "sum(amount)" }
 """
-"""Like :data:`UNREAD` a section that may follow :data:`BY_KEY`."""
+"""Windows of which some begin before the days.  Like :data:`UNREAD` a section that may follow :data:`BY_KEY`."""
 
 
 RETENTION = """

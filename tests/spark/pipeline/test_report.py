@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -121,6 +122,26 @@ def test_rows_that_retention_has_removed_were_accepted(tmp_path: Path, run: Path
     page = Page(report.write(pipeline, local_folder(run)))
     assert page.text["b"][3:] == ["100", "1", "0"]
     assert page.text["td"][-5:] == ["silver", "41", "2", "1,000", "2024-02-28"]
+
+
+@pytest.mark.parametrize(
+    ("end", "text"), [(2 * HOUR, "2 hours"), (24 * HOUR, "1 day"), (90_000_000, "90 seconds"), (1_500, "1500 microsec")]
+)
+def test_the_windows_of_a_query_are_as_long_as_in_gold(tmp_path: Path, run: Path, end: int, text: str) -> None:
+    keys = 'window = "1 hour"\nwatermark = "30 days"\ngroup_by = ["kind"]\n'
+    config = orders.written_config(tmp_path, "localhost:9092", writes_to_kafka=False)
+    query = config.read_text().replace(keys, 'watermark = "30 days"\nsql = "SELECT"\n')
+    measures = 'measures = { orders = "count(*)", amount = "sum(amount)" }\n'
+    config.write_text(query.replace(measures, ""))
+    pipeline = settings.read(config)
+    hourly = replace(pipeline.aggregates["hourly"], group_by=("kind",), measures={"orders": "count(1)"})
+    gold = made(pipeline.gold("hourly"))
+    bounds = {f"window_{name}": pa.array([at], pa.timestamp("us", "UTC")) for name, at in (("start", 0), ("end", end))}
+    commit(gold, "batch", file(gold, "w", {**bounds, "kind": ["a"], "orders": [3], "_batch": [0]}), query="aggregate")
+    pipeline = replace(pipeline, aggregates={"hourly": hourly})
+    page = Page(report.write(pipeline, local_folder(run)))
+    assert "hourly: orders = count(1)" in page.text["h2"]
+    assert any(f"Windows of {text}" in one for one in page.text["p"])
 
 
 def test_a_run_without_a_row_has_a_page(tmp_path: Path, run: Path) -> None:

@@ -197,6 +197,49 @@ def _aggregate(given: dict[str, str]) -> str:
     return f'[aggregates.hourly]\n{settings}\nmeasures = {{ n = "count(*)" }}\n'
 
 
+QUERY = "SELECT window, count(*) AS n FROM silver GROUP BY window(event_time, '1 hour')"
+
+
+def test_gold_of_sql_stays_for_the_watermark(tmp_path: Path) -> None:
+    aggregate = f'{GOOD}[aggregates.hourly]\nwatermark = "2 days"\nsql = """{QUERY}"""\n'
+    parse(f'{aggregate}[retention]\ngold = "2 days"', tmp_path)
+    with pytest.raises(ConfigError, match=r"^retention\.gold: '47 hours' is less than window and watermark of aggreg"):
+        parse(f'{aggregate}[retention]\ngold = "47 hours"', tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (
+            'measures = { n = "count(*)" }',
+            r"window: missing; set window and measures, or write the aggregate as sql or",
+        ),
+        ('sql = "{}"\nwindow = "1 hour"', "window: not used with sql, whose query says it; remove it"),
+        ('sql = "{}"\nslide = "1 hour"', "slide: not used with sql"),
+        ('sql = "{}"\ngroup_by = ["kind"]', "group_by: not used with sql"),
+        ('sql_file = "n.sql"\nmeasures = { n = "count(*)" }', "measures: not used with sql_file, whose query"),
+        ('sql = "{}"\nsql_file = "n.sql"', "sql_file: sql has a query too; remove one of them"),
+        ('sql_file = "n.sql"', r"sql_file: \S+n\.sql: No such file or directory"),
+        ('sql = ["{}"]', "sql: text is wanted, not "),
+    ],
+)
+def test_a_query_takes_the_place_of_keys(given: str, words: str, tmp_path: Path) -> None:
+    aggregate = '[aggregates.hourly]\nwatermark = "1 hour"\n'
+    with pytest.raises(ConfigError, match=rf"^aggregates\.hourly\.{words}") as caught:
+        parse(GOOD + aggregate + given.replace("{}", QUERY), tmp_path)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_a_query_may_be_in_a_file_beside_the_settings(tmp_path: Path) -> None:
+    (tmp_path / "hourly.sql").write_text(QUERY, encoding="utf-8")
+    aggregate = '[aggregates.hourly]\nwatermark = "1 hour"\nsql_file = "hourly.sql"\n'
+    (tmp_path / "a.toml").write_text(GOOD + aggregate)
+    assert read(tmp_path / "a.toml").aggregates["hourly"].sql == QUERY
+    (tmp_path / "hourly.sql").write_bytes(b"SELECT \xff")
+    with pytest.raises(ConfigError, match=r"aggregates\.hourly\.sql_file: \S+hourly\.sql: not UTF-8: .* at byte 7"):
+        read(tmp_path / "a.toml")
+
+
 @pytest.mark.parametrize(
     ("topic", "words"),
     [

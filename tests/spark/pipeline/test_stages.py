@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 from datetime import date
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from pyarrow import fs
 from pyspark.sql import SparkSession
 
 from pykafka08 import TopicPartition
-from pykafka08.spark.pipeline import backfilling, compacting, running, settings, verifying
+from pykafka08.spark.pipeline import backfilling, compacting, gold_sql, running, settings, verifying
 from pykafka08.spark.pipeline.stores import Folder
 from pykafka08.spark.pipeline.tables.storage import located
 from pykafka08.spark.pipeline.tables.table import Table
@@ -24,13 +25,24 @@ from tests.stores.places import Place
 pytestmark = pytest.mark.timeout(600)
 
 
+PAGE = (Path(__file__).parents[3] / "docs" / "pipeline.md").read_text(encoding="utf-8")
+
+
+def query_of_page() -> str:
+    """The aggregate ``by-kind`` of the section about SQL, which has one more measure than ``hourly``."""
+    section = PAGE.partition("\n## Aggregates as SQL\n")[2].partition("\n- ")[0]
+    return dedent(section)
+
+
 class Shop:
     """A broker, the pipeline that reads it, and what was produced."""
 
     def __init__(self, spark: SparkSession, brokers: str, folder: Path) -> None:
         self.spark = spark
         self.brokers = brokers
-        self.pipeline = settings.read(orders.written_config(folder, brokers, writes_to_kafka=False))
+        config = orders.written_config(folder, brokers, writes_to_kafka=False)
+        config.write_text(config.read_text() + query_of_page())
+        self.pipeline = gold_sql.resolved(spark, settings.read(config))
         self.records = 0
         self.numbers: list[int] = []
 
@@ -49,8 +61,14 @@ class Shop:
         return [row.asDict() for row in rows.orderBy("id").collect()]
 
     def gold(self) -> list[tuple[Any, ...]]:
-        rows = verifying.gold_of(self.spark, self.pipeline, "hourly").drop("_batch")
-        return sorted(map(tuple, rows.collect()))
+        """The windows, which the aggregate that is a query has, too."""
+        columns = ["window_start", "window_end", "kind", "orders", "amount"]
+        hourly, by_kind = (
+            sorted(map(tuple, verifying.gold_of(self.spark, self.pipeline, name).select(columns).collect()))
+            for name in ("hourly", "by-kind")
+        )
+        assert by_kind == hourly
+        return hourly
 
     def check(self) -> None:
         """Each input is there once, and nothing else."""
@@ -98,7 +116,7 @@ def test_each_record_is_somewhere_once(shop: Shop) -> None:
 def test_a_batch_that_is_replayed_leaves_nothing_twice(shop: Shop) -> None:
     """Killed before the checkpoint knew of the last batch: what the stages wrote is found again."""
     before = [Table(folder).version for folder in (shop.pipeline.silver, shop.pipeline.gold("hourly"))]
-    for stage in ("ingest-shop", "decode-shop", "aggregate-hourly"):
+    for stage in ("ingest-shop", "decode-shop", "aggregate-hourly", "aggregate-by-kind"):
         shop.forget_last_commit(stage)
     said: list[str] = []
     last = shop.replace_offsets("ingest-shop")
@@ -144,6 +162,7 @@ def test_a_backfill_equals_what_the_stream_made(shop: Shop) -> None:
     assert [(one.table, one.rows_before == one.rows_after > 0) for one in made] == [
         ("silver", True),
         ("gold/hourly", True),
+        ("gold/by-kind", True),
     ]
     assert (shop.silver(), shop.gold()) == (silver, gold)
     assert shop.wrong() == []
