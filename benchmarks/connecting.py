@@ -4,8 +4,8 @@
 
 A real broker is started from its jars, with a KDC.  A turn makes a producer, waits for the metadata of the cluster, and
 closes it; the clock runs from the first step to the second.  The clients take turns in one process; the first round is
-not counted.  Medians in milliseconds, with least and most.  With OAUTHBEARER every client sends one unsigned token, and
-with GSSAPI a ticket of kinit; the wheels of confluent-kafka are made without GSSAPI.
+not counted.  Medians in milliseconds, with minimum and maximum.  With OAUTHBEARER every client sends the same unsigned
+token, with GSSAPI a ticket of kinit; the wheels of confluent-kafka are built without GSSAPI.
 """
 
 from __future__ import annotations

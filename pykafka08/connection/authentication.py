@@ -96,7 +96,8 @@ class Authentication:
         self._ends_with_token = False
         self._refusal: str | None = None
         self.failure: KafkaError | None = None
-        """The mechanism's error while the answer to SaslHandshake is due; the broker may answer that it lacks it."""
+        """The mechanism's error while the answer to SaslHandshake is due; the broker may answer that it lacks the
+        mechanism, which is the better error."""
         self._has_sent_token = False
         self._sent: list[Secret] = []
         self._is_answer_due = False
@@ -129,7 +130,7 @@ class Authentication:
         self.is_done = token is None
 
     def failed(self, error: KafkaError) -> KafkaError | None:
-        """The error after ``error`` of the mechanism; None if it is kept as :attr:`failure` for now."""
+        """The mechanism has raised ``error``.  The error to end with; None if it is kept as :attr:`failure` for now."""
         error = self.without_credentials(error)
         if not self._is_handshake_open:
             return error

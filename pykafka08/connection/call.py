@@ -90,7 +90,7 @@ class Call:
         """When a missing answer, or bytes that do not leave, close the connection."""
 
     def lateness(self, now: float, *, is_written: bool) -> str:
-        """How long an answer, or the writing of a request, has taken."""
+        """The text of an error: no answer, or not written, within the time that has passed."""
         waited = f"within {now - self.sent_at:.3g} s"
         if is_written:
             return f"no answer to {self.name} {waited}"

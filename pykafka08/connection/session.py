@@ -7,17 +7,17 @@ from math import inf
 __all__ = ["RENEWAL_INTERVAL", "RENEWED_AT", "Session"]
 
 RENEWED_AT = (0.75, 0.85)
-"""Between which parts of its life a session is renewed, so that connections do not all do it at once."""
+"""A session is renewed after a part of its life between these two, so that connections do not all do it at once."""
 
 RENEWAL_INTERVAL = 1.0
 """Seconds between two renewals of a connection: the broker refuses a second one within this time."""
 
 RETRY_PART = 0.05
-"""Part of a session's life after which a token that could not be had is asked for again."""
+"""Part of a session's life, but at least a second, after which a failed request for a token is repeated."""
 
 
 class Session:
-    """The times of one connection's session: without a limit until the broker tells one.
+    """The times of one connection's session, which has no limit until the broker sets one.
 
     The broker closes the connection at a request after ``ends_at``, but it still takes a renewal.  So requests are held
     from ``hold_at`` until the renewal, if the broker does not take one before the end, or if there is no token by then.
@@ -44,9 +44,13 @@ class Session:
         self.is_holding = False
         """True if requests wait for the renewal."""
         self.token_sent_at = 0.0
+        """When the last request was sent that the broker has answered in the set-up or in a renewal."""
 
     def begun(self, life: float, now: float) -> None:
-        """The broker limits the session to ``life`` seconds after it received the last token; 0: it does not."""
+        """The broker limits the session to ``life`` seconds; 0: it does not.
+
+        They are counted from ``token_sent_at``, since later requests travel to the broker as long as the token did.
+        """
         was_renewed, self._life = self.is_renewing, life
         self.is_renewing = self.is_holding = False
         self.ends_at = self.renew_at = self.hold_at = self.asked_at = inf
@@ -63,11 +67,11 @@ class Session:
         self.is_holding, self.hold_at = True, inf
 
     def token_asked_for(self, now: float) -> None:
-        """A renewal begins."""
+        """The first token of an authentication is asked for."""
         self.renew_at, self.asked_at, self.hold_at = inf, now, min(self.hold_at, self.ends_at)
 
     def token_made(self, *, may_be_followed: bool) -> None:
-        """A token of the renewal is sent, before all later requests; ``may_be_followed``: these need not wait."""
+        """A token of the renewal is sent.  ``may_be_followed``: later requests need not wait for its answer."""
         self.is_renewing, self.is_holding, self.hold_at = True, not may_be_followed, inf
 
     def may_retry(self, now: float) -> bool:
@@ -75,5 +79,5 @@ class Session:
         return not self.is_renewing and not self.is_holding and now < self.ends_at
 
     def retry_later(self, now: float) -> None:
-        """No token could be had."""
+        """Repeat a failed request for a token."""
         self.renew_at, self.asked_at = now + max(1.0, self._life * RETRY_PART), inf

@@ -57,7 +57,10 @@ class SaslSession:
         return ErrorCode.NONE
 
     def handshake(self, mechanism: str, version: int, now: float) -> int:
-        """Begin, or begin again with the same mechanism in a session that ends, at monotonic seconds; an error code."""
+        """Begin, or begin again with the same mechanism in a session that ends; an error code.
+
+        ``now`` is in monotonic seconds, unlike that of other methods.
+        """
         is_renewal = self.principal is not None and self._exchange is None
         if is_renewal and (self._ends_at is None or now - self._renewed_at < RENEWAL_INTERVAL_S):
             return ErrorCode.ILLEGAL_SASL_STATE

@@ -97,7 +97,7 @@ def _check_silver(pipeline: Pipeline, first: date) -> None:
     until = totals.retention.get("until", "")
     if first.isoformat() <= until:
         raise ConfigError(
-            f"silver: retention has removed {totals.counts['removed']:,} rows of the days until {until}; choose days "
+            f"silver: retention has removed {totals.counts['removed']:,} rows of the days up to {until}; choose days "
             "after it"
         )
 
@@ -113,9 +113,9 @@ def _check_bronze(spark: SparkSession, scope: _Scope) -> None:
     found = counted.collect()
     if found:
         shown = ", ".join(f"{one[1]}-{one[2]} from offset {one[4]} to {one[5]}" for one in found[:SHOWN])
-        more = f" and {len(found) - SHOWN} partitions more" if len(found) > SHOWN else ""
+        more = f" and {len(found) - SHOWN} more partitions" if len(found) > SHOWN else ""
         raise ConfigError(
-            f"bronze/{found[0][0]}: retention has removed {sum(one[3] for one in found):,} records of these days "
+            f"bronze: retention has removed {sum(one[3] for one in found):,} records of these days "
             f"({shown}{more}), which a backfill would have to decode again; choose days whose records bronze has"
         )
 

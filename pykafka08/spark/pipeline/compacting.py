@@ -127,7 +127,10 @@ def _join(spark: SparkSession, table: Table, settings: Compaction, cluster_by: S
 def _join_gold(
     spark: SparkSession, table: Table, pipeline: Pipeline, aggregate: Aggregate, cluster_by: Sequence[str]
 ) -> None:
-    """Keep the newest row of each window in one file, without the windows that ``retention.gold`` has ended."""
+    """Rewrite gold as one file with the newest row of each window that is not older than ``retention.gold``.
+
+    Nothing is done if there are few files and no old windows.
+    """
     state, period = table.state(), pipeline.retention.gold
     now = datetime.now(timezone.utc).replace(microsecond=0)
     before = now - timedelta(seconds=duration_seconds(period)) if period else None

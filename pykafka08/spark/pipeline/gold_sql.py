@@ -48,7 +48,7 @@ HAVING = (
     "HAVING, or WHERE after GROUP BY, is not supported, because a row would stay in gold when it no longer passes; "
     "remove it, and filter where gold is read"
 )
-IN_ORDER = {"First", "Last", "AnyValue", "CollectList", "CollectSet", "ListAgg"}
+IN_ORDER = {"First", "Last", "AnyValue", "MinBy", "MaxBy", "CollectList", "CollectSet", "ListAgg"}
 """Aggregate functions whose result depends on the order of the rows."""
 ORDER_FREE = {"Size", "SortArray"}
 """Functions of an array whose result does not depend on the order of its elements."""
@@ -134,7 +134,7 @@ def _check_is_query(spark: SparkSession, sql: str) -> None:
     try:
         parser.parsePlan("\n".join(["SELECT * FROM (", sql.strip().removesuffix(";"), ")"]))
     except PySparkException:
-        raise ConfigError("one SELECT over silver is wanted, without a command and without text after it") from None
+        raise ConfigError("write one SELECT over silver; commands and several statements are not supported") from None
 
 
 def _columns(spark: SparkSession, plan: Any) -> list[_Column]:
@@ -226,7 +226,7 @@ def _check_expressions(spark: SparkSession, plan: Any, chain: Sequence[Any], mad
     for one in made:
         name = _ordered(one)
         if name:
-            raise ConfigError(f"{name} depends on the order of rows; use min, max, min_by, max_by or sort_array")
+            raise ConfigError(f"{name} depends on the order of rows; use min, max or sort_array")
     patterns = spark._jvm.org.apache.spark.sql.catalyst.trees.TreePattern  # type: ignore[union-attr]
     current, subquery = patterns.CURRENT_LIKE(), patterns.PLAN_EXPRESSION()
     if plan.containsPattern(subquery):

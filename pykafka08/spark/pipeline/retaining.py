@@ -1,7 +1,8 @@
-"""Retention: a commit removes the files whose rows are all older than ``[retention]`` allows; nothing is rewritten.
+"""Retention: a commit removes the files whose rows are all older than ``[retention]`` allows.
 
 A file is removed only after every stage that reads the table has read it.  The commits of bronze name the offsets that
-they removed, so that ``verify`` and ``backfill`` know them.  Gold is retained by its compaction, which rewrites it.
+they removed, so that ``verify`` and ``backfill`` know them.  Compaction, which rewrites gold, leaves
+old windows out.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from pykafka08.spark.pipeline.verifying import DECODE, is_interrupted
 __all__ = ["Removal", "removals", "retain"]
 
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-"""Records of brokers before 0.10 have no timestamp; bronze has one millisecond before this time."""
+"""Records of brokers before 0.10 have no timestamp; bronze stores a time one millisecond before this one."""
 Aged = tuple[FileBounds, str]
 """A file, and the newest time or day of its rows as text."""
 Say = Callable[[str], None]
@@ -41,8 +42,12 @@ class Removal:
     """The newest time or day of the removed rows."""
 
     def __str__(self) -> str:
-        of_files = f" in {self.files:,} files" if self.files else ""
-        return f"{self.table}: {self.rows:,} rows{of_files} removed, until {self.until}"
+        of_files = f" in {_counted(self.files, 'file')}" if self.files else ""
+        return f"{self.table}: {_counted(self.rows, 'row')}{of_files} removed, the newest of {self.until}"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def removals(pipeline: Pipeline) -> list[Removal]:
@@ -59,7 +64,8 @@ def removals(pipeline: Pipeline) -> list[Removal]:
 def retain(pipeline: Pipeline, *, now: datetime | None = None, say: Say = print) -> list[Removal]:
     """Remove old files from bronze, silver and rejects.  Nothing is removed while a backfill runs.
 
-    If the process is killed, at any point, the next run removes what is left.
+    If the process is killed, at any point, the next run removes what is left.  ``now`` is the time that ages are
+    counted from.  ``say`` is called with a line for each table, and with the reason if nothing can be removed now.
     """
     settings = pipeline.retention
     if not (settings.bronze or settings.silver or settings.rejects):
@@ -68,12 +74,12 @@ def retain(pipeline: Pipeline, *, now: datetime | None = None, say: Say = print)
     try:
         with leased(pipeline.root, [RETENTION, BACKFILL], say=say) as lease:
             if is_interrupted(Table(pipeline.rejects).state()):
-                raise ConfigError("a backfill was interrupted, and needs the records again; repeat it first")
+                raise ConfigError("a backfill was interrupted and needs the records; repeat it")
             for removal in _removed(pipeline, now or datetime.now(timezone.utc), lease):
                 made.append(removal)
                 say(f"retention of {removal}")
     except (ConfigError, LeaseLostError) as error:
-        say(f"retention will be tried again by the next run or round: {error}")
+        say(f"nothing is removed before the next run or round: {error}")
     return made
 
 
@@ -108,7 +114,7 @@ def _older(files: Iterable[FileBounds], column: str, before: datetime) -> list[A
 
 
 def _newest(one: FileBounds, column: str) -> datetime:
-    """The newest time of a file's rows; rows without a timestamp have the end of their ingest date, or the commit's."""
+    """The newest time of a file's rows; without a timestamp, the end of their ingest date or the time of the commit."""
     smallest: datetime | None
     largest: datetime | None
     smallest, largest = one.bounds.get(column, (None, None))

@@ -150,12 +150,12 @@ def _check_aggregates(pipeline: Pipeline) -> Errors:
 def _check_query(where: str, aggregate: Aggregate) -> Errors:
     """An aggregate has a query, or the keys that the query replaces."""
     if aggregate.sql and aggregate.sql_file:
-        yield f"{where}.sql_file", "sql has a query too; remove one of them"
+        yield f"{where}.sql_file", "not used with sql; remove one of the two"
     query = "sql_file" if aggregate.sql_file else "sql" if aggregate.sql else ""
     for key in ("window", "slide", "group_by", "measures"):
         is_set = bool(getattr(aggregate, key))
         if query and is_set:
-            yield f"{where}.{key}", f"not used with {query}, whose query says it; remove it"
+            yield f"{where}.{key}", f"not used with {query}; remove it, and write it in the query"
         if not query and not is_set and key in ("window", "measures"):
             yield f"{where}.{key}", "missing; set window and measures, or write the aggregate as sql or sql_file"
 
@@ -191,16 +191,17 @@ def _check_compaction(pipeline: Pipeline) -> Errors:
 def _check_retention(pipeline: Pipeline) -> Errors:
     retention, decode = pipeline.retention, pipeline.decode
     for name, one in pipeline.aggregates.items():
-        open_s = duration_seconds(one.window or "0 seconds") + duration_seconds(one.watermark)  # SQL is read later
+        # The window of SQL is not known before Spark has read it.
+        open_s = duration_seconds(one.window or "0 seconds") + duration_seconds(one.watermark)
         if retention.gold and duration_seconds(retention.gold) < open_s:
             yield (
                 "retention.gold",
-                f"{retention.gold!r} is less than window and watermark of aggregates.{name}, in which windows change",
+                f"{retention.gold!r} is less than window and watermark of aggregates.{name}; set a longer time",
             )
     within = [one.within_days for one in (*decode.uniqueness, decode.duplicates) if one is not None]
     days = max(within, default=-1) + 1
     if retention.silver and duration_seconds(retention.silver) < days * 86_400:
-        yield "retention.silver", f"{retention.silver!r} is less than the {days} days in which keys are compared"
+        yield "retention.silver", f"{retention.silver!r} is less than within_days and a day: set at least {days} days"
 
 
 CHECKS: tuple[Callable[[Pipeline], Errors], ...] = (

@@ -318,7 +318,7 @@ def test_rows_that_retention_removes_are_known_to_verify_and_backfill(shop: Shop
     assert shop.wrong() == []
     shop.take()
     assert [str(one) for one in retaining.retain(shop.pipeline)] == [
-        "bronze/shop: 1 rows in 1 files removed, until 1970-01-01T00:00:00.001Z"
+        "bronze/shop: 1 row in 1 file removed, the newest of 1970-01-01T00:00:00.001Z"
     ]
     assert retaining.retain(shop.pipeline) == []
     with pytest.raises(
@@ -338,7 +338,7 @@ def test_rows_that_retention_removes_are_known_to_verify_and_backfill(shop: Shop
     retaining.retain(shop.pipeline)
     compacting.compact(spark, shop.pipeline)
     assert (shop.silver(), verifying.gold_of(spark, shop.pipeline, "daily").count(), shop.wrong()) == ([], 0, [])
-    with pytest.raises(ConfigError, match=r"^silver: retention has removed 3 rows of the days until 2024-03-02;"):
+    with pytest.raises(ConfigError, match=r"^silver: retention has removed 3 rows of the days up to 2024-03-02;"):
         shop.backfill(SECOND, SECOND)
     shop.take(Order(6, 1, date(2099, 1, 1), time=now))
     tamper(shop)

@@ -89,7 +89,7 @@ def test_a_file_is_removed_when_all_its_records_are_old_and_read(pipeline: Pipel
     assert retained(pipeline) == [("bronze/shop", 1)]
     assert read_ranges(bronze) == {TopicPartition("orders", 0): (OffsetRange(0, 2, 3), OffsetRange(5, 5, 1))}
     (removal,) = retaining.removals(pipeline)
-    assert str(removal) == "bronze/shop: 4 rows in 2 files removed, until 2024-02-20T00:00:00.000Z"
+    assert str(removal) == "bronze/shop: 4 rows in 2 files removed, the newest of 2024-02-20T00:00:00.000Z"
     assert (bronze.state().removed, bronze.newest("ingest-shop"), bronze.version) == (4, 1, 4)
     changes = DeltaTable(bronze.location.delta_uri).history(1)[0]
     assert changes["pykafka08"]["kind"] == "retention"
@@ -125,7 +125,7 @@ def test_a_round_of_a_run_that_follows_removes_old_rows(
         rounds = running._Rounds(cast(SparkSession, None), pipeline, lease, said.append)
         rounds._last = float("-inf")
         rounds.go_on()
-    assert said == ["retention of bronze/shop: 1 rows in 1 files removed, until 2024-02-20T00:00:00.000Z"]
+    assert said == ["retention of bronze/shop: 1 row in 1 file removed, the newest of 2024-02-20T00:00:00.000Z"]
 
 
 def test_ranges_that_touch_are_one_and_the_smallest_gaps_are_closed() -> None:
@@ -173,10 +173,10 @@ def test_nothing_is_removed_during_or_after_an_interrupted_backfill(pipeline: Pi
     said: list[str] = []
     with leased(pipeline.root, [BACKFILL]):
         assert retained(pipeline, said) == []
-    assert said[0].startswith(f"retention will be tried again by the next run or round: folder: {pipeline.root} is in")
+    assert said[0].startswith(f"nothing is removed before the next run or round: folder: {pipeline.root} is in")
     commit(rejects, REPLACED, query=BEGUN)
     assert retained(pipeline, said) == []
-    assert said[1].endswith("a backfill was interrupted, and needs the records again; repeat it first")
+    assert said[1].endswith("a backfill was interrupted and needs the records; repeat it")
 
 
 class Killed(BaseException):
@@ -253,6 +253,6 @@ def test_status_shows_what_was_removed(pipeline: Pipeline, tmp_path: Path, capsy
     retained(pipeline, [])
     assert main(["pipeline", "status", str(tmp_path / "orders.toml")]) == 0
     assert capsys.readouterr().out.splitlines()[-2:] == [
-        "retention of silver: 2 rows in 2 files removed, until 2024-02-29",
-        "retention of rejects: 1 rows in 1 files removed, until 2024-02-20T00:00:00.000Z",
+        "retention of silver: 2 rows in 2 files removed, the newest of 2024-02-29",
+        "retention of rejects: 1 row in 1 file removed, the newest of 2024-02-20T00:00:00.000Z",
     ]

@@ -72,7 +72,7 @@ class Commit:
     offsets: str = ""
     """The end offset of the batch in its source, as in the query's checkpoint."""
     retention: Mapping[str, str] = field(default_factory=dict)
-    """See :attr:`Totals.retention`; empty if the commit removes no old rows."""
+    """See :attr:`Totals.retention`; empty if the commit removes no old rows, or was read from the log."""
     at: float = field(default=0.0, compare=False)
     """The time of the commit in seconds since 1970; 0 if it is not committed yet."""
 

@@ -18,7 +18,7 @@ from pykafka08.spark.pipeline.tables.table import Table
 __all__ = ["OffsetRange", "Ranges", "joined", "merged", "ranges_in", "read_ranges", "write_ranges"]
 
 MOST = 16
-"""The number of ranges of one partition.  In a topic without gaps in its offsets there are one or two."""
+"""The maximum number of ranges of one partition.  If there are more, those with the smallest gaps are merged."""
 NAME = "ranges.json"
 
 
@@ -27,6 +27,7 @@ class OffsetRange(NamedTuple):
 
     first: int
     last: int
+    """The offset of the last removed record."""
     rows: int
     """The number of removed records; less than the length of the range if offsets are missing in it."""
 

@@ -299,7 +299,7 @@ class Table:
         """Delete the files that commits below ``before`` removed, and old commits that a checkpoint covers.
 
         ``with_attempts``: also delete folders that no commit names, which is safe only if no process writes.
-        ``age``: files are deleted this number of seconds after the commit that removed them.  Returns the number of
+        ``age``: files stay at least this number of seconds after the commit that removed them.  Returns the number of
         files.
         """
         found = self._opened()
