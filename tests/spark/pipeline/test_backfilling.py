@@ -321,9 +321,7 @@ def test_rows_that_retention_removes_are_known_to_verify_and_backfill(shop: Shop
         "bronze/shop: 1 row in 1 file removed, the newest of 1970-01-01T00:00:00.001Z"
     ]
     assert retaining.retain(shop.pipeline) == []
-    with pytest.raises(
-        ConfigError, match=r"^bronze/shop: .* 2 records of these days \(orders-\d+-0 from offset 0 to 5\)"
-    ):
+    with pytest.raises(ConfigError, match=r"^bronze: .* 2 records of these days \(orders-\d+-0 from offset 0 to 5\)"):
         shop.backfill(FIRST, SECOND)
     assert shop.backfill(SECOND, SECOND) == (1, 1)
     shop.take(Order(1, 9, time=now))  # a duplicate of a row whose record bronze has lost
