@@ -1,4 +1,4 @@
-"""When the SASL session of a connection is renewed (KIP-368).  Times are monotonic seconds."""
+"""The times at which the SASL session of a connection is renewed (KIP-368), in monotonic seconds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RETRY_PART = 0.05
 
 
 class Session:
-    """The times of one connection's session, which has no limit until the broker sets one.
+    """The times of one connection's session, which has no limit until the broker sets one.  ``jitter``: from 0 to 1.
 
     The broker closes the connection at a request after ``ends_at``, but it still takes a renewal.  So requests are held
     from ``hold_at`` until the renewal, if the broker does not take one before the end, or if there is no token by then.
@@ -44,7 +44,7 @@ class Session:
         self.is_holding = False
         """True if requests wait for the renewal."""
         self.token_sent_at = 0.0
-        """When the last request was sent that the broker has answered in the set-up or in a renewal."""
+        """When the last request of an authentication was sent."""
 
     def begun(self, life: float, now: float) -> None:
         """The broker limits the session to ``life`` seconds; 0: it does not.

@@ -8,12 +8,13 @@ from pykafka08.connection.actions import Action, Authenticate, Close
 from pykafka08.connection.authentication import Authentication
 from pykafka08.connection.handshake import Handshake
 from pykafka08.connection.machine import ConnectionMachine, State
+from pykafka08.error_codes import ErrorCode
 from pykafka08.errors import KafkaError
 from pykafka08.protocol.messages.metadata import MetadataRequest
 from pykafka08.protocol.messages.sasl_authenticate import SaslAuthenticateResponse
 from pykafka08.protocol.messages.sasl_handshake import SaslHandshakeResponse
 from pykafka08.protocol.versions import BrokerVersions
-from tests.connection.answers import Asked, answer_to, read_requests
+from tests.connection.answers import Asked, answer_to, metadata, read_requests
 
 BROKER = "h:9093"
 FIRST, SECOND = b"client-first", b"client-final"
@@ -121,8 +122,8 @@ def closing_error(peer: Peer, now: float = 0) -> KafkaError:
     return action.error
 
 
-def renewing() -> tuple[Peer, Ended, Asked, float]:
-    """A connection whose SASL session is being renewed.
+def renewing(error_code: int = ErrorCode.NONE) -> tuple[Peer, Ended, Asked, float]:
+    """A connection whose SASL session is being renewed; ``error_code`` answers SaslHandshake.
 
     With it a held call, the first SaslAuthenticate, which has no answer yet, and the time.
     """
@@ -133,5 +134,18 @@ def renewing() -> tuple[Peer, Ended, Asked, float]:
     peer.machine.token_made(FIRST, now)
     held = peer.submit(now=now)
     handshake, first = peer.sent()
-    peer.answers(handshake, SaslHandshakeResponse(mechanisms=["SCRAM-SHA-256"]), now)
+    peer.answers(handshake, SaslHandshakeResponse(error_code=error_code, mechanisms=["SCRAM-SHA-256"]), now)
     return peer, held, first, now
+
+
+def throttled(milliseconds: int) -> tuple[Peer, float]:
+    """A connection that the broker has begun to throttle as the renewal of its session is due, and the time."""
+    peer = Peer()
+    peer.authenticate(lifetime_ms=100_000)
+    now = peer.machine.next_wakeup() or 0
+    peer.submit(now=now, timeout=60)
+    (asked,) = peer.sent()
+    answer = metadata()
+    answer.throttle_time_ms = milliseconds
+    peer.answers(asked, answer, now)
+    return peer, now

@@ -14,7 +14,7 @@ from pykafka08.errors import AuthenticationError, TransportError
 from pykafka08.protocol.messages.sasl_authenticate import SaslAuthenticateResponse
 from pykafka08.protocol.messages.sasl_handshake import SaslHandshakeResponse
 from tests.connection.answers import metadata
-from tests.connection.sasl_peer import FIRST, SECOND, Ended, Peer, closing_error, renewing
+from tests.connection.sasl_peer import FIRST, SECOND, Ended, Peer, closing_error, renewing, throttled
 
 
 def test_a_limited_session_is_renewed_in_time_with_one_flight() -> None:
@@ -104,14 +104,7 @@ def test_a_refused_last_token_fails_the_requests_behind_it() -> None:
 
 
 def test_a_renewal_of_a_throttled_connection_sends_nothing_before_the_pause_is_over() -> None:
-    peer = Peer()
-    peer.authenticate(lifetime_ms=100_000)
-    now = peer.machine.next_wakeup() or 0
-    peer.submit(now=now, timeout=60)
-    (asked,) = peer.sent()
-    throttled = metadata()
-    throttled.throttle_time_ms = 3000
-    peer.answers(asked, throttled, now)
+    peer, now = throttled(3000)
     assert Authenticate(None) in peer.polled(now)
     peer.machine.token_made(FIRST, now)
     peer.sent()
@@ -217,14 +210,7 @@ def test_the_time_of_a_renewal_begins_after_the_answers_that_are_due_before() ->
 
 
 def test_the_time_of_a_renewal_begins_after_throttling() -> None:
-    peer = Peer()
-    peer.authenticate(lifetime_ms=100_000)
-    now = peer.machine.next_wakeup() or 0
-    peer.submit(now=now, timeout=60)
-    (asked,) = peer.sent()
-    throttled = metadata()
-    throttled.throttle_time_ms = 60_000
-    peer.answers(asked, throttled, now)
+    peer, now = throttled(60_000)
     peer.polled(now)
     peer.machine.token_made(FIRST, now)
     for seconds in (30, 60, 69.9):
@@ -378,13 +364,13 @@ def test_held_calls_wait_for_the_end_of_throttling_too() -> None:
     peer = Peer()
     peer.authenticate(lifetime_ms=400)
     peer.renew(0.33, lifetime_ms=400)
-    throttled = peer.submit(now=0.5)
+    first = peer.submit(now=0.5)
     (asked,) = peer.sent()
     held = peer.submit(now=0.66, timeout=60)
     answer = metadata()
     answer.throttle_time_ms = 5000
     peer.answers(asked, answer, 0.66)
-    assert throttled.results
+    assert first.results
     peer.polled(0.67)
     peer.renew(1.33, lifetime_ms=100_000)
     assert peer.sent() == []
@@ -394,14 +380,7 @@ def test_held_calls_wait_for_the_end_of_throttling_too() -> None:
     assert held.results
 
 
-def test_a_broker_that_refuses_a_renewal_is_not_said_to_lack_sasl() -> None:
-    peer = Peer()
-    peer.authenticate(lifetime_ms=100_000)
-    now = peer.machine.next_wakeup() or 0
-    peer.polled(now)
-    peer.machine.token_made(FIRST, now)
-    held = peer.submit(now=now)
-    handshake, _ = peer.sent()
-    peer.answers(handshake, SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE), now)
+def test_the_error_of_a_refused_renewal_names_the_error_code() -> None:
+    _, held, _, _ = renewing(ErrorCode.ILLEGAL_SASL_STATE)
     assert isinstance(held.error, TransportError)
     assert "could not be renewed: the broker refused SaslHandshake: ILLEGAL_SASL_STATE" in str(held.error)

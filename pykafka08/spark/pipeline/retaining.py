@@ -64,8 +64,8 @@ def removals(pipeline: Pipeline) -> list[Removal]:
 def retain(pipeline: Pipeline, *, now: datetime | None = None, say: Say = print) -> list[Removal]:
     """Remove old files from bronze, silver and rejects.  Nothing is removed while a backfill runs.
 
-    If the process is killed, at any point, the next run removes what is left.  ``now`` is the time that ages are
-    counted from.  ``say`` is called with a line for each table, and with the reason if nothing can be removed now.
+    After a kill at any point, the next run removes what is left.  Ages are counted from ``now``.  ``say`` is called
+    with a line for each table, and with the reason if nothing can be removed now.
     """
     settings = pipeline.retention
     if not (settings.bronze or settings.silver or settings.rejects):

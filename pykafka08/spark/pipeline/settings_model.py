@@ -361,7 +361,7 @@ class Compaction:
 
 @dataclass(frozen=True)
 class Retention:
-    """How long rows stay in each table; without a length of time, for ever."""
+    """How long each table keeps its rows; a table without a length of time keeps all of them."""
 
     bronze: Annotated[str, _or_empty(_retention)] = ""
     """By the timestamp of the record; rows without one, by the ingest date."""
@@ -372,8 +372,9 @@ class Retention:
     gold: Annotated[str, _or_empty(_retention)] = ""
     """By the end of the window."""
     files: Annotated[str, _or_empty(_duration)] = ""
-    """How long files stay that compaction, a backfill or retention has removed; by default until all stages have read
-    later commits."""
+    """How long files stay after compaction, a backfill or retention has removed them from the table.
+
+    By default they stay until all stages have read later commits."""
 
 
 @dataclass(frozen=True)
