@@ -122,7 +122,7 @@ def _ingested(spark: SparkSession, pipeline: Pipeline, source: Source, *, agains
         f"{distinct:,} rows of {expected:,} offsets in {len(covered)} partitions, {doubled:,} doubled, {holes:,} holes"
     )
     if removed:
-        text += f", {removed:,} removed by retention"
+        text += f", {removed:,} of these rows removed by retention"
     if outside:
         text += f", {outside} partitions beyond their offsets"
     if against_kafka and holes:
@@ -157,7 +157,7 @@ def is_in_range(place: Sequence[str], source: str = "") -> Column:
 
 
 def _removed_and_there(rows: DataFrame, source: str, ranges: DataFrame) -> int:
-    """The number of places in bronze whose records retention has removed, so that they must have been there twice."""
+    """The number of records in bronze that retention has removed too: each of them was read twice."""
     whole = F.broadcast(ranges.where("r_is_whole"))
     places = rows.select(*IN_KAFKA).distinct()
     return places.join(whole, is_in_range(IN_KAFKA, source), "left_semi").count()
