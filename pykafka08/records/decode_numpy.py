@@ -41,7 +41,7 @@ def prepare() -> None:
 
 def read_columns(batches: list[PackedRecords]) -> Columns | None:
     """The records of batches that lie in the same bytes; None if they are not as usual, which may be damage."""
-    alike = decode_stride.read_columns(batches[0]) if len(batches) == 1 else None
+    alike = decode_stride.read_columns(batches)
     if alike is not None:
         return alike
     data = batches[0].data

@@ -174,9 +174,34 @@ def alike_records(key: bytes | None, value: bytes | None, step: int) -> list[byt
 def test_records_of_one_length(fields: tuple[bytes | None, bytes | None, int, bool], step: int) -> None:
     key, value, _, append_time = fields
     (packed,) = packed_of(batch(alike_records(key, value, step), base_offset=7, attributes=8 * append_time))
-    columns = decode_stride.read_columns(packed)
+    columns = decode_stride.read_columns([packed])
     assert columns is not None
     assert contents(columns) == contents(decode_loop.read_columns([packed]))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    fields=st.lists(ALIKE, min_size=2, max_size=4),
+    gaps=st.lists(st.integers(-1, 3), min_size=4, max_size=4),
+    odd=st.integers(0, 8),
+)
+def test_batches_of_records_of_one_length(
+    fields: list[tuple[bytes | None, bytes | None, int, bool]], gaps: list[int], odd: int
+) -> None:
+    data, offset = b"", 7
+    for number, (key, value, step, append_time) in enumerate(fields):
+        rows = alike_records(key, value, step)
+        if number == odd:
+            rows = [record(row, 0, key, bytes(row % 7 + 3)) for row in range(300)]
+        data += batch(rows, base_offset=offset, attributes=8 * append_time)
+        offset += len(rows) + gaps[number]  # -1: an offset comes twice
+    batches = packed_of(data)
+    columns = decode_stride.read_columns(batches)
+    nulls = {(key is None, value is None) for key, value, _, _ in fields}
+    are_alike = odd >= len(fields) and len(nulls) == 1 and -1 not in gaps[: len(fields) - 1]
+    assert (columns is not None) == are_alike
+    if columns is not None:
+        assert contents(columns) == contents(decode_loop.read_columns(batches))
 
 
 @settings(max_examples=200, deadline=None)
@@ -194,7 +219,7 @@ def test_bytes_changed_among_records_of_one_length(
     for place, byte in places:
         body[start + place % len(rows[row])] = byte
     (packed,) = packed_of(batch(bytes(body), base_offset=7, count=300, last_delta=299))
-    columns = decode_stride.read_columns(packed)
+    columns = decode_stride.read_columns([packed])
     if columns is not None:
         assert contents(columns) == outcome(lambda one: decode_loop.read_columns([one]), packed)
 
