@@ -41,7 +41,8 @@ def judged(pipeline: Pipeline, query: str, batch: int, rows: DataFrame, kept: Ke
     decode = pipeline.decode
     every = expectations(decode)
     with ExitStack() as until:
-        rows = _persisted(referenced(rows, pipeline), until)
+        rows = referenced(rows, pipeline)
+        rows = _persisted(rows if decode.uniqueness else _without_accepted_records(rows), until)
         of_rows = [one for one in every if one.where != "decode.uniqueness"]
         read, counts, days = _counted(rows, of_rows, finds_days=bool(decode.uniqueness))
         if read and decode.uniqueness:
@@ -52,6 +53,17 @@ def judged(pipeline: Pipeline, query: str, batch: int, rows: DataFrame, kept: Ke
         if read and every:
             remember(pipeline, query, batch, read, counts)
         yield rows, read
+
+
+def _without_accepted_records(rows: DataFrame) -> DataFrame:
+    """Rows that keep the raw record only if they are refused, so that Spark keeps less of a batch in memory."""
+    is_refused = F.col(f"{RAW}.reason").isNotNull()
+    raw = F.struct(
+        *[F.when(is_refused, F.col(f"{RAW}.{name}")).alias(name) for name in ("key", "value", "headers")],
+        f"{RAW}.reason",
+        f"{RAW}.broken",
+    )
+    return rows.withColumn(RAW, raw)
 
 
 def _persisted(rows: DataFrame, until: ExitStack) -> DataFrame:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from random import Random
 
 import pytest
 from deltalake import DeltaTable
-from pyspark.sql.types import LongType, StructField, StructType
+from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from pykafka08.spark.pipeline.stores import local_folder
 from pykafka08.spark.pipeline.tables.model import Commit, DataFile
 from pykafka08.spark.pipeline.tables.position import Limits, Position, end_of_batch, files_between, files_until
-from pykafka08.spark.pipeline.tables.stream import TableStreamReader
+from pykafka08.spark.pipeline.tables.stream import Files, TableStreamReader
 from pykafka08.spark.pipeline.tables.table import Table
 from tests.spark.pipeline.made_tables import commit, file, made
 
@@ -119,3 +120,18 @@ def test_the_reader_of_a_stream_keeps_to_what_was_there(table: Table) -> None:
         found.append(([one.path for part in parts for one in part.files], rows))  # type: ignore[attr-defined]
         position = end
     assert found == [(every[:4], 40), (every[4:], 20)]
+
+
+def test_the_reader_of_a_stream_limits_the_bytes_of_its_record_batches(table: Table) -> None:
+    random = Random(7)
+    values = {"once": b"v" * (4 << 20), "each": b""}
+    sizes = {}
+    for name, value in values.items():
+        written = [value or random.randbytes(4 << 20) for _ in range(12)]
+        added = file(table, name, {"value": written})
+        schema = StructType([StructField("value", BinaryType())])
+        reader = TableStreamReader(local_folder(table.location.uri), NEW, False, schema)
+        rows = [one for batch in reader.read(Files((added,))) for one in batch["value"].to_pylist()]
+        assert rows == written
+        sizes[name] = max(batch.nbytes for batch in reader.read(Files((added,))))
+    assert all(size <= 17 << 20 for size in sizes.values()), sizes

@@ -45,6 +45,10 @@ __all__ = ["FILES_PER_TASK", "TableDataSource", "stream_options"]
 SECRETS = "storageSecrets"
 """The option with ``[storage]``; plans do not show options with such a name."""
 ROWS_PER_BATCH = 32_768
+BATCH_BYTES = 16 << 20
+FIRST_ROWS = 64
+READ_BYTES = 4 << 20
+"""Read at a time from each column of a file."""
 FILES_PER_TASK = 8
 
 
@@ -137,9 +141,27 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         location = located(self._folder)
         for one in getattr(partition, "files", ()):
-            with location.filesystem.open_input_file(one.path) as opened, pq.ParquetFile(opened) as file:
-                for batch in file.iter_batches(ROWS_PER_BATCH):
+            with (
+                location.filesystem.open_input_file(one.path) as opened,
+                # Not pre_buffer, which reads a whole row group first: hundreds of MiB if rows are large.
+                pq.ParquetFile(opened, buffer_size=READ_BYTES, pre_buffer=False) as file,
+            ):
+                for batch in file.iter_batches(_rows_per_batch(file)):
                     yield fitted(batch, self._schema, one.values)
+
+
+def _rows_per_batch(file: pq.ParquetFile) -> int:
+    """The rows of about ``BATCH_BYTES``, by the file's footer and its first rows.
+
+    The footer counts a value that is repeated once.
+    """
+    footer = file.metadata
+    sizes = [footer.row_group(group).total_byte_size for group in range(footer.num_row_groups)]
+    first = next(file.iter_batches(FIRST_ROWS), None)
+    if first is None:
+        return ROWS_PER_BATCH
+    largest = max(sum(sizes) / max(1, footer.num_rows), first.nbytes / first.num_rows, 1)
+    return max(1, min(ROWS_PER_BATCH, int(BATCH_BYTES / largest)))
 
 
 @cache
