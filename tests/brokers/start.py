@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
-import os
 import shutil
 import subprocess
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.brokers import containers, credentials, pod, properties, readiness
+from tests.brokers import containers, credentials, pod, properties, readiness, storage
 from tests.brokers.jars import java_command, jvm_flags, resolve
 from tests.brokers.model import (
     CONTROLLER_ID,
@@ -203,8 +201,9 @@ def _prepare(cluster: Cluster, plan: Plan) -> None:
         properties.write_properties(_config(cluster, node), properties.broker_properties(cluster, node))
 
     if cluster.mode == "kraft":
-        cluster.cluster_id = "k" + base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=")[1:]
-        credentials.format_storage(cluster, nodes, plan.features)
+        cluster.cluster_id = storage.new_id()
+        features = [word for feature in plan.features for word in ("--feature", feature)]
+        storage.format_storage(cluster, nodes, [*features, *credentials.scram_words(cluster)])
         if CONTROLLER_ID in nodes:
             cluster.controller = _broker_process(cluster, CONTROLLER_ID, "controller")
     else:
