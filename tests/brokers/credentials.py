@@ -6,12 +6,11 @@ import os
 import shutil
 from pathlib import Path
 
-from tests.brokers.jars import keytool_command, tool_class
-from tests.brokers.model import USERS, Cluster, ClusterError
-from tests.brokers.processes import run_quietly, run_side_by_side
+from tests.brokers.jars import keytool_command
+from tests.brokers.model import USERS, Cluster
+from tests.brokers.processes import run_quietly
 from tests.brokers.properties import STORE_PASSWORD, write_properties
 from tests.brokers.scram_users import write_users
-from tests.brokers.tools import tool_command
 
 MECHANISMS = {
     "plain": "PLAIN",
@@ -130,18 +129,8 @@ def add_scram_users(cluster: Cluster) -> None:
         write_users(cluster.base_port, cluster.chroot, USERS, mechanisms)
 
 
-def format_storage(cluster: Cluster, nodes: list[int], features: list[str]) -> None:
-    """KRaft: prepare every node's log folder; SCRAM users go in with it."""
-    if not tool_class(cluster.jars, "storage"):
-        raise ClusterError(f"Kafka {cluster.version} has no StorageTool: it can't run without ZooKeeper")
-    extra = [word for feature in features for word in ("--feature", feature)]
-    for mechanism in scram_mechanisms(cluster):
-        for user, password in USERS.items():
-            extra += ["--add-scram", f"{mechanism}=[name={user},password={password}]"]
-    commands = {}
-    for node in nodes:
-        config = f"{cluster.dir}/conf/{node}.properties"
-        commands[f"formatting the storage of node {node}"] = tool_command(
-            cluster, "storage", "format", "-t", str(cluster.cluster_id), "-c", config, *extra
-        )
-    run_side_by_side(commands)
+def scram_words(cluster: Cluster) -> list[str]:
+    """Arguments by which Kafka's tool for KRaft's storage adds the SCRAM users."""
+    users = [(mechanism, *user) for mechanism in scram_mechanisms(cluster) for user in USERS.items()]
+    texts = [f"{mechanism}=[name={user},password={password}]" for mechanism, user, password in users]
+    return [word for text in texts for word in ("--add-scram", text)]

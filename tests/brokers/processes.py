@@ -132,31 +132,6 @@ def run_quietly(command: list[str], what: str, timeout: float = 120) -> str:
     return run.stdout
 
 
-def run_side_by_side(commands: dict[str, list[str]], timeout: float = 180) -> None:
-    """Run several at once, to the end; the failed ones are one ClusterError."""
-    running = {
-        what: subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
-        for what, command in commands.items()
-    }
-    problems = []
-    try:
-        for what, child in running.items():
-            output, _ = child.communicate(timeout=timeout)
-            if child.returncode:
-                problems.append(f"{what} failed ({child.returncode}):\n{output[-3000:]}")
-    except subprocess.TimeoutExpired:
-        problems.append(f"{what}: no end after {timeout:.0f} s")
-    finally:
-        for child in running.values():
-            if child.poll() is None:
-                child.kill()
-                child.communicate()
-    if problems:
-        raise ClusterError("\n".join(problems))
-
-
 def log(process: Process) -> str:
     """All that it has logged."""
     if process.container is not None:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
-import os
 import shutil
 import subprocess
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.brokers import containers, credentials, pod, properties, readiness
-from tests.brokers.jars import java_command, jvm_flags, resolve
+from tests.brokers import containers, credentials, pod, properties, readiness, storage
+from tests.brokers.jars import java_command, jvm_flags, quick_flags, resolve
 from tests.brokers.model import (
     CONTROLLER_ID,
     LISTENER_OFFSET,
@@ -37,7 +35,6 @@ ZOOKEEPER_FLAGS = (
     "-Dzookeeper.admin.enableServer=false",
     "-Dzookeeper.4lw.commands.whitelist=*",
 )
-SMALL_AND_QUICK = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 KERBEROS_REALM = "--add-exports=java.security.jgss/sun.security.krb5=ALL-UNNAMED"
 """Where releases up to 2.0 find the default realm."""
 FOR_BENCHMARKS = ("-XX:+UseG1GC",)
@@ -203,8 +200,9 @@ def _prepare(cluster: Cluster, plan: Plan) -> None:
         properties.write_properties(_config(cluster, node), properties.broker_properties(cluster, node))
 
     if cluster.mode == "kraft":
-        cluster.cluster_id = "k" + base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=")[1:]
-        credentials.format_storage(cluster, nodes, plan.features)
+        cluster.cluster_id = storage.new_id()
+        features = [word for feature in plan.features for word in ("--feature", feature)]
+        storage.format_storage(cluster, nodes, [*features, *credentials.scram_words(cluster)])
         if CONTROLLER_ID in nodes:
             cluster.controller = _broker_process(cluster, CONTROLLER_ID, "controller")
     else:
@@ -235,7 +233,7 @@ def _config(cluster: Cluster, node: int) -> Path:
 
 
 def _java(cluster: Cluster, heap: str) -> list[str]:
-    flags = [f"-Xmx{heap}", "-Xms64m", *(FOR_BENCHMARKS if cluster.peak else SMALL_AND_QUICK)]
+    flags = [f"-Xmx{heap}", "-Xms64m", *(FOR_BENCHMARKS if cluster.peak else quick_flags())]
     flags += ["-XX:-UsePerfData", "-Djava.awt.headless=true", "-Djava.net.preferIPv4Stack=true"]
     flags += ["-XX:+ExitOnOutOfMemoryError", f"-Dkafka.logs.dir={cluster.dir}/logs"]
     flags += properties.logging_flags(cluster.dir)

@@ -5,18 +5,21 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from tests.brokers.jars import TOOL_CLASSES, cache_root, find_class, java_command, jvm_flags, resolve, tool_class
+from tests.brokers.jars import (
+    TOOL_CLASSES,
+    cache_root,
+    find_class,
+    java_command,
+    jvm_flags,
+    quick_flags,
+    resolve,
+    tool_class,
+)
 from tests.brokers.model import Cluster, ClusterError
 from tests.brokers.properties import logging_flags, write_logging
 from tests.brokers.releases import TOOLS_OF, version_tuple
 
-JVM_FLAGS = (
-    "-Xmx256m",
-    "-XX:+UseSerialGC",
-    "-XX:TieredStopAtLevel=1",
-    "-Xshare:auto",
-    "-Djava.net.preferIPv4Stack=true",
-)
+JVM_FLAGS = ("-Xmx256m", "-Xshare:auto", "-Djava.net.preferIPv4Stack=true")
 
 
 def tool_command(cluster: Cluster, tool: str, *arguments: str) -> list[str]:
@@ -47,5 +50,6 @@ def _java(java: str, version: str, jars: Path, folder: Path, tool: str) -> list[
     if not main and tool in TOOL_CLASSES and tool != "zookeeper-shell":  # its class is in ZooKeeper's own jar
         raise ClusterError(f"Kafka {version} has no {tool}")
     more = os.environ.get("KAFKA_TOOL_JVM", "").split()
-    flags = [*JVM_FLAGS, *jvm_flags(version_tuple(version)), *more, *logging_flags(folder, "tool-"), "-cp", f"{jars}/*"]
+    flags = [*JVM_FLAGS, *quick_flags(), *jvm_flags(version_tuple(version)), *more, *logging_flags(folder, "tool-")]
+    flags += ["-cp", f"{jars}/*"]
     return [java, *flags, main or TOOL_CLASSES.get(tool, (tool,))[0]]

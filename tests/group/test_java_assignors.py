@@ -17,7 +17,7 @@ import pytest
 from pykafka08.group.assignors import ASSIGNORS, Assignment, GroupMember, TopicPartition
 from pykafka08.group.subscription import decode_assignment, decode_member, encode_subscription
 from pykafka08.protocol.messages.join_group import JoinGroupResponseMember
-from tests.brokers.jars import java_command, resolve
+from tests.brokers.jars import java_command, quick_flags, resolve
 
 RELEASES = ("2.8.2", "4.3.1")
 CASES = 40
@@ -54,7 +54,7 @@ def ask_java(release: str, lines: Sequence[str]) -> list[str]:
     source = Path(__file__).with_name("JavaAssignors.java")
     # What the assignors log would stand between the answers.
     quiet = ["-Dorg.slf4j.simpleLogger.defaultLogLevel=off", "-Dlog4j2.level=OFF"]
-    command = [java_command(), *quiet, "-cp", f"{resolve(release)}/*", str(source)]
+    command = [java_command(), *quick_flags(), *quiet, "-cp", f"{resolve(release)}/*", str(source)]
     run = subprocess.run(
         command, input="\n".join(lines) + "\n", capture_output=True, text=True, timeout=200, check=True
     )

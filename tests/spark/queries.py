@@ -12,7 +12,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+from tests.brokers.jars import quick_flags
+
+SHORT_LIVED = " ".join(quick_flags())
 """Options of a JVM that lives too briefly for its best compiler to pay."""
 INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 """A session that compiles no query: the code of one with a few rows costs more than its rows."""

@@ -12,10 +12,11 @@ from pathlib import Path
 import pyspark
 
 from pykafka08.spark.java import provide_java
+from tests.spark.queries import SHORT_LIVED
 
 SPARK_HOME = Path(pyspark.__file__).parent
 MASTER, WORKER = "org.apache.spark.deploy.master.Master", "org.apache.spark.deploy.worker.Worker"
-QUICK = {"SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+QUICK = {"SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": SHORT_LIVED}
 
 
 @contextmanager

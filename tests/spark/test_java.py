@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from pykafka08.spark import java
+from tests.spark.queries import SHORT_LIVED
 
 NEEDED_BY_SPARKS_SCRIPTS = ("bash", "sh", "dirname", "cat", "ps", "uname", "env", "nproc", "sed", "grep", "readlink")
 
@@ -89,11 +90,11 @@ from pyspark.sql import SparkSession
 from pykafka08.spark import session_conf
 spark = SparkSession.builder.master("local[1]").config(map=session_conf()).config("spark.ui.enabled", "false").config(
     "spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1").config(
-    "spark.driver.memory", "512m").getOrCreate()
+    "spark.driver.memory", "512m").config("spark.driver.extraJavaOptions", "SHORT_LIVED").getOrCreate()
 print(spark.range(10).selectExpr("sum(id)").first()[0], spark._jvm.System.getProperty("java.vendor.version"))
 print(spark._jvm.System.getProperty("java.home"))
 spark.stop()
-"""
+""".replace("SHORT_LIVED", SHORT_LIVED)
     ran = subprocess.run([sys.executable, "-c", code], env=bare, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     first, home = ran.stdout.splitlines()

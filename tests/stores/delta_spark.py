@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pykafka08.spark.java import provide_java
-from tests.brokers.jars import java_command
+from tests.brokers.jars import java_command, quick_flags
 from tests.stores.jars import delta_spark_jars, s3a_jars
 
 SOURCE = Path(__file__).with_name("DeltaJob.java")
-JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx700m", "-Djava.net.preferIPv4Stack=true")
+JVM = (*quick_flags(), "-Xmx700m", "-Djava.net.preferIPv4Stack=true")
 OPENED = ("java.lang", "java.lang.invoke", "java.net", "java.nio", "java.util", "sun.nio.ch", "sun.util.calendar")
 """Packages that Spark asks Java to open."""
 TIMEOUT_S = 500

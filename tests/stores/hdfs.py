@@ -11,11 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pykafka08.spark.java import provide_java
-from tests.brokers.jars import java_command
+from tests.brokers.jars import java_command, quick_flags
 from tests.stores.jars import hdfs_jars
 
 MANAGER = "org.apache.hadoop.test.MiniDFSClusterManager"
-JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx256m")
+JVM = (*quick_flags(), "-Xmx256m")
 
 
 @contextmanager

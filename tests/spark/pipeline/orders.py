@@ -13,6 +13,7 @@ from typing import Any
 import anyio
 
 from pykafka08 import Producer
+from tests.spark.queries import SHORT_LIVED
 
 TOPIC, LETTERS, TOTALS = "orders", "orders-refused", "orders-hourly"
 PARTITIONS = 3
@@ -49,11 +50,11 @@ master = "local[2]"
 
 [spark.conf]
 "spark.driver.memory" = "700m"
-"spark.driver.extraJavaOptions" = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # runs of seconds: less CPU by half
+"spark.driver.extraJavaOptions" = "SHORT_LIVED"  # runs of seconds: less CPU by half
 "spark.sql.shuffle.partitions" = "2"
 "spark.sql.codegen.wholeStage" = "false"  # of a query with a few rows the code costs more than the rows
 "spark.sql.codegen.factoryMode" = "NO_CODEGEN"
-"""
+""".replace("SHORT_LIVED", SHORT_LIVED)
 
 
 @contextmanager
