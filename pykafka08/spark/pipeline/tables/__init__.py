@@ -2,6 +2,8 @@
 
     storage      the address of a table, and its files
     model        commits, data files, and the states of a table
+    table_log    what a table needs of its log
+    delta        the log of a Delta table
     log          commits as read from ``_delta_log``
     notes        a table whose commits are JSON documents
     statistics   Delta's statistics of a file, from its Parquet footer
