@@ -65,6 +65,8 @@ class DeltaVersion:
 class DeltaLog:
     """The log in the folder ``_delta_log`` of a table."""
 
+    has_partitions_in_files = False
+
     def __init__(self, folder: Folder) -> None:
         self._location = located(folder)
         self._newest = threading.local()

@@ -4,7 +4,7 @@ A commit is made after the version that its writer has read.  If another writer 
 fails, and the writer reads the table again.  A replayed batch finds its application transaction.  :meth:`Table.expire`
 deletes the files of attempts that were never committed.
 
-Spark writes the files; this module needs no Spark.
+Spark writes the files; this module needs no Spark.  ``table_log`` has the forms of the log: Delta and Iceberg.
 """
 
 from __future__ import annotations
@@ -78,6 +78,11 @@ class Table:
         self._log = log_of(self.folder)
         self._known: dict[int, Commit] = {}
         """Version → commit, for the commits read last.  Commits never change."""
+
+    @property
+    def has_partitions_in_files(self) -> bool:
+        """Whether the data files have the partition columns, too."""
+        return self._log.has_partitions_in_files
 
     @property
     def version(self) -> int:

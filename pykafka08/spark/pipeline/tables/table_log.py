@@ -1,6 +1,6 @@
-"""The log of a table: its versions and commits.
+"""The log of a table: its versions and commits, in the form of Delta or of Iceberg.
 
-:class:`~pykafka08.spark.pipeline.tables.table.Table` has the rules of commits.
+:class:`~pykafka08.spark.pipeline.tables.table.Table` has the rules of commits, which are the same for each form.
 """
 
 from __future__ import annotations
@@ -8,10 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
+from pykafka08.errors import ConfigError
 from pykafka08.spark.pipeline.stores import Folder
 from pykafka08.spark.pipeline.tables.model import Commit, DataFile, FileBounds, Totals
 
-__all__ = ["TableLog", "Version", "log_of"]
+__all__ = ["EXTRA", "CatalogError", "TableLog", "Version", "log_of"]
+
+EXTRA = "pip install 'pykafka08[iceberg]'"
+"""The command that installs the packages for Iceberg tables."""
+
+
+class CatalogError(ConfigError):
+    """The catalog of Iceberg tables does not answer, or has refused a request."""
 
 
 class Version(Protocol):
@@ -49,6 +57,9 @@ class Version(Protocol):
 
 class TableLog(Protocol):
     """The log of one table.  Other processes may commit; each call reads the newest version."""
+
+    has_partitions_in_files: bool
+    """Whether data files have the partition columns, too."""
 
     def newest(self) -> Version | None:
         """The newest version; None if the table does not exist yet."""
@@ -102,7 +113,17 @@ class TableLog(Protocol):
 
 
 def log_of(folder: Folder) -> TableLog:
-    """The log of the table in a folder."""
-    from pykafka08.spark.pipeline.tables.delta import DeltaLog
+    """The log of the table in a folder, in the form of ``storage.format``.
 
-    return DeltaLog(folder)
+    Raises:
+        ConfigError: a package of the extra ``iceberg`` is missing, or a setting of ``[storage.catalog]`` is refused.
+    """
+    if folder.storage.catalog is None:
+        from pykafka08.spark.pipeline.tables.delta import DeltaLog
+
+        return DeltaLog(folder)
+    try:
+        from pykafka08.spark.pipeline.tables.iceberg.log import IcebergLog
+    except ImportError as error:
+        raise ConfigError(f"storage.format: {error}; {EXTRA}") from error
+    return IcebergLog(folder)
