@@ -186,7 +186,7 @@ UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 def _validate(pipeline: Pipeline, options: argparse.Namespace) -> int:
     from pykafka08.spark.pipeline.stages import stages
     from pykafka08.spark.pipeline.starting import extent, start_of, started
-    from pykafka08.spark.pipeline.validating import check_offline, reach_registry, reach_sinks
+    from pykafka08.spark.pipeline.validating import check_offline, reach_catalog, reach_registry, reach_sinks
 
     check_offline(pipeline)
     for name, source in pipeline.sources.items():
@@ -194,7 +194,7 @@ def _validate(pipeline: Pipeline, options: argparse.Namespace) -> int:
         if started(pipeline, source) is None:
             start_of(source)  # raises where `starting` means nothing
         _say(f"sources.{name}: {len(end)} partitions of {len({tp.topic for tp in end})} topics")
-    for line in (*reach_sinks(pipeline), *reach_registry(pipeline)):
+    for line in (*reach_catalog(pipeline), *reach_sinks(pipeline), *reach_registry(pipeline)):
         _say(line)
     from pykafka08.spark.pipeline.decoding import columns_of
     from pykafka08.spark.pipeline.running import validated

@@ -5,7 +5,7 @@
     addresses    addresses of a folder, and [storage] for Spark and deltalake
     stores       small files on disks, object stores and HDFS
     checkpoints  batches of Spark's queries, and what these have read
-    tables       Delta tables: commits, state, and a stream of commits
+    tables       Delta or Iceberg tables: commits, state, and a stream of commits
     decoding     raw records to typed rows; rules; what is refused, and why
     duplicates   one row for each business key
     aggregating  windows over event time

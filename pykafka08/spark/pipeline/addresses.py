@@ -24,12 +24,15 @@ from pykafka08.security.secret import Secret
 
 __all__ = [
     "Address",
+    "CATALOG_SECRETS",
+    "Catalog",
     "Storage",
     "address_of",
     "check_path",
     "errors_of",
     "options_for_delta",
     "options_for_hadoop",
+    "with_catalog_file",
     "with_file",
 ]
 
@@ -48,9 +51,42 @@ SECRETS = ("secret_key", "session_token", "account_key", "sas_token", "client_se
 """Settings of ``[storage]`` whose values no error, log or plan shows."""
 
 
+CATALOG_SECRETS = ("uri", "credential", "token")
+"""Settings of ``[storage.catalog]`` whose values no error, log or plan shows; the address may have a password."""
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """A catalog of Iceberg tables."""
+
+    type: str
+    """``sql`` or ``rest``."""
+    uri: str = field(repr=False)
+    """SQL: the address of the database, as of SQLAlchemy (``sqlite:////data/catalog.db``); REST: of the server."""
+    name: str = "default"
+    """The name of the catalog; a SQL catalog has it in its rows, so other programs use the same name."""
+    namespace: str = ""
+    """The namespace of the tables; default: the name of the pipeline."""
+    warehouse: str = ""
+    """REST: the warehouse in the server, if it has several."""
+    credential: str = field(default="", repr=False)
+    """REST: ``ID:SECRET`` of an OAuth client."""
+    token: str = field(default="", repr=False)
+    """REST: a bearer token."""
+    properties: str = ""
+    """A properties file with some or all of the settings above, and further properties of pyiceberg."""
+    options: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
+    """Further properties of pyiceberg's catalogs."""
+
+    def __post_init__(self) -> None:
+        for name in CATALOG_SECRETS:
+            object.__setattr__(self, name, HiddenText(getattr(self, name)))
+        object.__setattr__(self, "options", {name: HiddenText(value) for name, value in self.options.items()})
+
+
 @dataclass(frozen=True)
 class Storage:
-    """Connection and credentials of the store that has the folder."""
+    """Connection and credentials of the store that has the folder, and the format of the tables."""
 
     properties: str = ""
     """A properties file with some or all of the settings below; it may refer to config providers."""
@@ -82,12 +118,22 @@ class Storage:
     """HDFS: ``HOST:PORT`` of each name node, if the folder's address names a service of several."""
     options: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
     """Further options of the ``object_store`` library; on HDFS Hadoop's properties, also for Spark."""
+    format: str = "delta"
+    """The format of the tables: ``delta`` or ``iceberg``."""
+    catalog: Catalog | None = None
+    """The catalog of Iceberg tables."""
 
     def __post_init__(self) -> None:
         for name in SECRETS:
             object.__setattr__(self, name, HiddenText(getattr(self, name)))
         object.__setattr__(self, "namenodes", tuple(self.namenodes))
         object.__setattr__(self, "options", {name: HiddenText(value) for name, value in self.options.items()})
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> Storage:
+        """The settings in a JSON object, as ``dataclasses.asdict`` makes it."""
+        catalog = document.get("catalog")
+        return cls(**{**document, "catalog": None if catalog is None else Catalog(**catalog)})
 
 
 @dataclass(frozen=True)
@@ -189,6 +235,10 @@ OF_SCHEME = {
     "hdfs": ("namenodes", "options"),
 }
 """Scheme → the settings of ``[storage]`` that apply."""
+OF_EVERY_FOLDER = ("format", "catalog", "properties")
+"""Settings of ``[storage]`` that apply to each scheme."""
+FORMATS = ("delta", "iceberg")
+CATALOG_TYPES = ("sql", "rest")
 TOGETHER = {"access_key": "secret_key", "secret_key": "access_key", "session_token": "access_key"}
 TOGETHER.update({"client_id": "client_secret", "client_secret": "tenant_id", "tenant_id": "client_id"})
 """Setting → another setting that it needs."""
@@ -196,9 +246,10 @@ TOGETHER.update({"client_id": "client_secret", "client_secret": "tenant_id", "te
 
 def errors_of(address: Address, storage: Storage) -> Iterator[tuple[str, str]]:
     """Key and error of each setting that does not apply to this address, or needs another one."""
+    yield from _errors_of_format(storage)
     known = OF_SCHEME[address.scheme]
     for one in fields(Storage):
-        if one.name == "properties" or not _is_set(storage, one.name):
+        if one.name in OF_EVERY_FOLDER or not _is_set(storage, one.name):
             continue
         if one.name not in known:
             there = f"use {', '.join(known)}" if known else "remove it, since a local folder needs no [storage]"
@@ -212,6 +263,23 @@ def errors_of(address: Address, storage: Storage) -> Iterator[tuple[str, str]]:
         )
 
 
+def _errors_of_format(storage: Storage) -> Iterator[tuple[str, str]]:
+    catalog = storage.catalog
+    if storage.format not in FORMATS:
+        yield "storage.format", f"{storage.format!r} is not one of {', '.join(FORMATS)}"
+    elif catalog is None:
+        if storage.format == "iceberg":
+            yield "storage.catalog", "needed for storage.format = 'iceberg'"
+    elif storage.format != "iceberg":
+        yield "storage.catalog", "requires storage.format = 'iceberg'"
+    elif catalog.type not in CATALOG_TYPES:
+        yield "storage.catalog.type", f"{catalog.type!r} is not one of {', '.join(CATALOG_TYPES)}"
+    elif catalog.type == "sql":
+        for name in ("warehouse", "credential", "token"):
+            if getattr(catalog, name):
+                yield f"storage.catalog.{name}", "applies to type = 'rest' only; remove it"
+
+
 def _is_set(storage: Storage, name: str) -> bool:
     value = getattr(storage, name)
     return value is not None and bool(value or value is False)
@@ -222,12 +290,30 @@ def with_file(table: dict[str, Any], folder: Path) -> None:
     file = table.get("properties")
     if not isinstance(file, str) or not file:
         return
-    known = {one.name for one in fields(Storage) if one.type == "str"} - {"properties"}
+    known = {one.name for one in fields(Storage) if one.type == "str"} - set(OF_EVERY_FOLDER)
     for name, value in resolved(read_client_properties(folder / file)).items():
         key = name.replace(".", "_").replace("-", "_")
         if key not in known:
             raise ConfigError(f"{folder / file}: {name}: unknown; known are {', '.join(sorted(known))}")
         table.setdefault(key, value.reveal() if isinstance(value, Secret) else value)
+
+
+def with_catalog_file(table: dict[str, Any], folder: Path) -> None:
+    """Add the settings of the file ``storage.catalog.properties`` to the table, in place; its own settings win.
+
+    Properties that are no settings of ``[storage.catalog]`` become ``options``.
+    """
+    file = table.get("properties")
+    if not isinstance(file, str) or not file:
+        return
+    settings = {one.name for one in fields(Catalog)} - {"options", "properties"}
+    options = table.setdefault("options", {})
+    for name, value in resolved(read_client_properties(folder / file)).items():
+        text = value.reveal() if isinstance(value, Secret) else value
+        if name in settings:
+            table.setdefault(name, text)
+        elif isinstance(options, dict):
+            options.setdefault(name, text)
 
 
 def options_for_delta(address: Address, storage: Storage) -> Options:

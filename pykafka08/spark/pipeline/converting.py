@@ -59,6 +59,10 @@ def convert(start: Callable[[], SparkSession], pipeline: Pipeline, say: Say) -> 
     """
     if not old_layout.is_old(pipeline):
         raise ConfigError(f"folder: {pipeline.root} has no tables of an earlier version")
+    if pipeline.storage.format != "delta":
+        raise ConfigError(
+            "storage.format: convert makes Delta tables only; remove this setting, or choose another folder"
+        )
     root = Path(pipeline.root)
     made, kept = (root.with_name(root.name + suffix) for suffix in (old_layout.MADE, old_layout.KEPT))
     if old_layout.is_unnamed(pipeline):

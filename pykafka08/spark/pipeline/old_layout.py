@@ -116,12 +116,19 @@ def is_at_work(root: Path) -> bool:
 
 
 def check_layout(pipeline: Pipeline) -> None:
-    """Raise ConfigError if the tables must be converted first."""
+    """Raise ConfigError if the tables must be converted first, or have another format than the settings."""
     if is_old(pipeline):
         raise ConfigError(
             f"folder: {pipeline.root} has tables of an earlier version; `pykafka08 pipeline convert CONFIG.toml` makes "
             "Delta tables of them"
         )
+    other, there = ("iceberg", "metadata") if pipeline.storage.format == "delta" else ("delta", "_delta_log")
+    for table in (pipeline.silver, *(pipeline.bronze(name) for name in pipeline.sources)):
+        if (table / there).names():
+            raise ConfigError(
+                f"storage.format: {table} is a table of the format {other!r}, which a pipeline keeps; set the format "
+                "back, or choose another folder"
+            )
 
 
 def entries(table: Path, after: int) -> list[OldEntry]:

@@ -35,6 +35,7 @@ from pykafka08.spark.pipeline.stages import Stage, stages
 from pykafka08.spark.pipeline.status import PROGRESS, late_updates
 from pykafka08.spark.pipeline.stores import Folder, first_line
 from pykafka08.spark.pipeline.tables.table import Fence, LeaseLostError, Table
+from pykafka08.spark.pipeline.tables.table_log import CatalogError
 from pykafka08.spark.pipeline.validating import check_starts, validate
 
 __all__ = ["RunLog", "follow", "run", "run_once", "select", "validated"]
@@ -162,7 +163,12 @@ def run(
                     retain(pipeline, say=say)
                     with lease.exclusive() as is_exclusive:
                         _compact(spark, pipeline, lease, None if is_exclusive else {}, say)
-        except (PySparkException, LeaseLostError, DeltaError) as error:  # of a query or its start, or of a compaction
+        except (
+            PySparkException,
+            LeaseLostError,
+            DeltaError,
+            CatalogError,
+        ) as error:  # of a query or its start, or of a compaction
             say(f"failed: {error}")
             return False
         finally:
@@ -372,7 +378,12 @@ class _Rounds:
             retain(self._pipeline, say=self._say)
             _compact(self._spark, self._pipeline, self._lease, self._until, self._say)
             self._until = versions(self._pipeline)
-        except (PySparkException, DeltaError, OSError) as error:  # stages continue, and the next round tries again
+        except (
+            PySparkException,
+            DeltaError,
+            CatalogError,
+            OSError,
+        ) as error:  # stages continue, and the next round tries again
             self._say(f"compaction failed, and will be tried again: {first_line(error)}")
         self._last = time.monotonic()
 

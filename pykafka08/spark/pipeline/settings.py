@@ -19,7 +19,14 @@ from pydantic import TypeAdapter, ValidationError
 
 from pykafka08.errors import ConfigError
 from pykafka08.kafka_properties import is_secret
-from pykafka08.spark.pipeline.addresses import address_of, check_path, with_file
+from pykafka08.spark.pipeline.addresses import (
+    CATALOG_SECRETS,
+    Storage,
+    address_of,
+    check_path,
+    with_catalog_file,
+    with_file,
+)
 from pykafka08.spark.pipeline.client_files import with_properties, with_registry_properties
 from pykafka08.spark.pipeline.settings_checks import CHECKS
 from pykafka08.spark.pipeline.settings_model import (
@@ -107,24 +114,7 @@ def parse(text: str, folder: Path) -> Pipeline:
         document["sources"] = {
             name: {"name": name, **value} if isinstance(value, dict) else value for name, value in sources.items()
         }
-    refused: dict[str, str] = {}
-    for where, table in _clusters(document):
-        try:
-            with_properties(table, folder, is_source=where.startswith("sources."))
-        except ConfigError as error:  # noqa: PERF203 - each table's own error is told
-            refused[where] = f"{where}: {error.message}"
-    storage = document.get("storage")
-    if isinstance(storage, dict):
-        try:
-            with_file(storage, folder)
-        except ConfigError as error:
-            refused["storage"] = f"storage.properties: {error.message}"
-    decode_table = document.get("decode")
-    if isinstance(decode_table, dict) and isinstance(decode_table.get("registry"), dict):
-        try:
-            with_registry_properties(decode_table["registry"], folder)
-        except ConfigError as error:
-            refused["decode.registry"] = f"decode.registry: {error.message}"
+    refused = _with_files(document, folder)
     pipeline = _built(document, refused)
     errors = [f"{where}: {text}" for check in CHECKS for where, text in check(pipeline)]
     if errors:
@@ -143,12 +133,54 @@ def parse(text: str, folder: Path) -> Pipeline:
     return dataclasses.replace(
         pipeline,
         folder=str(root),
+        storage=_with_whole_catalog(pipeline, folder),
         reports=reports,
         decode=decode,
         aggregates=aggregates,
         metrics=metrics,
         lineage=lineage,
     )
+
+
+def _with_files(document: dict[str, Any], folder: Path) -> dict[str, str]:
+    """Add the settings of properties files to their tables, in place.  Returns the errors by table."""
+    refused: dict[str, str] = {}
+    for where, table in _clusters(document):
+        try:
+            with_properties(table, folder, is_source=where.startswith("sources."))
+        except ConfigError as error:  # noqa: PERF203 - each table's own error is told
+            refused[where] = f"{where}: {error.message}"
+    storage = document.get("storage")
+    if isinstance(storage, dict):
+        try:
+            with_file(storage, folder)
+        except ConfigError as error:
+            refused["storage"] = f"storage.properties: {error.message}"
+        catalog = storage.get("catalog")
+        if isinstance(catalog, dict):
+            try:
+                with_catalog_file(catalog, folder)
+            except ConfigError as error:
+                refused["storage.catalog"] = f"storage.catalog.properties: {error.message}"
+    decode_table = document.get("decode")
+    if isinstance(decode_table, dict) and isinstance(decode_table.get("registry"), dict):
+        try:
+            with_registry_properties(decode_table["registry"], folder)
+        except ConfigError as error:
+            refused["decode.registry"] = f"decode.registry: {error.message}"
+    return refused
+
+
+def _with_whole_catalog(pipeline: Pipeline, folder: Path) -> Storage:
+    """The storage with the catalog's namespace, and with the path of a SQLite file counted from ``folder``."""
+    storage = pipeline.storage
+    if storage.catalog is None:
+        return storage
+    uri = str(storage.catalog.uri)
+    if uri.startswith(SQLITE):
+        uri = f"{SQLITE}{folder / uri.removeprefix(SQLITE)}"
+    catalog = dataclasses.replace(storage.catalog, uri=uri, namespace=storage.catalog.namespace or pipeline.name)
+    return dataclasses.replace(storage, catalog=catalog)
 
 
 def _with_whole_paths(decode: Decode, folder: Path) -> Decode:
@@ -230,10 +262,13 @@ def _told(where: str, error: Mapping[str, Any]) -> str:
         return str(error["ctx"]["error"])
     if kind == "greater_than_equal":
         return "may not be negative"
-    shown = "***" if is_secret(where) or where.rpartition(".")[2] in REGISTRY_SECRETS else repr(error["input"])
+    shown = "***" if is_secret(where) or where.rpartition(".")[2] in HIDDEN else repr(error["input"])
     return f"{WANTED[kind]} is wanted, not {shown}" if kind in WANTED else str(error["msg"])
 
 
+SQLITE = "sqlite:///"
+"""The address of a SQLite file begins with this, and then has the path."""
+HIDDEN = {*REGISTRY_SECRETS, *CATALOG_SECRETS}
 WANTED = {
     "string_type": "text",
     "int_type": "a whole number",

@@ -446,6 +446,7 @@ class Pipeline:
     lineage: Lineage | None = None
     spark: SparkSettings = field(default_factory=SparkSettings)
     storage: Storage = field(default_factory=Storage)
+    """The store of the folder, and the format of the tables."""
     reports: str = ""
     """The folder of charts and reports, on this machine; default: ``runs`` in a local folder, else ``NAME-runs`` beside
     the file."""

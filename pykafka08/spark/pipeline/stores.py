@@ -71,9 +71,12 @@ class Folder:
 
     address: Address
     storage: Storage = field(default_factory=Storage, repr=False, compare=False)
+    place: str = field(default="", compare=False)
+    """The path below the folder of the pipeline, which a catalog names the table by; empty for that folder itself."""
 
     def __truediv__(self, name: str) -> Folder:
-        return Folder(self.address.below(name), self.storage)
+        place = f"{self.place}/{name}" if self.place else name
+        return Folder(self.address.below(name), self.storage, place)
 
     def __str__(self) -> str:
         return self.address.spark

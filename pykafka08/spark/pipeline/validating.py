@@ -39,8 +39,9 @@ from pykafka08.spark.pipeline.tables.rows import (
     rejects_schema,
     silver_schema,
 )
+from pykafka08.spark.pipeline.tables.table_log import EXTRA
 
-__all__ = ["check_offline", "check_starts", "reach_registry", "reach_sinks", "validate"]
+__all__ = ["check_offline", "check_starts", "reach_catalog", "reach_registry", "reach_sinks", "validate"]
 
 
 def check_offline(pipeline: Pipeline) -> None:
@@ -102,6 +103,21 @@ def reach_registry(pipeline: Pipeline) -> Iterator[str]:
             f"decode.registry: {decode.registry.url} has schemas of {', '.join(types)}, not {decode.format}"
         )
     yield f"decode.registry: {decode.registry.url}, schemas of {', '.join(types)}"
+
+
+def reach_catalog(pipeline: Pipeline) -> Iterator[str]:
+    """Ask the catalog of Iceberg tables for the namespace; a line.
+
+    Raises:
+        ConfigError: the catalog does not answer, or a package of the extra ``iceberg`` is missing.
+    """
+    if pipeline.storage.catalog is None:
+        return
+    try:
+        from pykafka08.spark.pipeline.tables.iceberg.catalogs import check_catalog
+    except ImportError as error:
+        raise ConfigError(f"storage.format: {error}; {EXTRA}") from error
+    yield check_catalog(pipeline.storage)
 
 
 def _sink_options(where: str, sink: DeadLetters | Aggregate) -> ClientConfig:

@@ -21,7 +21,7 @@ from pykafka08.spark.pipeline.settings import Pipeline
 from pykafka08.spark.pipeline.stores import Folder
 from tests.stores.delta_spark import read_by_spark
 
-__all__ = ["check_with_spark", "check_without_spark", "tables_of"]
+__all__ = ["CONDITIONS", "check_with_spark", "check_without_spark", "tables_of", "texts"]
 
 
 def tables_of(pipeline: Pipeline) -> dict[str, Folder]:
@@ -36,10 +36,10 @@ def check_without_spark(pipeline: Pipeline) -> None:
     for name, folder in tables_of(pipeline).items():
         expected = _pyarrow(folder)
         assert expected.num_rows > 0, name
-        assert _texts(_polars(folder)) == _texts(_duckdb(folder)) == _texts(expected), name
+        assert texts(_polars(folder)) == texts(_duckdb(folder)) == texts(expected), name
         for sql, expression in CONDITIONS[name.partition("-")[0]]:
-            some = _texts(_polars(folder, expression))
-            assert some == _texts(_duckdb(folder, sql)), (name, sql)
+            some = texts(_polars(folder, expression))
+            assert some == texts(_duckdb(folder, sql)), (name, sql)
             assert 0 < len(some) < expected.num_rows, (name, sql)
 
 
@@ -53,7 +53,7 @@ def check_with_spark(pipeline: Pipeline, folder: Path, others: Mapping[str, Fold
     read = read_by_spark(_addresses(tables), _addresses(streamed), hadoop, folder)
     assert read.keys() == tables.keys() | streamed.keys()
     for name, one in {**tables, **streamed}.items():
-        assert _texts(read[name]) == _texts(_pyarrow(one)), name
+        assert texts(read[name]) == texts(_pyarrow(one)), name
 
 
 AT = datetime(2024, 3, 1, 6, 30, tzinfo=timezone.utc)
@@ -107,7 +107,7 @@ def _addresses(tables: Mapping[str, Folder]) -> dict[str, str]:
     return {name: one.address.spark for name, one in tables.items()}
 
 
-def _texts(rows: pa.Table) -> list[str]:
+def texts(rows: pa.Table) -> list[str]:
     """The rows as sorted JSON texts."""
     return sorted(json.dumps(row, sort_keys=True, default=_text) for row in rows.to_pylist())
 

@@ -28,6 +28,7 @@ schema = "id BIGINT, at TIMESTAMP"
 event_time = "at"
 duplicates = { key = ["id"] }
 """
+CATALOG = 'folder = "out"\nstorage = { format = "iceberg", catalog = { type = "sql", uri = "sqlite:///c.db" } }'
 
 
 def test_a_small_file_is_enough(tmp_path: Path) -> None:
@@ -58,6 +59,13 @@ def test_a_small_file_is_enough(tmp_path: Path) -> None:
         ('folder = "out"', 'folder = "s3://x"\nstorage = { path_style = "yes" }', "storage.path_style: true or"),
         ('folder = "out"', 'folder = "s3://x"\nstorage = { bucket = "x" }', "storage.bucket: unknown; there are pro"),
         ('folder = "out"', 'folder = "hdfs://n:1/"\nstorage = { namenodes = ["n:1"] }', "namenodes: the folder names"),
+        ('folder = "out"', 'folder = "out"\nstorage = { format = "csv" }', "format: 'csv' is not one of delta,"),
+        ('folder = "out"', 'folder = "out"\nstorage = { format = "iceberg" }', "storage.catalog: needed for storage.f"),
+        ('folder = "out"', CATALOG.replace('format = "iceberg", ', ""), "storage.catalog: requires storage.format"),
+        ('folder = "out"', CATALOG.replace("sql", "hive"), "storage.catalog.type: 'hive' is not one of sql, rest"),
+        ('folder = "out"', CATALOG.replace(' }', ', token = "t" }', 1), "catalog.token: applies to type = 'rest'"),
+        ('folder = "out"', CATALOG.replace(' }', ', token = 1 }', 1), r"storage.catalog.token: text .* not \*\*\*"),
+        ('folder = "out"', CATALOG.replace(', uri = "sqlite:///c.db"', ""), "storage.catalog.uri: missing"),
         ('folder = "out"', 'folder = "out"\nspeed = 3', "speed: unknown; there are name, folder"),
         ('topics = ["orders"]', 'topics = "orders"', r"sources.old.topics: a list is wanted, not 'orders'"),
         ('topics = ["orders"]', 'topics = [1]', r"sources.old.topics: text is wanted, not 1"),

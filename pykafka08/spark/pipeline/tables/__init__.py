@@ -1,8 +1,11 @@
-"""Tables of a pipeline: Delta tables.  Spark's executors write the Parquet files, and the driver commits them.
+"""Tables of a pipeline: Delta or Iceberg tables.  Spark's executors write the Parquet files, the driver commits them.
 
     storage      the address of a table, and its files
     model        commits, data files, and the states of a table
+    table_log    the log of a table, in the form of Delta or of Iceberg
+    delta        the log of a Delta table
     log          commits as read from ``_delta_log``
+    iceberg      the log of an Iceberg table
     notes        a table whose commits are JSON documents
     statistics   Delta's statistics of a file, from its Parquet footer
     table        reading a table's state, and committing to it

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from urllib.parse import unquote
 
@@ -119,10 +119,10 @@ def write_bronze(table: Table, attempt: str, records: DataFrame) -> list[DataFil
 
 
 def read_bronze(spark: SparkSession, table: Table, files: Iterable[DataFile]) -> DataFrame:
-    """The bronze rows of files.  The partition columns are read from the names of the folders."""
+    """The bronze rows of files.  Partition columns that the files lack are read from the names of the folders."""
     schema, chosen = bronze_schema(spark), list(files)
-    if not chosen:
-        return _nothing(spark, schema)
+    if not chosen or table.has_partitions_in_files:
+        return read(spark, table, chosen, schema)
     of_files = StructType([one for one in schema if one.name not in BRONZE_PARTITIONS])
     rows = read(spark, table, chosen, of_files)
     for name in BRONZE_PARTITIONS:
@@ -138,30 +138,50 @@ def partition_in_path(name: str) -> str:
 
 def _write(table: Table, attempt: str, rows: DataFrame, partition_by: list[str]) -> list[DataFile]:
     table.prepare(rows.schema.json(), partition_by)
-    rows.write.partitionBy(partition_by).parquet(table.location.of(attempt))
-    return files_of(table, attempt)
+    folders = partition_by
+    if (
+        table.has_partitions_in_files
+    ):  # Spark leaves the columns that name folders out of the files: name them by copies
+        folders = [_copy_of(name, rows.columns) for name in partition_by]
+        for name, copy in zip(partition_by, folders, strict=True):
+            rows = rows.withColumn(copy, F.col(name))
+    rows.write.partitionBy(folders).parquet(table.location.of(attempt))
+    return files_of(table, attempt, columns=partition_by)
 
 
-def files_of(table: Table, folder: str, values: Mapping[str, str] | None = None) -> list[DataFile]:
+def _copy_of(name: str, columns: Collection[str]) -> str:
+    copy = f"{name}_"
+    return _copy_of(copy, columns) if copy in columns else copy
+
+
+def files_of(
+    table: Table, folder: str, values: Mapping[str, str] | None = None, *, columns: Sequence[str] = ()
+) -> list[DataFile]:
     """The files below a folder that have rows.
 
-    ``values`` are the partition values if the folder is of one partition; otherwise the names of folders have them.
+    ``values`` are the partition values if the folder is of one partition; otherwise the names of folders have those of
+    ``columns``.
     """
     found = []
     for one in table.location.files(folder):
         if one.is_file and one.base_name.endswith(".parquet"):
             below = one.path.removeprefix(folder).split("/")[1:-1]
-            added = table.data_file(one.path, partition_values(below) if values is None else values)
+            if values is None:
+                of_file = dict(zip(columns, partition_values(below).values(), strict=True))
+            else:
+                of_file = dict(values)
+            added = table.data_file(one.path, of_file)
             if added.rows:
                 found.append(added)
     return found
 
 
 def columns_in_files(table: Table) -> StructType:
-    """The table's columns without the partition columns."""
+    """The table's columns, without the partition columns if the files lack them."""
     schema, partitioned_by = table.columns()
     every = StructType.fromJson(json.loads(schema))
-    return StructType([one for one in every if one.name not in partitioned_by])
+    missing = () if table.has_partitions_in_files else partitioned_by
+    return StructType([one for one in every if one.name not in missing])
 
 
 def partition_values(folders: Sequence[str]) -> dict[str, str]:

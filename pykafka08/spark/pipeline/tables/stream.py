@@ -44,6 +44,8 @@ __all__ = ["FILES_PER_TASK", "TableDataSource", "stream_options"]
 
 SECRETS = "storageSecrets"
 """The option with ``[storage]``; plans do not show options with such a name."""
+PLACE = "tableName"
+"""The option with the path of the table below the pipeline's folder, for a catalog."""
 ROWS_PER_BATCH = 32_768
 BATCH_BYTES = 16 << 20
 FIRST_ROWS = 64
@@ -75,14 +77,14 @@ class TableDataSource(DataSource):
 
 def stream_options(folder: Folder) -> dict[str, str]:
     """The options of a stream that reads a table."""
-    if folder.is_local:
+    if folder.is_local and folder.storage.catalog is None:
         return {"path": str(folder)}
-    return {"path": str(folder), SECRETS: json.dumps(asdict(folder.storage))}
+    return {"path": str(folder), PLACE: folder.place, SECRETS: json.dumps(asdict(folder.storage))}
 
 
 def _folder(options: Mapping[str, str]) -> Folder:
-    storage = Storage(**json.loads(options.get(SECRETS.lower(), "{}")))
-    return Folder(address_of(options["path"], Path()), storage)
+    storage = Storage.of(json.loads(options.get(SECRETS.lower(), "{}")))
+    return Folder(address_of(options["path"], Path()), storage, options.get(PLACE.lower(), ""))
 
 
 class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):

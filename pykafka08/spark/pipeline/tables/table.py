@@ -1,36 +1,25 @@
-"""A Delta table: its state, its commits since a version, and commits to exactly the next version.
+"""A table: its state, its commits since a version, and commits to exactly the next version.
 
 A commit is made after the version that its writer has read.  If another writer commits that version first, the commit
 fails, and the writer reads the table again.  A replayed batch finds its application transaction.  :meth:`Table.expire`
 deletes the files of attempts that were never committed.
 
-Spark writes the files; this module needs no Spark.
+Spark writes the files; this module needs no Spark.  ``table_log`` has the forms of the log: Delta and Iceberg.
 """
 
 from __future__ import annotations
 
-import json
-import math
-import threading
 import time
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, Protocol
-from urllib.parse import unquote
+from typing import Protocol
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from deltalake import CommitProperties, DeltaTable, Field, PostCommitHookProperties, Schema, Transaction
-from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
-from deltalake.transaction import AddAction, RemoveAction
 
-from pykafka08.errors import ConfigError
 from pykafka08.spark.pipeline.stores import Folder, local_folder
-from pykafka08.spark.pipeline.tables.log import NOTE, commit_of, last_checkpoint, note_of, totals_at, versions
 from pykafka08.spark.pipeline.tables.model import (
     COMPACTION,
     NEW_ROWS,
@@ -43,19 +32,14 @@ from pykafka08.spark.pipeline.tables.model import (
 )
 from pykafka08.spark.pipeline.tables.statistics import statistics_of
 from pykafka08.spark.pipeline.tables.storage import located
+from pykafka08.spark.pipeline.tables.table_log import Version, log_of
 
 __all__ = ["BatchTakenError", "Fence", "LeaseLostError", "Table"]
 
 DATA = "data"
 """The folder of the attempts' folders."""
-LOG_RETENTION = "delta.logRetentionDuration"
-CONFIGURATION = {LOG_RETENTION: "interval 1 days"}
-"""A stream makes thousands of commits a day; :meth:`Table.expire` deletes old ones once all stages have read them."""
-DAY_S = 86_400
 KNOWN = 10_000
 """The number of commits that are kept in memory."""
-PARTITION = "partition."
-"""The prefix of partition columns in deltalake's list of files."""
 EPOCH = "pykafka08-epoch-"
 """The prefix of the application transactions that hold the epoch of a query's lease."""
 
@@ -91,16 +75,20 @@ class Table:
         self._fence = fence
         self.folder = folder if isinstance(folder, Folder) else local_folder(folder)
         self.location = located(self.folder)
+        self._log = log_of(self.folder)
         self._known: dict[int, Commit] = {}
         """Version → commit, for the commits read last.  Commits never change."""
-        self._newest = threading.local()
-        """deltalake's table of each thread.  A table that is used again reads only new commits."""
+
+    @property
+    def has_partitions_in_files(self) -> bool:
+        """Whether the data files have the partition columns, too."""
+        return self._log.has_partitions_in_files
 
     @property
     def version(self) -> int:
         """The newest version; -1 if the table does not exist yet."""
         found = self._opened()
-        return -1 if found is None else found.version()
+        return -1 if found is None else found.number
 
     def state(self, version: int | None = None) -> State:
         """The state now, or at a version.
@@ -111,21 +99,22 @@ class Table:
         found = self._opened(version)
         if found is None:
             return State()
-        return State(found.version(), _live(found), totals_at(self.location, found.version()))
+        return State(found.number, found.live(), found.totals())
 
     def live(self, version: int | None = None, *, days: Collection[str] | None = None) -> list[DataFile]:
         """The live files in the order of their commits, now or at a version; with ``days``, only of these days."""
         found = self._opened(version)
-        return [] if found is None else list(_live(found, f"{PARTITION}day", days))
+        return [] if found is None else list(found.live(days))
 
     def bounded(self, columns: Sequence[str]) -> list[FileBounds]:
         """The live files with the smallest and largest values of columns."""
         found = self._opened()
-        return [] if found is None else _bounded(found, columns)
+        return [] if found is None else found.bounded(columns)
 
     def totals(self) -> Totals:
         """The sums over all commits."""
-        return totals_at(self.location, self.version)
+        found = self._opened()
+        return Totals() if found is None else found.totals()
 
     def commits(self, after: int = -1, until: int | None = None) -> list[Commit]:
         """The commits with ``after < version <= until``, in order.
@@ -136,14 +125,14 @@ class Table:
         last = self.version if until is None else until
         try:
             return [self._commit_at(version) for version in range(after + 1, last + 1)]
-        except FileNotFoundError as error:
+        except LookupError as error:
             raise LookupError(f"{self.location.uri}: commits after version {after} were cleaned up: {error}") from error
 
     def existing_commits(self) -> list[Commit]:
         """All commits that were not cleaned up, in order."""
         found = []
-        for version in versions(self.location):
-            with suppress(FileNotFoundError):  # cleaned up since the folder was listed
+        for version in self._log.versions():
+            with suppress(LookupError):  # cleaned up since the folder was listed
                 found.append(self._commit_at(version))
         return found
 
@@ -154,12 +143,12 @@ class Table:
     def newest(self, query: str) -> int:
         """The last committed batch of a query; -1 without one."""
         found = self._opened()
-        batch = None if found is None else found.transaction_version(query)
+        batch = None if found is None else found.transaction(query)
         return -1 if batch is None else batch
 
     def offsets(self, query: str) -> str:
         """The end offset of the last committed batch of a query; empty if the commit has none."""
-        return totals_at(self.location, self.version).offsets.get(query, "")
+        return self.totals().offsets.get(query, "")
 
     def files_since(self, kinds: Collection[str], after: int, until: int) -> list[DataFile]:
         """The files that commits of these kinds with ``after < version <= until`` added, in order.
@@ -198,11 +187,11 @@ class Table:
         return [self.location.of(one.path) for one in files]
 
     def columns(self) -> tuple[str, list[str]]:
-        """The schema in the JSON of Delta and Spark, and the partition columns.  Raises LookupError without a table."""
+        """The schema in the JSON of Spark, and the partition columns.  Raises LookupError without a table."""
         found = self._opened()
         if found is None:
             raise LookupError(f"{self.location.uri}: no table")
-        return found.schema().to_json(), found.metadata().partition_columns
+        return found.columns()
 
     def attempt(self, query: str, batch: int) -> str:
         """The name of a new folder for one attempt at a batch, relative to the table."""
@@ -214,29 +203,7 @@ class Table:
         Raises:
             ConfigError: a column has another type in the table.
         """
-        wanted = _nullable(schema)
-        found = self._opened()
-        if found is None:
-            DeltaTable.create(
-                self.location.delta_uri,
-                wanted,
-                mode="ignore",
-                partition_by=list(partition_by),
-                configuration=CONFIGURATION,
-                storage_options=self.location.storage_options,
-            )
-            found = self._opened()
-        assert found is not None
-        there = {one.name: one for one in found.schema().fields}
-        for one in wanted.fields:
-            if one.name in there and there[one.name].type != one.type:
-                raise ConfigError(
-                    f"{self.location.uri}: column {one.name} is {_type(there[one.name])} in the table, but "
-                    f"{_type(one)} in the settings; give the new column another name, or choose another folder"
-                )
-        new = [one for one in wanted.fields if one.name not in there]
-        if new:
-            found.alter.add_columns(new)
+        self._log.prepare(schema, partition_by)
 
     def commit(self, commit: Commit, totals: Totals | None = None, *, is_continued: bool = False) -> bool:
         """Commit as the table's next version.  False if that version exists: read the table again, and retry.
@@ -249,15 +216,14 @@ class Table:
                 checkpoints do not exclude on object stores.
             LeaseLostError: another process has taken the lease.
         """
-        if self._fence is not None:
-            self._fence.check()
-        found = self._updated()
+        self._check_fence()
+        found = self._log.newest()
         if found is None:
             raise LookupError(f"{self.location.uri}: no table; prepare() makes it")
-        if found.version() != commit.version - 1:
+        if found.number != commit.version - 1:
             return False
         if commit.kind == NEW_ROWS and not is_continued:
-            newest = found.transaction_version(commit.query)
+            newest = found.transaction(commit.query)
             if newest is not None and newest >= commit.batch:
                 raise BatchTakenError(
                     f"{self.location.uri}: another run has committed batch {commit.batch} of {commit.query}; "
@@ -265,35 +231,11 @@ class Table:
                 )
         batches = {commit.query: commit.batch} if totals is None else {**totals.newest, commit.query: commit.batch}
         batches |= self._epoch(found, commit)
-        totals = totals or totals_at(self.location, commit.version - 1).after(commit)
-        is_change = commit.kind != COMPACTION
-        try:
-            found.create_write_transaction(
-                [*_removes(found, commit, is_change), *_adds(commit, is_change)],
-                "append",
-                found.schema(),
-                found.metadata().partition_columns,
-                commit_properties=CommitProperties(
-                    custom_metadata={NOTE: note_of(commit, totals)},
-                    max_commit_retries=0,
-                    app_transactions=[Transaction(query, batch) for query, batch in batches.items()],
-                ),
-                post_commithook_properties=PostCommitHookProperties(cleanup_expired_logs=False),
-            )
-        except CommitFailedError:
-            if self.version >= commit.version:
-                return False
-            raise
-        return True
+        return self._log.append(found, commit, totals or found.totals().after(commit), batches)
 
     def keep_commits(self, seconds: float) -> None:
-        """Keep commits, which name the files to delete, for a day longer than ``seconds``."""
-        interval = f"interval {1 + math.ceil(seconds / DAY_S)} days"
-        found = self._updated()
-        if found is not None and found.metadata().configuration.get(LOG_RETENTION) != interval:
-            if self._fence is not None:
-                self._fence.check()
-            found.alter.set_table_properties({LOG_RETENTION: interval})
+        """Keep commits, which name the files to delete, at least for ``seconds``."""
+        self._log.keep_commits(seconds, self._check_fence)
 
     def expire(self, before: int, *, with_attempts: bool, age: float = 0.0) -> int:
         """Delete the files that commits below ``before`` removed, and old commits that a checkpoint covers.
@@ -305,7 +247,7 @@ class Table:
         found = self._opened()
         if found is None:
             return 0
-        live = {one.path for one in _live(found)}
+        live = {one.path for one in found.live()}
         commits = self.existing_commits()
         last = time.time() - age
         gone = {path for one in commits if one.version < before and one.at <= last for path in one.removed} - live
@@ -317,8 +259,8 @@ class Table:
             named = live | {path for one in commits for path in (*one.removed, *(each.path for each in one.added))}
             named |= {self.totals().retention.get("ranges", "")}
             deleted += self._expire_attempts(there - gone, {path.split("/")[1] for path in named if "/" in path})
-        if before > last_checkpoint(self.location) >= 0:
-            found.cleanup_metadata()
+        self._check_fence()
+        self._log.clean_up(before, age, with_attempts=with_attempts)
         return deleted
 
     def _expire_attempts(self, there: Collection[str], named: Collection[str]) -> int:
@@ -328,7 +270,11 @@ class Table:
                 (attempts / name).delete()
         return sum(path.endswith(".parquet") and path.split("/")[1] not in named for path in there)
 
-    def _epoch(self, found: DeltaTable, commit: Commit) -> dict[str, int]:
+    def _check_fence(self) -> None:
+        if self._fence is not None:
+            self._fence.check()
+
+    def _epoch(self, found: Version, commit: Commit) -> dict[str, int]:
         """The application transaction with the epoch of the fence.
 
         Compaction and retention have no epoch, because runs of different stages compact the same tables.
@@ -339,7 +285,7 @@ class Table:
         if self._fence is None or commit.kind in (COMPACTION, RETENTION):
             return {}
         name = EPOCH + commit.query
-        newest = found.transaction_version(name)
+        newest = found.transaction(name)
         if newest is not None and newest > self._fence.epoch:
             raise LeaseLostError(
                 f"{self.location.uri}: a process with a later lease has committed {commit.query}; stop this process"
@@ -350,113 +296,18 @@ class Table:
         if version not in self._known:
             if len(self._known) >= KNOWN:
                 del self._known[next(iter(self._known))]
-            self._known[version] = commit_of(self.location, version)
+            self._known[version] = self._log.commit_at(version)
         return self._known[version]
 
     def _exist(self, files: Collection[DataFile]) -> bool:
         found = self.location.filesystem.get_file_info([one.path for one in files])
         return all(one.is_file for one in found)
 
-    def _opened(self, version: int | None = None) -> DeltaTable | None:
-        """deltalake's table, at a version or now; None if the table does not exist yet."""
+    def _opened(self, version: int | None = None) -> Version | None:
+        """The table at a version or now; None if the table does not exist yet."""
         if version is not None and version < 0:
             return None
-        found = self._updated()
-        if version is None or (found is not None and found.version() == version):
+        found = self._log.newest()
+        if version is None or (found is not None and found.number == version):
             return found
-        try:
-            return DeltaTable(self.location.delta_uri, version, self.location.storage_options)
-        except DeltaError as error:
-            raise LookupError(f"{self.location.uri}: version {version} was cleaned up: {error}") from error
-
-    def _updated(self) -> DeltaTable | None:
-        """This thread's table, at the newest version."""
-        found: DeltaTable | None = getattr(self._newest, "table", None)
-        if found is not None:
-            found.update_incremental()
-            return found
-        with suppress(TableNotFoundError):
-            found = self._newest.table = DeltaTable(
-                self.location.delta_uri, storage_options=self.location.storage_options
-            )
-        return found
-
-
-def _live(table: DeltaTable, column: str = "", values: Collection[str] | None = None) -> tuple[DataFile, ...]:
-    """The live files in the order of their commits; with ``values``, only the files with these values of a column."""
-    rows = _decoded(pa.table(table.get_add_actions(flatten=True)))
-    if values is not None:
-        rows = rows.filter(pc.is_in(rows[column].cast(pa.string()), pa.array(values, pa.string())))
-    partitions = [name for name in rows.column_names if name.startswith(PARTITION)]
-    columns = ["path", "num_records", "size_bytes", "modification_time", *partitions]
-    found = []
-    for path, count, size, at, *values in zip(*(rows.column(one).to_pylist() for one in columns), strict=True):
-        texts = ["" if one is None else str(one) for one in values]  # in Delta's log "" is null, too
-        named = {name.removeprefix(PARTITION): text for name, text in zip(partitions, texts, strict=True)}
-        found.append((at, DataFile(path, count or 0, size, named)))
-    return tuple(one for _, one in sorted(found, key=lambda each: (each[0], each[1].path)))
-
-
-def _bounded(table: DeltaTable, columns: Sequence[str]) -> list[FileBounds]:
-    files = {one.path: one for one in _live(table)}
-    rows = _decoded(pa.table(table.get_add_actions(flatten=True)))
-    kept = [name for name in columns if f"min.{name}" in rows.column_names]
-    sides = [f"{side}.{name}" for name in kept for side in ("min", "max")]
-    found = []
-    for row in rows.select(["path", "modification_time", *sides]).to_pylist():
-        pairs = {name: (row[f"min.{name}"], row[f"max.{name}"]) for name in kept}
-        bounds = {name: pair for name, pair in pairs.items() if None not in pair}
-        committed = datetime.fromtimestamp(row["modification_time"] / 1000, timezone.utc)
-        found.append(FileBounds(files[row["path"]], bounds, committed))
-    return found
-
-
-def _decoded(actions: pa.Table) -> pa.Table:
-    """Decode the paths of files, which are percent-encoded in Delta's log."""
-    paths = actions["path"].cast(pa.string())
-    if pc.any(pc.match_substring(paths, "%")).as_py():
-        number = actions.column_names.index("path")
-        return actions.set_column(number, "path", pa.array([unquote(one) for one in paths.to_pylist()], pa.string()))
-    return actions
-
-
-def _adds(commit: Commit, is_change: bool) -> list[AddAction]:
-    now = int(time.time() * 1000)
-    return [
-        AddAction(
-            one.path, one.bytes, dict(one.values), now, is_change, one.stats or json.dumps({"numRecords": one.rows})
-        )
-        for one in commit.added
-    ]
-
-
-def _removes(table: DeltaTable, commit: Commit, is_change: bool) -> list[RemoveAction]:
-    if not commit.removed:
-        return []
-    now, there = int(time.time() * 1000), {one.path: one for one in _live(table, "path", commit.removed)}
-    removed = (there[path] for path in commit.removed)
-    return [RemoveAction(one.path, is_change, now, one.bytes, dict(one.values)) for one in removed]
-
-
-def _nullable(schema: str) -> Schema:
-    """Delta's schema for Spark's; every field is nullable."""
-    return Schema.from_json(json.dumps(_with_nulls(json.loads(schema))))
-
-
-def _with_nulls(document: Any) -> Any:
-    if isinstance(document, list):
-        return [_with_nulls(one) for one in document]
-    if not isinstance(document, dict):
-        return document
-    return {
-        key: True if key in NULLS else {} if key == "metadata" else _with_nulls(value)
-        for key, value in document.items()
-    }
-
-
-NULLS = ("nullable", "containsNull", "valueContainsNull")
-
-
-def _type(field: Field) -> str:
-    document = json.loads(field.to_json())["type"]
-    return document if isinstance(document, str) else json.dumps(document)
+        return self._log.at(version)

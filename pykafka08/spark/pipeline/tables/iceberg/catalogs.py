@@ -1,0 +1,126 @@
+"""Catalogs of the settings, the names of their tables, and their errors."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from functools import lru_cache
+
+from pyiceberg.catalog import Catalog as IcebergCatalog
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    CommitStateUnknownException,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    RESTError,
+)
+from requests import RequestException
+from sqlalchemy.exc import SQLAlchemyError
+
+from pykafka08.spark.pipeline.addresses import CATALOG_SECRETS, Address, Storage
+from pykafka08.spark.pipeline.stores import Folder, first_line
+from pykafka08.spark.pipeline.tables.iceberg.files import STORAGE
+from pykafka08.spark.pipeline.tables.table_log import CatalogError
+
+__all__ = [
+    "NOT_COMMITTED",
+    "NOT_FOUND",
+    "catalog_errors",
+    "catalog_of",
+    "check_catalog",
+    "identifier_of",
+    "location_of",
+]
+
+FILES = "pykafka08.spark.pipeline.tables.iceberg.files.StoreFiles"
+TOKENS = "oauth2-server-uri"
+"""The property with the address that gives tokens for a credential; by default the catalog's own."""
+NOT_FOUND = (NoSuchTableError, NoSuchNamespaceError)
+NOT_COMMITTED = (CommitFailedException,)
+"""Errors of a commit that another writer came before."""
+SHORTEST = 6
+"""Characters of the shortest value that an error hides: shorter ones, such as ``true``, are parts of words."""
+ERRORS = (RESTError, RequestException, SQLAlchemyError)
+
+
+def catalog_of(storage: Storage) -> IcebergCatalog:
+    """The catalog of ``[storage.catalog]``, one object for each process.
+
+    Raises:
+        CatalogError: the catalog does not answer, or refuses the credentials.
+    """
+    try:
+        return _opened(storage)
+    except (*ERRORS, ImportError, ValueError) as error:
+        raise CatalogError(f"storage.catalog: {_told(storage, error)}") from None
+
+
+@lru_cache(maxsize=8)
+def _opened(storage: Storage) -> IcebergCatalog:
+    settings = storage.catalog
+    assert settings is not None
+    named = {name: str(getattr(settings, name)) for name in ("uri", "warehouse", "credential", "token")}
+    properties = {name: value for name, value in named.items() if value}
+    properties |= {name: str(value) for name, value in settings.options.items()}
+    properties |= {"py-io-impl": FILES, STORAGE: json.dumps(asdict(replace(storage, catalog=None)))}
+    # The classes, not pyiceberg's load_catalog, which adds settings of the user's home and environment.
+    if settings.type == "sql":
+        from pyiceberg.catalog.sql import SqlCatalog
+
+        return SqlCatalog(settings.name, **properties)
+    from pyiceberg.catalog.rest import RestCatalog
+
+    if settings.credential:  # pyiceberg warns if it has to guess this address
+        properties.setdefault(TOKENS, f"{str(settings.uri).rstrip('/')}/v1/oauth/tokens")
+    return RestCatalog(settings.name, **properties)
+
+
+def check_catalog(storage: Storage) -> str:
+    """Ask the catalog whether it has the namespace; a line.
+
+    Raises:
+        CatalogError: the catalog does not answer, or refuses the request.
+    """
+    settings, catalog = storage.catalog, catalog_of(storage)
+    assert settings is not None
+    with catalog_errors(storage):
+        there = catalog.namespace_exists(tuple(settings.namespace.split(".")))
+    return f"storage.catalog: {settings.type}, namespace {settings.namespace}{'' if there else ' (will be created)'}"
+
+
+def identifier_of(folder: Folder) -> tuple[str, ...]:
+    """The parts of the namespace, and the table's name: ``bronze_SOURCE``, ``silver``, ``rejects`` or ``gold_NAME``."""
+    settings = folder.storage.catalog
+    assert settings is not None
+    return *settings.namespace.split("."), (folder.place or folder.name).replace("/", "_")
+
+
+def location_of(address: Address) -> str:
+    """The address of a folder or file for Iceberg."""
+    return f"file://{address.path}" if address.is_local else address.delta
+
+
+@contextmanager
+def catalog_errors(storage: Storage) -> Iterator[None]:
+    """Raise errors of the catalog as CatalogError, in one line and without secrets."""
+    try:
+        yield
+    except CommitStateUnknownException as error:
+        raise CatalogError(
+            f"storage.catalog: {_told(storage, error)}; the commit may be in the table: run this again, which looks"
+        ) from None
+    except ERRORS as error:
+        raise CatalogError(f"storage.catalog: {_told(storage, error)}") from None
+
+
+def _told(storage: Storage, error: Exception) -> str:
+    """The first line of an error, without values of settings that may be secrets."""
+    text, settings = first_line(error), storage.catalog
+    assert settings is not None
+    secrets = [getattr(settings, name) for name in CATALOG_SECRETS]
+    for secret in (*secrets, settings.credential.partition(":")[2], *settings.options.values()):
+        if len(secret) >= SHORTEST:
+            text = text.replace(str(secret), "***")
+    return text
