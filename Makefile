@@ -22,6 +22,9 @@ lock:
 	  --output-file requirements/sources.txt
 	$(LOCK) requirements/build.in --output-file requirements/build.txt
 
+# Hypothesis's folder of tables (see bytecode), also for the compiled form, which runs in another folder.
+export HYPOTHESIS_STORAGE_DIRECTORY := $(abspath .hypothesis)
+
 TEST_OPTIONS := --numprocesses auto --durations 30 --durations-min 2
 test: test-pure
 	$(MAKE) test-spark
@@ -90,8 +93,10 @@ docker-test: $(VENV)/.developing jars
 	docker/with-engine $(BIN)/python -m pytest --brokers=docker tests/compose tests/integration -k "$(DOCKER_TESTS)"
 
 # Compile all tests to bytecode once: otherwise each process of a run compiles them, in half a minute of processor time.
+# One test runs, so that Hypothesis writes its tables of characters and of the package's constants to its folder; otherwise
+# each process makes them again.
 bytecode: $(VENV)/.developing
-	$(BIN)/python -m pytest --collect-only --quiet --quiet > /dev/null
+	$(BIN)/python -m pytest --quiet --quiet -k test_a_broker_reads_what_a_client_writes > /dev/null
 
 check: $(VENV)/.developing
 	$(BIN)/ruff format --check .
