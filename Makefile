@@ -34,8 +34,9 @@ test-pure: $(VENV)/.developing peers jars
 
 # Two processes: one has the Spark session of the pipelines; the other runs the tests that start Spark themselves, then has
 # the session of source and sink. With more processes, Spark's Python workers may not start within Spark's ten seconds.
+# All of them are in one folder (tests/scheduling.py): collecting the others takes each process four seconds more.
 test-spark: $(VENV)/.developing peers jars
-	PYKAFKA08_FORM=pure $(BIN)/python -m pytest $(TEST_OPTIONS) -m spark --numprocesses 2
+	PYKAFKA08_FORM=pure $(BIN)/python -m pytest $(TEST_OPTIONS) -m spark --numprocesses 2 tests/spark
 
 # The compiled form (docs/compiled.md): a copy of this tree in DEST, its hot modules compiled.
 DEST ?= build/compiled
