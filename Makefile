@@ -22,6 +22,9 @@ lock:
 	  --output-file requirements/sources.txt
 	$(LOCK) requirements/build.in --output-file requirements/build.txt
 
+# Hypothesis's folder of tables (see bytecode), also for the compiled form, which runs in another folder.
+export HYPOTHESIS_STORAGE_DIRECTORY := $(abspath .hypothesis)
+
 TEST_OPTIONS := --numprocesses auto --durations 30 --durations-min 2
 test: test-pure
 	$(MAKE) test-spark
@@ -31,8 +34,9 @@ test-pure: $(VENV)/.developing peers jars
 
 # Two processes: one has the Spark session of the pipelines; the other runs the tests that start Spark themselves, then has
 # the session of source and sink. With more processes, Spark's Python workers may not start within Spark's ten seconds.
+# All of them are in one folder (tests/scheduling.py): collecting the others takes each process four seconds more.
 test-spark: $(VENV)/.developing peers jars
-	PYKAFKA08_FORM=pure $(BIN)/python -m pytest $(TEST_OPTIONS) -m spark --numprocesses 2
+	PYKAFKA08_FORM=pure $(BIN)/python -m pytest $(TEST_OPTIONS) -m spark --numprocesses 2 tests/spark
 
 # The compiled form (docs/compiled.md): a copy of this tree in DEST, its hot modules compiled.
 DEST ?= build/compiled
@@ -42,13 +46,17 @@ compiled: $(VENV)/.developing
 # Tests of the compiled form: the folders with compiled modules, the faults, and the formats of each release on real brokers.
 # Child processes of the tests use the compiled form too. The other tests run no other code of compiled modules.
 # Trio runs only for consumer, producer and faults: other compiled modules have no async code.
+# Modules that are not compiled choose the replica to read and handle truncated logs. The two tests of them with three real
+# brokers run on the pure form only; those with embedded brokers, in tests/consumer and tests/faults, run on both forms.
 # It runs at a low priority, because in CI the tests that start Spark run beside it and depend on how fast their processes start.
 COMPILED_TESTS := $(addprefix tests/, records producer consumer protocol conformance/test_vectors.py faults test_form.py test_wire.py \
 	integration/test_every_release.py::test_ten_thousand_records_with_each_codec_come_back_equal integration/test_fetching.py)
+THREE_BROKERS := $(addprefix integration/test_fetching.py::test_, a_replica_in_the_rack_of_the_consumer_is_read \
+	records_that_an_unclean_election_loses)
 test-compiled: compiled peers jars
 	cd $(DEST) && PYKAFKA08_FORM=compiled PYTHONPATH=$(abspath $(DEST)) \
 	  nice $(abspath $(BIN))/python -m pytest $(TEST_OPTIONS) -m "not spark" -k "not trio or consumer or producer or faults" \
-	  $(addprefix --deselect=tests/, faults/test_real_brokers.py producer/transactions) $(COMPILED_TESTS)
+	  $(addprefix --deselect=tests/, faults/test_real_brokers.py producer/transactions $(THREE_BROKERS)) $(COMPILED_TESTS)
 
 # The workloads of docs/reliability.md in full size, with real brokers and every fault; some hours. SEEDS: each cell so often.
 SEEDS ?= 1,2,3,4,5
@@ -90,8 +98,10 @@ docker-test: $(VENV)/.developing jars
 	docker/with-engine $(BIN)/python -m pytest --brokers=docker tests/compose tests/integration -k "$(DOCKER_TESTS)"
 
 # Compile all tests to bytecode once: otherwise each process of a run compiles them, in half a minute of processor time.
+# One test runs, so that Hypothesis writes its tables of characters and of the package's constants to its folder; otherwise
+# each process makes them again.
 bytecode: $(VENV)/.developing
-	$(BIN)/python -m pytest --collect-only --quiet --quiet > /dev/null
+	$(BIN)/python -m pytest --quiet --quiet -k test_a_broker_reads_what_a_client_writes > /dev/null
 
 check: $(VENV)/.developing
 	$(BIN)/ruff format --check .

@@ -31,6 +31,7 @@ CLUSTER = "cluster-"
 """The prefix of the names of units with clusters."""
 SPARK = f"{CLUSTER}of-spark"
 """The prefix of the names of units with a Spark session; their tests start their own clusters."""
+SPARK_FOLDER = "tests/spark/"
 MAX_PROCESSES = 6
 TOLD = "units_with_clusters"
 FOLDER = pytest.StashKey["TemporaryDirectory[str]"]()
@@ -74,6 +75,12 @@ def _kind(item: pytest.Item) -> str:
     marker = item.get_closest_marker("cluster")
     kind = marker.kwargs.get("kind") if marker is not None else None
     return f"{kind}-" if kind else ""
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Refuse tests that start Spark outside the folder that `make test-spark` collects."""
+    if item.get_closest_marker("spark") is not None and SPARK_FOLDER not in item.nodeid:
+        raise pytest.UsageError(f"{item.nodeid} has the marker spark: move it below {SPARK_FOLDER}, or no run has it")
 
 
 @pytest.hookimpl(trylast=True)  # after pytest's own ordering by parameters

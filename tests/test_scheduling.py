@@ -100,6 +100,13 @@ def test_tests_with_a_spark_session_stay_together_by_folder() -> None:
     assert units == ["cluster-of-spark-in-spark", "cluster-of-spark-in-spark", "cluster-of-spark-in-pipeline"]
 
 
+def test_a_test_that_starts_spark_outside_the_folder_of_those_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "test_stray.py").write_text("import pytest\n\n@pytest.mark.spark\ndef test_stray(): ...\n")
+    result = run(tmp_path, "tests.scheduling")
+    assert result.returncode == pytest.ExitCode.USAGE_ERROR, result.stdout + result.stderr
+    assert "test_stray.py::test_stray has the marker spark: move it below tests/spark/" in result.stderr
+
+
 def test_a_run_of_everything_ends_with_what_failed(tmp_path: Path) -> None:
     (tmp_path / "test_red.py").write_text("def test_red():\n    assert 'this' == 'that'\n")
     result = run(tmp_path, "tests.whole_runs")

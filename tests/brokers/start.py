@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.brokers import containers, credentials, pod, properties, readiness, storage
+from tests.brokers.archives import archive_flags
 from tests.brokers.jars import java_command, jvm_flags, quick_flags, resolve
 from tests.brokers.model import (
     CONTROLLER_ID,
@@ -233,7 +234,11 @@ def _config(cluster: Cluster, node: int) -> Path:
 
 
 def _java(cluster: Cluster, heap: str) -> list[str]:
-    flags = [f"-Xmx{heap}", "-Xms64m", *(FOR_BENCHMARKS if cluster.peak else quick_flags())]
+    flags = [
+        f"-Xmx{heap}",
+        "-Xms64m",
+        *(FOR_BENCHMARKS if cluster.peak else [*quick_flags(), *archive_flags(Path(cluster.jars))]),
+    ]
     flags += ["-XX:-UsePerfData", "-Djava.awt.headless=true", "-Djava.net.preferIPv4Stack=true"]
     flags += ["-XX:+ExitOnOutOfMemoryError", f"-Dkafka.logs.dir={cluster.dir}/logs"]
     flags += properties.logging_flags(cluster.dir)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from tests.brokers.archives import archive_flags
 from tests.brokers.jars import (
     TOOL_CLASSES,
     cache_root,
@@ -51,5 +52,5 @@ def _java(java: str, version: str, jars: Path, folder: Path, tool: str) -> list[
         raise ClusterError(f"Kafka {version} has no {tool}")
     more = os.environ.get("KAFKA_TOOL_JVM", "").split()
     flags = [*JVM_FLAGS, *quick_flags(), *jvm_flags(version_tuple(version)), *more, *logging_flags(folder, "tool-")]
-    flags += ["-cp", f"{jars}/*"]
+    flags += [*archive_flags(jars), "-cp", f"{jars}/*"]
     return [java, *flags, main or TOOL_CLASSES.get(tool, (tool,))[0]]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import shutil
 import sys
 
+from tests.brokers.archives import make_archive
 from tests.brokers.jars import resolve_all
 from tests.brokers.model import ClusterError
 from tests.conformance.kafka_json import fetch_jar
@@ -18,12 +19,16 @@ from tests.stores.jars import delta_spark_jars, hdfs_jars, s3a_jars
 CLIENTS = ("3.9.2", "4.3.0")
 """The jars that tests/conformance and tests/protocol read Kafka's definitions from."""
 
+ARCHIVED = "4.3.1"
+"""The release that the tests start most, so that its archive saves more processor time than its making takes."""
+
 
 def main() -> int:
     if shutil.which("mvn") is None:
         return 0  # the tests say what they miss
     try:
         resolve_all(RELEASES)
+        make_archive(ARCHIVED)
         for release in CLIENTS:
             fetch_jar(release)
         connector_jars()
