@@ -332,17 +332,20 @@ def _gold(
     """All of a gold table, which is small, with the windows that overlap these days anew; they are published again."""
     table = Table(pipeline.gold(name), fence)
     is_of_days = (F.col("window_start") < F.lit(last + timedelta(days=1))) & (F.col("window_end") > F.lit(first))
-    windows = windowed(silver_of(spark, pipeline), aggregate).where(is_of_days).persist()
-    is_made = False
-    while not is_made:
-        state = table.state()
-        version = max(state.version, 0) + 1
-        newest = state.newest.get(f"aggregate-{name}", 0)
-        gold = table_rows.read(spark, table, state.files, table_rows.gold_schema(spark, pipeline.decode, aggregate))
-        there = current(gold, aggregate).persist()
-        before = there.where(is_of_days).count()
-        anew = there.where(~is_of_days).unionByName(table_rows.gold_rows(windows, newest))
-        added = table_rows.write(table, table.attempt(BACKFILL, version), anew)
-        removed = tuple(one.path for one in state.files)
-        is_made = table.commit(Commit(version, BACKFILL, BACKFILL, version, tuple(added), removed))
-    return Backfilled(f"gold/{name}", before, windows.count())
+    with ExitStack() as until:
+        windows = _persisted(windowed(silver_of(spark, pipeline), aggregate).where(is_of_days), until)
+        is_made = False
+        while not is_made:
+            with ExitStack() as attempt:
+                state = table.state()
+                version = max(state.version, 0) + 1
+                newest = state.newest.get(f"aggregate-{name}", 0)
+                schema = table_rows.gold_schema(spark, pipeline.decode, aggregate)
+                gold = table_rows.read(spark, table, state.files, schema)
+                there = _persisted(current(gold, aggregate), attempt)
+                before = there.where(is_of_days).count()
+                anew = there.where(~is_of_days).unionByName(table_rows.gold_rows(windows, newest))
+                added = table_rows.write(table, table.attempt(BACKFILL, version), anew)
+                removed = tuple(one.path for one in state.files)
+                is_made = table.commit(Commit(version, BACKFILL, BACKFILL, version, tuple(added), removed))
+        return Backfilled(f"gold/{name}", before, windows.count())
