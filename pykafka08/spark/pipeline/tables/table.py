@@ -32,6 +32,7 @@ from pykafka08.errors import ConfigError
 from pykafka08.spark.pipeline.stores import Folder, local_folder
 from pykafka08.spark.pipeline.tables.log import NOTE, commit_of, last_checkpoint, note_of, totals_at, versions
 from pykafka08.spark.pipeline.tables.model import (
+    BACKFILL,
     COMPACTION,
     NEW_ROWS,
     RETENTION,
@@ -164,7 +165,7 @@ class Table:
     def files_since(self, kinds: Collection[str], after: int, until: int) -> list[DataFile]:
         """The files that commits of these kinds with ``after < version <= until`` added, in order.
 
-        With ``after=-1``, if commits, files or rows are gone: the live files at ``until``.
+        With ``after=-1``, if commits, files or rows are gone or replaced: the live files at ``until``.
 
         Raises:
             LookupError: some of these commits were cleaned up.
@@ -178,7 +179,8 @@ class Table:
                 raise
             return self.live(until)
         files = [one for commit in commits if commit.kind in kinds for one in commit.added]
-        if after < 0 and (any(one.kind == RETENTION for one in commits) or not self._exist(files)):
+        replacing = {RETENTION, BACKFILL} - set(kinds)
+        if after < 0 and (any(one.kind in replacing for one in commits) or not self._exist(files)):
             return self.live(until)
         return files
 
