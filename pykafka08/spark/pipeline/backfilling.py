@@ -19,6 +19,7 @@ from pykafka08.errors import ConfigError
 from pykafka08.spark.pipeline.aggregating import current, windowed
 from pykafka08.spark.pipeline.checkpoints import planned_position
 from pykafka08.spark.pipeline.decoding import PLACE, accepted, decoded, rejected
+from pykafka08.spark.pipeline.definitions import check_definitions
 from pykafka08.spark.pipeline.duplicates import first_of_each, not_there
 from pykafka08.spark.pipeline.gold_sql import resolved
 from pykafka08.spark.pipeline.judging import referenced, refused_as_not_unique
@@ -77,12 +78,15 @@ def backfill(spark: SparkSession, pipeline: Pipeline, first: date, last: date) -
     may be in rejects, too, and gold may have old windows.
 
     Raises:
-        ConfigError: as :func:`check_days` or :func:`gold_sql.resolved`, another backfill is running, or retention has
-            removed rows of these days from silver, or their records from bronze.
+        ConfigError: as :func:`check_days`, :func:`gold_sql.resolved` or :func:`definitions.check_definitions`, a column
+            of silver has another type, another backfill is running, or retention has removed rows of these days from
+            silver, or their records from bronze.
         LeaseLostError: the lease was not renewed in time, and another backfill has taken it.
     """
     check_days(first, last)
     pipeline = resolved(spark, pipeline)
+    check_definitions(spark, pipeline)
+    Table(pipeline.silver).check(table_rows.silver_schema(spark, pipeline.decode).json())
     with leased(pipeline.root, [WORK]) as lease:
         _check_silver(pipeline, first)
         made = [_silver(spark, pipeline, lease, first, last)]

@@ -18,6 +18,7 @@ from pykafka08.spark.client_properties import PREFIX, SECURITY
 from pykafka08.spark.offsets_json import write_offsets
 from pykafka08.spark.pipeline.aggregating import current, key_of, windowed
 from pykafka08.spark.pipeline.decoding import PLACE
+from pykafka08.spark.pipeline.definitions import check_definitions
 from pykafka08.spark.pipeline.gold_sql import resolved
 from pykafka08.spark.pipeline.settings import Aggregate, DeadLetters, Pipeline, Source
 from pykafka08.spark.pipeline.starting import Offsets, committed_offsets, kafka_options, started
@@ -91,9 +92,10 @@ def verify(spark: SparkSession, pipeline: Pipeline, *, against_kafka: bool = Fal
     All findings are about the versions that the tables have at the first one.
 
     Raises:
-        ConfigError: as :func:`gold_sql.resolved`.
+        ConfigError: as :func:`gold_sql.resolved` or :func:`definitions.check_definitions`.
     """
     pipeline = resolved(spark, pipeline)
+    check_definitions(spark, pipeline)
     pinned = Pinned.of(pipeline)
     for source in pipeline.sources.values():
         yield _ingested(spark, pipeline, source, pinned, against_kafka=against_kafka)

@@ -28,14 +28,15 @@ from deltalake import CommitProperties, DeltaTable, Field, PostCommitHookPropert
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
-from pykafka08.errors import ConfigError
 from pykafka08.spark.pipeline.stores import Folder, local_folder
+from pykafka08.spark.pipeline.tables.column_types import check_changes, check_file, numbers_of
 from pykafka08.spark.pipeline.tables.log import NOTE, commit_of, last_checkpoint, note_of, totals_at, versions
 from pykafka08.spark.pipeline.tables.model import (
     BACKFILL,
     COMPACTION,
     NEW_ROWS,
     RETENTION,
+    WIDENING,
     Commit,
     DataFile,
     FileBounds,
@@ -193,7 +194,8 @@ class Table:
         """A written file, with the rows and statistics in its footer."""
         with self.location.filesystem.open_input_file(path) as file:
             footer, size = pq.ParquetFile(file).metadata, file.size()
-        return DataFile(path, footer.num_rows, size, values, statistics_of(footer))
+        numbers = numbers_of(footer.schema.to_arrow_schema())
+        return DataFile(path, footer.num_rows, size, values, statistics_of(footer), numbers)
 
     def paths(self, files: Iterable[DataFile]) -> list[str]:
         """The addresses of files for Spark."""
@@ -227,29 +229,44 @@ class Table:
                 configuration=CONFIGURATION,
                 storage_options=self.location.storage_options,
             )
-            found = self._opened()
+        self.check(schema)
+        found = self._opened()
         assert found is not None
-        there = {one.name: one for one in found.schema().fields}
-        for one in wanted.fields:
-            if one.name in there and there[one.name].type != one.type:
-                raise ConfigError(
-                    f"{self.location.uri}: column {one.name} is {_type(there[one.name])} in the table, but "
-                    f"{_type(one)} in the settings; give the new column another name, or choose another folder"
-                )
+        there = {one.name for one in found.schema().fields}
         new = [one for one in wanted.fields if one.name not in there]
         if new:
             found.alter.add_columns(new)
 
-    def commit(self, commit: Commit, totals: Totals | None = None, *, is_continued: bool = False) -> bool:
+    def changes(self, schema: str) -> dict[str, tuple[str, str]]:
+        """The columns whose type in ``schema``, the JSON of Spark's StructType, is not the table's, with both types."""
+        found = self._opened()
+        there = {} if found is None else {one.name: one for one in found.schema().fields}
+        every = [(there[one.name], one) for one in _nullable(schema).fields if one.name in there]
+        return {new.name: (_type(old), _type(new)) for old, new in every if old.type != new.type}
+
+    def check(self, schema: str) -> None:
+        """Raise ConfigError if a column has another type in the table than in ``schema``."""
+        check_changes(self.location.uri, self.changes(schema))
+
+    def commit(
+        self,
+        commit: Commit,
+        totals: Totals | None = None,
+        *,
+        is_continued: bool = False,
+        schema: str | None = None,
+    ) -> bool:
         """Commit as the table's next version.  False if that version exists: read the table again, and retry.
 
         ``totals`` replaces the sums over the table's commits; each query in it gets its application transaction.
         ``is_continued``: the batch has a commit already, and gets another one.
+        ``schema``: the JSON of the table's new schema; the commit removes all files, whatever ``commit.removed`` is.
 
         Raises:
             BatchTakenError: the batch has a commit already.  Two runs have read the same batch, which Spark's
                 checkpoints do not exclude on object stores.
             LeaseLostError: another process has taken the lease.
+            ConfigError: another process has widened a column since the files were written.
         """
         if self._fence is not None:
             self._fence.check()
@@ -268,12 +285,17 @@ class Table:
         batches = {commit.query: commit.batch} if totals is None else {**totals.newest, commit.query: commit.batch}
         batches |= self._epoch(found, commit)
         totals = totals or totals_at(self.location, commit.version - 1).after(commit)
-        is_change = commit.kind != COMPACTION
+        is_change = commit.kind not in (COMPACTION, WIDENING)
+        columns = found.schema() if schema is None else _nullable(schema)
+        numbers = numbers_of(pa.schema(columns)) if commit.added else {}
+        for one in commit.added:
+            check_file(self.location.uri, numbers, one.numbers)
+        removes = _removes(found, commit, is_change) if schema is None else []
         try:
             found.create_write_transaction(
-                [*_removes(found, commit, is_change), *_adds(commit, is_change)],
-                "append",
-                found.schema(),
+                [*removes, *_adds(commit, is_change)],
+                "append" if schema is None else "overwrite",
+                columns,
                 found.metadata().partition_columns,
                 commit_properties=CommitProperties(
                     custom_metadata={NOTE: note_of(commit, totals)},
@@ -333,12 +355,12 @@ class Table:
     def _epoch(self, found: DeltaTable, commit: Commit) -> dict[str, int]:
         """The application transaction with the epoch of the fence.
 
-        Compaction and retention have no epoch, because runs of different stages compact the same tables.
+        Compaction, widening and retention have no epoch, because runs of different stages do these to one table.
 
         Raises:
             LeaseLostError: a process with a later epoch has committed.
         """
-        if self._fence is None or commit.kind in (COMPACTION, RETENTION):
+        if self._fence is None or commit.kind in (COMPACTION, WIDENING, RETENTION):
             return {}
         name = EPOCH + commit.query
         newest = found.transaction_version(name)
