@@ -90,9 +90,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     _add_profile(made["profile"])
     for name, text in (("--from", "first day, event time in UTC"), ("--to", "last day")):
-        made["backfill"].add_argument(
-            name, dest=f"day_{name[2:]}", required=True, type=_day, metavar="YYYY-MM-DD", help=text
-        )
+        made["backfill"].add_argument(name, dest=f"day_{name[2:]}", type=_day, metavar="YYYY-MM-DD", help=text)
+    text = "in place of days: compute all windows of this aggregate again, after a change of its settings"
+    made["backfill"].add_argument("--restate", default="", metavar="NAME", help=text)
     return parser
 
 
@@ -256,16 +256,25 @@ def _verify(pipeline: Pipeline, options: argparse.Namespace) -> int:
 
 
 def _backfill(pipeline: Pipeline, options: argparse.Namespace) -> int:
+    from pyspark.errors import PySparkException
+
     from pykafka08.spark.pipeline.backfilling import backfill, check_days
+    from pykafka08.spark.pipeline.restating import check_name, restate
     from pykafka08.spark.pipeline.session import session
     from pykafka08.spark.pipeline.tables.table import LeaseLostError
 
-    check_days(options.day_from, options.day_to)
+    days = [one for one in (options.day_from, options.day_to) if one is not None]
+    if len(days) != (0 if options.restate else 2):
+        raise ConfigError("backfill: choose the days with --from and --to, or an aggregate with --restate")
+    if options.restate:
+        check_name(pipeline, options.restate)
+    else:
+        check_days(*days)
     spark = session(pipeline)
     try:
-        for one in backfill(spark, pipeline, options.day_from, options.day_to):
+        for one in backfill(spark, pipeline, *days) if days else [restate(spark, pipeline, options.restate)]:
             _say(f"{one.table}: {one.rows_before:,} rows replaced by {one.rows_after:,}")
-    except LeaseLostError as error:
+    except (LeaseLostError, PySparkException) as error:
         note(f"{PROG}: {error}")
         return FAILED
     finally:

@@ -10,6 +10,7 @@
     duplicates   one row for each business key
     aggregating  windows over event time
     gold_sql     checks of aggregates that are written as SQL
+    definitions  settings and types to which the state of an aggregate belongs
     replaying    offsets of batches in commits and in checkpoints
     stages       each stage as a query with a checkpoint
     running      stages one after the other, or all at once
@@ -18,10 +19,12 @@
     validating   what would end a run, before it
     verifying    proof from offsets and rows
     backfilling  dates anew, with the same functions
+    restating    an aggregate computed again from all of silver
     leasing      leases of the processes that write to the folder
     converting   folders of earlier versions made Delta tables
     old_layout   those folders
     compacting   small files of a table made one
+    widening     wider types of columns in silver
     retaining    old rows of a table removed
     status       lag, throughput, last batch, by stage and partition
     charts       a run as pictures

@@ -19,6 +19,7 @@ from pykafka08.errors import ConfigError
 from pykafka08.spark.pipeline.aggregating import current, windowed
 from pykafka08.spark.pipeline.checkpoints import planned_position
 from pykafka08.spark.pipeline.decoding import PLACE, accepted, decoded, rejected
+from pykafka08.spark.pipeline.definitions import check_definitions
 from pykafka08.spark.pipeline.duplicates import first_of_each, not_there
 from pykafka08.spark.pipeline.gold_sql import resolved
 from pykafka08.spark.pipeline.judging import referenced, refused_as_not_unique
@@ -77,12 +78,15 @@ def backfill(spark: SparkSession, pipeline: Pipeline, first: date, last: date) -
     may be in rejects, too, and gold may have old windows.
 
     Raises:
-        ConfigError: as :func:`check_days` or :func:`gold_sql.resolved`, another backfill is running, or retention has
-            removed rows of these days from silver, or their records from bronze.
+        ConfigError: as :func:`check_days`, :func:`gold_sql.resolved` or :func:`definitions.check_definitions`, a column
+            of silver has another type, another backfill is running, or retention has removed rows of these days from
+            silver, or their records from bronze.
         LeaseLostError: the lease was not renewed in time, and another backfill has taken it.
     """
     check_days(first, last)
     pipeline = resolved(spark, pipeline)
+    check_definitions(spark, pipeline)
+    Table(pipeline.silver).check(table_rows.silver_schema(spark, pipeline.decode).json())
     with leased(pipeline.root, [WORK]) as lease:
         _check_silver(pipeline, first)
         made = [_silver(spark, pipeline, lease, first, last)]
@@ -332,17 +336,20 @@ def _gold(
     """All of a gold table, which is small, with the windows that overlap these days anew; they are published again."""
     table = Table(pipeline.gold(name), fence)
     is_of_days = (F.col("window_start") < F.lit(last + timedelta(days=1))) & (F.col("window_end") > F.lit(first))
-    windows = windowed(silver_of(spark, pipeline), aggregate).where(is_of_days).persist()
-    is_made = False
-    while not is_made:
-        state = table.state()
-        version = max(state.version, 0) + 1
-        newest = state.newest.get(f"aggregate-{name}", 0)
-        gold = table_rows.read(spark, table, state.files, table_rows.gold_schema(spark, pipeline.decode, aggregate))
-        there = current(gold, aggregate).persist()
-        before = there.where(is_of_days).count()
-        anew = there.where(~is_of_days).unionByName(table_rows.gold_rows(windows, newest))
-        added = table_rows.write(table, table.attempt(BACKFILL, version), anew)
-        removed = tuple(one.path for one in state.files)
-        is_made = table.commit(Commit(version, BACKFILL, BACKFILL, version, tuple(added), removed))
-    return Backfilled(f"gold/{name}", before, windows.count())
+    with ExitStack() as until:
+        windows = _persisted(windowed(silver_of(spark, pipeline), aggregate).where(is_of_days), until)
+        is_made = False
+        while not is_made:
+            with ExitStack() as attempt:
+                state = table.state()
+                version = max(state.version, 0) + 1
+                newest = state.newest.get(f"aggregate-{name}", 0)
+                schema = table_rows.gold_schema(spark, pipeline.decode, aggregate)
+                gold = table_rows.read(spark, table, state.files, schema)
+                there = _persisted(current(gold, aggregate), attempt)
+                before = there.where(is_of_days).count()
+                anew = there.where(~is_of_days).unionByName(table_rows.gold_rows(windows, newest))
+                added = table_rows.write(table, table.attempt(BACKFILL, version), anew)
+                removed = tuple(one.path for one in state.files)
+                is_made = table.commit(Commit(version, BACKFILL, BACKFILL, version, tuple(added), removed))
+        return Backfilled(f"gold/{name}", before, windows.count())

@@ -30,11 +30,14 @@ __all__ = [
     "Compacted",
     "compact",
     "delete_attempts",
+    "folder_of",
+    "groups",
     "readers_of",
     "swap",
     "tables",
     "version_passed",
     "versions",
+    "written",
 ]
 
 JOBS = 4
@@ -111,11 +114,11 @@ def _join(spark: SparkSession, table: Table, settings: Compaction, cluster_by: S
     ``cluster_by``: columns by which the rows of each new file are sorted.
     """
     state = table.state()
-    groups = list(_groups(state.files, settings))
+    found = list(groups(state.files, settings))
     attempt = table.attempt(COMPACTION, state.version + 1)
-    for at in range(0, len(groups), PER_COMMIT):
-        chosen = groups[at : at + PER_COMMIT]
-        folders = [f"{attempt}/{_folder(group[0])}{number:06d}" for number, group in enumerate(chosen, at)]
+    for at in range(0, len(found), PER_COMMIT):
+        chosen = found[at : at + PER_COMMIT]
+        folders = [f"{attempt}/{folder_of(group[0])}{number:06d}" for number, group in enumerate(chosen, at)]
         with ThreadPoolExecutor(JOBS) as pool:
             joined = list(pool.map(partial(_joined, spark, table, cluster_by), folders, chosen))
         removed = tuple(one.path for group in chosen for one in group)
@@ -148,7 +151,7 @@ def _join_gold(
         rows = rows.where(~is_old)
     version = state.version + 1
     attempt = table.attempt(COMPACTION, version)
-    added, removed = _written(table, rows, cluster_by, attempt, {}), tuple(one.path for one in state.files)
+    added, removed = written(table, rows, cluster_by, attempt, {}), tuple(one.path for one in state.files)
     swap(table, Commit(0, COMPACTION, COMPACTION, version, tuple(added), removed, counts, retention=retention))
 
 
@@ -178,12 +181,12 @@ def version_passed(pipeline: Pipeline, name: str, table: Table) -> int:
     return min((version_read(pipeline.checkpoint(one)) for one in readers), default=table.version)
 
 
-def _groups(files: Iterable[DataFile], settings: Compaction) -> Iterator[Group]:
+def groups(files: Iterable[DataFile], settings: Compaction) -> Iterator[Group]:
     """Groups of files of one partition, each at most ``target_bytes``, in the order of their commits."""
     partitions: dict[str, Group] = defaultdict(list)
     for one in files:
         if one.bytes < settings.target_bytes:
-            partitions[_folder(one)].append(one)
+            partitions[folder_of(one)].append(one)
     for of_partition in partitions.values():
         group: Group = []
         for one in of_partition:
@@ -196,19 +199,20 @@ def _groups(files: Iterable[DataFile], settings: Compaction) -> Iterator[Group]:
             yield group
 
 
-def _folder(file: DataFile) -> str:
+def folder_of(file: DataFile) -> str:
     """The folder of its partition, as Spark names it."""
     return "".join(f"{name}={value}/" for name, value in file.values.items())
 
 
 def _joined(spark: SparkSession, table: Table, cluster_by: Sequence[str], folder: str, group: Group) -> list[DataFile]:
     rows = table_rows.read(spark, table, group, table_rows.columns_in_files(table))
-    return _written(table, rows, cluster_by, folder, group[0].values)
+    return written(table, rows, cluster_by, folder, group[0].values)
 
 
-def _written(
+def written(
     table: Table, rows: DataFrame, cluster_by: Sequence[str], folder: str, values: Mapping[str, str]
 ) -> list[DataFile]:
+    """Write rows of one partition as one file, sorted by ``cluster_by``."""
     rows = rows.coalesce(1)
     if cluster_by:
         rows = rows.sortWithinPartitions(*cluster_by)

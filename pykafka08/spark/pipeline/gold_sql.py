@@ -17,6 +17,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from pykafka08.errors import ConfigError
 from pykafka08.spark.pipeline.aggregating import BATCH, WINDOW, queried
@@ -24,7 +25,7 @@ from pykafka08.spark.pipeline.session import cause_of
 from pykafka08.spark.pipeline.settings import Aggregate, Decode, Pipeline
 from pykafka08.spark.pipeline.tables.rows import silver_schema
 
-__all__ = ["check_as_stream", "empty_stream", "resolved"]
+__all__ = ["aggregation_of", "check_as_stream", "each_of", "empty_stream", "resolved", "stream_with", "without_name"]
 
 GROUP = "GROUP BY window(event_time, '1 hour')"
 SILVER = "EventTimeWatermark"
@@ -87,8 +88,19 @@ def resolved(spark: SparkSession, pipeline: Pipeline) -> Pipeline:
 
 def empty_stream(spark: SparkSession, decode: Decode) -> DataFrame:
     """A stream with the columns of silver."""
-    nothing = [F.lit(None).cast(field.dataType).alias(field.name) for field in silver_schema(spark, decode)]
+    return stream_with(spark, silver_schema(spark, decode))
+
+
+def stream_with(spark: SparkSession, columns: StructType) -> DataFrame:
+    """A stream with these columns."""
+    nothing = [F.lit(None).cast(field.dataType).alias(field.name) for field in columns]
     return spark.readStream.format("rate").load().select(*nothing)
+
+
+def aggregation_of(rows: DataFrame) -> Any:
+    """The node of Spark's analysed plan that groups the rows of silver."""
+    chain = _chain(rows._jdf.queryExecution().analyzed())
+    return next(node for node in chain if node.nodeName() == "Aggregate")
 
 
 def check_as_stream(rows: DataFrame) -> None:
@@ -141,19 +153,19 @@ def _columns(spark: SparkSession, plan: Any) -> list[_Column]:
     """The columns of the result with their roles.  Raises ConfigError for a plan that is not supported."""
     chain = _chain(plan)
     at = next(number for number, node in enumerate(chain) if node.nodeName() == "Aggregate")
-    made = _each(chain[at].aggregateExpressions())
+    made = each_of(chain[at].aggregateExpressions())
     window, groups = _groups(chain[at])
     _check_expressions(spark, plan, chain, made)
-    roles = {_id(one): _role(_within(one), {window: WINDOW}, groups) for one in made}
+    roles = {_id(one): _role(without_name(one), {window: WINDOW}, groups) for one in made}
     for number in reversed(range(at)):
         node = chain[number]
         if node.nodeName() == "CTERelationRef":
-            pairs = zip(_each(node.output()), _each(chain[number + 1].output()), strict=True)
+            pairs = zip(each_of(node.output()), each_of(chain[number + 1].output()), strict=True)
             roles = {_id(mine): roles[_id(its)] for mine, its in pairs}
         elif node.nodeName() == "Project":
-            roles = {_id(one): _role(_within(one), roles) for one in _each(node.projectList())}
-    texts = {_id(one): _within(one).sql() for one in made}
-    columns = [_Column(one.name(), texts.get(_id(one), one.name()), roles[_id(one)]) for one in _each(plan.output())]
+            roles = {_id(one): _role(without_name(one), roles) for one in each_of(node.projectList())}
+    texts = {_id(one): without_name(one).sql() for one in made}
+    columns = [_Column(one.name(), texts.get(_id(one), one.name()), roles[_id(one)]) for one in each_of(plan.output())]
     for name, one in groups.items():
         if name not in {column.role for column in columns}:
             raise ConfigError(f"SELECT lacks {one.sql()} of GROUP BY; add it, because it is part of the key of gold")
@@ -168,7 +180,7 @@ def _chain(plan: Any) -> list[Any]:
     while node.nodeName() != SILVER:
         name = node.nodeName()
         if name == "WithCTE":
-            queries |= {one.id(): one.child() for one in _each(node.cteDefs())}
+            queries |= {one.id(): one.child() for one in each_of(node.cteDefs())}
             node = node.plan()
             continue
         if name == "Aggregate":
@@ -189,7 +201,7 @@ def _chain(plan: Any) -> list[Any]:
 def _groups(aggregation: Any) -> tuple[int, dict[str, Any]]:
     """The id of the window's column, and the other expressions of GROUP BY by their roles."""
     window, groups, marks = None, {}, set()
-    for number, one in enumerate(_each(aggregation.groupingExpressions())):
+    for number, one in enumerate(each_of(aggregation.groupingExpressions())):
         is_column = one.nodeName() == "AttributeReference"
         if is_column and one.name() == "spark_grouping_id":
             raise ConfigError("GROUPING SETS, CUBE and ROLLUP are not supported; write an aggregate for each of them")
@@ -243,7 +255,7 @@ def _ordered(expression: Any) -> str:
     """The first aggregate function in an expression that depends on the order of rows, as SQL."""
     if expression.nodeName() == "AggregateExpression":
         return str(expression.sql()) if expression.aggregateFunction().nodeName() in IN_ORDER else ""
-    children = _each(expression.children())
+    children = each_of(expression.children())
     if expression.nodeName() in ORDER_FREE and children[0].nodeName() == "AggregateExpression":
         children = children[1:]
     return next((name for name in map(_ordered, children) if name), "")
@@ -251,13 +263,13 @@ def _ordered(expression: Any) -> str:
 
 def _culprit(nodes: Iterable[Any], is_refused: Callable[[Any], bool]) -> str:
     """The innermost expression that is refused, as SQL."""
-    level = [one for node in nodes for one in _each(node.expressions())]
+    level = [one for node in nodes for one in each_of(node.expressions())]
     found = None
     while True:
         refused = next(filter(is_refused, level), None)
         if refused is None:
             return "an expression" if found is None else str(found.sql())
-        found, level = refused, _each(refused.children())
+        found, level = refused, each_of(refused.children())
 
 
 def _named(columns: Sequence[_Column]) -> tuple[tuple[str, ...], dict[str, str]]:
@@ -286,7 +298,7 @@ def _named(columns: Sequence[_Column]) -> tuple[tuple[str, ...], dict[str, str]]
     return tuple(one.name for one in left if one.name in groups.values()), measures
 
 
-def _within(expression: Any) -> Any:
+def without_name(expression: Any) -> Any:
     """The expression without its name."""
     return expression.child() if expression.nodeName() == "Alias" else expression
 
@@ -296,6 +308,6 @@ def _id(column: Any) -> int:
     return int(column.exprId().id())
 
 
-def _each(found: Any) -> list[Any]:
+def each_of(found: Any) -> list[Any]:
     """The elements of a sequence of Scala."""
     return [found.apply(number) for number in range(found.size())]

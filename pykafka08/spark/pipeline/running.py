@@ -25,6 +25,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from pykafka08.errors import ConfigError
 from pykafka08.spark.pipeline.compacting import compact, delete_attempts, versions
+from pykafka08.spark.pipeline.definitions import keep_definitions
 from pykafka08.spark.pipeline.expectations import with_counts
 from pykafka08.spark.pipeline.leasing import Lease, leased
 from pykafka08.spark.pipeline.replaying import restore_offsets
@@ -37,6 +38,8 @@ from pykafka08.spark.pipeline.stores import Folder, first_line
 from pykafka08.spark.pipeline.tables.table import Fence, LeaseLostError, Table
 from pykafka08.spark.pipeline.tables.table_log import CatalogError
 from pykafka08.spark.pipeline.validating import check_starts, validate
+from pykafka08.spark.pipeline.verifying import DECODE
+from pykafka08.spark.pipeline.widening import widen
 
 __all__ = ["RunLog", "follow", "run", "run_once", "select", "validated"]
 
@@ -151,6 +154,7 @@ def run(
         log = RunLog(pipeline)
         try:
             _restore_offsets(pipeline, chosen, say)
+            _evolve(spark, pipeline, chosen, lease, say)
             for listener in (log, *listeners):
                 spark.streams.addListener(listener)
             if is_following:
@@ -234,6 +238,15 @@ def _restore_offsets(pipeline: Pipeline, names: Sequence[str], say: Say) -> None
             batch = restore_offsets(Table(folder), pipeline.checkpoint(stage.name), stage.name)
             if batch >= 0:
                 say(f"{stage.name}: restored the offsets of batch {batch}, which another run had replaced")
+
+
+def _evolve(spark: SparkSession, pipeline: Pipeline, names: Sequence[str], fence: Fence, say: Say) -> None:
+    """Keep the definitions of the aggregates, and give silver the wider types of the settings."""
+    keep_definitions(spark, pipeline, names)
+    if any(name.startswith(DECODE) for name in names):
+        widened = widen(spark, pipeline, fence)
+        if widened:
+            say(widened)
 
 
 def _delete_attempts(pipeline: Pipeline, lease: Lease, say: Say) -> None:

@@ -30,15 +30,15 @@ from pykafka08.spark.pipeline.duplicates import days_near, first_of_each, not_th
 from pykafka08.spark.pipeline.judging import judged
 from pykafka08.spark.pipeline.replaying import is_committed
 from pykafka08.spark.pipeline.session import brief
-from pykafka08.spark.pipeline.settings import Aggregate, Duplicates, Pipeline, Source
+from pykafka08.spark.pipeline.settings import Aggregate, Duplicates, Limits, Pipeline, Source
 from pykafka08.spark.pipeline.starting import kafka_options, start_options
 from pykafka08.spark.pipeline.stores import Folder
 from pykafka08.spark.pipeline.tables import rows as table_rows
-from pykafka08.spark.pipeline.tables.model import NEW_ROWS, Commit
+from pykafka08.spark.pipeline.tables.model import BACKFILL, NEW_ROWS, Commit
 from pykafka08.spark.pipeline.tables.stream import stream_options
 from pykafka08.spark.pipeline.tables.table import Fence, Table
 
-__all__ = ["BatchError", "Stage", "stages", "told_briefly"]
+__all__ = ["BatchError", "Stage", "restating_stage", "stages", "told_briefly"]
 
 KAFKA = "pykafka08"
 """The name of the source and sink in Spark."""
@@ -131,6 +131,7 @@ def _decode(pipeline: Pipeline, source: str, fence: Fence | None) -> Callable[[S
     def take(batch: DataFrame, number: int) -> None:
         if is_committed(silver, checkpoint, query, number):
             return
+        silver.check(table_rows.silver_schema(batch.sparkSession, pipeline.decode).json())
         ends = offset_text(checkpoint, number)
         kept = partial(_accepted_of, pipeline, batch.sparkSession, None)
         with judged(pipeline, query, number, decoded(batch, pipeline.decode, source), kept) as (rows, read):
@@ -238,13 +239,22 @@ def _dead_letters(pipeline: Pipeline) -> Callable[[SparkSession], DataStreamWrit
     return writer
 
 
+def restating_stage(pipeline: Pipeline, name: str, fence: Fence) -> Stage:
+    """The stage of an aggregate without a checkpoint: its first batch reads all of silver, and replaces all of gold."""
+    writer = _aggregate(pipeline, name, pipeline.aggregates[name], fence, is_restating=True)
+    return Stage(f"aggregate-{name}", (), writer, (pipeline.gold(name),))
+
+
 def _aggregate(
-    pipeline: Pipeline, name: str, aggregate: Aggregate, fence: Fence | None
+    pipeline: Pipeline, name: str, aggregate: Aggregate, fence: Fence | None, *, is_restating: bool = False
 ) -> Callable[[SparkSession], DataStreamWriter]:
     table, query = Table(pipeline.gold(name), fence), f"aggregate-{name}"
     checkpoint = pipeline.checkpoint(query)
 
     def take(batch: DataFrame, number: int) -> None:
+        if is_restating and not number:
+            _restate(table, Commit(0, BACKFILL, query, number, offsets=offset_text(checkpoint, number)), batch)
+            return
         if is_committed(table, checkpoint, query, number):
             batch.write.format("noop").mode("overwrite").save()  # its state is to be computed and kept all the same
             return
@@ -256,10 +266,25 @@ def _aggregate(
 
     def writer(spark: SparkSession) -> DataStreamWriter:
         schema = table_rows.silver_schema(spark, pipeline.decode)
-        rows = _table_stream(spark, pipeline, pipeline.silver).schema(schema).load()
+        limited = replace(pipeline, limits=Limits(0, 0, 0)) if is_restating else pipeline
+        rows = _table_stream(spark, limited, pipeline.silver).schema(schema).load()
         return windowed(rows, aggregate).writeStream.outputMode("update").foreachBatch(told_briefly(take))
 
     return writer
+
+
+def _restate(table: Table, commit: Commit, windows: DataFrame) -> None:
+    """Replace all rows and the columns of gold by the windows of a batch."""
+    rows = table_rows.gold_rows(windows, commit.batch)
+    if table.version < 0:
+        table.prepare(rows.schema.json())
+    added = tuple(table_rows.write_alone(table, table.attempt(commit.query, commit.batch), rows))
+    is_made = False
+    while not is_made:
+        state = table.state()
+        removed = tuple(one.path for one in state.files)
+        replaced = replace(commit, version=state.version + 1, added=added, removed=removed)
+        is_made = table.commit(replaced, schema=rows.schema.json())
 
 
 def _publish(pipeline: Pipeline, name: str, aggregate: Aggregate) -> Callable[[SparkSession], DataStreamWriter]:

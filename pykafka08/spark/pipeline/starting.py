@@ -21,6 +21,7 @@ from pykafka08.spark.pipeline.checkpoints import offset_text
 from pykafka08.spark.pipeline.refusals import REFUSALS, refusal_at
 from pykafka08.spark.pipeline.settings import Pipeline, Source
 from pykafka08.spark.pipeline.stores import Folder
+from pykafka08.spark.pipeline.tables.model import State
 from pykafka08.spark.pipeline.tables.table import Table
 from pykafka08.zookeeper import reading
 from pykafka08.zookeeper.bridge import ZooKeeper
@@ -81,10 +82,13 @@ def started(pipeline: Pipeline, source: Source) -> Offsets | None:
     return read_offsets(path.read_text()) if path.exists() else None
 
 
-def committed_offsets(pipeline: Pipeline, source: Source) -> Offsets | None:
-    """The offset behind the last one that bronze holds, by the checkpoint; None if there is no batch yet."""
+def committed_offsets(pipeline: Pipeline, source: Source, bronze: State | None = None) -> Offsets | None:
+    """The offset behind the last one that bronze holds, by the checkpoint; None if there is no batch yet.
+
+    ``bronze``: a version of the table; by default the newest.
+    """
     query = f"ingest-{source.name}"
-    batch = Table(pipeline.bronze(source.name)).newest(query)
+    batch = Table(pipeline.bronze(source.name)).newest(query) if bronze is None else bronze.newest.get(query, -1)
     return None if batch < 0 else read_offsets(offset_text(pipeline.checkpoint(query), batch))
 
 

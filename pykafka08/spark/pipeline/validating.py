@@ -22,6 +22,7 @@ from pykafka08.spark.options import write_options
 from pykafka08.spark.pipeline import changes
 from pykafka08.spark.pipeline.aggregating import windowed
 from pykafka08.spark.pipeline.decoding import BRONZE_SCHEMA, COORDINATES, columns_of, decoded
+from pykafka08.spark.pipeline.definitions import check_definitions
 from pykafka08.spark.pipeline.gold_sql import check_as_stream, empty_stream, resolved
 from pykafka08.spark.pipeline.judging import referenced_keys
 from pykafka08.spark.pipeline.refusals import REFUSALS, refusal_at
@@ -40,6 +41,7 @@ from pykafka08.spark.pipeline.tables.rows import (
     silver_schema,
 )
 from pykafka08.spark.pipeline.tables.table_log import EXTRA
+from pykafka08.spark.pipeline.widening import check_types
 
 __all__ = ["check_offline", "check_starts", "reach_catalog", "reach_registry", "reach_sinks", "validate"]
 
@@ -148,6 +150,8 @@ async def _brokers(settings: ClientConfig) -> int:
 def validate(spark: SparkSession, pipeline: Pipeline) -> Pipeline:
     """Check schema, expressions, rules and queries without rows, and options of decoding with one row.
 
+    Types of columns and aggregates are compared with those in the folder.
+
     Returns the pipeline with the columns of its queries, as :func:`gold_sql.resolved` does.
 
     Raises:
@@ -175,6 +179,8 @@ def validate(spark: SparkSession, pipeline: Pipeline) -> Pipeline:
             alone = replace(aggregate, measures={measure: expression})
             _tried(f"aggregates.{name}.measures.{measure}", partial(_plan_as_stream, spark, decode, alone))
     _check_clustering(spark, pipeline)
+    check_types(spark, pipeline)
+    check_definitions(spark, pipeline)
     return pipeline
 
 

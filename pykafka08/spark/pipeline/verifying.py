@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -18,16 +18,19 @@ from pykafka08.spark.client_properties import PREFIX, SECURITY
 from pykafka08.spark.offsets_json import write_offsets
 from pykafka08.spark.pipeline.aggregating import current, key_of, windowed
 from pykafka08.spark.pipeline.decoding import PLACE
+from pykafka08.spark.pipeline.definitions import check_definitions
 from pykafka08.spark.pipeline.gold_sql import resolved
 from pykafka08.spark.pipeline.settings import Aggregate, DeadLetters, Pipeline, Source
 from pykafka08.spark.pipeline.starting import Offsets, committed_offsets, kafka_options, started
+from pykafka08.spark.pipeline.stores import Folder
 from pykafka08.spark.pipeline.tables import rows as table_rows
-from pykafka08.spark.pipeline.tables.model import NEW_ROWS, State
-from pykafka08.spark.pipeline.tables.removed import read_ranges
+from pykafka08.spark.pipeline.tables.model import NEW_ROWS, DataFile, State
+from pykafka08.spark.pipeline.tables.removed import Ranges, read_ranges
 from pykafka08.spark.pipeline.tables.table import Table
 
 __all__ = [
     "Finding",
+    "Pinned",
     "all_bronze",
     "bronze_of",
     "is_in_range",
@@ -58,30 +61,67 @@ class Finding:
     text: str
 
 
+@dataclass(frozen=True)
+class Pinned:
+    """A version of each table.  Retention and stages may commit while rows are counted."""
+
+    states: Mapping[Folder, State]
+    ranges: Mapping[str, Ranges]
+    """Source → the offsets that retention had removed from that version of bronze."""
+
+    @classmethod
+    def of(cls, pipeline: Pipeline) -> Pinned:
+        """The newest versions.  Each table is before those that it is made of, so that no row lacks its record."""
+        of_gold = (pipeline.gold(name) for name in pipeline.aggregates)
+        states = {one: Table(one).state() for one in (*of_gold, pipeline.silver, pipeline.rejects)}
+        ranges = {}
+        for name in pipeline.sources:
+            table = Table(pipeline.bronze(name))
+            states[table.folder] = state = table.state()
+            ranges[name] = read_ranges(table, state.totals)
+        return cls(states, ranges)
+
+    def removed(self, *folders: Folder) -> int:
+        """The number of rows that retention has removed from tables."""
+        return sum(self.states[one].removed for one in folders)
+
+
 def verify(spark: SparkSession, pipeline: Pipeline, *, against_kafka: bool = False) -> Iterator[Finding]:
-    """One finding after the other; ``against_kafka``: the ranges are read again and counted, for topics with holes."""
+    """One finding after the other; ``against_kafka``: the ranges are read again and counted, for topics with holes.
+
+    All findings are about the versions that the tables have at the first one.
+
+    Raises:
+        ConfigError: as :func:`gold_sql.resolved` or :func:`definitions.check_definitions`.
+    """
     pipeline = resolved(spark, pipeline)
+    check_definitions(spark, pipeline)
+    pinned = Pinned.of(pipeline)
     for source in pipeline.sources.values():
-        yield _ingested(spark, pipeline, source, against_kafka=against_kafka)
-    yield _decoded(spark, pipeline)
+        yield _ingested(spark, pipeline, source, pinned, against_kafka=against_kafka)
+    yield _decoded(spark, pipeline, pinned)
     if pipeline.dead_letters is not None:
-        yield _letters(spark, pipeline, pipeline.dead_letters)
+        yield _letters(spark, pipeline.dead_letters, pinned.states[pipeline.rejects])
     for name, aggregate in pipeline.aggregates.items():
-        yield _aggregated(spark, pipeline, name, aggregate)
+        yield _aggregated(spark, pipeline, name, aggregate, pinned)
         if aggregate.topic:
-            yield _published(spark, pipeline, name, aggregate)
+            yield _published(spark, pipeline, name, aggregate, pinned)
 
 
-def bronze_of(spark: SparkSession, pipeline: Pipeline, source: str) -> DataFrame:
+def bronze_of(spark: SparkSession, pipeline: Pipeline, source: str, pinned: Pinned | None = None) -> DataFrame:
     """All rows of bronze."""
     table = Table(pipeline.bronze(source))
-    return table_rows.read_bronze(spark, table, table.live())
+    return table_rows.read_bronze(spark, table, _files(table, pinned))
 
 
-def all_bronze(spark: SparkSession, pipeline: Pipeline) -> DataFrame:
+def _files(table: Table, pinned: Pinned | None) -> Sequence[DataFile]:
+    return table.live() if pinned is None else pinned.states[table.folder].files
+
+
+def all_bronze(spark: SparkSession, pipeline: Pipeline, pinned: Pinned | None = None) -> DataFrame:
     """The coordinates of all bronze rows, as :data:`PLACE`."""
     places = [
-        bronze_of(spark, pipeline, name).select(
+        bronze_of(spark, pipeline, name, pinned).select(
             F.lit(name).alias("_source"),
             F.col("topic").alias("_topic"),
             F.col("partition").alias("_partition"),
@@ -95,18 +135,20 @@ def all_bronze(spark: SparkSession, pipeline: Pipeline) -> DataFrame:
     return joined
 
 
-def _ingested(spark: SparkSession, pipeline: Pipeline, source: Source, *, against_kafka: bool) -> Finding:
+def _ingested(
+    spark: SparkSession, pipeline: Pipeline, source: Source, pinned: Pinned, *, against_kafka: bool
+) -> Finding:
     stage = f"ingest-{source.name}"
-    start, end = started(pipeline, source), committed_offsets(pipeline, source)
+    state = pinned.states[pipeline.bronze(source.name)]
+    start, end = started(pipeline, source), committed_offsets(pipeline, source, state)
     if start is None or end is None:
         return Finding(stage, True, "nothing was read yet")
-    rows = bronze_of(spark, pipeline, source.name)
+    rows = bronze_of(spark, pipeline, source.name, pinned)
     counted = rows.groupBy("topic", "partition").agg(
         F.count("*"), F.countDistinct("offset"), F.min("offset"), F.max("offset")
     )
     found = {(one[0], one[1]): tuple(one)[2:] for one in counted.collect()}
-    ranges = removed_places(spark, pipeline, [source.name])
-    removed = Table(pipeline.bronze(source.name)).state().removed
+    ranges, removed = removed_places(spark, pipeline, [source.name], pinned), state.removed
     again = _removed_and_there(rows, source.name, ranges) if removed else 0
     covered = {(tp.topic, tp.partition): (start.get(tp, 0), at) for tp, at in end.items()}
     doubled = again + sum(count - distinct for count, distinct, _, _ in found.values())
@@ -137,14 +179,14 @@ def _ingested(spark: SparkSession, pipeline: Pipeline, source: Source, *, agains
     return Finding(stage, not (doubled or outside or holes), text)
 
 
-def removed_places(spark: SparkSession, pipeline: Pipeline, sources: Iterable[str]) -> DataFrame:
+def removed_places(
+    spark: SparkSession, pipeline: Pipeline, sources: Iterable[str], pinned: Pinned | None = None
+) -> DataFrame:
     """The ranges of offsets that retention has removed from bronze, a row for each."""
-    rows = [
-        (source, *partition, *one, one.is_whole)
-        for source in sources
-        for partition, ranges in read_ranges(Table(pipeline.bronze(source))).items()
-        for one in ranges
-    ]
+    rows = []
+    for source in sources:
+        every = read_ranges(Table(pipeline.bronze(source))) if pinned is None else pinned.ranges[source]
+        rows += [(source, *partition, *one, one.is_whole) for partition, ranges in every.items() for one in ranges]
     return spark.createDataFrame(rows, REMOVED)
 
 
@@ -176,16 +218,16 @@ def places_in_kafka(spark: SparkSession, source: Source, start: Offsets, end: Of
     return spark.read.format("pykafka08").options(**options).load()
 
 
-def silver_of(spark: SparkSession, pipeline: Pipeline) -> DataFrame:
+def silver_of(spark: SparkSession, pipeline: Pipeline, pinned: Pinned | None = None) -> DataFrame:
     """The accepted rows."""
     table = Table(pipeline.silver)
-    return table_rows.read(spark, table, table.live(), table_rows.silver_schema(spark, pipeline.decode))
+    return table_rows.read(spark, table, _files(table, pinned), table_rows.silver_schema(spark, pipeline.decode))
 
 
-def rejects_of(spark: SparkSession, pipeline: Pipeline) -> DataFrame:
+def rejects_of(spark: SparkSession, pipeline: Pipeline, pinned: Pinned | None = None) -> DataFrame:
     """The refused records."""
     table = Table(pipeline.rejects)
-    return table_rows.read(spark, table, table.live(), table_rows.rejects_schema(spark, pipeline.decode))
+    return table_rows.read(spark, table, _files(table, pinned), table_rows.rejects_schema(spark, pipeline.decode))
 
 
 def is_interrupted(rejects: State) -> bool:
@@ -193,29 +235,35 @@ def is_interrupted(rejects: State) -> bool:
     return rejects.newest.get(BEGUN, -1) > rejects.newest.get(DONE, -1)
 
 
-def refused_ahead(silver: State, rejects: Table) -> Counter[str]:
-    """Query → refused records of batches whose accepted rows are not in silver, because an attempt ended between."""
+def refused_ahead(silver: State, rejects: Table, state: State | None = None) -> Counter[str]:
+    """Query → refused records of batches whose accepted rows are not in silver, because an attempt ended between.
+
+    ``state``: of rejects; by default the newest.
+    """
     ahead: Counter[str] = Counter()
-    newest = {query: batch for query, batch in rejects.state().newest.items() if query.startswith(DECODE)}
+    state = state or rejects.state()
+    newest = {query: batch for query, batch in state.newest.items() if query.startswith(DECODE)}
     if any(batch > silver.newest.get(query, -1) for query, batch in newest.items()):
         for commit in rejects.existing_commits():
-            if commit.kind == NEW_ROWS and commit.batch > silver.newest.get(commit.query, -1):
+            is_new = commit.kind == NEW_ROWS and commit.version <= state.version
+            if is_new and commit.batch > silver.newest.get(commit.query, -1):
                 ahead[commit.query] += sum(one.rows for one in commit.added)
     return ahead
 
 
-def _decoded(spark: SparkSession, pipeline: Pipeline) -> Finding:
-    silver, rejects = Table(pipeline.silver).state(), Table(pipeline.rejects)
-    ahead = sum(refused_ahead(silver, rejects).values())
+def _decoded(spark: SparkSession, pipeline: Pipeline, pinned: Pinned) -> Finding:
+    silver, rejects = pinned.states[pipeline.silver], pinned.states[pipeline.rejects]
+    ahead = sum(refused_ahead(silver, Table(pipeline.rejects), rejects).values())
     read, duplicates = (silver.counts.get(name, 0) for name in ("read", "duplicates"))
-    bronze = all_bronze(spark, pipeline).withColumn("in_bronze", F.lit(1)).withColumn("in_silver", F.lit(0))
-    places = silver_of(spark, pipeline).select(*PLACE).unionByName(rejects_of(spark, pipeline).select(*PLACE))
+    bronze = all_bronze(spark, pipeline, pinned).withColumn("in_bronze", F.lit(1)).withColumn("in_silver", F.lit(0))
+    good, bad = silver_of(spark, pipeline, pinned), rejects_of(spark, pipeline, pinned)
+    places = good.select(*PLACE).unionByName(bad.select(*PLACE))
     places = places.withColumn("in_bronze", F.lit(0)).withColumn("in_silver", F.lit(1))
     each = bronze.unionByName(places).groupBy(*PLACE).agg(F.sum("in_bronze").alias("b"), F.sum("in_silver").alias("s"))
-    from_bronze = sum(Table(pipeline.bronze(name)).state().removed for name in pipeline.sources)
-    removed = silver.removed + rejects.state().removed
+    from_bronze = pinned.removed(*(pipeline.bronze(name) for name in pipeline.sources))
+    removed = silver.removed + rejects.removed
     if from_bronze:
-        ranges = F.broadcast(removed_places(spark, pipeline, pipeline.sources))
+        ranges = F.broadcast(removed_places(spark, pipeline, pipeline.sources, pinned))
         each = each.join(ranges, is_in_range(PLACE), "left")
     is_removed = "r_source is not null" if from_bronze else "false"
     counted = ("sum(b)", "sum(s)", "count_if(s > 0)", "count_if(b > 0)", f"count_if(b = 0 and not {is_removed})")
@@ -229,7 +277,7 @@ def _decoded(spark: SparkSession, pipeline: Pipeline) -> Finding:
     )
     if removed:
         text += f", {removed:,} removed by retention"
-    if rows != distinct and is_interrupted(rejects.state()):
+    if rows != distinct and is_interrupted(rejects):
         text += " (a backfill was interrupted: repeat it)"
     return Finding("decode", rows == distinct and lost == 0 and invented == 0 and pending >= 0, text)
 
@@ -248,8 +296,8 @@ def _topic(spark: SparkSession, sink: DeadLetters | Aggregate) -> DataFrame:
     return spark.read.format("pykafka08").options(**options).load()
 
 
-def _letters(spark: SparkSession, pipeline: Pipeline, letters: DeadLetters) -> Finding:
-    refused = Table(pipeline.rejects).state().brought.get(NEW_ROWS, 0)
+def _letters(spark: SparkSession, letters: DeadLetters, rejects: State) -> Finding:
+    refused = rejects.brought.get(NEW_ROWS, 0)
     if not refused:
         return Finding("dead-letters", True, "none was refused")
     names = ("source", "topic", "partition", "offset")
@@ -267,18 +315,18 @@ def last_header(name: str) -> Column:
     return F.try_element_at(found, F.lit(-1))["value"]
 
 
-def gold_of(spark: SparkSession, pipeline: Pipeline, name: str) -> DataFrame:
+def gold_of(spark: SparkSession, pipeline: Pipeline, name: str, pinned: Pinned | None = None) -> DataFrame:
     """The newest row of each window and group."""
     table, aggregate = Table(pipeline.gold(name)), pipeline.aggregates[name]
     schema = table_rows.gold_schema(spark, pipeline.decode, aggregate)
-    return current(table_rows.read(spark, table, table.live(), schema), aggregate)
+    return current(table_rows.read(spark, table, _files(table, pinned), schema), aggregate)
 
 
-def _aggregated(spark: SparkSession, pipeline: Pipeline, name: str, aggregate: Aggregate) -> Finding:
-    key = key_of(aggregate)
-    is_kept = _is_kept(pipeline, name)
-    gold = gold_of(spark, pipeline, name).where(is_kept)
-    anew = windowed(silver_of(spark, pipeline), aggregate).where(is_kept)
+def _aggregated(spark: SparkSession, pipeline: Pipeline, name: str, aggregate: Aggregate, pinned: Pinned) -> Finding:
+    key, state = key_of(aggregate), pinned.states[pipeline.gold(name)]
+    is_kept = _is_kept(pipeline, name, pinned)
+    gold = gold_of(spark, pipeline, name, pinned).where(is_kept)
+    anew = windowed(silver_of(spark, pipeline, pinned), aggregate).where(is_kept)
     pairs = gold.alias("g").join(
         anew.alias("a"), [F.col(f"g.{one}").eqNullSafe(F.col(f"a.{one}")) for one in key], "full_outer"
     )
@@ -286,18 +334,19 @@ def _aggregated(spark: SparkSession, pipeline: Pipeline, name: str, aggregate: A
     for measure in aggregate.measures:
         differ = differ | ~_alike(pairs, anew, measure)
     windows, differing = _counts(pairs.select(differ.alias("differs")), "count(*)", "count_if(differs)")
-    replaced = Table(pipeline.gold(name)).state().rows - gold_of(spark, pipeline, name).count()
+    replaced = state.rows - gold_of(spark, pipeline, name, pinned).count()
     text = f"{windows:,} windows, {differing:,} differ from silver, {replaced:,} rows are of earlier batches"
     if differing:
         text += " (rows later than the watermark, or still pending: a backfill of their dates takes them in)"
-    if Table(pipeline.gold(name)).state().removed or Table(pipeline.silver).state().removed:
+    if pinned.removed(pipeline.gold(name), pipeline.silver):
         text += "; windows of removed days are not compared"
     return Finding(f"aggregate-{name}", differing == 0, text)
 
 
-def _is_kept(pipeline: Pipeline, name: str) -> Column:
+def _is_kept(pipeline: Pipeline, name: str, pinned: Pinned) -> Column:
     """Whether retention has removed neither a window from gold, nor rows of its days from silver."""
-    of_gold, of_silver = (Table(one).totals().retention.get("until") for one in (pipeline.gold(name), pipeline.silver))
+    tables = (pipeline.gold(name), pipeline.silver)
+    of_gold, of_silver = (pinned.states[one].totals.retention.get("until") for one in tables)
     is_kept = F.lit(True)
     if of_gold:
         is_kept = is_kept & (F.col("window_end") > F.lit(of_gold).cast("timestamp"))
@@ -315,8 +364,8 @@ def _alike(pairs: DataFrame, anew: DataFrame, measure: str) -> Column:
     return F.coalesce(near, gold.isNull() & fresh.isNull())
 
 
-def _published(spark: SparkSession, pipeline: Pipeline, name: str, aggregate: Aggregate) -> Finding:
-    gold = gold_of(spark, pipeline, name)
+def _published(spark: SparkSession, pipeline: Pipeline, name: str, aggregate: Aggregate, pinned: Pinned) -> Finding:
+    gold = gold_of(spark, pipeline, name, pinned)
     expected = gold.select(
         F.to_json(F.struct(*key_of(aggregate))).alias("key"),
         F.to_json(F.struct(*key_of(aggregate), *aggregate.measures)).alias("value"),
@@ -328,7 +377,7 @@ def _published(spark: SparkSession, pipeline: Pipeline, name: str, aggregate: Ag
         F.max_by(F.col("value").cast("string"), "offset").alias("value")
     )
     pairs = expected.withColumnRenamed("value", "gold").join(newest, "key", "full_outer")
-    until = Table(pipeline.gold(name)).totals().retention.get("until")
+    until = pinned.states[pipeline.gold(name)].totals.retention.get("until")
     if until:
         end = F.get_json_object("key", "$.window_end").cast("timestamp")
         pairs = pairs.where(F.col("gold").isNotNull() | (end > F.lit(until).cast("timestamp")))

@@ -6,8 +6,9 @@ DuckDB downloads its reader of Delta tables as an extension, so here it reads th
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date, datetime, timezone
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from pykafka08.spark.pipeline.settings import Pipeline
 from pykafka08.spark.pipeline.stores import Folder
 from tests.stores.delta_spark import read_by_spark
 
-__all__ = ["CONDITIONS", "check_with_spark", "check_without_spark", "tables_of", "texts"]
+__all__ = ["CONDITIONS", "check_with_spark", "check_without_spark", "rows_of_readers", "tables_of", "texts"]
 
 
 def tables_of(pipeline: Pipeline) -> dict[str, Folder]:
@@ -29,6 +30,18 @@ def tables_of(pipeline: Pipeline) -> dict[str, Folder]:
     found = {f"bronze-{name}": pipeline.bronze(name) for name in pipeline.sources}
     found |= {"silver": pipeline.silver, "rejects": pipeline.rejects}
     return found | {f"gold-{name}": pipeline.gold(name) for name in pipeline.aggregates}
+
+
+def rows_of_readers(folder: Folder, version: int | None = None) -> dict[str, list[str]]:
+    """Reader → rows of a table as sorted texts, in which numbers of different types are equal."""
+    table = DeltaTable(folder.address.delta, version=version)
+    with duckdb.connect(config={"autoinstall_known_extensions": "false"}) as connection:
+        read = {
+            "deltalake": table.to_pyarrow_table(),
+            "polars": pl.scan_delta(folder.address.delta, version=version).collect().to_arrow(),
+            "DuckDB": connection.from_arrow(table.to_pyarrow_dataset()).to_arrow_table(),
+        }
+    return {name: texts(rows, _number) for name, rows in read.items()}
 
 
 def check_without_spark(pipeline: Pipeline) -> None:
@@ -107,12 +120,20 @@ def _addresses(tables: Mapping[str, Folder]) -> dict[str, str]:
     return {name: one.address.spark for name, one in tables.items()}
 
 
-def texts(rows: pa.Table) -> list[str]:
+def texts(rows: pa.Table, converted: Callable[[Any], Any] = lambda value: value) -> list[str]:
     """The rows as sorted JSON texts."""
-    return sorted(json.dumps(row, sort_keys=True, default=_text) for row in rows.to_pylist())
+    plain = ({name: converted(value) for name, value in row.items()} for row in rows.to_pylist())
+    return sorted(json.dumps(row, sort_keys=True, default=_text) for row in plain)
+
+
+def _number(value: Any) -> Any:
+    """5 and 5.0 as one text."""
+    return float(value) if isinstance(value, int) else value
 
 
 def _text(value: Any) -> str:
+    if isinstance(value, Decimal):
+        return str(value)
     if isinstance(value, datetime):
         return value.astimezone(timezone.utc).isoformat()
     return value.isoformat() if isinstance(value, date) else bytes(value).hex()

@@ -6,6 +6,7 @@ import itertools
 import json
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,13 +16,27 @@ import anyio
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.readwriter import DataFrameWriter
 
 from pykafka08 import Producer
 from pykafka08.errors import ConfigError
-from pykafka08.spark.pipeline import backfilling, compacting, retaining, running, settings, stages, verifying
+from pykafka08.spark.pipeline import (
+    backfilling,
+    compacting,
+    definitions,
+    restating,
+    retaining,
+    running,
+    settings,
+    stages,
+    validating,
+    verifying,
+)
+from pykafka08.spark.pipeline.settings import Pipeline
+from pykafka08.spark.pipeline.stores import Folder
 from pykafka08.spark.pipeline.tables import rows as table_rows
 from pykafka08.spark.pipeline.tables.model import Commit
 from pykafka08.spark.pipeline.tables.table import Table
@@ -82,16 +97,17 @@ class Fault(NamedTuple):
     is_done: bool
     """Whether that call has done its work."""
 
-    def strike(self, patch: pytest.MonkeyPatch) -> None:
+    def strike(self, patch: pytest.MonkeyPatch, error: type[BaseException] = Killed) -> None:
+        """``error``: what ends the driver; in a batch of a stream only an Exception reaches Spark."""
         original, calls = getattr(self.owner, self.name), itertools.count(1)
 
         def struck(*arguments: Any, **named: Any) -> Any:
             is_now = next(calls) == self.call
             if is_now and not self.is_done:
-                raise Killed
+                raise error
             made = original(*arguments, **named)
             if is_now:
-                raise Killed
+                raise error
             return made
 
         patch.setattr(self.owner, self.name, struck)
@@ -111,6 +127,11 @@ BEHIND_SILVER = [
     Fault(Table, "commit", 3, is_done=True),
 ]
 """A backfill commits what it refuses, silver, what it refuses no more, and gold."""
+RESTATING = [
+    (Fault(Folder, "delete", 1, is_done=True), "old"),
+    (Fault(Table, "commit", 1, is_done=True), "new"),
+]
+"""Where an aggregate's computation is killed, and the windows in gold then."""
 
 
 class Order(NamedTuple):
@@ -168,6 +189,11 @@ class Shop:
     def silver(self) -> list[tuple[Any, ...]]:
         rows = verifying.silver_of(self._spark, self.pipeline).select("id", "amount", "event_date")
         return sorted(map(tuple, rows.collect()))
+
+    def gold(self) -> list[tuple[Any, ...]]:
+        """Start, orders and amount of the rows in gold."""
+        rows = DeltaTable(str(self.pipeline.gold("daily"))).to_pyarrow_table().to_pylist()
+        return sorted((row["window_start"].date(), row["orders"], row["amount"]) for row in rows)
 
     def bronze(self) -> list[Path]:
         return list(Path(self.pipeline.bronze("shop")).rglob("*.parquet"))
@@ -283,6 +309,38 @@ def test_killed_at_any_point_a_backfill_is_made_again(shop: Shop, each: int) -> 
     assert shop.wrong() == []
 
 
+def test_a_changed_aggregate_is_computed_again(shop: Shop, spark: SparkSession) -> None:
+    """Gold has the old windows or all of the new ones, wherever the driver is killed; then the stream goes on."""
+    published = f'bootstrap_servers = "{shop.brokers}"\ntopic = "{shop.topic}-daily"\n'
+    shop.write(WINDOWS + published)
+    definitions.keep_definitions(spark, shop.pipeline, ["aggregate-daily"])
+    shop.take(Order(1, 5), Order(2, 6), Order(3, 7, THIRD))
+    shop.take(Order(4, 8, THIRD), Order(5, 9))  # the second is later than the watermark
+    assert [one.stage for one in shop.wrong()] == ["aggregate-daily"]
+    old = shop.gold()
+    shop.write(WINDOWS.replace("sum(amount)", "max(amount)") + published)
+    for refused in (lambda: validating.validate(spark, shop.pipeline), shop.wrong, shop.backfill):
+        with pytest.raises(ConfigError, match=r"^aggregates\.daily\.measures: was '.* amount = sum\(amount\)', and is"):
+            refused()
+    new = [(date(2024, 2, 29), 3, 9), (FIRST, 3, 9), (SECOND, 2, 8), (THIRD, 2, 8)]
+    for fault, gold in RESTATING:
+        with pytest.MonkeyPatch.context() as patch:
+            fault.strike(patch, RuntimeError)
+            with pytest.raises((RuntimeError, StreamingQueryException)):
+                restating.restate(spark, shop.pipeline, "daily")
+        assert shop.gold() == (old if gold == "old" else new), fault
+        with pytest.raises(
+            ConfigError, match="gold was not computed again completely; repeat `pykafka08 pipeline back"
+        ):
+            validating.validate(spark, shop.pipeline)
+    assert restating.restate(spark, shop.pipeline, "daily") == backfilling.Backfilled("gold/daily", 4, 4)
+    assert shop.gold() == new
+    validating.validate(spark, shop.pipeline)
+    shop.take(Order(6, 50, THIRD))
+    assert shop.wrong() == []
+    assert (SECOND, 3, 50) in shop.gold()
+
+
 def test_days_in_the_wrong_order_are_an_error(shop: Shop) -> None:
     with pytest.raises(ConfigError, match="2024-03-02 is after 2024-03-01"):
         shop.backfill(SECOND, FIRST)
@@ -313,7 +371,8 @@ def test_rows_that_retention_removes_are_known_to_verify_and_backfill(shop: Shop
     shop.take(Order(1, 5), Order(1, 6), Order(2, -1))
     shop.take(Order(3, 7, SECOND, time=now), Order(4, -1, time=now))
     shop.take(Order(5, 8), only=("ingest-shop",))  # old, and not decoded yet
-    removed = [(one.table, one.rows, one.files) for one in retaining.retain(shop.pipeline)]
+    with removing_amid_verify() as removed:
+        assert shop.wrong() == []
     assert removed == [("bronze/shop", 3, 1), ("rejects", 1, 1)]
     assert shop.wrong() == []
     shop.take()
@@ -346,6 +405,22 @@ def test_rows_that_retention_removes_are_known_to_verify_and_backfill(shop: Shop
     assert "1 doubled, 1 holes, 4 of these rows removed by retention" in wrong["ingest-shop"]
     assert "; of what Kafka has in these ranges 1 are missing" in wrong["ingest-shop"]
     assert "0 doubled, 1 lost, 0 of unknown origin" in wrong["decode"]
+
+
+@contextmanager
+def removing_amid_verify() -> Iterator[list[tuple[str, int, int]]]:
+    """Remove old rows when ``verify`` has listed the files of bronze, and has read nothing else."""
+    original = verifying.bronze_of
+    removed: list[tuple[str, int, int]] = []
+
+    def struck(spark: SparkSession, pipeline: Pipeline, *more: Any) -> DataFrame:
+        rows = original(spark, pipeline, *more)
+        removed.extend((one.table, one.rows, one.files) for one in retaining.retain(pipeline))
+        return rows
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(verifying, "bronze_of", struck)
+        yield removed
 
 
 def tamper(shop: Shop) -> None:

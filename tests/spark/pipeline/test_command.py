@@ -244,13 +244,30 @@ def test_what_spark_refuses_ends_a_run_before_its_first_stage(
     assert not (tmp_path / "out" / "runs").exists()
 
 
-def test_days_in_the_wrong_order_are_told_before_spark_is_started(
-    brokers: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        ("--from 2024-03-02 --to 2024-03-01", "days to make anew: 2024-03-02 is after 2024-03-01"),
+        ("--restate daily", "--restate: there is no aggregate 'daily'; aggregates: hourly"),
+        ("--from 2024-03-02", "backfill: choose the days with --from and --to, or an aggregate with --restate"),
+        (
+            "--from 2024-03-02 --to 2024-03-02 --restate hourly",
+            "backfill: choose the days with --from and --to, or an aggregate with --restate",
+        ),
+    ],
+)
+def test_wrong_options_of_a_backfill_are_told_before_spark_is_started(
+    words: str,
+    error: str,
+    brokers: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("pykafka08.spark.pipeline.session.session", None)
     config = str(orders.written_config(tmp_path, brokers))
-    assert main(["pipeline", "backfill", config, "--from", "2024-03-02", "--to", "2024-03-01"]) == 2
-    assert capsys.readouterr().err == "pykafka08 pipeline: days to make anew: 2024-03-02 is after 2024-03-01\n"
+    assert main(["pipeline", "backfill", config, *words.split()]) == 2
+    assert capsys.readouterr().err == f"pykafka08 pipeline: {error}\n"
 
 
 def test_wrong_settings_end_with_status_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -23,9 +23,9 @@ def sized(name: str, size: int, day: str = DAYS[0]) -> DataFile:
 def test_files_of_a_partition_are_joined_up_to_a_size() -> None:
     files = [sized("a", 40), sized("b", 40), sized("large", 200), sized("c", 40), sized("d", 90)]
     files += [sized("x", 10, DAYS[1]), sized("y", 10, DAYS[1])]
-    groups = list(compacting._groups(files, Compaction(target_bytes=100)))
+    groups = list(compacting.groups(files, Compaction(target_bytes=100)))
     assert [[one.path for one in group] for group in groups] == [["a", "b"], ["x", "y"]]
-    assert list(compacting._groups(files, Compaction(target_bytes=100, min_files=3))) == []
+    assert list(compacting.groups(files, Compaction(target_bytes=100, min_files=3))) == []
 
 
 @pytest.fixture

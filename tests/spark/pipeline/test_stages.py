@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
+from typing import cast
 
 import pytest
 from pyarrow import fs
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from pykafka08 import TopicPartition
-from pykafka08.spark.pipeline import backfilling, compacting, running, verifying
+from pykafka08.errors import ConfigError
+from pykafka08.spark.pipeline import (
+    backfilling,
+    compacting,
+    definitions,
+    running,
+    validating,
+    verifying,
+)
+from pykafka08.spark.pipeline.leasing import Lease
 from pykafka08.spark.pipeline.stores import Folder
 from pykafka08.spark.pipeline.tables.storage import located
 from pykafka08.spark.pipeline.tables.table import Table
@@ -95,10 +107,33 @@ def test_a_backfill_equals_what_the_stream_made(shop: Shop) -> None:
     assert shop.wrong() == []
 
 
+def test_a_wider_type_is_taken_by_itself(shop: Shop) -> None:
+    """The stages that read silver skip the commit; a run that has begun with the narrower type ends with an error."""
+    silver, gold, table, old = shop.silver(), shop.gold(), Table(shop.pipeline.silver), shop.pipeline
+    definitions.keep_definitions(shop.spark, old, [])
+    schema = old.decode.schema.replace("amount INT", "amount BIGINT")
+    shop.pipeline = replace(old, decode=replace(old.decode, schema=schema))
+    validating.validate(shop.spark, shop.pipeline)
+    files, version = len(table.live()), table.version
+    said: list[str] = []
+    running._evolve(shop.spark, shop.pipeline, ["decode-shop"], cast(Lease, None), said.append)
+    assert said == [f"silver: widened amount from integer to long; {files} files, now {len(table.live())}"]
+    assert (table.version, table.columns()[0].count('"long"')) == (version + 1, 3)
+    assert (shop.silver(), shop.gold()) == (silver, gold)
+    shop.produce(range(300, 320))
+    with pytest.raises(StreamingQueryException, match="restart this run with amount as long in the settings"):
+        running.run_once(shop.spark, old, running.select(old, ["ingest-shop", "decode-shop"]), print)
+    with pytest.raises(ConfigError, match="restart this run with amount as long in the settings"):
+        backfilling.backfill(shop.spark, old, date(2024, 3, 1), date(2024, 3, 1))
+    shop.run()
+    shop.check()
+    assert table.columns()[0].count('"long"') == 3
+
+
 def test_other_programs_read_every_table_with_equal_rows(
     shop: Shop, places: Callable[[str], Place], tmp_path: Path
 ) -> None:
-    """The tables have had replays, compactions and a backfill; silver is on S3, too."""
+    """The tables have had replays, compactions, a backfill and a wider type; silver is on S3, too."""
     check_without_spark(shop.pipeline)
     store = places("s3a")
     copied = Folder(store.address("copied/silver"), store.storage)

@@ -240,6 +240,15 @@ def test_a_new_reader_gets_all_live_files_after_files_are_deleted(table: Table) 
     assert table.files_since(NEW, 4, 8) == every[4:]
 
 
+def test_a_new_reader_gets_no_rows_that_a_backfill_has_replaced(table: Table) -> None:
+    old, kept, new = one(table, "old", 1), one(table, "kept", 2), one(table, "new", 3)
+    assert table.commit(Commit(1, "batch", "q", 0, (old, kept)))
+    assert table.commit(Commit(2, "backfill", "backfill", 0, (new,), (old.path,)))
+    assert table.files_since(NEW, -1, 2) == [kept, new]
+    assert table.files_since(NEW, 0, 2) == [old, kept]  # of a reader that has begun
+    assert table.files_since([*NEW, "backfill"], -1, 2) == [old, kept, new]
+
+
 def test_expire_deletes_replaced_files_and_files_without_a_commit(table: Table) -> None:
     old, new = one(table, "old", 1), one(table, "new", 1)
     attempt = one(table, "attempt", 1)

@@ -8,6 +8,7 @@
     iceberg      the log of an Iceberg table
     notes        a table whose commits are JSON documents
     statistics   Delta's statistics of a file, from its Parquet footer
+    column_types changes of a column's type
     table        reading a table's state, and committing to it
     removed      offset ranges of the records that retention has removed
     position     offsets of streams, and the ends of batches with limits

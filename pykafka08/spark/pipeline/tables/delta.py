@@ -18,10 +18,10 @@ from deltalake import CommitProperties, DeltaTable, Field, PostCommitHookPropert
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
-from pykafka08.errors import ConfigError
 from pykafka08.spark.pipeline.stores import Folder
+from pykafka08.spark.pipeline.tables.column_types import WIDER, check_file, numbers_of
 from pykafka08.spark.pipeline.tables.log import NOTE, commit_of, last_checkpoint, note_of, totals_at, versions
-from pykafka08.spark.pipeline.tables.model import COMPACTION, Commit, DataFile, FileBounds, Totals
+from pykafka08.spark.pipeline.tables.model import COMPACTION, WIDENING, Commit, DataFile, FileBounds, Totals
 from pykafka08.spark.pipeline.tables.storage import Location, located
 from pykafka08.spark.pipeline.tables.table_log import Version
 
@@ -66,6 +66,7 @@ class DeltaLog:
     """The log in the folder ``_delta_log`` of a table."""
 
     has_partitions_in_files = False
+    wider = WIDER
 
     def __init__(self, folder: Folder) -> None:
         self._location = located(folder)
@@ -106,25 +107,32 @@ class DeltaLog:
             )
             found = self._updated()
         assert found is not None
-        there = {one.name: one for one in found.schema().fields}
-        for one in wanted.fields:
-            if one.name in there and there[one.name].type != one.type:
-                raise ConfigError(
-                    f"{self._location.uri}: column {one.name} is {_type(there[one.name])} in the table, but "
-                    f"{_type(one)} in the settings; give the new column another name, or choose another folder"
-                )
+        there = {one.name for one in found.schema().fields}
         new = [one for one in wanted.fields if one.name not in there]
         if new:
             found.alter.add_columns(new)
 
-    def append(self, newest: Version, commit: Commit, totals: Totals, batches: Mapping[str, int]) -> bool:
+    def changes(self, schema: str) -> dict[str, tuple[str, str]]:
+        found = self._updated()
+        there = {} if found is None else {one.name: one for one in found.schema().fields}
+        every = [(there[one.name], one) for one in _nullable(schema).fields if one.name in there]
+        return {new.name: (_type(old), _type(new)) for old, new in every if old.type != new.type}
+
+    def append(
+        self, newest: Version, commit: Commit, totals: Totals, batches: Mapping[str, int], schema: str | None
+    ) -> bool:
         assert isinstance(newest, DeltaVersion)
-        table, is_change = newest.table, commit.kind != COMPACTION
+        table, is_change = newest.table, commit.kind not in (COMPACTION, WIDENING)
+        columns = table.schema() if schema is None else _nullable(schema)
+        numbers = {name: {kind} for name, kind in numbers_of(pa.schema(columns)).items()} if commit.added else {}
+        for one in commit.added:
+            check_file(self._location.uri, numbers, one.numbers)
+        removes = _removes(table, commit, is_change) if schema is None else []
         try:
             table.create_write_transaction(
-                [*_removes(table, commit, is_change), *_adds(commit, is_change)],
-                "append",
-                table.schema(),
+                [*removes, *_adds(commit, is_change)],
+                "append" if schema is None else "overwrite",
+                columns,
                 table.metadata().partition_columns,
                 commit_properties=CommitProperties(
                     custom_metadata={NOTE: note_of(commit, totals)},

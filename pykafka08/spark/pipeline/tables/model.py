@@ -18,11 +18,13 @@ __all__ = [
     "FileBounds",
     "State",
     "Totals",
+    "WIDENING",
     "text_of",
 ]
 
-NEW_ROWS, BACKFILL, COMPACTION, RETENTION = "batch", "backfill", "compaction", "retention"
-"""Kinds of commits: new rows, rows that replace others, the same rows in fewer files, and the removal of old rows."""
+NEW_ROWS, BACKFILL, COMPACTION, RETENTION, WIDENING = "batch", "backfill", "compaction", "retention", "widening"
+"""Kinds of commits: new rows, rows that replace others, the same rows in fewer files, the removal of old rows, and the
+same rows with wider types."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,8 @@ class DataFile:
     """Partition column → value, as text; ``""`` is null."""
     stats: str = field(default="", compare=False, repr=False)
     """Delta's statistics as JSON; if empty, the commit has the number of rows only."""
+    numbers: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+    """Column → Arrow type, of the columns that are numbers; only of a file that this process has written."""
 
     @property
     def day(self) -> str:

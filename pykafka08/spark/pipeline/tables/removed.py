@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from pykafka08 import TopicPartition
-from pykafka08.spark.pipeline.tables.model import FileBounds
+from pykafka08.spark.pipeline.tables.model import FileBounds, Totals
 from pykafka08.spark.pipeline.tables.table import Table
 
 __all__ = ["OffsetRange", "Ranges", "joined", "merged", "ranges_in", "read_ranges", "write_ranges"]
@@ -88,9 +88,9 @@ def ranges_in(table: Table, one: FileBounds) -> Ranges:
     }
 
 
-def read_ranges(table: Table) -> Ranges:
-    """The ranges that the table's newest commit names; empty if nothing was removed."""
-    path = table.totals().retention.get("ranges")
+def read_ranges(table: Table, totals: Totals | None = None) -> Ranges:
+    """The ranges that the table's newest commit or ``totals`` name; empty if nothing was removed."""
+    path = (totals or table.totals()).retention.get("ranges")
     if path is None:
         return {}
     topics = json.loads(table.location.read(path))

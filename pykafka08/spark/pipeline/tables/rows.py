@@ -34,6 +34,7 @@ __all__ = [
     "rejects_schema",
     "silver_schema",
     "write",
+    "write_alone",
     "write_bronze",
 ]
 
@@ -111,6 +112,12 @@ def write(table: Table, attempt: str, rows: DataFrame) -> list[DataFile]:
     if "event_date" in rows.columns:
         return _write(table, attempt, rows.withColumn(DAY, F.col("event_date")).repartition(DAY), [DAY])
     return _write(table, attempt, rows.coalesce(1), [])
+
+
+def write_alone(table: Table, attempt: str, rows: DataFrame) -> list[DataFile]:
+    """Write rows as one file of an attempt, whatever the columns of the table are."""
+    rows.coalesce(1).write.parquet(table.location.of(attempt))
+    return files_of(table, attempt)
 
 
 def write_bronze(table: Table, attempt: str, records: DataFrame) -> list[DataFile]:

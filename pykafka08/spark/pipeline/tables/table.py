@@ -20,10 +20,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pykafka08.spark.pipeline.stores import Folder, local_folder
+from pykafka08.spark.pipeline.tables.column_types import Wider, check_changes
 from pykafka08.spark.pipeline.tables.model import (
+    BACKFILL,
     COMPACTION,
     NEW_ROWS,
     RETENTION,
+    WIDENING,
     Commit,
     DataFile,
     FileBounds,
@@ -153,7 +156,7 @@ class Table:
     def files_since(self, kinds: Collection[str], after: int, until: int) -> list[DataFile]:
         """The files that commits of these kinds with ``after < version <= until`` added, in order.
 
-        With ``after=-1``, if commits, files or rows are gone: the live files at ``until``.
+        With ``after=-1``, if commits, files or rows are gone or replaced: the live files at ``until``.
 
         Raises:
             LookupError: some of these commits were cleaned up.
@@ -167,7 +170,8 @@ class Table:
                 raise
             return self.live(until)
         files = [one for commit in commits if commit.kind in kinds for one in commit.added]
-        if after < 0 and (any(one.kind == RETENTION for one in commits) or not self._exist(files)):
+        replacing = {RETENTION, BACKFILL} - set(kinds)
+        if after < 0 and (any(one.kind in replacing for one in commits) or not self._exist(files)):
             return self.live(until)
         return files
 
@@ -180,7 +184,8 @@ class Table:
         """A written file, with the rows and statistics in its footer."""
         with self.location.filesystem.open_input_file(path) as file:
             footer, size = pq.ParquetFile(file).metadata, file.size()
-        return DataFile(path, footer.num_rows, size, values, statistics_of(footer))
+        numbers = numbers_of(footer.schema.to_arrow_schema())
+        return DataFile(path, footer.num_rows, size, values, statistics_of(footer), numbers)
 
     def paths(self, files: Iterable[DataFile]) -> list[str]:
         """The addresses of files for Spark."""
@@ -203,18 +208,45 @@ class Table:
         Raises:
             ConfigError: a column has another type in the table.
         """
+        is_new = self._log.newest() is None
+        if not is_new:
+            self.check(schema)
         self._log.prepare(schema, partition_by)
+        if is_new:  # another process may have been first
+            self.check(schema)
 
-    def commit(self, commit: Commit, totals: Totals | None = None, *, is_continued: bool = False) -> bool:
+    @property
+    def wider(self) -> Wider:
+        """Type → types that a column of this type may get."""
+        return self._log.wider
+
+    def changes(self, schema: str) -> dict[str, tuple[str, str]]:
+        """The columns whose type in ``schema``, the JSON of Spark's StructType, is not the table's, with both types."""
+        return self._log.changes(schema)
+
+    def check(self, schema: str) -> None:
+        """Raise ConfigError if a column has another type in the table than in ``schema``."""
+        check_changes(self.location.uri, self.changes(schema), self.wider)
+
+    def commit(
+        self,
+        commit: Commit,
+        totals: Totals | None = None,
+        *,
+        is_continued: bool = False,
+        schema: str | None = None,
+    ) -> bool:
         """Commit as the table's next version.  False if that version exists: read the table again, and retry.
 
         ``totals`` replaces the sums over the table's commits; each query in it gets its application transaction.
         ``is_continued``: the batch has a commit already, and gets another one.
+        ``schema``: the JSON of the table's new schema; the commit removes all files, whatever ``commit.removed`` is.
 
         Raises:
             BatchTakenError: the batch has a commit already.  Two runs have read the same batch, which Spark's
                 checkpoints do not exclude on object stores.
             LeaseLostError: another process has taken the lease.
+            ConfigError: another process has widened a column since the files were written.
         """
         self._check_fence()
         found = self._log.newest()
@@ -231,7 +263,7 @@ class Table:
                 )
         batches = {commit.query: commit.batch} if totals is None else {**totals.newest, commit.query: commit.batch}
         batches |= self._epoch(found, commit)
-        return self._log.append(found, commit, totals or found.totals().after(commit), batches)
+        return self._log.append(found, commit, totals or found.totals().after(commit), batches, schema)
 
     def keep_commits(self, seconds: float) -> None:
         """Keep commits, which name the files to delete, at least for ``seconds``."""
@@ -277,12 +309,12 @@ class Table:
     def _epoch(self, found: Version, commit: Commit) -> dict[str, int]:
         """The application transaction with the epoch of the fence.
 
-        Compaction and retention have no epoch, because runs of different stages compact the same tables.
+        Compaction, widening and retention have no epoch, because runs of different stages do these to one table.
 
         Raises:
             LeaseLostError: a process with a later epoch has committed.
         """
-        if self._fence is None or commit.kind in (COMPACTION, RETENTION):
+        if self._fence is None or commit.kind in (COMPACTION, WIDENING, RETENTION):
             return {}
         name = EPOCH + commit.query
         newest = found.transaction(name)

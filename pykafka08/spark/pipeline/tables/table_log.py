@@ -10,6 +10,7 @@ from typing import Protocol
 
 from pykafka08.errors import ConfigError
 from pykafka08.spark.pipeline.stores import Folder
+from pykafka08.spark.pipeline.tables.column_types import Wider
 from pykafka08.spark.pipeline.tables.model import Commit, DataFile, FileBounds, Totals
 
 __all__ = ["EXTRA", "CatalogError", "TableLog", "Version", "log_of"]
@@ -60,6 +61,8 @@ class TableLog(Protocol):
 
     has_partitions_in_files: bool
     """Whether data files have the partition columns, too."""
+    wider: Wider
+    """Type → types that a column of this type may get, with the rewriting of all files."""
 
     def newest(self) -> Version | None:
         """The newest version; None if the table does not exist yet."""
@@ -86,17 +89,23 @@ class TableLog(Protocol):
         ...
 
     def prepare(self, schema: str, partition_by: Collection[str]) -> None:
-        """Create the table, or add the columns that it lacks.  ``schema`` is the JSON of Spark's StructType.
-
-        Raises:
-            ConfigError: a column has another type in the table.
-        """
+        """Create the table, or add the columns that it lacks.  ``schema`` is the JSON of Spark's StructType."""
         ...
 
-    def append(self, newest: Version, commit: Commit, totals: Totals, batches: Mapping[str, int]) -> bool:
+    def changes(self, schema: str) -> dict[str, tuple[str, str]]:
+        """The columns whose type in ``schema`` is not the table's, with the names of both types; none without a table."""
+        ...
+
+    def append(
+        self, newest: Version, commit: Commit, totals: Totals, batches: Mapping[str, int], schema: str | None
+    ) -> bool:
         """Commit right after the newest version; False if another writer has made that version.
 
-        ``batches``: query → its batch, for :meth:`Version.transaction`.
+        ``batches``: query → its batch, for :meth:`Version.transaction`.  ``schema``: the JSON of the table's new schema;
+        the commit then removes all files, whatever ``commit.removed`` is.
+
+        Raises:
+            ConfigError: a number in an added file has another type than in the table.
         """
         ...
 

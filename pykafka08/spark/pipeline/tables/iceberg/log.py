@@ -25,6 +25,7 @@ from pyiceberg.table.snapshots import Operation, Snapshot
 
 from pykafka08.errors import ConfigError
 from pykafka08.spark.pipeline.stores import Folder
+from pykafka08.spark.pipeline.tables.column_types import check_file, numbers_of
 from pykafka08.spark.pipeline.tables.iceberg.catalogs import (
     NOT_COMMITTED,
     NOT_FOUND,
@@ -53,6 +54,10 @@ PROPERTIES = {
 """pyiceberg must not repeat a commit after another writer's: the batch may be in that one."""
 KEPT_S = 3600.0
 """The shortest time for which old snapshots are kept, for readers that have begun.  Each makes the metadata larger."""
+WIDER = {"integer": {"long"}, "float": {"double"}}
+"""The changes of types that Iceberg's specification allows."""
+NARROWER = {"int32": {"int8", "int16", "int32"}}
+"""Arrow type of a column → types that its files may have: Spark writes bytes and shorts as such."""
 ATTEMPTS = 5
 """A commit is repeated if another program has changed the table without a new snapshot."""
 
@@ -139,6 +144,7 @@ class IcebergLog:
     """The snapshots of the table that a catalog has for a folder."""
 
     has_partitions_in_files = True
+    wider = WIDER
 
     def __init__(self, folder: Folder) -> None:
         self._storage = folder.storage
@@ -202,21 +208,22 @@ class IcebergLog:
         while found is None:
             self._create(schema, partition_by)
             found = self.newest()
-        has = {one.name: spark_name(one.field_type) for one in found.table.schema().fields}
-        for one in wanted.fields:
-            kind = spark_name(one.field_type)
-            if has.get(one.name, kind) != kind:
-                raise ConfigError(
-                    f"{self.location}: column {one.name} is {has[one.name]} in the table, but {kind} in the settings; "
-                    "give the new column another name, or choose another folder"
-                )
+        has = {one.name for one in found.table.schema().fields}
         new = {one.name: one.field_type for one in wanted.fields if one.name not in has}
         if new:
             self._change(lambda table: _add_columns(table, new))
         if any(found.table.properties.get(name) != value for name, value in self._properties(found.table).items()):
             self._change(self._set_properties)
 
-    def append(self, newest: Version, commit: Commit, totals: Totals, batches: Mapping[str, int]) -> bool:
+    def changes(self, schema: str) -> dict[str, tuple[str, str]]:
+        found = self.newest()
+        has = {} if found is None else {one.name: spark_name(one.field_type) for one in found.table.schema().fields}
+        wants = {one.name: spark_name(one.field_type) for one in iceberg_schema(schema).fields}
+        return {name: (has[name], kind) for name, kind in wants.items() if has.get(name, kind) != kind}
+
+    def append(
+        self, newest: Version, commit: Commit, totals: Totals, batches: Mapping[str, int], schema: str | None
+    ) -> bool:
         assert isinstance(newest, IcebergVersion)
         found: IcebergVersion | None = newest
         for _ in range(ATTEMPTS):
@@ -224,7 +231,7 @@ class IcebergLog:
                 return False
             try:
                 with catalog_errors(self._storage):
-                    self._append(found, commit, totals, batches)
+                    self._append(found, commit, totals, batches, schema)
             except (*NOT_COMMITTED, ValidationException):
                 found = self.newest()
             else:
@@ -329,20 +336,29 @@ class IcebergLog:
                 continue
         raise CatalogError(f"storage.catalog: {'.'.join(self._identifier)}: {ATTEMPTS} changes were refused")
 
-    def _append(self, found: IcebergVersion, commit: Commit, totals: Totals, batches: Mapping[str, int]) -> None:
-        table = found.table
-        schema, spec = table.schema(), table.spec()
+    def _append(
+        self, found: IcebergVersion, commit: Commit, totals: Totals, batches: Mapping[str, int], schema: str | None
+    ) -> None:
+        table, removed = found.table, set(commit.removed)
         note = {"totals": totals.document(), "batches": {**found.note.get("batches", {}), **batches}}
         own = {"kind": commit.kind, "query": commit.query, "batch": commit.batch, "counts": dict(commit.counts)}
-        live = {one.file.file_path: one.file for one in found.entries} if commit.removed else {}
+        live = {one.file.file_path: one.file for one in found.entries} if removed or schema is not None else {}
         with table.transaction() as transaction:
+            if schema is not None:
+                removed = {one.removeprefix(f"{self.location}/") for one in live}
+                with transaction.update_schema() as update:
+                    for name in self.changes(schema):
+                        update.update_column(name, iceberg_schema(schema).find_type(name))
+            columns, spec = transaction.table_metadata.schema(), table.spec()
+            numbers = {name: NARROWER.get(kind, {kind}) for name, kind in numbers_of(columns.as_arrow()).items()}
             transaction.set_properties({NOTE: json.dumps(note)})
             snapshot = transaction.update_snapshot(snapshot_properties={NOTE: json.dumps(own)})
-            with snapshot.overwrite() if commit.removed else snapshot.merge_append() as producer:
-                for path in commit.removed:
+            with snapshot.overwrite() if removed else snapshot.merge_append() as producer:
+                for path in sorted(removed):
                     producer.delete_data_file(live[f"{self.location}/{path}"])
                 for one in commit.added:
-                    producer.append_data_file(iceberg_file_of(one, self.location, schema, spec))
+                    check_file(self.location, numbers, one.numbers)
+                    producer.append_data_file(iceberg_file_of(one, self.location, columns, spec))
 
     def _delete_unnamed(self) -> None:
         """Delete old files of metadata that the table does not name: those of commits that failed."""
