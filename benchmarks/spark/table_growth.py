@@ -1,8 +1,9 @@
 """CPU time of a stage's calls to a table, by the number of files.  Runs without Spark and without files of rows.
 
-    python -m benchmarks.spark.table_growth [--files 1000,10000,100000] [--calls 20]
+    python -m benchmarks.spark.table_growth [--files 1000,10000,100000] [--calls 20] [--format delta]
 
-Ten commits add the files of 365 days to each table, and Delta writes one checkpoint.  For each number of files the
+Ten commits add the files of 365 days to each table, and Delta writes one checkpoint.  The catalog of Iceberg tables is
+a SQLite file.  For each number of files the
 command prints one line with the memory of the process and the median CPU milliseconds of these calls: open the table in
 a new process, look for new commits, look for a batch, commit one file, list the files of one day, list all files.
 """
@@ -10,6 +11,7 @@ a new process, look for new commits, look for a batch, commit one file, list the
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import resource
 import statistics
@@ -23,6 +25,8 @@ from pathlib import Path
 
 from deltalake import DeltaTable
 
+from pykafka08.spark.pipeline.addresses import FORMATS, Catalog, Storage
+from pykafka08.spark.pipeline.stores import local_folder
 from pykafka08.spark.pipeline.tables.model import NEW_ROWS, Commit, DataFile
 from pykafka08.spark.pipeline.tables.table import Table
 
@@ -42,35 +46,47 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Measure calls to tables with a growing number of files.")
     parser.add_argument("--files", default="1000,10000,100000")
     parser.add_argument("--calls", type=int, default=20)
+    parser.add_argument("--format", choices=FORMATS, default="delta")
     parser.add_argument("--measure", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.measure:
-        print(measured(options.measure, options.calls))
+        print(measured(table_in(options.measure, options.format), options.calls))
         return 0
     for count in map(int, options.files.split(",")):
         with tempfile.TemporaryDirectory() as folder:
-            fill(Path(folder, "table"), count)
+            fill(table_in(Path(folder), options.format), count)
+            if options.format == "delta":
+                DeltaTable(f"{folder}/table").create_checkpoint()
             again = [
                 "-m",
                 "benchmarks.spark.table_growth",
                 "--calls",
                 str(options.calls),
+                "--format",
+                options.format,
                 "--measure",
-                f"{folder}/table",
+                folder,
             ]
             text = subprocess.run([sys.executable, *again], check=True, text=True, stdout=subprocess.PIPE).stdout
             print(f"{count:7,} files: {text.strip()}", flush=True)
     return 0
 
 
-def fill(folder: Path, count: int) -> None:
+def table_in(folder: Path, form: str) -> Table:
+    """The table in a folder."""
+    root = local_folder(folder)
+    if form == "iceberg":
+        catalog = Catalog("sql", f"sqlite:///{folder}/catalog.db", namespace="growth")
+        root = dataclasses.replace(root, storage=Storage(format=form, catalog=catalog))
+    return Table(root / "table")
+
+
+def fill(table: Table, count: int) -> None:
     """Create a table with ``count`` files."""
-    table = Table(folder)
     table.prepare(json.dumps(SCHEMA), ["day"])
     for batch in range(COMMITS):
         files = [one_file(number) for number in range(batch, count, COMMITS)]
         assert table.commit(Commit(batch + 1, NEW_ROWS, "decode-shop", batch, tuple(files), (), {"read": 10}))
-    DeltaTable(str(folder)).create_checkpoint()
 
 
 def one_file(number: int) -> DataFile:
@@ -79,9 +95,9 @@ def one_file(number: int) -> DataFile:
     return DataFile(path, 10, 2_000, {"day": day}, STATS)
 
 
-def measured(folder: Path, calls: int) -> str:
+def measured(table: Table, calls: int) -> str:
     """Measure the calls to a table; one line of figures."""
-    table, batch = Table(folder), 1_000_000
+    batch = 1_000_000
 
     def commit() -> None:
         nonlocal batch

@@ -25,6 +25,7 @@ from pykafka08.security.secret import Secret
 __all__ = [
     "Address",
     "CATALOG_SECRETS",
+    "FORMATS",
     "Catalog",
     "Storage",
     "address_of",

@@ -17,8 +17,6 @@ from typing import Any, NamedTuple
 from pyiceberg.exceptions import NamespaceAlreadyExistsError, TableAlreadyExistsError, ValidationException
 from pyiceberg.manifest import DataFile as IcebergFile
 from pyiceberg.manifest import ManifestEntryStatus, ManifestFile
-from pyiceberg.partitioning import PartitionSpec
-from pyiceberg.schema import Schema
 from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table import TableProperties
 from pyiceberg.table.snapshots import Operation, Snapshot
@@ -66,6 +64,8 @@ class Entry(NamedTuple):
     """An entry of a manifest."""
 
     file: IcebergFile
+    data: DataFile
+    """The same file as the table's."""
     status: ManifestEntryStatus
     snapshot: int
     """The id of the snapshot that added the file, or that removed it."""
@@ -109,18 +109,8 @@ class IcebergVersion:
         live = (one for one in every if one.status is not ManifestEntryStatus.DELETED)
         return sorted(live, key=lambda one: (one.sequence, one.file.file_path))
 
-    def file(self, entry: IcebergFile) -> DataFile:
-        """The data file of an entry."""
-        schema, specs = self._layout
-        return data_file_of(entry, self._log.location, schema, specs[entry.spec_id])
-
-    @cached_property
-    def _layout(self) -> tuple[Schema, Mapping[int, PartitionSpec]]:
-        return self.table.schema(), self.table.specs()
-
     def live(self, days: Collection[str] | None = None) -> tuple[DataFile, ...]:
-        files = (self.file(one.file) for one in self.entries)
-        return tuple(one for one in files if days is None or one.day in days)
+        return tuple(one.data for one in self.entries if days is None or one.data.day in days)
 
     def bounded(self, columns: Sequence[str]) -> list[FileBounds]:
         schema = self.table.schema()
@@ -131,9 +121,8 @@ class IcebergVersion:
         for one in self.entries:
             pairs = {name: bounds_of(one.file, schema, name) for name in columns}
             bounds = {name: pair for name, pair in pairs.items() if pair is not None}
-            file = self.file(one.file)
-            at = times.get(one.snapshot, written.get(file.path, time.time()))
-            found.append(FileBounds(file, bounds, datetime.fromtimestamp(at, timezone.utc)))
+            at = times.get(one.snapshot, written.get(one.data.path, time.time()))
+            found.append(FileBounds(one.data, bounds, datetime.fromtimestamp(at, timezone.utc)))
         return found
 
     def columns(self) -> tuple[str, list[str]]:
@@ -180,13 +169,12 @@ class IcebergLog:
         table, snapshot = self._snapshot_at(version)
         if snapshot is None:
             return Commit(version, "create", "", -1)
-        made = IcebergVersion(self, table, snapshot, version)
         changed = [one for one in snapshot.manifests(table.io) if one.added_snapshot_id == snapshot.snapshot_id]
         found = (one for manifest in changed for one in self._entries_in(table, manifest))
         every = [one for one in found if one.snapshot == snapshot.snapshot_id]
-        added = tuple(made.file(one.file) for one in every if one.status is ManifestEntryStatus.ADDED)
-        gone = (made.file(one.file) for one in every if one.status is ManifestEntryStatus.DELETED)
-        removed, at = tuple(one.path for one in gone), snapshot.timestamp_ms / 1000
+        added = tuple(one.data for one in every if one.status is ManifestEntryStatus.ADDED)
+        removed = tuple(one.data.path for one in every if one.status is ManifestEntryStatus.DELETED)
+        at = snapshot.timestamp_ms / 1000
         summary = snapshot.summary
         note = None if summary is None else summary.additional_properties.get(NOTE)
         if note is None:
@@ -277,9 +265,12 @@ class IcebergLog:
         known = self._entries.get(manifest.manifest_path)
         if known is not None:
             return known
+        schema, spec = table.schema(), table.specs()[manifest.partition_spec_id]
+        found = manifest.fetch_manifest_entry(table.io, discard_deleted=False)
+        files = ((one, data_file_of(one.data_file, self.location, schema, spec)) for one in found)
         return [
-            Entry(one.data_file, one.status, one.snapshot_id or 0, one.sequence_number or 0)
-            for one in manifest.fetch_manifest_entry(table.io, discard_deleted=False)
+            Entry(one.data_file, data, one.status, one.snapshot_id or 0, one.sequence_number or 0)
+            for one, data in files
         ]
 
     def times_of_files(self) -> dict[str, float]:
