@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pykafka08.spark.pipeline.stores import Folder, local_folder
-from pykafka08.spark.pipeline.tables.column_types import Wider, check_changes
+from pykafka08.spark.pipeline.tables.column_types import Wider, check_changes, numbers_of
 from pykafka08.spark.pipeline.tables.model import (
     BACKFILL,
     COMPACTION,

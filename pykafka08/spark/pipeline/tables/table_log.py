@@ -93,7 +93,7 @@ class TableLog(Protocol):
         ...
 
     def changes(self, schema: str) -> dict[str, tuple[str, str]]:
-        """The columns whose type in ``schema`` is not the table's, with the names of both types; none without a table."""
+        """The columns whose type in ``schema`` is not the table's, with both types; none without a table."""
         ...
 
     def append(
@@ -101,8 +101,8 @@ class TableLog(Protocol):
     ) -> bool:
         """Commit right after the newest version; False if another writer has made that version.
 
-        ``batches``: query → its batch, for :meth:`Version.transaction`.  ``schema``: the JSON of the table's new schema;
-        the commit then removes all files, whatever ``commit.removed`` is.
+        ``batches``: query → its batch, for :meth:`Version.transaction`.  ``schema``: the JSON of the new schema of the
+        table; with it the commit removes all files, whatever ``commit.removed`` is.
 
         Raises:
             ConfigError: a number in an added file has another type than in the table.

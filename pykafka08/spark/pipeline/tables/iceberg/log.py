@@ -23,7 +23,7 @@ from pyiceberg.table.snapshots import Operation, Snapshot
 
 from pykafka08.errors import ConfigError
 from pykafka08.spark.pipeline.stores import Folder
-from pykafka08.spark.pipeline.tables.column_types import check_file, numbers_of
+from pykafka08.spark.pipeline.tables.column_types import Wider, check_file, numbers_of
 from pykafka08.spark.pipeline.tables.iceberg.catalogs import (
     NOT_COMMITTED,
     NOT_FOUND,
@@ -52,7 +52,7 @@ PROPERTIES = {
 """pyiceberg must not repeat a commit after another writer's: the batch may be in that one."""
 KEPT_S = 3600.0
 """The shortest time for which old snapshots are kept, for readers that have begun.  Each makes the metadata larger."""
-WIDER = {"integer": {"long"}, "float": {"double"}}
+WIDER: Wider = {"integer": {"long"}, "float": {"double"}}
 """The changes of types that Iceberg's specification allows."""
 NARROWER = {"int32": {"int8", "int16", "int32"}}
 """Arrow type of a column → types that its files may have: Spark writes bytes and shorts as such."""
