@@ -314,9 +314,7 @@ def test_a_changed_aggregate_is_computed_again(shop: Shop, spark: SparkSession) 
     published = f'bootstrap_servers = "{shop.brokers}"\ntopic = "{shop.topic}-daily"\n'
     shop.write(WINDOWS + published)
     definitions.keep_definitions(spark, shop.pipeline, ["aggregate-daily"])
-    shop.take(Order(1, 5), Order(2, 6), Order(3, 7, THIRD))
-    shop.take(Order(4, 8, THIRD), Order(5, 9))  # the second is later than the watermark
-    assert [one.stage for one in shop.wrong()] == ["aggregate-daily"]
+    shop.take(Order(1, 5), Order(2, 6), Order(3, 7, THIRD), Order(4, 8, THIRD), Order(5, 9))
     old = shop.gold()
     shop.write(WINDOWS.replace("sum(amount)", "max(amount)") + published)
     for refused in (lambda: validating.validate(spark, shop.pipeline), shop.wrong, shop.backfill):
