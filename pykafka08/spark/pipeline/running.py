@@ -43,6 +43,9 @@ from pykafka08.spark.pipeline.widening import widen
 
 __all__ = ["RunLog", "follow", "run", "run_once", "select", "validated"]
 
+TABLE_ERRORS = (DeltaError, CatalogError)
+"""Errors of commits to tables, and of reading them."""
+
 ATTEMPTS = 3
 NOT_STARTED = "Python worker failed to connect back"
 """Spark's error if a Python process takes more than ten seconds to start; no setting changes this limit."""
@@ -167,12 +170,7 @@ def run(
                     retain(pipeline, say=say)
                     with lease.exclusive() as is_exclusive:
                         _compact(spark, pipeline, lease, None if is_exclusive else {}, say)
-        except (
-            PySparkException,
-            LeaseLostError,
-            DeltaError,
-            CatalogError,
-        ) as error:  # of a query or its start, or of a compaction
+        except (PySparkException, LeaseLostError, *TABLE_ERRORS) as error:  # of a query, its start, or a compaction
             say(f"failed: {error}")
             return False
         finally:
@@ -391,12 +389,7 @@ class _Rounds:
             retain(self._pipeline, say=self._say)
             _compact(self._spark, self._pipeline, self._lease, self._until, self._say)
             self._until = versions(self._pipeline)
-        except (
-            PySparkException,
-            DeltaError,
-            CatalogError,
-            OSError,
-        ) as error:  # stages continue, and the next round tries again
+        except (PySparkException, OSError, *TABLE_ERRORS) as error:  # stages continue, and the next round tries again
             self._say(f"compaction failed, and will be tried again: {first_line(error)}")
         self._last = time.monotonic()
 

@@ -90,7 +90,8 @@ def test_live_files_follow_the_commits(table: Table, folder: Folder) -> None:
     assert (state.version, state.rows, state.counts) == (5, 1, {"read": 4, "duplicates": 4})
     assert (state.brought, state.newest) == ({"batch": 3, "compaction": 2, "backfill": 0}, {"q": 2, "c": 0, "b": 0})
     assert (table.offsets("q"), table.newest("q"), table.newest("r")) == ("two", 2, -1)
-    assert (table.files_since(NEW, -1, 5), table.files_since(NEW, 1, 5)) == ([first, second], [second])
+    assert (table.files_since(NEW, -1, 4), table.files_since(NEW, 1, 5)) == ([first, second], [second])
+    assert table.files_since(NEW, -1, 5) == [second]  # the backfill has replaced the other
     assert iceberg(folder).scan(EqualTo("day", DAYS[1])).to_arrow()["id"].to_pylist() == [3]
     with pytest.raises(LookupError, match="only the newest version has totals"):
         table.state(2)

@@ -61,8 +61,8 @@ def check_file(where: str, table: Mapping[str, Collection[str]], file: Mapping[s
     for name, kinds in table.items():
         if name in file and file[name] not in kinds:
             raise ConfigError(
-                f"{where}: column {name} is {' or '.join(sorted(kinds))} in the table, but {file[name]} in the files of "
-                "this run; another run has widened the column: restart this run with the same settings as the other"
+                f"{where}: column {name} is {' or '.join(sorted(kinds))} in the table, but {file[name]} in the files "
+                "of this run; another run has widened the column: restart this run with the same settings as the other"
             )
 
 

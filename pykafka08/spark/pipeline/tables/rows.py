@@ -146,9 +146,8 @@ def partition_in_path(name: str) -> str:
 def _write(table: Table, attempt: str, rows: DataFrame, partition_by: list[str]) -> list[DataFile]:
     table.prepare(rows.schema.json(), partition_by)
     folders = partition_by
-    if (
-        table.has_partitions_in_files
-    ):  # Spark leaves the columns that name folders out of the files: name them by copies
+    # Spark leaves the columns that name folders out of the files, so copies of them name the folders.
+    if table.has_partitions_in_files:
         folders = [_copy_of(name, rows.columns) for name in partition_by]
         for name, copy in zip(partition_by, folders, strict=True):
             rows = rows.withColumn(copy, F.col(name))
