@@ -198,11 +198,14 @@ def _validate(pipeline: Pipeline, options: argparse.Namespace) -> int:
         _say(line)
     from pykafka08.spark.pipeline.decoding import columns_of
     from pykafka08.spark.pipeline.running import validated
-    from pykafka08.spark.pipeline.workers import try_workers
+    from pykafka08.spark.pipeline.workers import try_server, try_workers
 
     spark, _ = validated(pipeline)
     try:
-        _say(try_workers(spark, is_local=pipeline.root.is_local))
+        if pipeline.spark.is_connect:
+            _say(try_server(spark, pipeline.spark.master, is_local=pipeline.root.is_local))
+        else:
+            _say(try_workers(spark, is_local=pipeline.root.is_local))
         columns = columns_of(pipeline.decode)  # Spark alone reads the schema
     finally:
         spark.stop()

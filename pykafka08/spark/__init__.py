@@ -22,8 +22,10 @@ UNIX_SOCKETS = "spark.python.unix.domain.socket.enabled"
 REDACTION = "spark.sql.redaction.options.regex"
 """Spark's setting: an option whose name or value matches has no value in plans and in the event log."""
 SPARKS_DEFAULT = "(?i)url"
-HIDDEN_OPTIONS = "(?i:password|passphrase|secret|token|jaas|ssl[.]keystore[.]key)"
-"""Options with passwords, keys and tokens.  Spark's own ``spark.redaction.regex`` matches some of them."""
+HIDDEN_OPTIONS = "(?i:password|passphrase|secret|token|jaas|ssl[.]keystore[.]key|(access|account)[.]key)"
+"""Options with passwords, keys and tokens, also of stores, which are settings of Spark Connect sessions.
+
+Spark's own ``spark.redaction.regex`` matches some of them."""
 
 
 def session_conf() -> dict[str, str]:

@@ -11,6 +11,7 @@ import threading
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
+from pyspark.sql.utils import is_remote
 
 from pykafka08.errors import ConfigError
 from pykafka08.spark.pipeline.settings import Aggregate
@@ -55,14 +56,23 @@ def queried(silver: DataFrame, sql: str) -> DataFrame:
     """The result of a query over ``silver``.  Replaces a temporary view with this name in the session.
 
     Raises:
-        pyspark.errors.PySparkException: Spark cannot parse or analyse the query.
+        pyspark.errors.PySparkException: Spark cannot parse or analyse the query; with Spark Connect when it is used.
     """
+    if is_remote():
+        return _queried_later(silver, sql)
     with _view:
         silver.createOrReplaceTempView(SILVER)
         try:
             return silver.sparkSession.sql(sql)
         finally:
             silver.sparkSession.catalog.dropTempView(SILVER)
+
+
+def _queried_later(silver: DataFrame, sql: str) -> DataFrame:
+    """The result with Spark Connect, which analyses a query only when it is used.  A view would be dropped by then."""
+    inner = sql.strip().removesuffix(";").replace("{", "{{").replace("}", "}}")
+    query = f"WITH {SILVER} AS (SELECT * FROM {{rows}}) SELECT * FROM (\n{inner}\n)"  # noqa: S608  (the user's query)
+    return silver.sparkSession.sql(query, rows=silver)
 
 
 def _of_query(result: DataFrame, aggregate: Aggregate) -> DataFrame:

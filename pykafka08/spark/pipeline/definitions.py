@@ -16,6 +16,7 @@ from py4j.java_gateway import is_instance_of
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
+from pyspark.sql.utils import is_remote
 
 from pykafka08.errors import ConfigError
 from pykafka08.spark.pipeline.aggregating import windowed
@@ -70,9 +71,14 @@ class Definition:
     def read(cls, path: Folder) -> Definition | None:
         """The definition in a file; None if the file does not exist."""
         try:
-            document = json.loads(path.read_text())
+            return cls.of(path.read_text())
         except FileNotFoundError:
             return None
+
+    @classmethod
+    def of(cls, text: str) -> Definition:
+        """The definition in the content of a file."""
+        document = json.loads(text)
         parts = [{**one, "inputs": tuple(one["inputs"]), "state": tuple(one["state"])} for one in document["parts"]]
         return cls(document["settings"], tuple(Part(**one) for one in parts), document["is_complete"])
 
@@ -123,6 +129,10 @@ def path_of(pipeline: Pipeline, name: str) -> Folder:
 
 def definition_of(spark: SparkSession, silver: StructType, aggregate: Aggregate) -> Definition:
     """The definition of an aggregate over a table with the columns ``silver``."""
+    if is_remote():
+        from pykafka08.spark.pipeline.local_check import definition_here
+
+        return definition_here(silver, aggregate)
     settings = {"watermark": aggregate.watermark, "sql": aggregate.sql}
     if not aggregate.sql:
         measures = "; ".join(f"{name} = {expression}" for name, expression in aggregate.measures.items())

@@ -5,6 +5,7 @@ A run writes the counts of a batch into its progress document, which shows them 
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -28,7 +29,8 @@ __all__ = [
 ]
 
 FIELD = "quality"
-"""The field of a progress document with the rows read, and the rows that broke each expectation."""
+"""The field of a progress document with the rows read, and the rows that broke each expectation; also the folder of
+the counts that a Spark Connect server has written."""
 REMEMBERED = 1000
 """The number of batches whose counts are kept until Spark reports their progress, which it does at once."""
 
@@ -92,7 +94,13 @@ _COUNTS: dict[tuple[str, str, int], dict[str, Any]] = {}
 
 
 def remember(pipeline: Pipeline, query: str, batch: int, read: int, counts: Mapping[str, int]) -> None:
-    """Keep the counts of a batch for its progress document."""
+    """Keep the counts of a batch for its progress document.
+
+    On a Spark Connect server this runs in another process than :func:`with_counts`, so a file has the counts.
+    """
+    if pipeline.spark.is_connect:
+        _file(pipeline, query, batch).write_text(json.dumps({"read": read, "broken": dict(counts)}))
+        return
     _COUNTS[pipeline.folder, query, batch] = {"read": read, "broken": dict(counts)}
     while len(_COUNTS) > REMEMBERED:
         _COUNTS.pop(next(iter(_COUNTS)), None)  # stages run in threads of their own
@@ -100,8 +108,25 @@ def remember(pipeline: Pipeline, query: str, batch: int, read: int, counts: Mapp
 
 def with_counts(pipeline: Pipeline, document: dict[str, Any]) -> dict[str, Any]:
     """A progress document with the counts of its batch, if there are any."""
-    counts = _COUNTS.pop((pipeline.folder, document["name"], document["batchId"]), None)
+    query, batch = document["name"], document["batchId"]
+    counts = _COUNTS.pop((pipeline.folder, query, batch), None)
+    if pipeline.spark.is_connect:
+        counts = _taken(_file(pipeline, query, batch))
     return document if counts is None else {**document, FIELD: counts}
+
+
+def _file(pipeline: Pipeline, query: str, batch: int) -> Folder:
+    return pipeline.root / FIELD / query / f"{batch}.json"
+
+
+def _taken(file: Folder) -> dict[str, Any] | None:
+    """The counts in a file, which is deleted; None if it does not exist."""
+    try:
+        counts: dict[str, Any] = json.loads(file.read_text())
+    except FileNotFoundError:
+        return None
+    file.delete()
+    return counts
 
 
 def of_runs(folders: Iterable[Folder]) -> list[Broken]:

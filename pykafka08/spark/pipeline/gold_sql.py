@@ -18,6 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
+from pyspark.sql.utils import is_remote
 
 from pykafka08.errors import ConfigError
 from pykafka08.spark.pipeline.aggregating import BATCH, WINDOW, queried
@@ -25,7 +26,16 @@ from pykafka08.spark.pipeline.session import cause_of
 from pykafka08.spark.pipeline.settings import Aggregate, Decode, Pipeline
 from pykafka08.spark.pipeline.tables.rows import silver_schema
 
-__all__ = ["aggregation_of", "check_as_stream", "each_of", "empty_stream", "resolved", "stream_with", "without_name"]
+__all__ = [
+    "aggregation_of",
+    "check_as_stream",
+    "each_of",
+    "empty_stream",
+    "resolved",
+    "resolved_aggregates",
+    "stream_with",
+    "without_name",
+]
 
 GROUP = "GROUP BY window(event_time, '1 hour')"
 SILVER = "EventTimeWatermark"
@@ -82,8 +92,18 @@ def resolved(spark: SparkSession, pipeline: Pipeline) -> Pipeline:
     Raises:
         ConfigError: Spark refuses a query, or streams, backfills or ``verify`` cannot run it; the text names its key.
     """
-    aggregates = {name: _resolved(spark, pipeline.decode, name, one) for name, one in pipeline.aggregates.items()}
-    return replace(pipeline, aggregates=aggregates)
+    if is_remote():
+        from pykafka08.spark.pipeline.local_check import resolved_here
+
+        return replace(pipeline, aggregates=resolved_here(pipeline.decode, pipeline.aggregates))
+    return replace(pipeline, aggregates=resolved_aggregates(spark, pipeline.decode, pipeline.aggregates))
+
+
+def resolved_aggregates(
+    spark: SparkSession, decode: Decode, aggregates: Mapping[str, Aggregate]
+) -> dict[str, Aggregate]:
+    """As :func:`resolved`, in a classic session."""
+    return {name: _resolved(spark, decode, name, one) for name, one in aggregates.items()}
 
 
 def empty_stream(spark: SparkSession, decode: Decode) -> DataFrame:
@@ -105,6 +125,9 @@ def aggregation_of(rows: DataFrame) -> Any:
 
 def check_as_stream(rows: DataFrame) -> None:
     """Raise the errors of a start of the stage: in streams Spark refuses more, such as ``count(DISTINCT …)``."""
+    if is_remote():
+        rows.writeStream.format("noop").outputMode("update").trigger(processingTime="1 hour").start().stop()
+        return
     spark_sql = rows.sparkSession._jvm.org.apache.spark.sql  # type: ignore[union-attr]
     mode = spark_sql.streaming.OutputMode.Update()
     plan = rows._jdf.queryExecution().analyzed()

@@ -26,7 +26,7 @@ from pykafka08.spark.pipeline.stores import Folder, first_line
 from pykafka08.spark.pipeline.tables.notes import NoteLog
 from pykafka08.spark.pipeline.tables.table import Fence, LeaseLostError
 
-__all__ = ["BACKFILL", "CONVERSION", "Holder", "Lease", "holders", "leased"]
+__all__ = ["BACKFILL", "CONVERSION", "Holder", "Lease", "LeaseElsewhere", "holders", "leased"]
 
 FOLDER = "_lease"
 BACKFILL, CONVERSION = "backfill", "conversion"
@@ -114,6 +114,13 @@ class Lease(Fence):
     _ended: threading.Event = field(default_factory=threading.Event)
     _is_lost: bool = False
 
+    def elsewhere(self) -> LeaseElsewhere:
+        """This lease for other processes, which can only see whether it is valid."""
+        return LeaseElsewhere(self.log.folder, self.holder.owner, self.epoch)
+
+    def __reduce__(self) -> tuple[type[LeaseElsewhere], tuple[Folder, str, int]]:
+        return LeaseElsewhere, (self.log.folder, self.holder.owner, self.epoch)
+
     @property
     def epoch(self) -> int:
         return self.holder.epoch
@@ -183,6 +190,35 @@ class Lease(Fence):
         if is_made:
             self.holder, self._renewed = renewed, began
         return is_made
+
+
+@dataclass(frozen=True)
+class LeaseElsewhere:
+    """A lease that another process holds: the fence in a Python process of a Spark Connect server.
+
+    If the process that holds the lease is killed, its queries continue on the server until they look here.
+    """
+
+    folder: Folder
+    """The folder of the table with the leases."""
+    owner: str
+    epoch: int
+
+    def check(self) -> None:
+        """Raise LeaseLostError if the lease has ended."""
+        with _store_errors(self.folder):
+            found = _read(_log_at(self.folder))
+        if not any(one.owner == self.owner for one in found.live()):
+            raise LeaseLostError(
+                f"{self.folder}: the lease of this query has ended, because the process that started the query has "
+                "ended or has not renewed the lease; run this again"
+            )
+
+
+@cache
+def _log_at(folder: Folder) -> NoteLog:
+    """One object for each process, because it reads new commits only."""
+    return NoteLog(folder)
 
 
 @contextmanager

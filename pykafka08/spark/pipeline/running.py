@@ -20,17 +20,18 @@ from typing import Any
 from deltalake.exceptions import DeltaError
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming.listener import StreamingQueryListener
+from pyspark.sql.streaming.listener import StreamingQueryListener, StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
 from pykafka08.errors import ConfigError
 from pykafka08.spark.pipeline.compacting import compact, delete_attempts, versions
+from pykafka08.spark.pipeline.connect import stop_queries
 from pykafka08.spark.pipeline.definitions import keep_definitions
 from pykafka08.spark.pipeline.expectations import with_counts
 from pykafka08.spark.pipeline.leasing import Lease, leased
 from pykafka08.spark.pipeline.replaying import restore_offsets
 from pykafka08.spark.pipeline.retaining import retain
-from pykafka08.spark.pipeline.session import session
+from pykafka08.spark.pipeline.session import quiet, session, without_stack
 from pykafka08.spark.pipeline.settings import Pipeline
 from pykafka08.spark.pipeline.stages import Stage, stages
 from pykafka08.spark.pipeline.status import PROGRESS, late_updates
@@ -49,9 +50,13 @@ TABLE_ERRORS = (DeltaError, CatalogError)
 ATTEMPTS = 3
 NOT_STARTED = "Python worker failed to connect back"
 """Spark's error if a Python process takes more than ten seconds to start; no setting changes this limit."""
+STARTS = 10
+"""Attempts to start a query, which loses no work if it fails."""
 LINES_PER_PART = 200
 WRITE_S = 5
 """Seconds between writes of the log on a store; a killed run may lose the progress of this time."""
+EVENTS_S = 10
+"""The longest wait, in seconds, for the events of ended queries from a Spark Connect server."""
 LOOK_S = 1
 """Seconds between checks for a signal in a run with ``--follow``."""
 Say = Callable[[str], None]
@@ -65,6 +70,9 @@ class RunLog(StreamingQueryListener):
         started = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%S.%fZ")
         self.folder = pipeline.root / "runs" / started
         Path(pipeline.reports, started).mkdir(parents=True, exist_ok=True)
+        self._active: set[str] = set()
+        """The runs of queries that have not ended."""
+        self._changed = threading.Condition()
         self._log = _Grown(Path(self.folder)) if self.folder.is_local else _Parts(self.folder)
 
     def onQueryProgress(self, event: Any) -> None:
@@ -72,13 +80,22 @@ class RunLog(StreamingQueryListener):
         self._log.append(json.dumps(document) + "\n")
 
     def onQueryStarted(self, event: Any) -> None:
-        """Nothing to write before the first batch."""
+        with self._changed:
+            self._active.add(str(event.runId))
 
     def onQueryIdle(self, event: Any) -> None:
         """Nothing to write."""
 
     def onQueryTerminated(self, event: Any) -> None:
-        """Nothing to write: the run reports errors."""
+        """The last event of a query; the run reports its error."""
+        with self._changed:
+            self._active.discard(str(event.runId))
+            self._changed.notify_all()
+
+    def wait_until_ended(self, seconds: float) -> None:
+        """Wait for the last event of each query that has started, at most ``seconds``."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._active, seconds)
 
     def close(self) -> None:
         self._log.close()
@@ -171,10 +188,10 @@ def run(
                     with lease.exclusive() as is_exclusive:
                         _compact(spark, pipeline, lease, None if is_exclusive else {}, say)
         except (PySparkException, LeaseLostError, *TABLE_ERRORS) as error:  # of a query, its start, or a compaction
-            say(f"failed: {error}")
+            say(f"failed: {without_stack(error)}")
             return False
         finally:
-            spark.stop()  # the listener has heard of every batch then
+            _end(spark, pipeline, log, listeners)
             log.close()
             if draws:
                 _draw(pipeline, log.folder, say)
@@ -201,6 +218,16 @@ def _telemetry(pipeline: Pipeline, say: Say) -> Iterator[list[StreamingQueryList
                 raise ConfigError(f"lineage: {error}; pip install 'pykafka08[lineage]'") from error
             listeners.append(LineageListener(pipeline, pipeline.lineage, say))
         yield listeners
+
+
+def _end(spark: SparkSession, pipeline: Pipeline, log: RunLog, listeners: Sequence[StreamingQueryListener]) -> None:
+    """Stop the session once the listeners have every event.  A classic session delivers them as it stops."""
+    if pipeline.spark.is_connect:
+        stop_queries(spark)
+        log.wait_until_ended(EVENTS_S)
+        for listener in (*listeners, log):
+            spark.streams.removeListener(listener)
+    spark.stop()
 
 
 def _never() -> bool:
@@ -270,16 +297,21 @@ def run_once(spark: SparkSession, pipeline: Pipeline, chosen: Sequence[Stage], s
     """
     for stage in chosen:
         query = _finished(spark, pipeline, stage, say)
-        done = [one for one in query.recentProgress if one["numInputRows"]]
+        done = [one for one in query.recentProgress if _rows_of(one)]
         late = late_updates(done)
         missing = f"; {late:,} updates of windows came later than the watermark and were left out" if late else ""
-        say(f"{stage.name}: {sum(one['numInputRows'] for one in done):,} rows in {len(done)} batches{missing}")
+        say(f"{stage.name}: {sum(map(_rows_of, done)):,} rows in {len(done)} batches{missing}")
+
+
+def _rows_of(progress: StreamingQueryProgress) -> int:
+    """The rows that a batch has read; Spark Connect (4.3) gives no sum over the sources."""
+    return sum(one["numInputRows"] for one in progress["sources"])
 
 
 def _finished(spark: SparkSession, pipeline: Pipeline, stage: Stage, say: Say) -> StreamingQuery:
     """A finished stage; it is started again if Spark did not wait long enough for its Python process."""
     for _ in range(ATTEMPTS - 1):
-        query = stage.start(spark, pipeline, {"availableNow": True})
+        query = _begun(spark, pipeline, stage, {"availableNow": True}, say)
         try:
             query.awaitTermination()
         except StreamingQueryException as error:
@@ -288,9 +320,24 @@ def _finished(spark: SparkSession, pipeline: Pipeline, stage: Stage, say: Say) -
             say(f"{stage.name}: {NOT_STARTED}; begun again")
         else:
             return query
-    query = stage.start(spark, pipeline, {"availableNow": True})
+    query = _begun(spark, pipeline, stage, {"availableNow": True}, say)
     query.awaitTermination()
     return query
+
+
+def _begun(
+    spark: SparkSession, pipeline: Pipeline, stage: Stage, trigger: Mapping[str, Any], say: Say
+) -> StreamingQuery:
+    """A query that is started; it is tried again if a Spark Connect server did not wait for its Python process."""
+    left = STARTS
+    while True:
+        left -= 1
+        try:
+            return stage.start(spark, pipeline, trigger)
+        except PySparkException as error:
+            if NOT_STARTED not in str(error) or not left:
+                raise
+            say(f"{stage.name}: {NOT_STARTED}; begun again")
 
 
 def follow(
@@ -318,7 +365,7 @@ def follow(
         for stage in chosen:
             if is_to_end():
                 break
-            running[stage.name] = stage.start(spark, pipeline, {"processingTime": pipeline.trigger})
+            running[stage.name] = _begun(spark, pipeline, stage, {"processingTime": pipeline.trigger}, say)
             say(f"{stage.name}: started")
         while not is_to_end():
             if _has_any_ended(spark):
@@ -329,7 +376,7 @@ def follow(
                 rounds.go_on()
     finally:
         if is_to_end():
-            spark.sparkContext.setLogLevel("OFF")  # how it cuts batches short is not for who asked for it
+            quiet(spark)  # how it cuts batches short is not for who asked for it
         for name, query in running.items():
             _stop(query, name, say)
 
@@ -368,7 +415,7 @@ def _start_again(
         if NOT_STARTED not in str(error) or attempts[stage.name] == ATTEMPTS:
             raise error
         say(f"{stage.name}: {NOT_STARTED}; begun again")
-        running[stage.name] = stage.start(spark, pipeline, {"processingTime": pipeline.trigger})
+        running[stage.name] = _begun(spark, pipeline, stage, {"processingTime": pipeline.trigger}, say)
 
 
 class _Rounds:

@@ -13,14 +13,16 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
+from pyspark.sql.utils import is_remote
 
 from pykafka08.errors import ConfigError
 from pykafka08.spark import register, session_conf
 from pykafka08.spark.pipeline.addresses import Address, Storage, options_for_hadoop
+from pykafka08.spark.pipeline.connect import check_reach, connected, shown
 from pykafka08.spark.pipeline.settings import Pipeline
 from pykafka08.spark.pipeline.tables.stream import TableDataSource
 
-__all__ = ["WITHOUT_CALL_SITES", "brief", "cause_of", "prepare", "reach", "session"]
+__all__ = ["WITHOUT_CALL_SITES", "brief", "cause_of", "prepare", "quiet", "reach", "session", "without_stack"]
 
 ALWAYS = {
     "spark.sql.ansi.enabled": "false",  # else one value that an expression cannot convert ends its batch, for ever
@@ -57,6 +59,8 @@ def session(pipeline: Pipeline) -> SparkSession:
             raise ConfigError(f"spark.conf.{name}: the stages rely on {value!r}")
     for name in TELLING:
         PySparkLogger.getLogger(name).disabled = True
+    if pipeline.spark.is_connect:
+        return _connected(pipeline)
     conf = {**session_conf(), **WITHOUT_CALL_SITES}
     conf["spark.ui.showConsoleProgress"] = "false"  # progress bars would overwrite messages
     if pipeline.spark.master.startswith("local"):
@@ -79,6 +83,30 @@ def session(pipeline: Pipeline) -> SparkSession:
     return spark
 
 
+def _connected(pipeline: Pipeline) -> SparkSession:
+    """A session on a Spark Connect server."""
+    spark = connected(pipeline.spark.master, ALWAYS, pipeline.spark.conf)
+    try:
+        prepare(spark)
+        for name, value in options_for_hadoop(pipeline.root.address, pipeline.storage).items():
+            spark.conf.set(name, value)
+        if not pipeline.root.is_local:
+            check_reach(spark, pipeline.root.address)
+    except ConfigError:
+        spark.stop()
+        raise
+    except PySparkException as error:
+        spark.stop()
+        raise ConfigError(f"spark.master: no session at {shown(pipeline.spark.master)}: {cause_of(error)}") from error
+    return spark
+
+
+def quiet(spark: SparkSession) -> None:
+    """Log nothing more; a Spark Connect server has its own log."""
+    if not is_remote():
+        spark.sparkContext.setLogLevel("OFF")
+
+
 @contextmanager
 def _own_interrupt() -> Iterator[None]:
     """PySpark puts a handler for SIGINT in the place of who runs the pipeline; it is put back."""
@@ -98,6 +126,11 @@ def cause_of(error: PySparkException | Py4JJavaError) -> str:
         said = str(innermost.getMessage() or innermost)
     _, _, of_python = said.partition(TRACEBACK)
     return next(line for line in (of_python or said).splitlines() if line and not line[0].isspace())
+
+
+def without_stack(error: Exception) -> str:
+    """The text of an error without the server's stack, which Spark Connect adds to it."""
+    return str(error).partition("\n\nJVM stacktrace:")[0]
 
 
 def brief(error: PySparkException | Py4JJavaError) -> str:

@@ -422,6 +422,11 @@ class SparkSettings:
     master: str = "local[*]"
     conf: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def is_connect(self) -> bool:
+        """Whether the master is a Spark Connect server."""
+        return self.master.startswith("sc://")
+
 
 @dataclass(frozen=True)
 class Pipeline:

@@ -28,6 +28,7 @@ from pykafka08.spark.pipeline.checkpoints import offset_text
 from pykafka08.spark.pipeline.decoding import BRONZE_SCHEMA, PLACE, accepted, decoded, rejected
 from pykafka08.spark.pipeline.duplicates import days_near, first_of_each, not_there
 from pykafka08.spark.pipeline.judging import judged
+from pykafka08.spark.pipeline.leasing import Lease
 from pykafka08.spark.pipeline.replaying import is_committed
 from pykafka08.spark.pipeline.session import brief
 from pykafka08.spark.pipeline.settings import Aggregate, Duplicates, Limits, Pipeline, Source
@@ -94,12 +95,12 @@ def stages(pipeline: Pipeline, fence: Fence | None = None) -> list[Stage]:
     ]
     decodes = tuple(f"decode-{name}" for name in pipeline.sources)
     if pipeline.dead_letters is not None:
-        made.append(Stage("dead-letters", decodes, _dead_letters(pipeline)))
+        made.append(Stage("dead-letters", decodes, _dead_letters(pipeline, fence)))
     for name, aggregate in pipeline.aggregates.items():
         writer = _aggregate(pipeline, name, aggregate, fence)
         made.append(Stage(f"aggregate-{name}", decodes, writer, (pipeline.gold(name),)))
         if aggregate.topic:
-            made.append(Stage(f"publish-{name}", (f"aggregate-{name}",), _publish(pipeline, name, aggregate)))
+            made.append(Stage(f"publish-{name}", (f"aggregate-{name}",), _publish(pipeline, name, aggregate, fence)))
     return made
 
 
@@ -140,7 +141,7 @@ def _decode(pipeline: Pipeline, source: str, fence: Fence | None) -> Callable[[S
                 _commit_decoded(pipeline, silver, rejects, rows, commit)
 
     def writer(spark: SparkSession) -> DataStreamWriter:
-        records = _table_stream(spark, pipeline, pipeline.bronze(source)).schema(BRONZE_SCHEMA).load()
+        records = _table_stream(spark, pipeline, pipeline.bronze(source), fence).schema(BRONZE_SCHEMA).load()
         return records.writeStream.foreachBatch(told_briefly(take))
 
     return writer
@@ -198,19 +199,21 @@ def _accepted_of(pipeline: Pipeline, spark: SparkSession, version: int | None, d
     return table_rows.read(spark, table, files, table_rows.silver_schema(spark, pipeline.decode))
 
 
-def _table_stream(spark: SparkSession, pipeline: Pipeline, folder: Folder) -> DataStreamReader:
+def _table_stream(spark: SparkSession, pipeline: Pipeline, folder: Folder, fence: Fence | None) -> DataStreamReader:
+    """A table as a stream.  On a Spark Connect server, where a query outlives a killed run, it ends with the lease."""
+    lease = fence.elsewhere() if pipeline.spark.is_connect and isinstance(fence, Lease) else None
     limits = {f"max{unit.capitalize()}PerTrigger": str(value) for unit, value in vars(pipeline.limits).items()}
     reader = spark.readStream.format("pykafka08-table").options(**limits)
-    return reader.options(**stream_options(folder))
+    return reader.options(**stream_options(folder, lease))
 
 
-def _dead_letters(pipeline: Pipeline) -> Callable[[SparkSession], DataStreamWriter]:
+def _dead_letters(pipeline: Pipeline, fence: Fence | None) -> Callable[[SparkSession], DataStreamWriter]:
     letters = pipeline.dead_letters
     assert letters is not None
 
     def writer(spark: SparkSession) -> DataStreamWriter:
         schema = table_rows.rejects_schema(spark, pipeline.decode)
-        rows = _table_stream(spark, pipeline, pipeline.rejects).schema(schema).load()
+        rows = _table_stream(spark, pipeline, pipeline.rejects, fence).schema(schema).load()
         told = {
             "reason": F.col("reason"),
             "source": F.col("_source"),
@@ -267,7 +270,7 @@ def _aggregate(
     def writer(spark: SparkSession) -> DataStreamWriter:
         schema = table_rows.silver_schema(spark, pipeline.decode)
         limited = replace(pipeline, limits=Limits(0, 0, 0)) if is_restating else pipeline
-        rows = _table_stream(spark, limited, pipeline.silver).schema(schema).load()
+        rows = _table_stream(spark, limited, pipeline.silver, fence).schema(schema).load()
         return windowed(rows, aggregate).writeStream.outputMode("update").foreachBatch(told_briefly(take))
 
     return writer
@@ -287,10 +290,12 @@ def _restate(table: Table, commit: Commit, windows: DataFrame) -> None:
         is_made = table.commit(replaced, schema=rows.schema.json())
 
 
-def _publish(pipeline: Pipeline, name: str, aggregate: Aggregate) -> Callable[[SparkSession], DataStreamWriter]:
+def _publish(
+    pipeline: Pipeline, name: str, aggregate: Aggregate, fence: Fence | None
+) -> Callable[[SparkSession], DataStreamWriter]:
     def writer(spark: SparkSession) -> DataStreamWriter:
         schema = table_rows.gold_schema(spark, pipeline.decode, aggregate)
-        gold = _table_stream(spark, pipeline, pipeline.gold(name))
+        gold = _table_stream(spark, pipeline, pipeline.gold(name), fence)
         rows = gold.option("inOrder", "true").option("kinds", "batch,backfill").schema(schema).load()
         key = F.to_json(F.struct(*key_of(aggregate))).alias("key")
         value = F.to_json(F.struct(*key_of(aggregate), *aggregate.measures)).alias("value")

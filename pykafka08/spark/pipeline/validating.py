@@ -29,7 +29,7 @@ from pykafka08.spark.pipeline.refusals import REFUSALS, refusal_at
 from pykafka08.spark.pipeline.registry.client import TYPES, RegistryError, SchemaRegistry
 from pykafka08.spark.pipeline.registry.decoding import check_packages
 from pykafka08.spark.pipeline.session import cause_of
-from pykafka08.spark.pipeline.settings import Aggregate, DeadLetters, Decode, Pipeline
+from pykafka08.spark.pipeline.settings import Aggregate, DeadLetters, Decode, Pipeline, Reference
 from pykafka08.spark.pipeline.starting import check_options, start_options
 from pykafka08.spark.pipeline.stores import Folder
 from pykafka08.spark.pipeline.tables.rows import (
@@ -167,7 +167,7 @@ def validate(spark: SparkSession, pipeline: Pipeline) -> Pipeline:
             if column not in columns:
                 raise ConfigError(f"decode.{where}.key: there is no column {column!r}")
     for reference in decode.references:
-        _tried(f"decode.references.to: {reference.to}", partial(referenced_keys, spark, pipeline, reference))
+        _tried(f"decode.references.to: {reference.to}", partial(_analyse_keys, spark, pipeline, reference))
     pipeline = resolved(spark, pipeline)
     for name, aggregate in pipeline.aggregates.items():
         if aggregate.sql:
@@ -175,13 +175,26 @@ def validate(spark: SparkSession, pipeline: Pipeline) -> Pipeline:
         for column in aggregate.group_by:
             if column not in columns:
                 raise ConfigError(f"aggregates.{name}.group_by: there is no column {column!r}")
-        for measure, expression in aggregate.measures.items():
-            alone = replace(aggregate, measures={measure: expression})
-            _tried(f"aggregates.{name}.measures.{measure}", partial(_plan_as_stream, spark, decode, alone))
+        _check_measures(spark, decode, name, aggregate)
     _check_clustering(spark, pipeline)
     check_types(spark, pipeline)
     check_definitions(spark, pipeline)
     return pipeline
+
+
+def _check_measures(spark: SparkSession, decode: Decode, name: str, aggregate: Aggregate) -> None:
+    """Plan all measures at once.  If Spark refuses them, plan each alone, so that the error names the measure."""
+    try:
+        _plan_as_stream(spark, decode, aggregate)
+    except (PySparkException, Py4JJavaError) as error:
+        for measure, expression in aggregate.measures.items():
+            alone = replace(aggregate, measures={measure: expression})
+            _tried(f"aggregates.{name}.measures.{measure}", partial(_plan_as_stream, spark, decode, alone))
+        raise ConfigError(f"aggregates.{name}: {cause_of(error)}") from error
+
+
+def _analyse_keys(spark: SparkSession, pipeline: Pipeline, reference: Reference) -> None:
+    _ = referenced_keys(spark, pipeline, reference).schema  # Spark Connect analyses nothing earlier
 
 
 def _check_clustering(spark: SparkSession, pipeline: Pipeline) -> None:

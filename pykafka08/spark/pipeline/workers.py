@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import sys
+from collections.abc import Iterator
 from importlib import import_module
 from threading import Event, Timer
 
@@ -11,18 +12,23 @@ from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StringType, StructField, StructType
 
 from pykafka08.errors import ConfigError
+from pykafka08.spark.pipeline.connect import shown
 from pykafka08.spark.pipeline.session import cause_of
 
-__all__ = ["try_workers"]
+__all__ = ["try_server", "try_workers"]
 
 NO_EXECUTOR_S = 120.0
 """The longest wait for an executor of the master."""
 GROUP = "pykafka08: trying a worker"
+TAG = "pykafka08-trying-a-worker"
 LOCAL = ("pyarrow",)
 ON_STORES = ("deltalake",)
-"""Packages that the stages import in a worker."""
+ON_SERVER = ("deltalake", "grpc", "pykafka08.spark.pipeline.stages")
+"""Packages that the stages import in a worker, and those in the Python of a Spark Connect server."""
 
 
 def try_workers(spark: SparkSession, *, is_local: bool = True) -> str:
@@ -56,6 +62,60 @@ def try_workers(spark: SparkSession, *, is_local: bool = True) -> str:
     finally:
         timer.cancel()
     return f"workers: {found}, started as {python}; PYSPARK_PYTHON names another"
+
+
+def try_server(spark: SparkSession, master: str, *, is_local: bool = True) -> str:
+    """Import the packages of the stages in the Python of a Spark Connect server, and in a worker's; as above."""
+    packages = LOCAL if is_local else (*LOCAL, *ON_STORES)
+    is_late = Event()
+
+    def give_up() -> None:
+        is_late.set()
+        spark.interruptTag(TAG)
+
+    timer = Timer(NO_EXECUTOR_S, give_up)
+    timer.daemon = True
+    timer.start()
+    spark.addTag(TAG)
+    try:
+        spark.dataSource.register(InterpreterDataSource)
+        found = spark.read.format(InterpreterDataSource.name()).option("packages", ",".join(packages)).load()
+        on_server = found.schema[0].metadata["comment"]
+        row = found.first()
+    except PySparkException as error:
+        why = f"no executor within {NO_EXECUTOR_S:g} s" if is_late.is_set() else cause_of(error)
+        raise ConfigError(f"spark.master: the Python of {shown(master)} cannot run the stages: {why}") from error
+    finally:
+        timer.cancel()
+        spark.removeTag(TAG)
+    assert row is not None
+    return f"server: {on_server}; workers: {row[0]}"
+
+
+class InterpreterDataSource(DataSource):
+    """A row with the interpreter of a worker; the comment of its column has that of the driver."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "pykafka08-interpreter"
+
+    def schema(self) -> StructType:
+        found = _interpreter((*self._packages(), *ON_SERVER))
+        return StructType([StructField("interpreter", StringType(), metadata={"comment": found})])
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return _InterpreterReader(self._packages())
+
+    def _packages(self) -> tuple[str, ...]:
+        return tuple(self.options["packages"].split(","))
+
+
+class _InterpreterReader(DataSourceReader):
+    def __init__(self, packages: tuple[str, ...]) -> None:
+        self._packages = packages
+
+    def read(self, partition: InputPartition) -> Iterator[tuple[str]]:
+        yield (_interpreter(self._packages),)
 
 
 def _ask(context: SparkContext, packages: tuple[str, ...]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import signal
 import subprocess
 import sys
@@ -15,12 +16,14 @@ from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.types import StructType
 
 from pykafka08.errors import ConfigError
 from pykafka08.spark.pipeline import leasing
 from pykafka08.spark.pipeline.leasing import Lease, holders, leased
 from pykafka08.spark.pipeline.stores import Folder, local_folder
 from pykafka08.spark.pipeline.tables.model import Commit
+from pykafka08.spark.pipeline.tables.stream import TableDataSource, stream_options
 from pykafka08.spark.pipeline.tables.table import LeaseLostError, Table
 from tests.spark.pipeline.made_tables import file, made
 from tests.stores.places import Place
@@ -174,6 +177,22 @@ def test_a_suspended_process_commits_nothing_after_its_successor(
         commit_of(old, tmp_path, 2)
     commit_of(new, tmp_path, 2)
     assert Table(tmp_path / "table").state().counts == {"rows": 3}
+
+
+def test_another_process_commits_and_reads_only_while_the_lease_is_held(root: Folder, tmp_path: Path) -> None:
+    """A query on a Spark Connect server, whose client may be gone."""
+    made(tmp_path / "table")
+    with leased(root, ["q"]) as lease:
+        commit_of(lease, tmp_path, 0)
+        table = pickle.loads(pickle.dumps(Table(tmp_path / "table", lease)))
+        assert table.commit(Commit(table.version + 1, "batch", "q", 1))
+        options = stream_options(table.folder, lease.elsewhere())
+        reader = TableDataSource(options).streamReader(StructType())
+        assert reader.latestOffset() == {"version": table.version}
+    with pytest.raises(LeaseLostError, match=r"the lease of this query has ended"):
+        table.commit(Commit(table.version + 1, "batch", "q", 2))
+    with pytest.raises(LeaseLostError, match=r"the lease of this query has ended"):
+        reader.latestOffset()
 
 
 def test_runs_of_different_stages_compact_the_same_tables(root: Folder, tmp_path: Path) -> None:

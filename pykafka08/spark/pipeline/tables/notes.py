@@ -23,6 +23,7 @@ class NoteLog:
     """The documents in a folder.  Not thread-safe."""
 
     def __init__(self, folder: Folder) -> None:
+        self.folder = folder
         self._location = located(folder)
         self._table: DeltaTable | None = None
         """The table at the version that was read last."""

@@ -5,7 +5,8 @@ are skipped, and backfills unless ``kinds`` has them, because their rows were re
 
 Options: ``path`` (the table's folder), ``kinds`` (kinds of commits to read, default ``batch``), ``inOrder`` (``true``:
 one task reads all files in the order of the log); ``maxRowsPerTrigger``, ``maxBytesPerTrigger`` and
-``maxFilesPerTrigger``: whole files up to these limits are a batch, with Trigger.AvailableNow, too.
+``maxFilesPerTrigger``: whole files up to these limits are a batch, with Trigger.AvailableNow, too; ``lease`` (a lease
+as JSON, which must be valid when a batch begins).
 The user gives the schema; columns that a file lacks are null, but for the table's partition columns.
 """
 
@@ -33,6 +34,7 @@ from pykafka08.spark.pipeline.tables.storage import located
 if TYPE_CHECKING:
     from pyspark.sql.streaming.datasource import ReadAllAvailable, SupportsTriggerAvailableNow
 
+    from pykafka08.spark.pipeline.leasing import LeaseElsewhere
     from pykafka08.spark.pipeline.tables.table import Table
 else:
     try:
@@ -42,6 +44,7 @@ else:
 
 __all__ = ["FILES_PER_TASK", "TableDataSource", "stream_options"]
 
+LEASE = "lease"
 SECRETS = "storageSecrets"
 """The option with ``[storage]``; plans do not show options with such a name."""
 PLACE = "tableName"
@@ -72,14 +75,19 @@ class TableDataSource(DataSource):
         options = {key.lower(): value for key, value in self.options.items()}
         kinds = tuple(options.get("kinds", NEW_ROWS).split(","))
         limits = tuple(int(options.get(f"max{unit}pertrigger", 0)) for unit in ("rows", "bytes", "files"))
-        return TableStreamReader(_folder(options), kinds, options.get("inorder") == "true", schema, limits)
+        folder = _folder(options)
+        is_in_order = options.get("inorder") == "true"
+        return TableStreamReader(folder, kinds, is_in_order, schema, limits, options.get(LEASE, ""))
 
 
-def stream_options(folder: Folder) -> dict[str, str]:
-    """The options of a stream that reads a table."""
-    if folder.is_local and folder.storage.catalog is None:
-        return {"path": str(folder)}
-    return {"path": str(folder), PLACE: folder.place, SECRETS: json.dumps(asdict(folder.storage))}
+def stream_options(folder: Folder, lease: LeaseElsewhere | None = None) -> dict[str, str]:
+    """The options of a stream that reads a table, and of one that ends with a lease."""
+    options = {"path": str(folder)}
+    if not folder.is_local or folder.storage.catalog is not None:
+        options |= {PLACE: folder.place, SECRETS: json.dumps(asdict(folder.storage))}
+    if lease is not None:
+        options[LEASE] = json.dumps({"path": str(lease.folder), "owner": lease.owner, "epoch": lease.epoch})
+    return options
 
 
 def _folder(options: Mapping[str, str]) -> Folder:
@@ -101,7 +109,9 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         is_in_order: bool,
         schema: StructType,
         limits: tuple[int, ...] = (),
+        lease: str = "",
     ) -> None:
+        self._lease = lease
         self._limits = limits
         """Of rows, bytes and files."""
         self._kinds = kinds
@@ -118,6 +128,8 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The end of the next batch: at most the newest commit, or the one at which the query ends."""
         from pykafka08.spark.pipeline.tables.position import Limits, Position, end_of_batch
 
+        if self._lease:
+            _check_lease(self._lease, self._folder.storage)
         table = table_at(self._folder)
         last = table.version if self._last is None else self._last
         begin = Position.of(start or self.initialOffset())
@@ -164,6 +176,15 @@ def _rows_per_batch(file: pq.ParquetFile) -> int:
         return ROWS_PER_BATCH
     largest = max(sum(sizes) / max(1, footer.num_rows), first.nbytes / first.num_rows, 1)
     return max(1, min(ROWS_PER_BATCH, int(BATCH_BYTES / largest)))
+
+
+def _check_lease(lease: str, storage: Storage) -> None:
+    """Raise LeaseLostError if the lease has ended."""
+    from pykafka08.spark.pipeline.leasing import LeaseElsewhere
+
+    found = json.loads(lease)
+    folder = Folder(address_of(found["path"], Path()), storage)
+    LeaseElsewhere(folder, found["owner"], found["epoch"]).check()
 
 
 @cache

@@ -87,6 +87,10 @@ class Table:
         """Whether the data files have the partition columns, too."""
         return self._log.has_partitions_in_files
 
+    def __reduce__(self) -> tuple[type[Table], tuple[Folder, Fence | None]]:
+        """A copy in another process reads the table anew."""
+        return Table, (self.folder, self._fence)
+
     @property
     def version(self) -> int:
         """The newest version; -1 if the table does not exist yet."""

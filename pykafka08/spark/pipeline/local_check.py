@@ -1,0 +1,114 @@
+"""Checks of aggregates for Spark Connect, whose clients cannot read an analysed plan.
+
+A Python process on this machine, with a classic session of its own, reads the plans.  It connects to no cluster.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from pykafka08.errors import ConfigError
+from pykafka08.spark import session_conf
+from pykafka08.spark.pipeline.definitions import Definition, definition_of
+from pykafka08.spark.pipeline.gold_sql import resolved_aggregates
+from pykafka08.spark.pipeline.session import ALWAYS, WITHOUT_CALL_SITES
+from pykafka08.spark.pipeline.settings import Aggregate, Decode
+
+__all__ = ["definition_here", "main", "resolved_here"]
+
+OF_CONNECT = ("SPARK_CONNECT_MODE_ENABLED", "SPARK_REMOTE", "SPARK_LOCAL_REMOTE")
+"""Environment variables by which PySpark would start no classic session."""
+ERROR, ANSWER = "error", "answer"
+BRIEF = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+"""A session for seconds, on this machine only."""
+
+
+def resolved_here(decode: Decode, aggregates: Mapping[str, Aggregate]) -> dict[str, Aggregate]:
+    """As :func:`gold_sql.resolved_aggregates`, in another process.
+
+    Raises:
+        ConfigError: as there, or the process has failed.
+    """
+    if not any(one.sql for one in aggregates.values()):
+        return dict(aggregates)
+    columns = _asked(COLUMNS, decode, dict(aggregates))
+    return {
+        name: replace(one, group_by=tuple(columns[name][0]), measures=columns[name][1])
+        for name, one in aggregates.items()
+    }
+
+
+def definition_here(silver: StructType, aggregate: Aggregate) -> Definition:
+    """As :func:`definitions.definition_of`, in another process.  The result of each call is kept.
+
+    Raises:
+        ConfigError: the process has failed.
+    """
+    key = silver.json(), repr(aggregate)
+    if key not in _definitions:
+        _definitions[key] = Definition.of(_asked(DEFINITION, silver, aggregate))
+    return _definitions[key]
+
+
+_definitions: dict[tuple[str, str], Definition] = {}
+
+
+def _asked(question: str, *arguments: Any) -> Any:
+    """The answer of :func:`main` in another process."""
+    command = [sys.executable, "-c", f"from {__name__} import main; main()"]
+    environment = {name: value for name, value in os.environ.items() if name not in OF_CONNECT}
+    done = subprocess.run(  # noqa: S603  (the command is written here)
+        command, input=pickle.dumps((question, arguments)), env=environment, capture_output=True, check=False
+    )
+    *_, last = ["", *done.stdout.decode(errors="replace").splitlines()]
+    if done.returncode or not last.startswith("{"):
+        said = done.stderr.decode(errors="replace").strip().splitlines()
+        raise ConfigError(f"aggregates: the queries could not be checked on this machine: {said[-1] if said else last}")
+    found: dict[str, Any] = json.loads(last)
+    if ERROR in found:
+        raise ConfigError(found[ERROR])
+    return found[ANSWER]
+
+
+def main() -> None:
+    """Read a question from standard input, and write the answer, or an error, to standard output."""
+    question, arguments = pickle.load(sys.stdin.buffer)  # noqa: S301  (written by the process that started this one)
+    conf: dict[str, Any] = {**session_conf(), **WITHOUT_CALL_SITES, **BRIEF, **ALWAYS}
+    spark = SparkSession.builder.master("local[1]").config(map=conf).getOrCreate()
+    try:
+        spark.sparkContext.setLogLevel("OFF")
+        answer = {ANSWER: QUESTIONS[question](spark, *arguments)}
+    except ConfigError as error:
+        answer = {ERROR: error.message}
+    finally:
+        spark.stop()
+    sys.stdout.write("\n" + json.dumps(answer) + "\n")
+
+
+def _columns(spark: SparkSession, decode: Decode, aggregates: Mapping[str, Aggregate]) -> dict[str, Any]:
+    found = resolved_aggregates(spark, decode, aggregates)
+    return {name: (one.group_by, dict(one.measures)) for name, one in found.items()}
+
+
+def _definition(spark: SparkSession, silver: StructType, aggregate: Aggregate) -> str:
+    return definition_of(spark, silver, aggregate).text()
+
+
+COLUMNS, DEFINITION = "columns", "definition"
+QUESTIONS: dict[str, Callable[..., Any]] = {COLUMNS: _columns, DEFINITION: _definition}
