@@ -22,6 +22,7 @@ from pykafka08.spark.pipeline import backfilling, compacting, converting, retain
 from pykafka08.spark.pipeline.old_layout import check_layout
 from pykafka08.spark.pipeline.settings import Retention
 from pykafka08.spark.pipeline.stores import Folder
+from pykafka08.spark.pipeline.tables.column_types import is_widening
 from pykafka08.spark.pipeline.tables.iceberg import log
 from pykafka08.spark.pipeline.tables.iceberg.catalogs import catalog_of, check_catalog
 from pykafka08.spark.pipeline.tables.model import Commit, DataFile
@@ -187,6 +188,60 @@ def test_columns_that_are_added_are_null_in_older_rows(table: Table, folder: Fol
     assert found == [{"id": 1, "kind": None, "day": None}, {"id": 2, "kind": "x", "day": date(2024, 3, 1)}]
     assert [each.values for each in table.live()] == [{"day": ""}, {"day": DAYS[0]}]
     assert table.read(table.live()[0], ["id"])["id"].to_pylist() == [1]
+
+
+def test_one_commit_widens_columns_and_replaces_all_files(table: Table, folder: Folder) -> None:
+    """Iceberg has bytes and shorts as integers, and allows no integer to become a double."""
+    table.prepare(fields(id="long", count="short", ratio="float", price="decimal(7,2)", day="date"), ["day"])
+    day = pa.array([date(2024, 3, 1)])
+    prices = {width: pa.array([Decimal("1.50")], pa.decimal128(width, 2)) for width in (7, 12)}
+    narrow = {
+        "count": pa.array([2], pa.int16()),
+        "ratio": pa.array([0.5], pa.float32()),
+        "price": prices[7],
+        "day": day,
+    }
+    wide = {"count": pa.array([2], pa.int64()), "ratio": pa.array([0.5]), "price": prices[12], "day": day}
+    old, new = (
+        replace(file(table, name, rows), values={"day": DAYS[0]}) for name, rows in (("o", narrow), ("n", wide))
+    )
+    assert table.commit(Commit(1, "batch", "q", 0, (old,), counts={"read": 1}))
+    wanted = fields(id="long", count="long", ratio="double", price="decimal(12,2)", day="date")
+    assert table.changes(wanted) == {
+        "count": ("integer", "long"), "ratio": ("float", "double"), "price": ("decimal(7,2)", "decimal(12,2)")
+    }  # fmt: skip
+    with pytest.raises(ConfigError, match="column count is int64 in the table, but int16 in the files of this run"):
+        table.commit(Commit(2, "widening", "widening", 2, (old,), (old.path,)), schema=wanted)
+    assert table.commit(Commit(2, "widening", "widening", 2, (new,), (old.path,)), schema=wanted)
+    assert (table.changes(wanted), [each.path for each in table.live()]) == ({}, [new.path])
+    read = iceberg(folder).scan().to_arrow()
+    assert read.to_pylist() == [
+        {"id": None, "count": 2, "ratio": 0.5, "price": Decimal("1.50"), "day": date(2024, 3, 1)}
+    ]
+    assert [str(read.schema.field(name).type) for name in ("count", "ratio", "price")] == [
+        "int64", "double", "decimal128(12, 2)"
+    ]  # fmt: skip
+    with pytest.raises(ConfigError, match="column count is int64 in the table, but int16 in the files of this run"):
+        table.commit(Commit(3, "batch", "q", 1, (replace(old, path="data/late/one.parquet"),)))
+    assert (table.files_since(NEW, 0, 2), table.state().counts) == ([old], {"read": 1})
+    assert not is_widening("integer", "double", table.wider)
+
+
+def test_one_commit_replaces_rows_and_columns(tmp_path: Path) -> None:
+    """As when an aggregate is computed again: a type may change in any way, since no old row stays."""
+    table = Table(root(tmp_path) / "gold" / "hourly")
+    table.prepare(fields(kind="string", amount="long", orders="long"))
+    old = file(table, "o", {"kind": ["a"], "amount": pa.array([7], pa.int64()), "orders": pa.array([1], pa.int64())})
+    assert table.commit(Commit(1, "batch", "q", 0, (old,), counts={"rows": 1}))
+    wanted = fields(kind="string", amount="string", mean="double")
+    rows = {"kind": ["b"], "amount": ["seven"], "mean": [0.5]}
+    added = file(table, "n", rows)
+    assert table.commit(Commit(2, "backfill", "q", 0, (added,), (old.path,)), schema=wanted)
+    assert iceberg(table.folder).scan().to_arrow().to_pylist() == [{"kind": "b", "amount": "seven", "mean": 0.5}]
+    assert (table.changes(wanted), table.live()) == ({}, [added])
+    later = file(table, "l", {"kind": ["c"], "amount": ["eight"], "mean": [1.5]})
+    assert table.commit(Commit(3, "batch", "q", 1, (later,), counts={"rows": 1}))
+    assert sorted(iceberg(table.folder).scan().to_arrow()["amount"].to_pylist()) == ["eight", "seven"]
 
 
 def test_a_commit_of_another_program_brings_no_new_rows_to_streams(table: Table, folder: Folder) -> None:

@@ -17,13 +17,15 @@ from typing import Any, NamedTuple
 from pyiceberg.exceptions import NamespaceAlreadyExistsError, TableAlreadyExistsError, ValidationException
 from pyiceberg.manifest import DataFile as IcebergFile
 from pyiceberg.manifest import ManifestEntryStatus, ManifestFile
+from pyiceberg.schema import Schema
 from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table import TableProperties
 from pyiceberg.table.snapshots import Operation, Snapshot
+from pyiceberg.table.update.schema import UpdateSchema
 
 from pykafka08.errors import ConfigError
 from pykafka08.spark.pipeline.stores import Folder
-from pykafka08.spark.pipeline.tables.column_types import Wider, check_file, numbers_of
+from pykafka08.spark.pipeline.tables.column_types import Wider, check_file, is_widening, numbers_of
 from pykafka08.spark.pipeline.tables.iceberg.catalogs import (
     NOT_COMMITTED,
     NOT_FOUND,
@@ -338,8 +340,7 @@ class IcebergLog:
             if schema is not None:
                 removed = {one.removeprefix(f"{self.location}/") for one in live}
                 with transaction.update_schema() as update:
-                    for name in self.changes(schema):
-                        update.update_column(name, iceberg_schema(schema).find_type(name))
+                    _set_columns(update, table.schema(), iceberg_schema(schema))
             columns, spec = transaction.table_metadata.schema(), table.spec()
             numbers = {name: NARROWER.get(kind, {kind}) for name, kind in numbers_of(columns.as_arrow()).items()}
             transaction.set_properties({NOTE: json.dumps(note)})
@@ -379,6 +380,23 @@ def _metadata_files(table: IcebergTable, snapshots: Collection[Snapshot]) -> set
     """The lists of manifests, and the manifests, of snapshots."""
     found = {one.manifest_list for one in snapshots}
     return found | {each.manifest_path for one in snapshots for each in one.manifests(table.io)}
+
+
+def _set_columns(update: UpdateSchema, old: Schema, new: Schema) -> None:
+    """Give a table the columns of a new schema.  A column whose type cannot change gets a successor of its name."""
+    kept = {one.name: one.field_type for one in new.fields}
+    for one in old.fields:
+        kind = kept.get(one.name)
+        if kind is not None and is_widening(spark_name(one.field_type), spark_name(kind), WIDER):
+            update.update_column(one.name, kind)
+        elif kind is None or spark_name(kind) != spark_name(one.field_type):
+            update.delete_column(one.name)
+            if kind is not None:
+                update.add_column(one.name, kind)
+    names = {one.name for one in old.fields}
+    for one in new.fields:
+        if one.name not in names:
+            update.add_column(one.name, one.field_type)
 
 
 def _add_columns(table: IcebergTable, columns: Mapping[str, Any]) -> None:
